@@ -1,0 +1,49 @@
+# Two commands matter: `make demo` and `make test`. Both install what they need into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types unit bench pins clean
+
+help: ## this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+.venv/.runtime: requirements/runtime.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ade-drop needs Python 3.11 or newer; run: make PYTHON=python3.11 $(MAKECMDGOALS)")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing what ade-drop needs into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/.dev: .venv/.runtime requirements/dev.txt
+	@echo "installing what the tests need into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+setup: .venv/.runtime ## make .venv with the command .venv/bin/ade
+
+demo: setup ## three messy spreadsheets, start to finish, embedded
+	@$(BIN)/ade demo
+
+test: lint types unit ## lint, types and tests
+
+lint: .venv/.dev ## ruff and the import directions
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache
+
+types: .venv/.dev ## mypy, strict
+	@$(BIN)/mypy
+
+unit: .venv/.dev
+	@$(BIN)/python -m pytest
+
+bench: .venv/.dev ## speed and cost against named peers
+	@$(BIN)/python -m tests.bench
+
+pins: ## pin again, with hashes (needs uv)
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --output-file requirements/runtime.txt pyproject.toml requirements/build.in
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra dev --constraint requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml requirements/build.in
+
+clean: ## remove what the other targets made
+	@rm -rf .venv demo data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis bench-results

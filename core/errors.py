@@ -1,0 +1,74 @@
+"""Errors that people read: each names the thing, where it is and what to do next."""
+
+
+class AdeError(Exception):
+    """Base of every error that ade-drop raises on purpose."""
+
+
+class SettingsError(AdeError):
+    """An ADE_* variable has a value that cannot be used."""
+
+
+class KeyRefused(AdeError):
+    """A key points outside what its tenant may name."""
+
+
+class ObjectMissing(AdeError):
+    """The store has no object under this key."""
+
+
+class ObjectChanged(AdeError):
+    """The store no longer holds the version that was asked for."""
+
+
+class ObjectTooLarge(AdeError):
+    """An object is larger than the caller is ready to read."""
+
+
+class PreconditionFailed(AdeError):
+    """A conditional write met something else than it expected."""
+
+
+class StoreUnavailable(AdeError):
+    """The store, table or queue did not answer; trying again later may work."""
+
+
+class IllegalTransition(AdeError):
+    """A job may not go from its state to the one that was asked for."""
+
+
+class PackageRefused(AdeError):
+    """A config package holds something that will not be unpacked."""
+
+
+class SandboxUnavailable(AdeError):
+    """No box of the asked strength can be had on this host."""
+
+
+class UsageError(AdeError):
+    """A command was called with words that do not fit."""
+
+
+class ManifestInvalid(AdeError):
+    """A manifest does not validate; `problems` says where and what is allowed."""
+
+    def __init__(self, problems: "list[Problem]") -> None:
+        self.problems = problems
+        super().__init__("; ".join(f"{p.path}: {p.problem}" for p in problems))
+
+
+class Problem:
+    """One line of a rejection: where, what is wrong, what is allowed."""
+
+    __slots__ = ("allowed", "path", "problem")
+
+    def __init__(self, path: str, problem: str, allowed: str) -> None:
+        self.path = path
+        self.problem = problem
+        self.allowed = allowed
+
+    def as_dict(self) -> dict[str, str]:
+        return {"path": self.path, "problem": self.problem, "allowed": self.allowed}
+
+    def __repr__(self) -> str:
+        return f"Problem({self.path!r}, {self.problem!r}, {self.allowed!r})"

@@ -1,0 +1,194 @@
+"""The job record and its state machine: one enum, one table of transitions, pure changes."""
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from core.errors import IllegalTransition
+from core.verdicts import FAULTS, Verdict
+
+NO_WORKFLOW = "-"
+HISTORY_KEPT = 24
+
+
+class State(StrEnum):
+    AWAITING = "AWAITING"  # something it needs has not arrived; `waiting_for` says what
+    SCHEDULED = "SCHEDULED"  # complete, to start at `due_at`
+    QUEUED = "QUEUED"  # ready; a message says "look at this job"
+    RUNNING = "RUNNING"  # leased by one runner
+    PUBLISHING = "PUBLISHING"  # committed; anyone may finish the copies
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    TIMED_OUT = "TIMED_OUT"
+    CANCELLED = "CANCELLED"
+    SKIPPED = "SKIPPED"  # superseded, or outside the schedule window
+    EXPIRED = "EXPIRED"  # its outputs were collected; the row stays as a tombstone
+
+
+S = State
+UNSTARTED = frozenset({S.AWAITING, S.SCHEDULED, S.QUEUED})
+ENDED = frozenset({S.SUCCEEDED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED, S.EXPIRED})
+RETRIABLE = frozenset({S.FAILED, S.TIMED_OUT, S.CANCELLED, S.EXPIRED})
+
+TRANSITIONS: dict[State, frozenset[State]] = {
+    S.AWAITING: frozenset({S.SCHEDULED, S.QUEUED, S.SKIPPED, S.CANCELLED}),
+    S.SCHEDULED: frozenset({S.QUEUED, S.SKIPPED, S.CANCELLED}),
+    S.QUEUED: frozenset({S.RUNNING, S.SKIPPED, S.CANCELLED}),
+    # RUNNING → SKIPPED: the pinned input was replaced after the lease and before it was read.
+    S.RUNNING: frozenset({S.PUBLISHING, S.QUEUED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED}),
+    # PUBLISHING → QUEUED: the staged files were lost before they were copied.
+    S.PUBLISHING: frozenset({S.SUCCEEDED, S.QUEUED}),
+    S.SUCCEEDED: frozenset({S.EXPIRED, S.QUEUED}),
+    S.FAILED: frozenset({S.EXPIRED, S.QUEUED}),
+    S.TIMED_OUT: frozenset({S.EXPIRED, S.QUEUED}),
+    S.CANCELLED: frozenset({S.EXPIRED, S.QUEUED}),
+    S.SKIPPED: frozenset({S.EXPIRED, S.QUEUED}),
+    S.EXPIRED: frozenset({S.QUEUED}),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ObjectRef:
+    """An object at an exact version."""
+
+    key: str
+    version: str  # what the store needs to read exactly this content again
+    digest: str  # what the store knows of the content; equal content gives an equal digest where it can
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InputRef:
+    role: str  # "primary" or "auxiliary"
+    name: str  # a primary's path below the drop, an auxiliary's declared name
+    ref: ObjectRef
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lease:
+    owner: str
+    expires: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobError:
+    """Why a job did not succeed. Never holds a cell's value."""
+
+    verdict: Verdict
+    message: str
+    where: dict[str, Any] = field(default_factory=dict)  # rule, file, line, cell: whatever is known
+
+    @property
+    def fault(self) -> str:
+        return FAULTS[self.verdict]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OutputFile:
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One workflow applied to one input set at exact versions: the unit of work, retry and output."""
+
+    job_id: str
+    identity: str  # full hash behind the readable id; tells a collision from a duplicate
+    tenant: str
+    workflow: str
+    subject: str  # path below the tenant's inbox that the outputs mirror
+    params: dict[str, Any] = field(default_factory=dict)
+    state: State = State.AWAITING
+    reason: str = ""  # why it stands where it stands, for people
+    waiting_for: tuple[str, ...] = ()
+    manifest: ObjectRef | None = None
+    config: tuple[ObjectRef, ...] = ()
+    config_digest: str = ""
+    inputs: tuple[InputRef, ...] = ()
+    stamp: float = 0.0  # newest upload among what it was made of; orders versions of one line
+    priority: int = 0
+    due_at: float | None = None
+    attempt: int = 0  # attempts of the present round; a retry by hand starts a new round
+    attempts_total: int = 0  # names the staging folder, so it never goes back
+    fence: int = 0
+    lease: Lease | None = None
+    cancel_requested_at: float | None = None
+    error: JobError | None = None
+    files: tuple[OutputFile, ...] = ()  # what the last committed attempt published or will publish
+    unpublished: bool = False  # result.json still has to be written for this end
+    summary: dict[str, Any] = field(default_factory=dict)  # counts and timings; no cell values
+    sandbox: dict[str, Any] = field(default_factory=dict)  # driver, level and rungs of the last attempt
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    started_at: float | None = None
+    ended_at: float | None = None
+    enqueued_at: float | None = None  # when its message was last known to be sent; None: not yet
+    history: tuple[tuple[str, float], ...] = ()
+    rev: int = 0  # grows with every write; every write is conditional on it
+
+    @property
+    def line(self) -> str:
+        """Jobs of one line replace each other: same subject, same workflow."""
+        return f"{self.tenant}/{self.subject}|{self.workflow}"
+
+    @property
+    def generation(self) -> str:
+        """Jobs of one line and generation differ only in their parameters."""
+        primaries = ",".join(sorted(i.ref.digest for i in self.inputs if i.role == "primary"))
+        return f"{self.config_digest}:{primaries}"
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+
+def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
+    """The job after a transition; raises IllegalTransition where the table has no such arrow."""
+    if to not in TRANSITIONS[job.state]:
+        raise IllegalTransition(
+            f"job {job.job_id} is {job.state} and cannot become {to}; "
+            f"from there it may go to {', '.join(sorted(TRANSITIONS[job.state]))}"
+        )
+    base: dict[str, Any] = {
+        "state": to,
+        "reason": "",
+        "waiting_for": (),
+        "updated_at": now,
+        "history": (*job.history, (str(to), now))[-HISTORY_KEPT:],
+    }
+    if to in ENDED:
+        base |= {"lease": None, "ended_at": now, "unpublished": to is not S.SUCCEEDED}
+    if to is S.QUEUED:
+        base |= {"lease": None, "enqueued_at": None, "due_at": None, "ended_at": None, "unpublished": False}
+    return replace(job, **(base | changes))
+
+
+def start(job: Job, *, owner: str, now: float, lease_seconds: float) -> Job:
+    """Take the lease: a new attempt under a fence that no earlier runner holds."""
+    return move(
+        job,
+        S.RUNNING,
+        now=now,
+        lease=Lease(owner=owner, expires=now + lease_seconds),
+        fence=job.fence + 1,
+        attempt=job.attempt + 1,
+        attempts_total=job.attempts_total + 1,
+        started_at=now,
+        error=None,
+    )
+
+
+def beat(job: Job, *, now: float, lease_seconds: float) -> Job:
+    """Prolong the lease of a running job."""
+    if job.state is not S.RUNNING or job.lease is None:
+        raise IllegalTransition(f"job {job.job_id} is {job.state}; only a running job has a heartbeat")
+    return replace(job, lease=replace(job.lease, expires=now + lease_seconds), updated_at=now)
+
+
+def again(job: Job, *, now: float, reason: str) -> Job:
+    """Start a new round for an ended job: retry, reset or re-drop."""
+    return move(
+        job, S.QUEUED, now=now, reason=reason, attempt=0, error=None, cancel_requested_at=None, summary={}
+    )

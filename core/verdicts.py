@@ -1,0 +1,54 @@
+"""How a sandbox run ended, and whose fault it was."""
+
+from enum import StrEnum
+
+
+class Fault(StrEnum):
+    NOBODY = "nobody"
+    INPUT = "input"
+    CONFIG = "config"
+    LIMIT = "limit"
+    OURS = "ours"
+
+
+class Verdict(StrEnum):
+    """Every way a box can end. The retry decision reads nothing else."""
+
+    OK = "ok"
+    INPUT_UNREADABLE = "input_unreadable"  # encrypted, truncated, hostile, not a spreadsheet
+    INPUT_GONE = "input_gone"  # the pinned version was replaced before it was read
+    RULE_ERROR = "rule_error"  # a rule raised, or the config package cannot be loaded
+    CONFIG_REFUSED = "config_refused"  # needs what it may not have: network, a package, a looser box
+    BAD_OUTPUT = "bad_output"  # what came out of the box is not what a box may say
+    CPU = "cpu"
+    MEMORY = "memory"
+    WALL_CLOCK = "wall_clock"
+    FILE_SIZE = "file_size"
+    PROCESSES = "processes"
+    SIGNAL = "signal"  # killed by a signal that we did not send
+    CANCELLED = "cancelled"  # we killed it: somebody asked
+    LEASE_LOST = "lease_lost"  # we killed it: the right to work was lost
+    BOX_FAILED = "box_failed"  # the box could not start or broke through no fault of its content
+    STORE_FAILED = "store_failed"  # the store did not answer while staging or publishing
+    RUNNER_LOST = "runner_lost"  # the lease ran out with no word from its owner
+
+
+FAULTS: dict[Verdict, Fault] = {
+    Verdict.OK: Fault.NOBODY,
+    Verdict.INPUT_UNREADABLE: Fault.INPUT,
+    Verdict.INPUT_GONE: Fault.INPUT,
+    Verdict.RULE_ERROR: Fault.CONFIG,
+    Verdict.CONFIG_REFUSED: Fault.CONFIG,
+    Verdict.BAD_OUTPUT: Fault.CONFIG,
+    Verdict.CPU: Fault.LIMIT,
+    Verdict.MEMORY: Fault.LIMIT,
+    Verdict.WALL_CLOCK: Fault.LIMIT,
+    Verdict.FILE_SIZE: Fault.LIMIT,
+    Verdict.PROCESSES: Fault.LIMIT,
+    Verdict.SIGNAL: Fault.CONFIG,
+    Verdict.CANCELLED: Fault.NOBODY,
+    Verdict.LEASE_LOST: Fault.OURS,
+    Verdict.BOX_FAILED: Fault.OURS,
+    Verdict.STORE_FAILED: Fault.OURS,
+    Verdict.RUNNER_LOST: Fault.OURS,
+}
