@@ -189,6 +189,4 @@ def beat(job: Job, *, now: float, lease_seconds: float) -> Job:
 
 def again(job: Job, *, now: float, reason: str) -> Job:
     """Start a new round for an ended job: retry, reset or re-drop."""
-    return move(
-        job, S.QUEUED, now=now, reason=reason, attempt=0, error=None, cancel_requested_at=None, summary={}
-    )
+    return move(job, S.QUEUED, now=now, reason=reason, attempt=0, error=None, cancel_requested_at=None, summary={})
