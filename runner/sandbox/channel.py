@@ -119,7 +119,7 @@ def _end(raw: dict[str, Any]) -> dict[str, Any]:
     error = raw.get("error")
     if ok is not False or not isinstance(error, dict) or error.get("code") not in CODES:
         raise ChannelViolation("a closing line with neither success nor a known error")
-    where = error.get("where") or {}
+    where = error.get("where", {})
     if not isinstance(where, dict):
         raise ChannelViolation("a place that is no object")
     return {
