@@ -74,6 +74,10 @@ class Cgroups:
         finally:
             self.remove(label)
 
+    def labels(self) -> list[str]:
+        """The names of the groups that are there now."""
+        return sorted(path.name for path in {*self._memory.glob("ade-*"), *self._pids.glob("ade-*")})
+
     def usable(self) -> bool:
         """Whether a group can be made, bounded and removed, found out by doing it."""
         try:
