@@ -18,7 +18,7 @@ _OWN_KILL = {
     Verdict.CANCELLED: "cancelled",
     Verdict.LEASE_LOST: "the lease was lost while the box ran",
 }
-CANNOT_START, OUT_OF_MEMORY = 71, 72  # exit codes of our own code in the box
+OUT_OF_MEMORY = 72  # exit code of our own code in the box
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,8 +93,6 @@ def _signalled(number: int, seen: Seen, limits: BoxLimits) -> Ending:
 def _silent(seen: Seen, limits: BoxLimits) -> Ending:
     if seen.output_at_limit is not None:
         return _file_size(limits)
-    if seen.code == CANNOT_START:
-        return Ending(verdict=Verdict.BOX_FAILED, message="the box could not start; its log says why")
     if seen.code == OUT_OF_MEMORY:
         return _memory(limits)
     return Ending(verdict=Verdict.BAD_OUTPUT, message=f"ended with exit code {seen.code} and no closing word")

@@ -45,21 +45,14 @@ class World:
 
     def traces(self) -> dict[str, Any]:
         """All that a case could leave behind."""
-        temporary = [*Path("/tmp").glob("ade-abuse-*"), *Path("/dev/shm").glob("ade-abuse-*")]
+        temporary = [*Path("/tmp").glob("ade-abuse-[0-9]*"), *Path("/dev/shm").glob("ade-abuse-*")]
         return {
             "processes": sorted(pid for pid in descendants(os.getpid()) if alive(pid)),
             "files": sorted(str(p) for top in ("data", "open", "run") for p in (self.folder / top).rglob("*")),
             "temporary": sorted(map(str, temporary)),
             "mounts": Path("/proc/self/mounts").read_text().count("\n"),
-            "cgroups": cgroups(),
             "victim": alive(self.victim),
         }
-
-
-def cgroups() -> list[str]:
-    """Groups that boxes left, wherever this process may make some."""
-    found = Cgroups.find()
-    return [] if found is None else found.labels()
 
 
 def make_world(folder: Path, stack: ExitStack) -> World:
@@ -116,6 +109,9 @@ def run_case(sandbox: Sandbox, world: World, case: Case) -> dict[str, Any]:
     left = list(changes(before, world.traces()))
     extra = {str(p.relative_to(given.scratch)) for p in given.scratch.rglob("*") if not p.is_dir()} - IN_SCRATCH
     left += [f"file {name}" for name in sorted(extra)]
+    groups = Cgroups.find()
+    if groups is not None and groups.holds(given.label):
+        left.append("a control group")
     source = given.scratch / "in" / "0"
     if not source.exists() or source.read_text() != "id,name\n1,Ann\n":
         left.append("the input was changed")
