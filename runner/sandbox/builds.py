@@ -56,10 +56,11 @@ class Build:
         there = [(str(source), target) for source, target in pairs if source.is_dir()]
         return there if self.box_root else [(source, source) for source, _ in there]
 
-    def layer_path(self, order: BoxOrder) -> list[str]:
+    def layer(self, order: BoxOrder) -> str | None:
+        """Where a box sees its layer."""
         if order.layer is None:
-            return []
-        return [namespaces.LAYER if self.box_root else str(order.layer.resolve())]
+            return None
+        return namespaces.LAYER if self.box_root else str(order.layer.resolve())
 
     def wrapper(self, order: BoxOrder, engine: Engine) -> list[str]:
         """The command that has to stand before the zygote's."""
