@@ -184,6 +184,7 @@ def plan(
         subject=subject,
         manifest=info.ref,
         config=package.refs,
+        config_place=workflow.config_place,
         config_digest=digest,
         inputs=tuple(inputs),
         stamp=stamp,

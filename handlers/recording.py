@@ -98,6 +98,7 @@ class Recorder:
         fresh: dict[str, Any] = {
             "manifest": planned.manifest,
             "config": planned.config,
+            "config_place": planned.config_place,
             "inputs": planned.inputs,
             "stamp": planned.stamp,
             "priority": planned.priority,
