@@ -11,12 +11,13 @@ import os
 import shutil
 import tempfile
 from collections import defaultdict
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from core.jobs import ENDED, RETRIABLE, TRANSITIONS, State
 from core.ports import Pause
@@ -32,9 +33,16 @@ CRASHES = st.one_of(st.none(), st.tuples(st.integers(0, 24), st.booleans()))
 VERDICTS = st.sampled_from(
     [Verdict.OK] * 4 + [Verdict.RULE_ERROR, Verdict.BOX_FAILED, Verdict.WALL_CLOCK, Verdict.MEMORY]
 )
-CAP = 2
+CAP = 1
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # thousands of syncs, none of them the point here
+ACTS = st.sampled_from(
+    ["runner", "janitor", "late janitor", "all", "expiry", "intake", "new version", "cancel", "retry"]
+)
 AUXILIARY = {"primary": ["*.csv"], "auxiliary": [{"name": "plans", "path": "lookups/plans.csv"}]}
+
+
+def die():
+    raise Crash
 
 
 class Spine(RuleBasedStateMachine):
@@ -73,9 +81,22 @@ class Spine(RuleBasedStateMachine):
         finally:
             self.world.crasher.arm(None)
 
+    @initialize()
+    def manifests_are_there(self):
+        for tenant in ("acme", "globex"):
+            self.world.put(f"inbox/{tenant}/d/manifest.json", MANIFEST)
+
     # What senders do
 
+    @rule(tenant=TENANTS, name=NAMES, body=BODIES, crash=CRASHES)
+    def drop(self, tenant, name, body, crash):
+        self.upload(tenant, name, body)
+        self.dying(crash, lambda: self.world.intake.changed([self.events[-1]]))
+
     @rule(tenant=TENANTS, name=NAMES, body=BODIES)
+    def upload_unnoticed(self, tenant, name, body):
+        self.upload(tenant, name, body)
+
     def upload(self, tenant, name, body):
         key = self.world.put(f"inbox/{tenant}/d/{name}", body)
         self.latest[key] = body
@@ -111,21 +132,53 @@ class Spine(RuleBasedStateMachine):
         self.dying(crash, lambda: self.world.handle_one(runner))
         runner.close()
 
-    @rule(seconds=st.sampled_from([1.0, 31.0, 40.0]), crash=CRASHES)
-    def run_late(self, seconds, crash):
-        """A runner stands still in the middle of a job while the world goes on."""
+    @rule(seconds=st.sampled_from([1.0, 31.0, 40.0]), crash=CRASHES, other_dies=st.booleans())
+    def run_late(self, seconds, crash, other_dies):
+        """A runner stands still in the middle of a job while the world goes on; then it wants to commit."""
         late, other = self.world.runner(), self.world.runner()
+        taken = []
 
         def meanwhile():
+            mine = next(j for j in self.world.jobs() if j.lease and j.lease.owner == late.presence.owner)
             self.world.clock.move(seconds)
             other.janitor.chores()
-            self.world.handle_one(other)
+            if other_dies:
+                self.world.sandbox.during = die
+            with suppress(Crash):
+                self.world.handle_one(other)
+            now = self.world.table.get(mine.job_id)
+            taken.extend([now] if now.fence > mine.fence else [])
 
         self.world.sandbox.during = meanwhile
         self.dying(crash, lambda: self.world.handle_one(late))
         self.world.sandbox.during = lambda: None
+        for job in taken:
+            assert self.world.table.get(job.job_id) == job, f"{job.job_id}: a stale fence changed the row"
         late.close()
         other.close()
+
+    @rule(
+        step=st.integers(0, 30), actor=st.sampled_from(["runner", "janitor", "intake"]), other=ACTS, after=st.booleans()
+    )
+    def interleave(self, step, actor, other, after):
+        """Somebody else acts between any two external steps of a runner, the janitor or an intake."""
+        first, second = self.world.runner(), self.world.runner()
+        acts = {
+            "runner": self.world.handle_one,
+            "janitor": lambda r: r.janitor.chores(),
+            "late janitor": lambda r: (self.world.clock.move(31), r.janitor.chores()),
+            "all": lambda r: (self.world.clock.move(31), r.janitor.chores(), self.world.handle_one(r)),
+            "expiry": lambda r: (self.world.clock.move(49 * 3600), r.janitor.chores()),
+            "intake": lambda _: self.world.new_intake().sweep(),
+            "new version": lambda _: self.upload("acme", "a.csv", os.urandom(4)),
+            "cancel": lambda _: self.cancel(0),
+            "retry": lambda _: self.retry(0),
+        }
+        self.world.crasher.arm(step, after=after, meanwhile=lambda: acts[other](second))
+        acts[actor](first)
+        self.world.crasher.arm(None)
+        first.close()
+        second.close()
 
     @rule(n=st.integers(0, 20), crash=CRASHES)
     def run_cancelled(self, n, crash):
