@@ -304,7 +304,7 @@ class Spine(RuleBasedStateMachine):
 
 
 def test_nothing_is_lost_published_twice_or_stuck_whatever_happens():
-    many = int(os.environ.get("ADE_TEST_MACHINE_EXAMPLES", "60"))
+    many = int(os.environ.get("ADE_TEST_MACHINE_EXAMPLES", "40"))
     run_state_machine_as_test(
         Spine,
         settings=settings(
