@@ -82,6 +82,7 @@ def check(world, bodies, at):
     told = world.result(job)
     assert told is not None, f"{at}: {job.state} without result.json"
     assert told["status"] == job.state, f"{at}: {job.state}, result.json says {told['status']}"
+    assert told["attempts"] == job.attempts_total, f"{at}: an earlier attempt overwrote the result of a later one"
     assert len(set(bodies)) <= 1, f"{at}: published {len(set(bodies))} times"
     assert not list(world.store.keys("work/")), f"{at}: staged files left"
     assert not list((world.settings.storage_data_dir / "tmp").iterdir()), f"{at}: temporary files left"
@@ -177,7 +178,8 @@ def test_a_late_runner_cannot_commit_while_another_runs_the_job(fresh):
     assert world.jobs() == seen, "the late runner changed a row that another holds"
 
 
-def test_a_reset_during_a_slow_publication_ends_with_the_new_one(fresh):
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_reset_during_a_slow_publication_ends_with_the_new_one(fresh, after):
     for step in range(STEPS):
         world = fresh()
         intake(world)
@@ -191,8 +193,9 @@ def test_a_reset_during_a_slow_publication_ends_with_the_new_one(fresh):
             for job in world.jobs():
                 if job.ended:
                     world.control.reset(job.job_id)
+            world.work_off(world.runner())
 
-        world.crasher.arm(step, meanwhile=again)
+        world.crasher.arm(step, after=after, meanwhile=again)
         world.handle_one(runner)
         struck = world.crasher.left is None
         come_to_rest(world)
