@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from core.errors import AdeError, StoreUnavailable
 from core.ports import Clock, Delivery, WorkQueue
@@ -47,20 +47,20 @@ class Fleet:
             while not self._stopping.is_set():
                 if drain is not None and not self._busy_count() and drain():
                     break
-                self._take(pool, wait=1.0 if drain else _RECEIVE_SECONDS)
+                self._take(pool, seconds=1.0 if drain else _RECEIVE_SECONDS)
             self._let_finish(grace_seconds)
         finally:
             pool.shutdown(wait=True)
             self._beats.stop()
 
-    def _take(self, pool: ThreadPoolExecutor, *, wait: float) -> None:
+    def _take(self, pool: ThreadPoolExecutor, *, seconds: float) -> None:
         """Wait for a free slot, then for messages, and hand them out."""
         if not self._free.acquire(timeout=0.5):
             return
         taken = 1
         while self._free.acquire(blocking=False):
             taken += 1
-        deliveries = self._receive(taken, wait)
+        deliveries = self._receive(taken, seconds)
         for delivery in deliveries:
             if self._stopping.is_set():
                 self._release(delivery)
@@ -73,15 +73,15 @@ class Fleet:
         for _ in range(taken - len(deliveries)):
             self._free.release()
 
-    def _receive(self, most: int, wait: float) -> tuple[Delivery, ...]:
+    def _receive(self, most: int, seconds: float) -> tuple[Delivery, ...]:
         now = time.monotonic()
         self._avoid = {t: until for t, until in self._avoid.items() if until > now}
         if self._avoid or most < self._slots:
             # A slot that frees meanwhile, or a tenant that may run again, should not wait for a full round.
-            wait = min(wait, REFUSED_SECONDS)
+            seconds = min(seconds, REFUSED_SECONDS)
         try:
             return self._queue.receive(
-                most=most, wait=wait, visibility=self._beats.visibility, avoid=frozenset(self._avoid)
+                most=most, wait=seconds, visibility=self._beats.visibility, avoid=frozenset(self._avoid)
             )
         except (StoreUnavailable, OSError) as error:
             self._log.error("receive_failed", error=f"{type(error).__name__}: {error}")
@@ -114,12 +114,9 @@ class Fleet:
             self._log.warning("release_failed", job_id=delivery.message.job_id, error=type(error).__name__)
 
     def _let_finish(self, grace_seconds: float) -> None:
-        until = time.monotonic() + grace_seconds
-        while self._busy_count() and time.monotonic() < until:
-            if self._free.acquire(timeout=0.2):
-                self._free.release()
-                self._stopping.wait(0.02)
-        if self._busy_count():
+        with self._lock:
+            busy = list(self._busy)
+        if wait(busy, timeout=grace_seconds).not_done:
             self._beats.kill_all(Verdict.RELEASED)
 
     def _busy_count(self) -> int:
