@@ -53,7 +53,9 @@ def _exact(columns: list[int], fields: list[int], pairs: Pairs) -> dict[int, int
             cost[i][j] = 1e-6 if score is None else tie - score
     match = _hungarian(cost, rows, width)
     return {
-        columns[i]: fields[j] for i, j in match.items() if j < len(fields) and (columns[i], fields[j]) in pairs
+        columns[i]: fields[j]
+        for i, j in match.items()
+        if j < len(fields) and (columns[i], fields[j]) in pairs
     }
 
 

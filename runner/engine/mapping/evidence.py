@@ -8,7 +8,15 @@ from runner.engine.values.convert import Converter, fold, text_of
 from runner.engine.values.memo import BAD
 
 # How far values that fit a type speak for the field, and values that do not speak against it.
-FOR: Final = {"email": 0.5, "url": 0.5, "phone": 0.3, "date": 0.25, "datetime": 0.25, "time": 0.3, "boolean": 0.2}
+FOR: Final = {
+    "email": 0.5,
+    "url": 0.5,
+    "phone": 0.3,
+    "date": 0.25,
+    "datetime": 0.25,
+    "time": 0.3,
+    "boolean": 0.2,
+}
 FOR_NUMBER: Final = 0.1
 AGAINST: Final = -0.3
 GOOD: Final = 0.8

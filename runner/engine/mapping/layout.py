@@ -15,7 +15,7 @@ class OutColumn(NamedTuple):
 class Kept(NamedTuple):
     """An unmapped column of one table: where it stands, what it is called, which field stands before it."""
 
-    index: int
+    position: int
     header: str
     after: str | None
 
@@ -50,7 +50,7 @@ def lay_out(
             while (wanted.casefold(), nth) in mine:
                 nth += 1
             key = (wanted.casefold(), nth)
-            mine[key] = column.index
+            mine[key] = column.position
             if key not in extras:
                 header = _free(wanted, taken)
                 extras[key] = (OutColumn(header, None, header != wanted), column.after)

@@ -22,7 +22,7 @@ class Contribution(NamedTuple):
 class ColumnIn(NamedTuple):
     """A column of a source table as mapping sees it."""
 
-    index: int  # 0-based within the table
+    position: int  # 0-based within the table
     header: str | None  # None where the name was generated
     sample: Sample
 
@@ -30,7 +30,7 @@ class ColumnIn(NamedTuple):
 class Choice(NamedTuple):
     """What was decided for one column."""
 
-    index: int
+    position: int
     field: str | None
     score: float
     contributors: tuple[Contribution, ...]
@@ -43,7 +43,12 @@ Allowed = Callable[[Field], frozenset[Any] | None]
 
 
 def choose(
-    columns: Sequence[ColumnIn], fields: Sequence[Field], *, threshold: float, detected: Detected, allowed: Allowed
+    columns: Sequence[ColumnIn],
+    fields: Sequence[Field],
+    *,
+    threshold: float,
+    detected: Detected,
+    allowed: Allowed,
 ) -> list[Choice]:
     """Decide every column's field."""
     table = _table(columns, fields, detected, allowed)
@@ -59,7 +64,7 @@ def _table(
     wide = len(columns) * sum(len(f.names) for f in fields) > MOST_COMPARISONS
     allowed_by_field = [allowed(f) for f in fields]
     for column in columns:
-        said = detected.get(column.index, {})
+        said = detected.get(column.position, {})
         for n, field in enumerate(fields):
             parts = _header(column.header, field, exact_only=wide)
             for rule, delta in (
@@ -71,7 +76,7 @@ def _table(
                     parts.append(Contribution(rule, delta))
             parts += said.get(field.name, ())
             if parts:
-                table[column.index, n] = parts
+                table[column.position, n] = parts
     return table
 
 
@@ -96,23 +101,27 @@ def _choice(
     chosen: Mapping[int, int],
     threshold: float,
 ) -> Choice:
-    mine = chosen.get(column.index)
+    mine = chosen.get(column.position)
     ranked = sorted(
-        ((totals[column.index, n], f.name, n) for n, f in enumerate(fields) if (column.index, n) in totals),
+        ((totals[column.position, n], f.name, n) for n, f in enumerate(fields) if (column.position, n) in totals),
         key=lambda r: (-r[0], r[2]),
     )
     others = tuple((name, score) for score, name, n in ranked if n != mine and score > 0)[:RUNNERS_UP]
     if mine is None:
         best = ranked[0] if ranked and ranked[0][0] > 0 else None
-        return Choice(column.index, None, best[0] if best else 0.0, (), others, _why_not(best, chosen, threshold))
-    score = totals[column.index, mine]
+        return Choice(
+            column.position, None, best[0] if best else 0.0, (), others, _why_not(best, chosen, threshold)
+        )
+    score = totals[column.position, mine]
     note = None
-    rivals = [i for (i, n), s in totals.items() if n == mine and i != column.index and abs(s - score) <= TIE]
+    rivals = [i for (i, n), s in totals.items() if n == mine and i != column.position and abs(s - score) <= TIE]
     if rivals:
-        note = f"tie: {len(rivals)} other column(s) score the same; the assignment with the best total was taken"
+        note = (
+            f"tie: {len(rivals)} other column(s) score the same; the assignment with the best total was taken"
+        )
     elif ranked and ranked[0][2] != mine:
         note = f"first choice {ranked[0][1]} went to another column"
-    return Choice(column.index, fields[mine].name, score, tuple(table[column.index, mine]), others, note)
+    return Choice(column.position, fields[mine].name, score, tuple(table[column.position, mine]), others, note)
 
 
 def _why_not(best: tuple[float, str, int] | None, chosen: Mapping[int, int], threshold: float) -> str | None:

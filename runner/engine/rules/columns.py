@@ -19,7 +19,9 @@ SEVERITIES: Final = ("error", "warning", "info")
 class Cells:
     """One column chunk on its way through the rules of its field."""
 
-    def __init__(self, origin: Origin, column: int | None, field: str, given: dict[str, Any], *, strict: bool) -> None:
+    def __init__(
+        self, origin: Origin, column: int | None, field: str, given: dict[str, Any], *, strict: bool
+    ) -> None:
         self.origin = origin
         self.column = column
         self.field = field
@@ -50,9 +52,7 @@ class Cells:
 
         self._chunk(rule, values, whole, lambda _: [])
 
-    def _one(
-        self, rule: Rule, value: Any, n: int, instead: Any, use: Callable[[Rule, Any, int], Any]
-    ) -> Any:
+    def _one(self, rule: Rule, value: Any, n: int, instead: Any, use: Callable[[Rule, Any, int], Any]) -> Any:
         try:
             return use(rule, rule.call(**self.given, value=value, row=self.origin.rows[n]), n)
         except RuleFailed as failure:
@@ -102,7 +102,9 @@ class Cells:
     def _transformed(self, rule: Rule, given: Any, n: int) -> Any:
         if isinstance(given, dict):
             if given.get("warning") is not None:
-                self._issue(rule, {"index": 0, "message": given["warning"], "severity": "warning"}, 1, n, "warning")
+                self._issue(
+                    rule, {"index": 0, "message": given["warning"], "severity": "warning"}, 1, n, "warning"
+                )
             given = given.get("value")
         return self._plain(rule, given)
 
@@ -112,7 +114,11 @@ class Cells:
             warnings = given.get("warnings") or ()
             given = given.get("values")
         if not isinstance(given, (list, tuple)):
-            raise _wrong(rule, f"returned {type(given).__name__}", 'return {"values": [...]}, one value per value given')
+            raise _wrong(
+                rule,
+                f"returned {type(given).__name__}",
+                'return {"values": [...]}, one value per value given',
+            )
         if len(given) != size:
             what = f"returned {len(given)} values for {size}"
             raise _wrong(rule, what, "return exactly one value per value given, None for a blank")
@@ -157,9 +163,15 @@ class Cells:
 
     def _issue(self, rule: Rule, issue: Any, size: int, at: int, severity: str) -> None:
         if not isinstance(issue, dict) or type(issue.get("index")) is not int:
-            raise _wrong(rule, "returned an issue without an index", 'an issue is {"index": 0, "message": "..."}')
+            raise _wrong(
+                rule, "returned an issue without an index", 'an issue is {"index": 0, "message": "..."}'
+            )
         if not 0 <= issue["index"] < size:
-            raise _wrong(rule, f"returned an issue for index {issue['index']} of {size}", "count from 0 within `values`")
+            raise _wrong(
+                rule,
+                f"returned an issue for index {issue['index']} of {size}",
+                "count from 0 within `values`",
+            )
         level = issue.get("severity") or severity
         if level not in SEVERITIES:
             raise _wrong(rule, "returned an unknown severity", f"severity is one of {', '.join(SEVERITIES)}")
@@ -167,7 +179,11 @@ class Cells:
         message = rule.said(issue.get("message"))
         if message is None:
             given = issue.get("message") is not None
-            message = "said something that does not stand literally in the rule; withheld" if given else "does not pass"
+            message = (
+                "said something that does not stand literally in the rule; withheld"
+                if given
+                else "does not pass"
+            )
         self.origin.flag(
             [at + issue["index"]], code, level, message, column=self.column, field=self.field, rule=rule.name,
             file=rule.file, line=rule.line,

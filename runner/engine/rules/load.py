@@ -107,7 +107,10 @@ def _rules_in(path: Path, file: str) -> dict[str, Rule]:
         ) from None
     except ValueError:
         raise EngineStop(
-            "rule_error", f"{file} is no Python: it holds zero bytes", file=file, remedy="save it as UTF-8 text"
+            "rule_error",
+            f"{file} is no Python: it holds zero bytes",
+            file=file,
+            remedy="save it as UTF-8 text",
         ) from None
     module = ModuleType(file.removesuffix(".py").replace("/", "."))
     module.__file__ = file

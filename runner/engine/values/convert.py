@@ -91,7 +91,7 @@ class Converter:
             "decimal": lambda text: numbers.parse_number(text, self.decimal),
             "money": lambda text: numbers.parse_number(text, self.decimal),
             "percent": self._percent,
-            "date": self._read.date,
+            "date": self._read.day,
             "datetime": self._read.moment,
             "time": self._read.clock,
             "boolean": words.parse_boolean,

@@ -52,7 +52,7 @@ class DateReader:
         self.formats: list[Callable[[str], datetime | None]] = [reader_of(f) for f in formats]
         self.day_first = bool(day_first)
 
-    def date(self, text: str) -> date | Bad | None:
+    def day(self, text: str) -> date | Bad | None:
         moment = self.moment(text)
         return moment.date() if isinstance(moment, datetime) else moment
 

@@ -9,16 +9,42 @@ _TRUE = "true t yes y 1 on x ja oui si sí sim tak да 是 ✓ ✔ ☑ wahr vra
 _FALSE = "false f no n 0 off nein non não nao nie нет 否 ✗ ✘ ☐ falsch faux falso inactive disabled"
 BOOLEANS: Final = dict.fromkeys(_TRUE.split(), True) | dict.fromkeys(_FALSE.split(), False)
 NOTHING: Final = frozenset(
-    {"", "-", "--", "---", "–", "—", ".", "..", "...", "n/a", "na", "n.a.", "#n/a", "null", "none", "nil", "nan"}
+    {
+        "",
+        "-",
+        "--",
+        "---",
+        "–",
+        "—",
+        ".",
+        "..",
+        "...",
+        "n/a",
+        "na",
+        "n.a.",
+        "#n/a",
+        "null",
+        "none",
+        "nil",
+        "nan",
+    }
 )
 _EMAIL = re.compile(
     r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~\u0080-\U0010ffff-]{1,64}@"
     r"(?:[A-Za-z0-9\u0080-\U0010ffff](?:[A-Za-z0-9\u0080-\U0010ffff-]{0,61}[A-Za-z0-9\u0080-\U0010ffff])?\.)+"
     r"[A-Za-z\u0080-\U0010ffff][A-Za-z0-9\u0080-\U0010ffff-]{0,61}[A-Za-z0-9\u0080-\U0010ffff]"
 )
-_PHONE = re.compile(r"(\+|00)?\s*([0-9()\s./\-\u2010-\u2015\u00a0]{5,40}?)(?:\s*(?:ext\.?|x|#)\s*([0-9]{1,6}))?", re.IGNORECASE)
-_URL = re.compile(r"(?:(https?|ftp)://)?((?:[^\s/?#@:]+(?::[^\s/?#@]*)?@)?[^\s/?#@:]+(?::[0-9]{1,5})?)([/?#]\S*)?", re.IGNORECASE)
-_HOST = re.compile(r"(?:[^\s.]+\.)+[^\s.0-9][^\s.]*|localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\]", re.IGNORECASE)
+_PHONE = re.compile(
+    r"(\+|00)?\s*([0-9()\s./\-\u2010-\u2015\u00a0]{5,40}?)(?:\s*(?:ext\.?|x|#)\s*([0-9]{1,6}))?",
+    re.IGNORECASE,
+)
+_URL = re.compile(
+    r"(?:(https?|ftp)://)?((?:[^\s/?#@:]+(?::[^\s/?#@]*)?@)?[^\s/?#@:]+(?::[0-9]{1,5})?)([/?#]\S*)?",
+    re.IGNORECASE,
+)
+_HOST = re.compile(
+    r"(?:[^\s.]+\.)+[^\s.0-9][^\s.]*|localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\]", re.IGNORECASE
+)
 MAX_ADDRESS: Final = 2048
 
 

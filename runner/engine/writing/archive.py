@@ -89,7 +89,22 @@ class Entry:
         self._file.seek(end)
         self._archive.listed(
             _CENTRAL.pack(
-                b"PK\1\2", 20, 20, 0, _DEFLATED, 0, _DATE_1980, crc, packed, size, len(self._name), 0, 0, 0, 0, 0,
+                b"PK\1\2",
+                20,
+                20,
+                0,
+                _DEFLATED,
+                0,
+                _DATE_1980,
+                crc,
+                packed,
+                size,
+                len(self._name),
+                0,
+                0,
+                0,
+                0,
+                0,
                 self._start,
             )  # fmt: skip
             + self._name

@@ -28,7 +28,9 @@ def serial(value: Any) -> str:
     if kind is datetime:
         gap = value.replace(tzinfo=None) - _MIDNIGHT_ZERO
     elif kind is time:
-        gap = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
+        gap = timedelta(
+            hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond
+        )
     else:
         gap = value
     return repr(round(gap.days + (gap.seconds + gap.microseconds / 1e6) / 86_400, 10))
@@ -100,7 +102,9 @@ class CellFormatter:
         if kind is str:
             return f'{opening} t="inlineStr">{cell_text(value)}</c>' if value else ""
         if kind is float:
-            return f"{opening}><v>{value!r}</v></c>" if isfinite(value) else f'{opening} t="e"><v>#NUM!</v></c>'
+            return (
+                f"{opening}><v>{value!r}</v></c>" if isfinite(value) else f'{opening} t="e"><v>#NUM!</v></c>'
+            )
         if kind is int and -MAX_EXACT < value < MAX_EXACT:
             return f"{opening}><v>{value}</v></c>"
         if kind is bool:

@@ -11,7 +11,9 @@ _REL: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationshi
 _PACK: Final = "http://schemas.openxmlformats.org/package/2006"
 _OFFICE: Final = "http://schemas.openxmlformats.org/officeDocument/2006"
 _TYPES: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml"
-SHEET_TAIL: Final = '<pageMargins left="0.7" right="0.7" top="0.75" bottom="0.75" header="0.3" footer="0.3"/></worksheet>'
+SHEET_TAIL: Final = (
+    '<pageMargins left="0.7" right="0.7" top="0.75" bottom="0.75" header="0.3" footer="0.3"/></worksheet>'
+)
 _MOST_WIDTHS: Final = 1000  # widths fit into the head's fixed room; wider tables keep the default
 
 
