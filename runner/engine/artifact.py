@@ -25,6 +25,7 @@ class Artifact:
     def __init__(
         self,
         order: Order,
+        *,
         package: Package,
         sources: list[Source],
         tables: list[MappedTable],

@@ -64,8 +64,15 @@ class Job:
                 use_labels=self.output.get("header") == "label",
             )
             self._note_renamed(columns)
-            artifact = Artifact(self.order, package, sources, tables, columns, self.findings)
-            self._stream(artifact, sources, tables, plans, package, hooks)
+            artifact = Artifact(
+                self.order,
+                package=package,
+                sources=sources,
+                tables=tables,
+                columns=columns,
+                findings=self.findings,
+            )
+            self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
         finally:
             for source in sources:
                 source.close()
@@ -121,32 +128,30 @@ class Job:
         mapped: list[MappedTable] = []
         for source in sources:
             with source.opened():
-                for table in source.tables:
-                    if table.table.data_range is None:
-                        continue
-                    mapped.append(
-                        map_table(
-                            table,
-                            fields,
-                            threshold=float(self.mapping.get("threshold", 0.5)),
-                            detectors=package.detectors,
-                            hooks=hooks,
-                            lookups=self.lookups,
-                        )
+                mapped += [
+                    map_table(
+                        table,
+                        fields,
+                        threshold=float(self.mapping.get("threshold", 0.5)),
+                        detectors=package.detectors,
+                        hooks=hooks,
+                        lookups=self.lookups,
                     )
+                    for table in source.tables
+                    if table.table.data_range is not None
+                ]
         wanted = [t for t in mapped if t.fields] or mapped
-        for table in mapped:
-            if table not in wanted:
-                table.left_out = True
+        for one in mapped:
+            if one not in wanted:
+                one.left_out = True
                 self.findings.add(
                     "table_unmapped", "warning", "no column of this table is a declared field; it was left out",
-                    place=table.source.place, rule="mapping",
+                    place=one.source.place, rule="mapping",
                 )  # fmt: skip
-        for table in wanted:
-            table.report_missing(fields, self.findings)
+        for one in wanted:
+            one.report_missing(fields, self.findings)
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
         self.times.spend("mapping", clock)
-        self.mapped = mapped
         return wanted
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:
@@ -162,6 +167,7 @@ class Job:
     def _stream(
         self,
         artifact: Artifact,
+        *,
         sources: list[Source],
         tables: list[MappedTable],
         plans: list[TablePlan],
@@ -183,7 +189,16 @@ class Job:
         }
         by_name = {c.field.name: c.field for c in columns if c.field is not None}
         row_rules = [RowRule(r, by_name) for r in self.order.manifest.get("rules") or ()]
-        line = Pipeline(columns, checks, row_rules, package, hooks, self.findings, sheet, strict=self.strict)
+        line = Pipeline(
+            columns=columns,
+            checks=checks,
+            row_rules=row_rules,
+            package=package,
+            hooks=hooks,
+            findings=self.findings,
+            sheet=sheet,
+            strict=self.strict,
+        )
         spelled = {
             f.name: values
             for f in by_name.values()

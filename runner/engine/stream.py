@@ -34,6 +34,7 @@ class Pipeline:
 
     def __init__(
         self,
+        *,
         columns: Sequence[OutColumn],
         checks: Mapping[str, FieldChecks],
         row_rules: Sequence[RowRule],
@@ -41,7 +42,6 @@ class Pipeline:
         hooks: Hooks,
         findings: Findings,
         sheet: SheetWriter | None,
-        *,
         strict: bool,
     ) -> None:
         self.columns = columns

@@ -24,11 +24,10 @@ class Seen:
         """The indexes of values that were seen before, here or in an earlier chunk; blanks never count."""
         keys = [v if v is None else hash(v) if type(v) is str else hash(repr(v)) for v in values]
         fresh = self._fresh
-        before = len(fresh)
-        if not self._runs and None not in keys:
-            merged = fresh.union(keys)  # most chunks hold nothing but new values
-            if len(merged) == before + len(keys):
-                self._fresh = merged
+        if not self._runs:  # most chunks hold nothing but new values
+            batch = {k for k in keys if k is not None}
+            if len(batch) == len(keys) and fresh.isdisjoint(batch):
+                fresh |= batch
                 self._settle()
                 return []
         found = []

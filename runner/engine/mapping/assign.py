@@ -24,11 +24,14 @@ def _knots(pairs: Pairs) -> list[tuple[list[int], list[int]]]:
     for column, field in pairs:
         of_column.setdefault(column, set()).add(field)
         of_field.setdefault(field, set()).add(column)
-    knots, seen = [], set()
+    knots: list[tuple[list[int], list[int]]] = []
+    seen: set[int] = set()
     for start in sorted(of_column):
         if start in seen:
             continue
-        columns, fields, todo = set(), set(), [start]
+        columns: set[int] = set()
+        fields: set[int] = set()
+        todo = [start]
         while todo:
             column = todo.pop()
             if column in columns:

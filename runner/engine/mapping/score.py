@@ -54,7 +54,7 @@ def choose(
     table = _table(columns, fields, detected, allowed)
     totals = {pair: round(sum(c.delta for c in parts), 4) for pair, parts in table.items()}
     chosen = assign({pair: s for pair, s in totals.items() if s >= threshold and s > 0})
-    return [_choice(c, fields, table, totals, chosen, threshold) for c in columns]
+    return [_choice(c, fields, table=table, totals=totals, chosen=chosen, threshold=threshold) for c in columns]
 
 
 def _table(
@@ -96,6 +96,7 @@ def _header(header: str | None, field: Field, *, exact_only: bool) -> list[Contr
 def _choice(
     column: ColumnIn,
     fields: Sequence[Field],
+    *,
     table: Mapping[tuple[int, int], list[Contribution]],
     totals: Mapping[tuple[int, int], float],
     chosen: Mapping[int, int],
@@ -103,7 +104,11 @@ def _choice(
 ) -> Choice:
     mine = chosen.get(column.position)
     ranked = sorted(
-        ((totals[column.position, n], f.name, n) for n, f in enumerate(fields) if (column.position, n) in totals),
+        (
+            (totals[column.position, n], f.name, n)
+            for n, f in enumerate(fields)
+            if (column.position, n) in totals
+        ),
         key=lambda r: (-r[0], r[2]),
     )
     others = tuple((name, score) for score, name, n in ranked if n != mine and score > 0)[:RUNNERS_UP]
@@ -114,14 +119,18 @@ def _choice(
         )
     score = totals[column.position, mine]
     note = None
-    rivals = [i for (i, n), s in totals.items() if n == mine and i != column.position and abs(s - score) <= TIE]
+    rivals = [
+        i for (i, n), s in totals.items() if n == mine and i != column.position and abs(s - score) <= TIE
+    ]
     if rivals:
         note = (
             f"tie: {len(rivals)} other column(s) score the same; the assignment with the best total was taken"
         )
     elif ranked and ranked[0][2] != mine:
         note = f"first choice {ranked[0][1]} went to another column"
-    return Choice(column.position, fields[mine].name, score, tuple(table[column.position, mine]), others, note)
+    return Choice(
+        column.position, fields[mine].name, score, tuple(table[column.position, mine]), others, note
+    )
 
 
 def _why_not(best: tuple[float, str, int] | None, chosen: Mapping[int, int], threshold: float) -> str | None:

@@ -133,9 +133,11 @@ class Cells:
             return value
         if type(value).__name__ == "Decimal":
             return float(value)
-        for kind in (bool, int, float, str, datetime, date):
+        if isinstance(value, (datetime, date)):
+            return value
+        for kind in (int, float, str):
             if isinstance(value, kind):
-                return value if kind in (datetime, date) else kind(value)  # type: ignore[call-overload]
+                return kind(value)
         what = f"returned a value of type {type(value).__name__}"
         raise _wrong(rule, what, "a cell holds text, a number, a truth value, a date, a time or None")
 

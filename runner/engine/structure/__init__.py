@@ -1,6 +1,6 @@
 """Stand-in for the structure pass: one table per sheet, the first dense row is its header."""
 
-from runner.engine.reading import Sheet
+from runner.engine.reading import Sheet, Value
 from runner.engine.structure.tables import Box, Column, Table, letters
 
 __all__ = ["Box", "Column", "Table", "find_tables"]
@@ -9,7 +9,7 @@ __all__ = ["Box", "Column", "Table", "find_tables"]
 def find_tables(sheet: Sheet, *, row_scores: object = None) -> list[Table]:
     del row_scores
     widest = 0
-    rows: list[tuple[int, list[object]]] = []
+    rows: list[tuple[int, list[Value]]] = []
     last = 0
     for number, values in sheet.rows():
         last = number
@@ -22,7 +22,7 @@ def find_tables(sheet: Sheet, *, row_scores: object = None) -> list[Table]:
     return []
 
 
-def _table(top: int, header: list[object], bottom: int) -> Table:
+def _table(top: int, header: list[Value], bottom: int) -> Table:
     left = next(i for i, v in enumerate(header, 1) if v is not None)
     columns = tuple(
         Column(n, str(v) if v is not None else letters(n), (str(v),) if v is not None else (), v is None)
