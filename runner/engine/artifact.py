@@ -65,9 +65,7 @@ class Artifact:
         """Write artifact.json and report.html where they were asked for."""
         document = self.document(times, summary)
         if file := self._order.open_output("artifact.json"):
-            file.write(
-                json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode(errors="replace")
-            )
+            file.write(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode(errors="replace"))
             file.close()
         if file := self._order.open_output("report.html"):
             file.write(report(document).encode(errors="replace"))
@@ -82,10 +80,7 @@ class Artifact:
             "engine": {"name": "ade-drop", "version": ENGINE_VERSION, "sandbox": order.sandbox},
             "config": {"digest": order.config_digest, "rules": self._package.files},
             "inputs": [self._input(s) for s in self._sources]
-            + [
-                {"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size}
-                for i in order.auxiliary
-            ],
+            + [{"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.auxiliary],
             "sheets": [self._sheet(s, row) for s in self._sources for row in s.sheets],
             "mapping": [m for t in self._tables.values() for m in self._mapping(t)],
             "transforms": [t for s in self._streams for t in self._transforms(s)],

@@ -42,9 +42,7 @@ def _run(order: dict[str, Any], voice: Channel, folder: Path) -> int:
 def _where(error: Exception) -> dict[str, str | int]:
     """The innermost place in our own code."""
     trace = error.__traceback__
-    where: dict[str, str | int] = {
-        "remedy": "report this with the artifact of the job; it is a bug of ade-drop"
-    }
+    where: dict[str, str | int] = {"remedy": "report this with the artifact of the job; it is a bug of ade-drop"}
     while trace is not None:
         file = Path(trace.tb_frame.f_code.co_filename)
         if "engine" in file.parts:

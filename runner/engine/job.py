@@ -83,29 +83,23 @@ class Job:
         return summary
 
     def _fields(self, package: Package) -> list[Field]:
-        fields = list(self.order.fields)
-        known = {f.name for f in fields}
-        for name in package.field_names:
-            if name not in known and (name in package.transforms or name in package.validators or not known):
-                fields.append(Field({"name": name, "type": ANY}, declared=False))
-        return fields
+        """The declared fields, then those that only a file in columns/ speaks of."""
+        known = {f.name for f in self.order.fields}
+        implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in known]
+        return [*self.order.fields, *implied]
 
     def _structure(self, hooks: Hooks) -> list[Source]:
         clock = perf_counter()
         files = self.order.primary
         if not files:
-            raise EngineStop(
-                "engine_error", "the order has no primary input", remedy="see docs/engine-order.md"
-            )
+            raise EngineStop("engine_error", "the order has no primary input", remedy="see docs/engine-order.md")
         sources = [Source(f, keep_open=len(files) == 1) for f in files]
         reading = self.order.manifest.get("reading") or {}
         for n, source in enumerate(sources):
             survey(source, reading, self.findings)
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables:
-                self.findings.add(
-                    "no_table", "error", f"no table was found in {source.file.name}", rule="structure"
-                )
+                self.findings.add("no_table", "error", f"no table was found in {source.file.name}", rule="structure")
         if hooks.has("after_structure"):
             seen = [
                 {
@@ -121,9 +115,7 @@ class Job:
         self.times.spend("structure", clock)
         return sources
 
-    def _map(
-        self, sources: list[Source], fields: list[Field], package: Package, hooks: Hooks
-    ) -> list[MappedTable]:
+    def _map(self, sources: list[Source], fields: list[Field], package: Package, hooks: Hooks) -> list[MappedTable]:
         clock = perf_counter()
         mapped: list[MappedTable] = []
         for source in sources:
@@ -177,15 +169,9 @@ class Job:
         columns = artifact.columns
         file = self.order.open_output("normalized.xlsx")
         book = BookWriter(file, title=str(self.order.manifest.get("name", ""))) if file else None
-        sheet = (
-            book.sheet(self.output.get("sheet") or "Normalized", [_column(c) for c in columns])
-            if book
-            else None
-        )
+        sheet = book.sheet(self.output.get("sheet") or "Normalized", [_column(c) for c in columns]) if book else None
         checks = {
-            c.field.name: FieldChecks(c.field, self.lookups.allowed(c.field))
-            for c in columns
-            if c.field is not None
+            c.field.name: FieldChecks(c.field, self.lookups.allowed(c.field)) for c in columns if c.field is not None
         }
         by_name = {c.field.name: c.field for c in columns if c.field is not None}
         row_rules = [RowRule(r, by_name) for r in self.order.manifest.get("rules") or ()]
@@ -200,9 +186,7 @@ class Job:
             strict=self.strict,
         )
         spelled = {
-            f.name: values
-            for f in by_name.values()
-            if f.lookup and (values := self.lookups.column(f)) is not None
+            f.name: values for f in by_name.values() if f.lookup and (values := self.lookups.column(f)) is not None
         }
         streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
         clock = perf_counter()

@@ -66,8 +66,8 @@ def _read(file: InputFile) -> Lookup:
                     source = SourceTable(place, sheet, table, hidden_rows=none, hidden_columns=none)
                     columns: list[list[Any]] = [[] for _ in source.columns]
                     for _, rows in chunks([source]):
-                        for column, values in zip(columns, rows.columns, strict=True):
-                            column += values
+                        for n, values in enumerate(rows.columns):
+                            columns[n] += values
                     return {c.name: v for c, v in zip(source.columns, columns, strict=True)}
     except InputUnreadable as error:
         raise EngineStop(

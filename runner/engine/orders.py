@@ -51,9 +51,7 @@ def read_order(raw: Mapping[str, Any], folder: Path) -> Order:
 
 def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
     if raw["order"] != 1:
-        raise EngineStop(
-            "engine_error", "the order has a version this engine does not know", remedy="update ade"
-        )
+        raise EngineStop("engine_error", "the order has a version this engine does not know", remedy="update ade")
     inputs = [
         InputFile(
             i["role"],

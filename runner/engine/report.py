@@ -54,7 +54,7 @@ def _mapping(artifact: dict[str, Any]) -> str:
             m["table"],
             m["column"],
             m["header"] or "",
-            m["target"] or "–",
+            m["target"] or "-",
             f"{m['score']:.2f}",
             ", ".join(f"{c['rule']} {c['delta']:+.2f}" for c in m["contributors"]) or (m["note"] or ""),
             kind="" if m["target"] else "muted",
@@ -69,8 +69,7 @@ def _findings(validation: dict[str, Any]) -> str:
     if not validation["total"]:
         return "<h2>Findings</h2><p>None.</p>"
     totals = [
-        _row(t["severity"], t["code"], t["field"] or "", t["count"], kind=t["severity"])
-        for t in validation["totals"]
+        _row(t["severity"], t["code"], t["field"] or "", t["count"], kind=t["severity"]) for t in validation["totals"]
     ]
     shown = validation["findings"][:SHOWN]
     rows = [
@@ -80,11 +79,7 @@ def _findings(validation: dict[str, Any]) -> str:
         )
         for f in shown
     ]  # fmt: skip
-    note = (
-        f"<p>{len(shown)} of {validation['total']} are listed.</p>"
-        if validation["total"] > len(shown)
-        else ""
-    )
+    note = f"<p>{len(shown)} of {validation['total']} are listed.</p>" if validation["total"] > len(shown) else ""
     return (
         "<h2>Findings</h2>"
         + _table(("severity", "code", "field", "count"), totals)
@@ -95,6 +90,4 @@ def _findings(validation: dict[str, Any]) -> str:
 
 
 def _decisions(artifact: dict[str, Any]) -> str:
-    return (
-        "<h2>Decisions</h2><ul>" + "".join(f"<li>{escape(line)}</li>" for line in explain(artifact)) + "</ul>"
-    )
+    return "<h2>Decisions</h2><ul>" + "".join(f"<li>{escape(line)}</li>" for line in explain(artifact)) + "</ul>"

@@ -75,9 +75,7 @@ def chunks(tables: Sequence[SourceTable], size: int = CHUNK) -> Iterator[tuple[S
 def strands(tables: Sequence[SourceTable]) -> list[list[SourceTable]]:
     """Tables of one sheet in groups that share no row, so that each group takes one reading."""
     groups: list[list[SourceTable]] = []
-    for table in sorted(
-        (t for t in tables if t.table.data_range is not None), key=lambda t: (_top(t), _left(t))
-    ):
+    for table in sorted((t for t in tables if t.table.data_range is not None), key=lambda t: (_top(t), _left(t))):
         for group in groups:
             if _bottom(group[-1]) < _top(table):
                 group.append(table)

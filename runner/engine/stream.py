@@ -58,9 +58,7 @@ class Pipeline:
 class TableStream:
     """Takes the chunks of one table through the passes."""
 
-    def __init__(
-        self, pipeline: Pipeline, table: MappedTable, plan: TablePlan, allowed: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, table: MappedTable, plan: TablePlan, allowed: Mapping[str, Any]) -> None:
         self._line = pipeline
         self._table = table
         self.table_id = table.source.id
@@ -111,8 +109,7 @@ class TableStream:
             self.total[n] += count - raw.count(None)
             if values is not raw:
                 self.changed[n] += sum(
-                    a is not b and (a != b or type(a) is not type(b))
-                    for a, b in zip(raw, values, strict=True)
+                    a is not b and (a != b or type(a) is not type(b)) for a, b in zip(raw, values, strict=True)
                 )
         if self._line.hooks.has("after_transform"):
             self._after_transform(out, bad, origin, count)
@@ -168,9 +165,7 @@ class TableStream:
         place = origin.place
         return {"input": place.input, "sheet": place.sheet, "table": place.table, "rows": origin.rows}
 
-    def _after_transform(
-        self, out: list[list[Any]], bad: list[list[int]], origin: Origin, count: int
-    ) -> None:
+    def _after_transform(self, out: list[list[Any]], bad: list[list[int]], origin: Origin, count: int) -> None:
         changes = self._line.hooks.replaced(self._by_field(out), count, **self._given(origin))
         for n, column in enumerate(self._line.columns):
             if column.field is not None and column.field.name in changes:

@@ -66,9 +66,7 @@ def survey(source: Source, reading: dict[str, Any], findings: Findings) -> None:
             elif sheet.visibility != "visible" and reading.get("hidden_sheets", "skip") == "skip":
                 row["skipped"] = "it is hidden"
                 place = Place(source.file.name, sheet.name, "")
-                findings.add(
-                    "hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place
-                )
+                findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
             else:
                 source.tables += _tables(source, sheet, reading)
 

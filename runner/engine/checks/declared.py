@@ -64,9 +64,7 @@ class FieldChecks:
         for bound, name, extreme in ((low, "min", min), (high, "max", max)):
             if bound is None or not _beyond(extreme(present), bound, name):
                 continue
-            off = [
-                i for i, v in enumerate(values) if v is not None and i not in skip and _beyond(v, bound, name)
-            ]
+            off = [i for i, v in enumerate(values) if v is not None and i not in skip and _beyond(v, bound, name)]
             what = f"is {'below' if name == 'min' else 'above'} {bound}"
             origin.flag(off, name, self.field.severity, what, rule=name, **where)
 

@@ -31,9 +31,7 @@ class Comparison:
         self.other: str | None = spec.get("other")
         kind = fields[self.field].type
         value = spec.get("value")
-        self.value = (
-            frozenset(fold(bound(kind, v)) for v in value) if isinstance(value, list) else bound(kind, value)
-        )
+        self.value = frozenset(fold(bound(kind, v)) for v in value) if isinstance(value, list) else bound(kind, value)
 
     def test(self, columns: Mapping[str, list[Any]], n: int) -> bool | None:
         """Whether row `n` satisfies it; None where it cannot be told."""
@@ -70,6 +68,4 @@ class RowRule:
                 continue
             if self.then.test(columns, n) is False:
                 off.append(n)
-        origin.flag(
-            off, "row_rule", self.severity, self.message, column=column, field=self.then.field, rule=self.name
-        )
+        origin.flag(off, "row_rule", self.severity, self.message, column=column, field=self.then.field, rule=self.name)

@@ -55,11 +55,7 @@ def _exact(columns: list[int], fields: list[int], pairs: Pairs) -> dict[int, int
             tie = 1e-9 * (i * len(fields) + j)
             cost[i][j] = 1e-6 if score is None else tie - score
     match = _hungarian(cost, rows, width)
-    return {
-        columns[i]: fields[j]
-        for i, j in match.items()
-        if j < len(fields) and (columns[i], fields[j]) in pairs
-    }
+    return {columns[i]: fields[j] for i, j in match.items() if j < len(fields) and (columns[i], fields[j]) in pairs}
 
 
 def _hungarian(cost: list[list[float]], rows: int, width: int) -> dict[int, int]:

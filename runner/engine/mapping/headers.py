@@ -32,12 +32,8 @@ _PAIRS: Final = {
     ("zip", "code"): ("zip",),
     ("web", "site"): ("website",),
 }
-_FILLERS: Final = frozenset(
-    {"the", "of", "a", "an", "and", "for", "in", "your", "please", "enter", "de", "la"}
-)
-_GENERIC: Final = frozenset(
-    {"name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"}
-)
+_FILLERS: Final = frozenset({"the", "of", "a", "an", "and", "for", "in", "your", "please", "enter", "de", "la"})
+_GENERIC: Final = frozenset({"name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"})
 EXACT: Final = 1.0
 SAME_WORDS: Final = 0.95
 FUZZY: Final = 0.9

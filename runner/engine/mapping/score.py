@@ -104,33 +104,21 @@ def _choice(
 ) -> Choice:
     mine = chosen.get(column.position)
     ranked = sorted(
-        (
-            (totals[column.position, n], f.name, n)
-            for n, f in enumerate(fields)
-            if (column.position, n) in totals
-        ),
+        ((totals[column.position, n], f.name, n) for n, f in enumerate(fields) if (column.position, n) in totals),
         key=lambda r: (-r[0], r[2]),
     )
     others = tuple((name, score) for score, name, n in ranked if n != mine and score > 0)[:RUNNERS_UP]
     if mine is None:
         best = ranked[0] if ranked and ranked[0][0] > 0 else None
-        return Choice(
-            column.position, None, best[0] if best else 0.0, (), others, _why_not(best, chosen, threshold)
-        )
+        return Choice(column.position, None, best[0] if best else 0.0, (), others, _why_not(best, chosen, threshold))
     score = totals[column.position, mine]
     note = None
-    rivals = [
-        i for (i, n), s in totals.items() if n == mine and i != column.position and abs(s - score) <= TIE
-    ]
+    rivals = [i for (i, n), s in totals.items() if n == mine and i != column.position and abs(s - score) <= TIE]
     if rivals:
-        note = (
-            f"tie: {len(rivals)} other column(s) score the same; the assignment with the best total was taken"
-        )
+        note = f"tie: {len(rivals)} other column(s) score the same; the assignment with the best total was taken"
     elif ranked and ranked[0][2] != mine:
         note = f"first choice {ranked[0][1]} went to another column"
-    return Choice(
-        column.position, fields[mine].name, score, tuple(table[column.position, mine]), others, note
-    )
+    return Choice(column.position, fields[mine].name, score, tuple(table[column.position, mine]), others, note)
 
 
 def _why_not(best: tuple[float, str, int] | None, chosen: Mapping[int, int], threshold: float) -> str | None:

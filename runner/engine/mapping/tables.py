@@ -68,9 +68,7 @@ def map_table(
     lookups: Lookups,
 ) -> MappedTable:
     samples = source.samples()
-    columns = [
-        ColumnIn(n, None if c.generated else c.name, Sample(samples[n])) for n, c in enumerate(source.columns)
-    ]
+    columns = [ColumnIn(n, None if c.generated else c.name, Sample(samples[n])) for n, c in enumerate(source.columns)]
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
     choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed)
@@ -121,12 +119,7 @@ def _scores(rule: Rule, answer: Any, names: set[str]) -> dict[str, float]:
             raise RuleFailed(
                 rule, "scored a field that is not declared", None, f"fields are {', '.join(sorted(names))}"
             )
-        if (
-            isinstance(delta, bool)
-            or not isinstance(delta, (int, float))
-            or delta != delta
-            or abs(delta) > 100
-        ):
+        if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not -100 <= delta <= 100:
             raise RuleFailed(rule, "returned a score that is no number between -100 and 100", None, remedy)
     return scores
 
@@ -150,9 +143,7 @@ def _remapped(source: SourceTable, choices: list[Choice], hooks: Hooks, names: s
             parts = (Contribution("hooks.after_mapping", 1.0),)
             out.append(choice._replace(field=changes[letter], contributors=parts, note="decided by a hook"))
         elif choice.field in given and letter not in changes:
-            out.append(
-                choice._replace(field=None, contributors=(), note="a hook gave its field to another column")
-            )
+            out.append(choice._replace(field=None, contributors=(), note="a hook gave its field to another column"))
         else:
             out.append(choice)
     return out

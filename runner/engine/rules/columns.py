@@ -19,9 +19,7 @@ SEVERITIES: Final = ("error", "warning", "info")
 class Cells:
     """One column chunk on its way through the rules of its field."""
 
-    def __init__(
-        self, origin: Origin, column: int | None, field: str, given: dict[str, Any], *, strict: bool
-    ) -> None:
+    def __init__(self, origin: Origin, column: int | None, field: str, given: dict[str, Any], *, strict: bool) -> None:
         self.origin = origin
         self.column = column
         self.field = field
@@ -37,7 +35,7 @@ class Cells:
             given = rule.call(**self.given, values=part, rows=self.origin.rows[at : at + len(part)])
             return self._transformed_list(rule, given, len(part), at)
 
-        return self._chunk(rule, values, whole, list)
+        return self._chunk(values, whole, list)
 
     def validate(self, rule: Rule, values: list[Any]) -> None:
         if "value" in rule.wants:
@@ -50,7 +48,7 @@ class Cells:
             self._issues(rule, given, len(part), at)
             return []
 
-        self._chunk(rule, values, whole, lambda _: [])
+        self._chunk(values, whole, lambda _: [])
 
     def _one(self, rule: Rule, value: Any, n: int, instead: Any, use: Callable[[Rule, Any, int], Any]) -> Any:
         try:
@@ -61,7 +59,6 @@ class Cells:
 
     def _chunk(
         self,
-        rule: Rule,
         values: list[Any],
         whole: Callable[[list[Any], int], list[Any]],
         instead: Callable[[list[Any]], list[Any]],
@@ -102,9 +99,7 @@ class Cells:
     def _transformed(self, rule: Rule, given: Any, n: int) -> Any:
         if isinstance(given, dict):
             if given.get("warning") is not None:
-                self._issue(
-                    rule, {"index": 0, "message": given["warning"], "severity": "warning"}, 1, n, "warning"
-                )
+                self._issue(rule, {"index": 0, "message": given["warning"], "severity": "warning"}, 1, n, "warning")
             given = given.get("value")
         return self._plain(rule, given)
 
@@ -165,9 +160,7 @@ class Cells:
 
     def _issue(self, rule: Rule, issue: Any, size: int, at: int, severity: str) -> None:
         if not isinstance(issue, dict) or type(issue.get("index")) is not int:
-            raise _wrong(
-                rule, "returned an issue without an index", 'an issue is {"index": 0, "message": "..."}'
-            )
+            raise _wrong(rule, "returned an issue without an index", 'an issue is {"index": 0, "message": "..."}')
         if not 0 <= issue["index"] < size:
             raise _wrong(
                 rule,
@@ -181,11 +174,7 @@ class Cells:
         message = rule.said(issue.get("message"))
         if message is None:
             given = issue.get("message") is not None
-            message = (
-                "said something that does not stand literally in the rule; withheld"
-                if given
-                else "does not pass"
-            )
+            message = "said something that does not stand literally in the rule; withheld" if given else "does not pass"
         self.origin.flag(
             [at + issue["index"]], code, level, message, column=self.column, field=self.field, rule=rule.name,
             file=rule.file, line=rule.line,

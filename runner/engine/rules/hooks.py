@@ -31,7 +31,7 @@ class Hooks:
                 answer = rule.call(**self.shared, **given)
                 if answer is not None and not isinstance(answer, dict):
                     what = f"returned {type(answer).__name__}"
-                    raise RuleFailed(rule, what, None, "a hook returns None or a dict")  # noqa: TRY301
+                    raise RuleFailed(rule, what, None, "a hook returns None or a dict")
             except RuleFailed as failure:
                 self.failed(failure)
                 continue
@@ -42,9 +42,7 @@ class Hooks:
         if self._strict:
             raise stop(failure, None, None, None, None)
         rule = failure.rule
-        self._findings.add(
-            "rule_error", "error", failure.message, rule=rule.name, file=rule.file, line=failure.line
-        )
+        self._findings.add("rule_error", "error", failure.message, rule=rule.name, file=rule.file, line=failure.line)
 
     def tell(self, name: str, **given: Any) -> None:
         """Call hooks whose answer does not matter."""
@@ -59,9 +57,7 @@ class Hooks:
             asked = answer.get("skip", [])
             if not isinstance(asked, list) or not set(map(str, asked)) <= known:
                 self.failed(
-                    RuleFailed(
-                        rule, "named tables that do not exist", None, 'return {"skip": [ids from `tables`]}'
-                    )
+                    RuleFailed(rule, "named tables that do not exist", None, 'return {"skip": [ids from `tables`]}')
                 )
                 continue
             skip |= set(map(str, asked))
@@ -92,7 +88,7 @@ class Hooks:
                 for name, values in asked.items()
             )
             if not fine:
-                remedy = f'return {{"columns": {{field: list of as many values as `rows`}}}}; fields are {", ".join(columns)}'
+                remedy = f'return {{"columns": {{field: one value per row}}}}; fields are {", ".join(columns)}'
                 self.failed(RuleFailed(rule, "returned columns of a wrong name or length", None, remedy))
                 continue
             changes |= {name: list(values) for name, values in asked.items()}
@@ -105,11 +101,7 @@ class Hooks:
         for rule, answer in self.answers("after_validate", **given):
             for issue in answer.get("issues") or ():
                 index = issue.get("index") if isinstance(issue, dict) else None
-                if (
-                    type(index) is not int
-                    or not 0 <= index < count
-                    or issue.get("field") not in {*fields, None}
-                ):
+                if type(index) is not int or not 0 <= index < count or issue.get("field") not in {*fields, None}:
                     remedy = 'an issue is {"index": row within `rows`, "field": name, "message": "..."}'
                     self.failed(RuleFailed(rule, "returned an issue of a wrong shape", None, remedy))
                     break
@@ -127,11 +119,7 @@ class Hooks:
                 self.failed(RuleFailed(rule, "returned sheets of a wrong shape", None, remedy))
                 continue
             for name, rows in asked.items():
-                if (
-                    not isinstance(rows, list)
-                    or not rows
-                    or not all(isinstance(r, (list, tuple)) for r in rows)
-                ):
+                if not isinstance(rows, list) or not rows or not all(isinstance(r, (list, tuple)) for r in rows):
                     self.failed(RuleFailed(rule, "returned a sheet of a wrong shape", None, remedy))
                     continue
                 if len(rows) > MAX_SHEET_ROWS:

@@ -26,6 +26,7 @@ NATIVE: Final[dict[str, frozenset[type]]] = {
     "time": frozenset({time, type(None)}),
     "boolean": frozenset({bool, type(None)}),
 }
+_MIDNIGHT: Final = datetime(2000, 1, 1)  # noqa: DTZ001  # only its time of day is used
 Converted = tuple[list[Any], list[int]]
 
 
@@ -39,7 +40,7 @@ class Converter:
         self.day_first = field.day_first if field.day_first is not None else dates.day_first_of(texts)
         self._clean = cleaner(field.clean)
         self._plain_strip = field.clean == ("strip",)
-        self._read = dates.DateReader(field.formats, self.day_first)
+        self._read = dates.DateReader(field.formats, day_first=self.day_first)
         self._native = NATIVE.get(field.type, frozenset())
         self._allowed = {fold(v): v for v in reversed(field.allowed or ())}
         self._memo = Memo(self._parser())
@@ -195,9 +196,9 @@ def time_of(value: Any) -> Any:
     if kind is datetime:
         return value.time()
     if kind is timedelta and timedelta() <= value < timedelta(days=1):
-        return (datetime.min + value).time()
+        return (_MIDNIGHT + value).time()
     if kind is float and 0 <= value < 1:
-        return (datetime.min + timedelta(seconds=round(value * 86_400, 3))).time()
+        return (_MIDNIGHT + timedelta(seconds=round(value * 86_400, 3))).time()
     return None if kind is NoCachedValue else BAD
 
 

@@ -48,7 +48,7 @@ def year_of(text: str) -> int:
 class DateReader:
     """Reads texts as moments under one column's conventions."""
 
-    def __init__(self, formats: tuple[str, ...], day_first: bool | None) -> None:
+    def __init__(self, formats: tuple[str, ...], *, day_first: bool | None) -> None:
         self.formats: list[Callable[[str], datetime | None]] = [reader_of(f) for f in formats]
         self.day_first = bool(day_first)
 
@@ -109,7 +109,7 @@ class DateReader:
 
 
 def _valid(year: int, month: int, day: int) -> date | None:
-    if not (1 <= month <= 12 and 1 <= year and 1 <= day <= 31):
+    if not (1 <= month <= 12 and year >= 1 and 1 <= day <= 31):
         return None
     try:
         return date(year, month, day)

@@ -5,9 +5,20 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-_NAMES: Final = (
-    "january february march april may june july august september october november december".split()
-)
+_NAMES: Final = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
 MONTHS: Final = {name[:n]: i for i, name in enumerate(_NAMES, 1) for n in (3, len(name))} | {"sept": 9}
 _PARTS: Final = {
     "Y": ("Y", "[0-9]{4}"),

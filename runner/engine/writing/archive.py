@@ -83,29 +83,8 @@ class Entry:
         crc = isal_zlib.crc32_combine(isal_zlib.crc32(self._head), self._crc, self.size)
         size, packed = self.size + len(self._head), end - self._data_at
         self._file.seek(self._start)
-        self._file.write(
-            _LOCAL.pack(b"PK\3\4", 20, 0, _DEFLATED, 0, _DATE_1980, crc, packed, size, len(self._name), 0)
-        )
+        self._file.write(_LOCAL.pack(b"PK\3\4", 20, 0, _DEFLATED, 0, _DATE_1980, crc, packed, size, len(self._name), 0))
         self._file.seek(end)
-        self._archive.listed(
-            _CENTRAL.pack(
-                b"PK\1\2",
-                20,
-                20,
-                0,
-                _DEFLATED,
-                0,
-                _DATE_1980,
-                crc,
-                packed,
-                size,
-                len(self._name),
-                0,
-                0,
-                0,
-                0,
-                0,
-                self._start,
-            )  # fmt: skip
-            + self._name
-        )
+        sizes = (crc, packed, size, len(self._name))
+        record = _CENTRAL.pack(b"PK\1\2", 20, 20, 0, _DEFLATED, 0, _DATE_1980, *sizes, 0, 0, 0, 0, 0, self._start)
+        self._archive.listed(record + self._name)

@@ -48,9 +48,7 @@ class BookWriter:
 
     def free_name(self, name: str) -> str:
         """`name`, or the first `name (n)` that no sheet bears yet, within 31 characters."""
-        clean = (
-            "".join("_" if c in "[]:*?/\\" or not c.isprintable() else c for c in name).strip("' ") or "Sheet"
-        )
+        clean = "".join("_" if c in "[]:*?/\\" or not c.isprintable() else c for c in name).strip("' ") or "Sheet"
         taken = {s.name.casefold() for s in self._sheets}
         free, n = clean[:31], 1
         while free.casefold() in taken:

@@ -28,9 +28,7 @@ def serial(value: Any) -> str:
     if kind is datetime:
         gap = value.replace(tzinfo=None) - _MIDNIGHT_ZERO
     elif kind is time:
-        gap = timedelta(
-            hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond
-        )
+        gap = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
     else:
         gap = value
     return repr(round(gap.days + (gap.seconds + gap.microseconds / 1e6) / 86_400, 10))
@@ -87,7 +85,7 @@ class CellFormatter:
             if isfinite(sum(values)):
                 return '"><v>', map(repr, values), "</v></c>"
         elif kind is int:
-            if -MAX_EXACT < min(values) and max(values) < MAX_EXACT:
+            if min(values) > -MAX_EXACT and max(values) < MAX_EXACT:
                 return '"><v>', map(str, values), "</v></c>"
         elif kind is date and min(values).year >= 1900:
             return '"><v>', map(self._serials.__getitem__, values), "</v></c>"
@@ -102,9 +100,7 @@ class CellFormatter:
         if kind is str:
             return f'{opening} t="inlineStr">{cell_text(value)}</c>' if value else ""
         if kind is float:
-            return (
-                f"{opening}><v>{value!r}</v></c>" if isfinite(value) else f'{opening} t="e"><v>#NUM!</v></c>'
-            )
+            return f"{opening}><v>{value!r}</v></c>" if isfinite(value) else f'{opening} t="e"><v>#NUM!</v></c>'
         if kind is int and -MAX_EXACT < value < MAX_EXACT:
             return f"{opening}><v>{value}</v></c>"
         if kind is bool:

@@ -20,7 +20,7 @@ class CellReader:
         self._epoch_1904 = epoch_1904
         self._dates: dict[tuple[Kind, str], Value] = {}
 
-    def value(  # noqa: PLR0911  # one line per type of cell
+    def value(  # one line per type of cell
         self, kind: str, style: int, text: str | None, *, formula: bool
     ) -> Value:
         """``text`` is None where the cell stores no value at all."""
