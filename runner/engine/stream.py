@@ -1,6 +1,7 @@
 """Passes 3 to 5 over the chunks of a table: transform, validate, write."""
 
 from collections.abc import Mapping, Sequence
+from operator import ne
 from time import perf_counter
 from typing import Any
 
@@ -108,9 +109,7 @@ class TableStream:
             bad.append(wrong)
             self.total[n] += count - raw.count(None)
             if values is not raw:
-                self.changed[n] += sum(
-                    a is not b and (a != b or type(a) is not type(b)) for a, b in zip(raw, values, strict=True)
-                )
+                self.changed[n] += sum(map(ne, raw, values))
         if self._line.hooks.has("after_transform"):
             self._after_transform(out, bad, origin, count)
         return out, bad

@@ -17,6 +17,7 @@ from runner.engine.values.memo import BAD, Bad, Memo
 
 TEXT_KINDS: Final = frozenset({str, type(None)})
 NATIVE: Final[dict[str, frozenset[type]]] = {
+    "text": frozenset({type(None)}),
     "integer": frozenset({int, type(None)}),
     "decimal": frozenset({float, int, type(None)}),
     "money": frozenset({float, int, type(None)}),
@@ -41,7 +42,7 @@ class Converter:
         self._clean = cleaner(field.clean)
         self._plain_strip = field.clean == ("strip",)
         self._read = dates.DateReader(field.formats, day_first=self.day_first)
-        self._native = NATIVE.get(field.type, frozenset())
+        self._native = NATIVE.get(field.type, NATIVE["text"])
         self._allowed = {fold(v): v for v in reversed(field.allowed or ())}
         self._memo = Memo(self._parser())
         self._other = self._others()
@@ -61,12 +62,12 @@ class Converter:
         if kinds <= TEXT_KINDS:
             if self.kind == "text":
                 return self._texts(values, kinds), []
-            out = [memo[v] for v in values]
+            out = list(map(memo.__getitem__, values))
             if not memo.bad:
                 return out, []
         else:
-            other = self._other
-            out = [memo[v] if v is None or type(v) is str else other(v) for v in values]
+            other, native = self._other, self._native
+            out = [v if type(v) in native else memo[v] if type(v) is str else other(v) for v in values]
         bad = [i for i, v in enumerate(out) if v is BAD]
         for i in bad:
             out[i] = values[i]

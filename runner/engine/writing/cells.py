@@ -17,6 +17,8 @@ _DAY_ZERO: Final = 693_594  # 1899-12-30
 _MIDNIGHT_ZERO: Final = datetime(1899, 12, 30)  # noqa: DTZ001
 MAX_EXACT: Final = 10**15
 _INLINE: Final = '" t="inlineStr'
+_NUMBERS: Final = {int, float}
+_TRUTH: Final = {True: "1", False: "0"}
 Pieces = list[Iterable[str]]
 
 
@@ -66,27 +68,39 @@ class CellFormatter:
     def pieces(self, values: list[Any], rows: list[str]) -> Pieces:
         """Iterables that, zipped with those of the other columns and joined, give the rows."""
         kinds = set(map(type, values))
-        if len(kinds) == 1:
-            kind = next(iter(kinds))
-            if kind is type(None):
-                return []
-            if uniform := self._uniform(kind, values):
+        gaps = type(None) in kinds
+        kinds.discard(type(None))
+        if not kinds:
+            return []
+        kind = float if kinds == _NUMBERS else next(iter(kinds))
+        if len(kinds) == 1 or kinds == _NUMBERS:
+            uniform = self._uniform(kind, [v for v in values if v is not None] if gaps else values)
+            if uniform is not None:
                 head = f'<c r="{self._letters}'
-                style = f'" s="{self._styles[kind]}' if self._styles.get(kind) else ""
                 opening, text, closing = uniform
-                return [repeat(head), rows, repeat(f"{style}{opening}"), text, repeat(closing)]
+                if self._styles.get(kind):
+                    opening = f'" s="{self._styles[kind]}{opening}'
+                if not gaps:
+                    return [repeat(head), rows, repeat(opening), text, repeat(closing)]
+                fill = iter(text)
+                return [
+                    [
+                        "" if v is None else f"{head}{r}{opening}{next(fill)}{closing}"
+                        for v, r in zip(values, rows, strict=True)
+                    ]
+                ]
         return [[self._cell(v, r) for v, r in zip(values, rows, strict=True)]]
 
     def _uniform(self, kind: type, values: list[Any]) -> tuple[str, Iterable[str], str] | None:
+        """What stands before, in and after each cell of a column of one kind; None where cells differ too much."""
         if kind is str:
             if harmless(values):
                 return _INLINE + '"><is><t>', values, "</t></is></c>"
-        elif kind is float:
-            if isfinite(sum(values)):
+        elif kind is float or kind is int:
+            if isfinite(sum(values)) and -MAX_EXACT < min(values) and max(values) < MAX_EXACT:
                 return '"><v>', map(repr, values), "</v></c>"
-        elif kind is int:
-            if min(values) > -MAX_EXACT and max(values) < MAX_EXACT:
-                return '"><v>', map(str, values), "</v></c>"
+        elif kind is bool:
+            return '" t="b"><v>', map(_TRUTH.__getitem__, values), "</v></c>"
         elif kind is date and min(values).year >= 1900:
             return '"><v>', map(self._serials.__getitem__, values), "</v></c>"
         return None
