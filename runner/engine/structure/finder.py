@@ -1,10 +1,10 @@
 """Finds the tables of a sheet while its rows stream by.
 
-Theory of operation. The line classifier looks at a row with its neighbours and costs half a millisecond, too
-much for a million rows that all look alike. So the finder keeps in full only the rows that can matter: the
-first ones of the sheet, every row that looks unlike what is usual by then, and a few rows around each of those.
-The rest are *plain*: the kinds of their cells are what their columns usually hold. They are only counted, and are
-data like their neighbours. Memory is bounded by KEPT rows, whatever the sheet's size.
+Theory of operation. The line classifier looks at a row with its neighbours and costs half a millisecond,
+too much for a million rows that all look alike. So the finder keeps in full only the rows that can matter:
+the first ones of the sheet, every row that looks unlike what is usual by then, and a few rows around each
+of those. The rest are *plain*: the kinds of their cells are what their columns usually hold. They are only
+counted, and are data like their neighbours. Memory is bounded by KEPT rows, whatever the sheet's size.
 """
 
 from collections import deque
