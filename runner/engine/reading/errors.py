@@ -27,7 +27,7 @@ def empty() -> InputUnreadable:
 
 def no_content() -> InputUnreadable:
     return InputUnreadable(
-        "empty", "The file holds nothing but blanks or zero bytes.", "Send the file that holds the data."
+        "empty", "The file holds nothing but zero bytes.", "Send the file that holds the data."
     )
 
 

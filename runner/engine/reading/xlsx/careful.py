@@ -12,16 +12,16 @@ from runner.engine.reading.xlsx.coordinates import cell
 from runner.engine.reading.xlsx.markup import Attributes, Markup, local
 
 
-class _SheetData:
-    """The handlers of one pass over a sheet part."""
+class SheetData:
+    """One pass of the parser over a sheet part, or over rows cut from one."""
 
     def __init__(self, cells: CellReader, limits: ReadLimits, after: int) -> None:
-        self.done: list[Row] = []
+        self.done: list[Row] = []  # rows that are complete
         self._cells = cells
         self._limits = limits
         self._depth = 0
         self._in_data = False
-        self._row = after
+        self.row = after
         self._column = 0
         self._values: dict[int, Value] = {}
         self._kind = ""
@@ -33,6 +33,13 @@ class _SheetData:
         self._strip = False
         self._phonetic = False
         self._slots = 0
+        self._markup = Markup("a sheet", limits)
+        self._markup.parser.StartElementHandler = self.start
+        self._markup.parser.EndElementHandler = self.end
+        self._markup.parser.CharacterDataHandler = self.text
+
+    def feed(self, piece: bytes, *, last: bool = False) -> None:
+        self._markup.feed(piece, last=last)
 
     def start(self, name: str, attributes: Attributes) -> None:
         self._depth += 1
@@ -43,11 +50,11 @@ class _SheetData:
             self._start_cell(attributes)
         elif name == "row" and self._in_data:
             given = attributes.get("r", "")
-            self._row = int(given) if given.isdecimal() and len(given) < 12 else self._row + 1
+            self.row = int(given) if given.isdecimal() and len(given) < 12 else self.row + 1
             self._column = 0
             self._values = {}
-            if not 0 < self._row <= self._limits.max_rows:
-                raise errors.damaged(f"a row numbered {self._row}, where {self._limits.max_rows} is the last")
+            if not 0 < self.row <= self._limits.max_rows:
+                raise errors.damaged(f"a row numbered {self.row}, where {self._limits.max_rows} is the last")
         elif name == "sheetData":
             self._in_data = True
         elif name == "f":
@@ -104,23 +111,19 @@ class _SheetData:
         values: list[Value] = [None] * width
         for column, value in self._values.items():
             values[column - 1] = value
-        self.done.append((self._row, values))
+        self.done.append((self.row, values))
 
 
 def careful_rows(
     pieces: Iterable[bytes], cells: CellReader, limits: ReadLimits, *, after: int = 0
 ) -> Iterator[Row]:
     """Rows in the order of the part, which may not be ascending; unnumbered ones count on from ``after``."""
-    data = _SheetData(cells, limits, after)
-    markup = Markup("a sheet", limits)
-    markup.parser.StartElementHandler = data.start
-    markup.parser.EndElementHandler = data.end
-    markup.parser.CharacterDataHandler = data.text
+    data = SheetData(cells, limits, after)
     for piece in pieces:
-        markup.feed(piece)
+        data.feed(piece)
         yield from data.done
         data.done.clear()
-    markup.feed(b"", last=True)
+    data.feed(b"", last=True)
     yield from data.done
 
 

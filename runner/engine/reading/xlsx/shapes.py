@@ -16,6 +16,7 @@ _CELL = re.compile(
     re.VERBOSE,
 )
 _ROW_HEAD = re.compile(r'(?:\s+[\w:.]+="[^"<>]*")*\s*(/)?>\s*')
+_NUMBERED = re.compile(r"\sr=")  # the row's number, not where it was looked for
 _ATTRIBUTE = re.compile(r'([\w:.]+)="([^"]*)"')
 
 
@@ -46,7 +47,7 @@ def shape_of(text: str, max_columns: int) -> Shape:
     """Work out a shape from the rest of the row's own tag to its end."""
     shape = Shape()
     head = _ROW_HEAD.match(text)
-    if head is None:
+    if head is None or _NUMBERED.search(head[0]):
         return shape
     column = 0
     at = head.end()

@@ -1,6 +1,6 @@
 """An .xlsx or .xlsm opened: its sheets, styles, strings and epoch."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import BinaryIO
@@ -89,6 +89,10 @@ class Workbook:
                 return Relation(kind="worksheet", part=part)
         return None
 
+    @property
+    def has_macros(self) -> bool:
+        return any(relation.kind == "vbaProject" for relation in self.relations.values())
+
     def related(self, kind: str) -> Entry | None:
         for relation in self.relations.values():
             if relation.kind == kind and (entry := self.package.archive.find(relation.part)):
@@ -154,9 +158,9 @@ class XlsxSheet:
         return layout
 
 
-def open_xlsx(file: BinaryIO, archive: Archive, limits: ReadLimits, macros: Callable[[], bool]) -> Book:
+def open_xlsx(file: BinaryIO, archive: Archive, limits: ReadLimits) -> Book:
     workbook = Workbook(Package(archive, limits))
     sheets: list[Sheet] = [XlsxSheet(workbook, one, index) for index, one in enumerate(workbook.listed)]
-    kind: Format = "xlsm" if macros() else "xlsx"
+    kind: Format = "xlsm" if workbook.has_macros else "xlsx"
     notes: dict[str, object] = {"epoch": 1904 if workbook.epoch_1904 else 1900}
     return Book(file_format=kind, reader="own", sheets=sheets, notes=notes, source=file)
