@@ -17,6 +17,7 @@ from runner.engine.mapping.tables import MappedTable, map_table
 from runner.engine.orders import Order
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import Package, load
+from runner.engine.rules.row_types import row_scores
 from runner.engine.sources import chunks, strands
 from runner.engine.stream import Pipeline, TableStream, Times
 from runner.engine.survey import Source, survey
@@ -54,7 +55,7 @@ class Job:
         hooks = Hooks(package, self.findings, shared, strict=self.strict)
         inputs = [{"name": i.name, "role": i.role} for i in (*self.order.primary, *self.order.auxiliary)]
         hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
-        sources = self._structure(hooks)
+        sources = self._structure(package, hooks)
         try:
             tables = self._map(sources, fields, package, hooks)
             columns, plans = lay_out(
@@ -88,7 +89,7 @@ class Job:
         implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in known]
         return [*self.order.fields, *implied]
 
-    def _structure(self, hooks: Hooks) -> list[Source]:
+    def _structure(self, package: Package, hooks: Hooks) -> list[Source]:
         clock = perf_counter()
         files = self.order.primary
         if not files:
@@ -96,7 +97,12 @@ class Job:
         sources = [Source(f, keep_open=len(files) == 1) for f in files]
         reading = self.order.manifest.get("reading") or {}
         for n, source in enumerate(sources):
-            survey(source, reading, self.findings)
+            survey(
+                source,
+                reading,
+                self.findings,
+                lambda sheet, name=source.file.name: row_scores(package, hooks, input=name, sheet=sheet.name),
+            )
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables:
                 self.findings.add("no_table", "error", f"no table was found in {source.file.name}", rule="structure")

@@ -36,7 +36,8 @@ def test_a_day_over_twelve_is_no_month_whatever_the_order():
 
 
 @pytest.mark.parametrize(
-    "text", ["soon", "2026-02-30", "13/13/2026", "2026", "1/2", "2026-01-31x", "31 Foo 2026", "0", "99999999", "-", "1.5"]
+    "text",
+    ["soon", "2026-02-30", "13/13/2026", "2026", "1/2", "2026-01-31x", "31 Foo 2026", "0", "99999999", "-", "1.5"],
 )
 def test_what_is_no_date_is_refused(text):
     assert US.day(text) is BAD
@@ -59,7 +60,13 @@ def test_a_written_moment_is_read(text, moment):
 
 @pytest.mark.parametrize(
     ("text", "clock"),
-    [("9:05", time(9, 5)), ("09:05:30", time(9, 5, 30)), ("9 pm", time(21)), ("12:00 AM", time(0)), ("12:30 p.m.", time(12, 30))],
+    [
+        ("9:05", time(9, 5)),
+        ("09:05:30", time(9, 5, 30)),
+        ("9 pm", time(21)),
+        ("12:00 AM", time(0)),
+        ("12:30 p.m.", time(12, 30)),
+    ],
 )
 def test_a_written_time_is_read(text, clock):
     assert US.clock(text) == clock
@@ -92,7 +99,13 @@ def test_each_format_reads_what_strptime_reads(form, text):
 
 @pytest.mark.parametrize(
     ("texts", "order"),
-    [(["13/01/2026", "1/2/2026"], True), (["1/13/2026"], False), (["1/2/2026"], None), ([], None), (["2026-01-31"], None)],
+    [
+        (["13/01/2026", "1/2/2026"], True),
+        (["1/13/2026"], False),
+        (["1/2/2026"], None),
+        ([], None),
+        (["2026-01-31"], None),
+    ],
 )
 def test_a_column_shows_its_order(texts, order):
     assert day_first_of(texts) is order

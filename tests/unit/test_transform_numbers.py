@@ -49,7 +49,23 @@ def test_a_written_number_is_read(text, number):
 
 @pytest.mark.parametrize(
     "text",
-    ["abc", "1,23,4", "1.2.3", "12 apples", "--5", "(-5)", "$", ",", ".", "1e999", "nan", "inf", "5 - 3", "1,,2", "0x10"],
+    [
+        "abc",
+        "1,23,4",
+        "1.2.3",
+        "12 apples",
+        "--5",
+        "(-5)",
+        "$",
+        ",",
+        ".",
+        "1e999",
+        "nan",
+        "inf",
+        "5 - 3",
+        "1,,2",
+        "0x10",
+    ],
 )
 def test_what_is_no_number_is_refused(text):
     assert parse_number(text) is BAD

@@ -25,7 +25,9 @@ CASES = {
 @pytest.mark.parametrize("kind", CASES)
 def test_a_type_converts_what_it_can_and_keeps_the_rest_with_a_finding(kind, tmp_path):
     before, after, wrong = CASES[kind]
-    done = run_job(tmp_path, [["Field", "n"], *([v, n] for n, v in enumerate(before))], fields=[{"name": "field", "type": kind}])
+    done = run_job(
+        tmp_path, [["Field", "n"], *([v, n] for n, v in enumerate(before))], fields=[{"name": "field", "type": kind}]
+    )
     assert done.column("field") == after
     assert done.cells("type_error") == wrong
 

@@ -32,7 +32,9 @@ def test_an_email_address_is_read(text, address):
     assert parse_email(text) == address
 
 
-@pytest.mark.parametrize("text", ["ada", "ada@", "@b.de", "a@b", "a b@c.de", "a..b@c.de", ".a@b.de", "a@b..de", "a@-b.de", "a@b.de, c@d.de"])
+@pytest.mark.parametrize(
+    "text", ["ada", "ada@", "@b.de", "a@b", "a b@c.de", "a..b@c.de", ".a@b.de", "a@b..de", "a@-b.de", "a@b.de, c@d.de"]
+)
 def test_what_is_no_email_address_is_refused(text):
     assert parse_email(text) is BAD
 

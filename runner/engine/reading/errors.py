@@ -1,7 +1,7 @@
 """The one error that reading raises, and the words for each way a file can be unreadable."""
 
 
-class InputUnreadable(Exception):  # named for what it says
+class InputUnreadable(Exception):  # noqa: N818  # named for what it says
     """A file cannot be read as a spreadsheet: ``code`` for machines, ``message`` and ``remedy`` for people.
 
     Neither text ever holds a cell's value.

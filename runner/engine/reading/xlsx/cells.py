@@ -44,18 +44,9 @@ class CellReader:
             **{kind: Memo(partial(self._dated, kind)) for kind in Kind},
         }
 
-<<<<<<< HEAD
-    def value(  # one line per type of cell
-        self, kind: str, style: int, text: str | None, *, formula: bool
-    ) -> Value:
-        """``text`` is None where the cell stores no value at all."""
-        if not text:
-            return self._blank(kind, text, formula=formula)
-=======
     def column(self, kind: str, style: int, texts: tuple[str, ...], *, formula: bool) -> list[Value]:
         """Many cells of one type and style; the texts still hold their entities."""
         found: list[Value] | None = None
->>>>>>> structure
         if kind == "s":
             found = self._shared(texts)
         elif kind in ("", "n"):
