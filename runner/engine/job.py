@@ -1,6 +1,6 @@
 """One job from its order to its outputs: the five passes in their order."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any, Final
 
@@ -11,10 +11,12 @@ from runner.engine.checks.rows import RowRule
 from runner.engine.errors import EngineStop
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
+from runner.engine.headings import RowScores, both, heading_scores
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.layout import OutColumn, TablePlan, lay_out
 from runner.engine.mapping.tables import MappedTable, map_table
 from runner.engine.orders import Order
+from runner.engine.reading import Sheet
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import Package, load
 from runner.engine.rules.row_types import row_scores
@@ -55,7 +57,7 @@ class Job:
         hooks = Hooks(package, self.findings, shared, strict=self.strict)
         inputs = [{"name": i.name, "role": i.role} for i in (*self.order.primary, *self.order.auxiliary)]
         hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
-        sources = self._structure(package, hooks)
+        sources = self._structure(fields, package, hooks)
         try:
             tables = self._map(sources, fields, package, hooks)
             columns, plans = lay_out(
@@ -89,7 +91,17 @@ class Job:
         implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in known]
         return [*self.order.fields, *implied]
 
-    def _structure(self, package: Package, hooks: Hooks) -> list[Source]:
+    def _row_judge(
+        self, name: str, fields: list[Field], package: Package, hooks: Hooks
+    ) -> Callable[[Sheet], RowScores | None]:
+        """Who tells the structure pass what a row is for: the declared names, and row_types/."""
+
+        def judge(sheet: Sheet) -> RowScores | None:
+            return both(heading_scores(fields), row_scores(package, hooks, input=name, sheet=sheet.name))
+
+        return judge
+
+    def _structure(self, fields: list[Field], package: Package, hooks: Hooks) -> list[Source]:
         clock = perf_counter()
         files = self.order.primary
         if not files:
@@ -97,12 +109,8 @@ class Job:
         sources = [Source(f, keep_open=len(files) == 1) for f in files]
         reading = self.order.manifest.get("reading") or {}
         for n, source in enumerate(sources):
-            survey(
-                source,
-                reading,
-                self.findings,
-                lambda sheet, name=source.file.name: row_scores(package, hooks, input=name, sheet=sheet.name),
-            )
+            judge = self._row_judge(source.file.name, fields, package, hooks)
+            survey(source, reading, self.findings, judge)
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables:
                 self.findings.add("no_table", "error", f"no table was found in {source.file.name}", rule="structure")

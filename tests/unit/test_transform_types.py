@@ -2,6 +2,7 @@
 
 from datetime import date, datetime, time
 
+import openpyxl
 import pytest
 from engine_jobs import run_job
 
@@ -87,8 +88,6 @@ def test_whole_numbers_beyond_fifteen_digits_keep_their_digits_as_text(tmp_path)
 def test_text_that_looks_like_a_formula_stays_text(tmp_path):
     texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"]
     done = run_job(tmp_path, [["a", "b"], *([t, t] for t in texts)], fields=[{"name": "a", "clean": []}])
-    import openpyxl
-
     sheet = openpyxl.load_workbook(done.folder / "normalized.xlsx").active
     assert {c.data_type for row in sheet.iter_rows(min_row=2) for c in row} == {"s"}
     assert done.column("a") == done.column("b") == texts
