@@ -79,6 +79,7 @@ def run_job(
     rules: dict[str, str] | None = None,
     aux: dict[str, str] | None = None,
     params: dict[str, Any] | None = None,
+    row_rules: list[dict[str, Any]] | None = None,
     **manifest: Any,
 ) -> Outcome:
     """One job over `rows` (a sheet, or sheets by name) or over several `files`, with Python `rules` by path."""
@@ -94,7 +95,7 @@ def run_job(
         place = folder / "config" / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(source)
-    spec: dict[str, Any] = {"manifest": 1, "name": "test", "fields": fields or [], **manifest}
+    spec: dict[str, Any] = {"manifest": 1, "name": "test", "fields": fields or [], "rules": row_rules or [], **manifest}
     if rules:
         spec["config"] = "./config"
     if aux:
