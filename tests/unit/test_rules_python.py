@@ -96,10 +96,11 @@ def test_a_config_alone_declares_its_fields(tmp_path):
 
 
 def test_row_types_add_to_the_structure(tmp_path):
-    rows = [["code", "n"], ["a1", 1], ["b2", 2], ["checksum", 3], ["d4", 4]]
-    source = "def detect_checksum(*, row_values_sample, row_index):\n    return {'scores': {'total': 20}} if row_values_sample[0] == 'checksum' else None\n"
-    done = run_job(tmp_path, rows, fields=FIELD, rules={"row_types/total.py": source})
-    assert done.column("code") == ["a1", "b2", "d4"]
+    rows = [["code", "kind"], ["a1", "x"], ["key", "sort"], ["b2", "y"], ["c3", "z"], ["d4", "z"]]
+    source = "def detect_key(*, row_values_sample, row_index):\n    return {'scores': {'header': 30}} if row_values_sample[0] == 'key' else None\n"
+    done = run_job(tmp_path, rows, fields=[{"name": "key"}], rules={"row_types/header.py": source})
+    assert done.column("key")[-3:] == ["b2", "c3", "d4"]
+    assert any(3 in t["header_rows"] for t in done.artifact["sheets"][0]["tables"])
 
 
 RAISES = "def transform(*, value):\n    if value == 'b2':\n        raise ValueError(f'bad {value}')\n    return value.upper()\n"
