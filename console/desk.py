@@ -78,9 +78,11 @@ def _config_keys(workflow: Workflow, local: Callable[[str], Path | None]) -> lis
     for folder, folders, names in os.walk(place):
         folders[:] = sorted(f for f in folders if f not in _IGNORED and not (Path(folder) / f).is_symlink())
         below = Path(folder).relative_to(place).as_posix()
-        for name in sorted(names):
-            if not name.startswith(".") and not (Path(folder) / name).is_symlink():
-                found.append(at + (name if below == "." else join(below, name)))
+        found += [
+            at + (name if below == "." else join(below, name))
+            for name in sorted(names)
+            if not name.startswith(".") and not (Path(folder) / name).is_symlink()
+        ]
     return found
 
 

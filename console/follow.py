@@ -19,8 +19,8 @@ def follow(
 ) -> list[Job]:
     """Wait until every job has ended and its result.json is written; the jobs as they are then.
 
-    `seen` hears each change of state, reason or progress, `each` hears every look. After `seconds` whatever is there is returned. A job
-    whose row vanishes (removed, or a placeholder that gave way) is left out.
+    `seen` hears each change of state, reason or progress, `each` hears every look. After `seconds` whatever is there
+    is returned. A job whose row vanishes (removed, or a placeholder that gave way) is left out.
     """
     until = None if seconds is None else time.monotonic() + seconds
     wanted = list(dict.fromkeys(job_ids))

@@ -54,4 +54,3 @@ def _os_words(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return f"{type(error).__name__}: {error}"
-

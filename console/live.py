@@ -86,10 +86,11 @@ class LiveJobs:
         return Group(grid if jobs else Text("no jobs yet"), Text(counts, style="bold"), Text(foot, style="dim"))
 
 
-class _Above(io.TextIOBase):
+class _Above(io.StringIO):
     """A stream whose lines appear above the live view."""
 
     def __init__(self, console: Console) -> None:
+        super().__init__()
         self._console = console
 
     def write(self, text: str) -> int:

@@ -24,7 +24,10 @@ _GAP = "  "
 
 def printable(text: str) -> str:
     """Text that cannot move the cursor: names and headers come from strangers."""
-    return "".join(c if c == "\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(
+        c if c == "\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "\N{REPLACEMENT CHARACTER}"
+        for c in text
+    )
 
 
 def use_colour(stream: TextIO) -> bool:

@@ -76,9 +76,7 @@ class Service:
     def __init__(self, stack: Stack, sandbox: Sandbox, log: Log, *, role: str, everything: bool) -> None:
         self._log = log
         self._sweeper: Intake | None = wire.make_intake(stack) if everything else None
-        self.runner: Runner = assemble(
-            stack, sandbox, log, role=role, sweep=self._sweep if everything else None
-        )
+        self.runner: Runner = assemble(stack, sandbox, log, role=role, sweep=self._sweep if everything else None)
         self._watcher = Watcher(stack, log) if everything else None
         self._scheduler: BackgroundScheduler | None = self.runner.janitor.scheduler() if everything else None
         self._threads: list[threading.Thread] = []

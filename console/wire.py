@@ -39,9 +39,7 @@ def make_log(settings: Settings, *, stream: TextIO | None = None, level: str | N
 
 def make_intake(stack: Stack) -> Intake:
     """One per thread: it remembers parsed manifests without a lock."""
-    return Intake(
-        stack.store, stack.table, stack.queue, stack.clock, settle_seconds=stack.settings.settle_seconds
-    )
+    return Intake(stack.store, stack.table, stack.queue, stack.clock, settle_seconds=stack.settings.settle_seconds)
 
 
 def make_control(stack: Stack) -> Control:

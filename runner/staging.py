@@ -16,7 +16,6 @@ from core.settings import Settings
 from core.verdicts import Verdict
 
 
-
 class Source(Protocol):
     """What staging needs of an ObjectStore; the desk of `ade try` has no more than this."""
 

@@ -50,9 +50,7 @@ def _words(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> Iterator[W
 
 
 def _bash(all_words: list[Words]) -> str:
-    cases = "\n".join(
-        f'    "{" ".join(w.path)}") words="{" ".join([*w.commands, *w.options])}" ;;' for w in all_words
-    )
+    cases = "\n".join(f'    "{" ".join(w.path)}") words="{" ".join([*w.commands, *w.options])}" ;;' for w in all_words)
     return f"""\
 # bash completion for ade
 _ade() {{
@@ -79,8 +77,7 @@ def _indent(text: str) -> str:
 
 def _zsh(all_words: list[Words]) -> str:
     cases = "\n".join(
-        f"    {_quoted(' '.join(w.path))}) words=({' '.join(_described(w.commands | w.options))}) ;;"
-        for w in all_words
+        f"    {_quoted(' '.join(w.path))}) words=({' '.join(_described(w.commands | w.options))}) ;;" for w in all_words
     )
     return f"""\
 #compdef ade

@@ -22,9 +22,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     with wire.opened() as stack, wire.boxes(stack.settings, stack.run_dir) as sandbox:
         log = wire.make_log(stack.settings, stream=sys.stdout if out.as_json and args.what == "run" else None)
         intake = wire.make_intake(stack)
-        runner = assemble(
-            stack, sandbox, log, role="janitor", sweep=lambda: log_report(log, intake.sweep())
-        )
+        runner = assemble(stack, sandbox, log, role="janitor", sweep=lambda: log_report(log, intake.sweep()))
         try:
             return _once(runner, out) if args.what == "run-once" else _on(stack, runner)
         finally:

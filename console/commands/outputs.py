@@ -39,9 +39,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     return Exit.OK
 
 
-def _tell(
-    store: ObjectStore, job: Job, objects: list[ObjectInfo], args: argparse.Namespace, out: Output
-) -> None:
+def _tell(store: ObjectStore, job: Job, objects: list[ObjectInfo], args: argparse.Namespace, out: Output) -> None:
     names = [o.key.removeprefix(job_folder(job)) for o in objects]
     if out.as_json:
         files = [
@@ -49,9 +47,7 @@ def _tell(
             for name, o in zip(names, objects, strict=True)
         ]
         to = args.zip or args.to
-        out.emit(
-            {"job_id": job.job_id, "outputs": job_folder(job), "files": files, "to": str(to) if to else None}
-        )
+        out.emit({"job_id": job.job_id, "outputs": job_folder(job), "files": files, "to": str(to) if to else None})
     elif args.zip or args.to:
         out.line(f"{len(objects)} files in {args.zip or args.to}")
     else:

@@ -80,10 +80,7 @@ def _dead(stack: Stack, limit: int, out: Output) -> int:
     letters = stack.queue.dead(limit=limit)
     if out.as_json:
         out.emit(
-            [
-                {"job_id": d.message.job_id, "tenant": d.message.tenant, "reason": d.reason, "at": d.at}
-                for d in letters
-            ]
+            [{"job_id": d.message.job_id, "tenant": d.message.tenant, "reason": d.reason, "at": d.at} for d in letters]
         )
     elif letters:
         rows = [(d.message.job_id, d.message.tenant, when(d.at), d.reason) for d in letters]

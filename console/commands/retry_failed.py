@@ -26,9 +26,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         jobs = list(every(stack.table, query))
         if not args.dry_run:
             control = wire.make_control(stack)
-            code = act(
-                [j.job_id for j in jobs], control.retry, done=lambda job: f"{job.state}: {job.reason}", out=out
-            )
+            code = act([j.job_id for j in jobs], control.retry, done=lambda job: f"{job.state}: {job.reason}", out=out)
             out.note(f"{len(jobs)} jobs retried" if jobs else "no job to retry")
             return code
         now = stack.clock.now()

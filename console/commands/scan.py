@@ -50,7 +50,7 @@ def _scanned(files: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for sheet in found["sheets"]:
         for table in sheet["tables"]:
             head = ", ".join(str(n) for n in table.get("header_rows", ())) or "none"

@@ -27,9 +27,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if job.history:
         out.line()
         begin = job.history[0][1]
-        out.table(
-            ("STATE", "SINCE START", "AT"), [(state, span(at - begin), when(at)) for state, at in job.history]
-        )
+        out.table(("STATE", "SINCE START", "AT"), [(state, span(at - begin), when(at)) for state, at in job.history])
     if job.files:
         out.line()
         out.table(("FILE", "SIZE", "SHA-256"), [(f.name, size(f.size), f.sha256) for f in job.files])

@@ -58,7 +58,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
                 if not out.as_json:
                     _tell(trial, job, out)
     if out.as_json:
-        out.emit([{"out": str(t.out), "result": json.loads(result_body(j))} for t, j in zip(trials, ended, strict=True)])
+        out.emit(
+            [{"out": str(t.out), "result": json.loads(result_body(j))} for t, j in zip(trials, ended, strict=True)]
+        )
     return exit_of([replace(job, state=outcome(job)) for job in ended])
 
 
@@ -87,9 +89,7 @@ def _trials(desk: Desk, files: dict[str, Path], out: Path) -> Iterator[Trial]:
 
 
 def _planned(desk: Desk, primaries: list[ObjectInfo]) -> list[Job]:
-    jobs = plan(
-        desk.workflow, primaries, package=desk.package, auxiliary=desk.auxiliary(), now=SystemClock().now()
-    )
+    jobs = plan(desk.workflow, primaries, package=desk.package, auxiliary=desk.auxiliary(), now=SystemClock().now())
     literal = {p.key for p in primaries}
     missing = [m for m in jobs[0].waiting_for if m not in literal] if jobs[0].state is State.AWAITING else []
     if missing:
@@ -146,12 +146,11 @@ class Table:
             on_event=lambda event: progress.show(_progress_words(job, event)),
         )
         progress.clear()
-        facts = {"summary": summarize(report), "sandbox": isolation_facts(self._sandbox)}
         paths = deliverables(report)
         files = tuple(describe(name, path) for name, path in paths.items())
         for name, path in paths.items():
             shutil.copyfile(path, out / name)
-        job = replace(job, files=files, **facts)
+        job = replace(job, files=files, summary=summarize(report), sandbox=isolation_facts(self._sandbox))
         if report.verdict is Verdict.OK:
             return move(job, State.PUBLISHING, now=self._clock.now())
         return self._ended(job, report.verdict, report.message, report.where)
@@ -181,5 +180,3 @@ def _tell(trial: Trial, job: Job, out: Output) -> None:
     for line in explained(trial.out / "artifact.json"):
         out.line(f"  {line}")
     out.line(f"  results: {trial.out}")
-
-
