@@ -147,9 +147,8 @@ def describe(name: str, path: Path) -> OutputFile:
 
 def summarize(report: BoxReport) -> dict[str, Any]:
     """Counts that the box claims, beside what the runner measured itself."""
-    claimed = report.claim.get("summary")
     return {
-        **(claimed if isinstance(claimed, dict) else {}),
+        **report.claim,
         "wall_seconds": round(report.wall_seconds, 3),
         "cpu_seconds": round(report.cpu_seconds, 3),
         "peak_mb": round(report.peak_mb, 1),
