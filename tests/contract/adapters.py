@@ -4,38 +4,15 @@ A factory gets an empty folder and a hand-moved clock and gives a Rig for as lon
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from core.ports import JobTable, ObjectStore, WorkQueue
 from infra.clocks import HandClock
-from infra.folder import FolderStore
-from infra.sqlite import Database
-from infra.sqlite_queue import SqliteWorkQueue
-from infra.sqlite_table import SqliteJobTable
 from tests.contract import cloud_adapters, servers
-from tests.contract.rigs import Factory, Rig, job_wake_at
-
-
-@contextmanager
-def folder_store(where: Path) -> Iterator[ObjectStore]:
-    with closing(FolderStore(where)) as store:
-        yield store
-
-
-@contextmanager
-def sqlite_table(where: Path, at: float | HandClock) -> Iterator[JobTable]:
-    clock = at if isinstance(at, HandClock) else HandClock(at)
-    with closing(Database(where / "ade.sqlite")) as database:
-        yield SqliteJobTable(database, clock, job_wake_at)
-
-
-@contextmanager
-def sqlite_queue(where: Path, at: float | HandClock) -> Iterator[WorkQueue]:
-    clock = at if isinstance(at, HandClock) else HandClock(at)
-    with closing(Database(where / "ade.sqlite")) as database, closing(SqliteWorkQueue(database, clock)) as queue:
-        yield queue
+from tests.contract.embedded import folder_store, sqlite_queue, sqlite_table
+from tests.contract.rigs import Factory, Rig
 
 
 @contextmanager
@@ -67,5 +44,13 @@ STORES: Mapping[str, Factory[ObjectStore]] = {
     "versioned s3 on ministack": cloud_adapters.s3(servers.ministack, versioned=True),
     "s3 on seaweedfs": cloud_adapters.s3(servers.seaweedfs),
 }
-TABLES: Mapping[str, Factory[JobTable]] = {"sqlite": _sqlite_table}
-QUEUES: Mapping[str, Factory[WorkQueue]] = {"sqlite": _sqlite_queue}
+TABLES: Mapping[str, Factory[JobTable]] = {
+    "sqlite": _sqlite_table,
+    "dynamodb on moto": cloud_adapters.dynamodb(servers.moto, isolates=False),
+    "dynamodb on ministack": cloud_adapters.dynamodb(servers.ministack),
+}
+QUEUES: Mapping[str, Factory[WorkQueue]] = {
+    "sqlite": _sqlite_queue,
+    "sqs on moto": cloud_adapters.sqs(servers.moto),
+    "sqs on ministack": cloud_adapters.sqs(servers.ministack),
+}

@@ -8,12 +8,9 @@ from typing import Generic, TypeVar
 
 import pytest
 
-from core.chores import Timings, wake_at
-from core.jobs import Job
 from infra.clocks import HandClock
 
 P = TypeVar("P")
-_TIMINGS = Timings()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +21,7 @@ class Rig(Generic[P]):
     clock: HandClock
     another: Callable[[], AbstractContextManager[P]]  # one more client of the same data; can be pickled
     remote: bool = False  # clients meet only in a server, so processes race no differently from threads
+    isolates: bool = True  # False: moto undoes a failed transaction by putting all tables back as they were before
     moves_time: bool = True  # False: the server's own clock decides, so suites ask for short times and wait
     keeps_metadata: bool = True
     orders: bool = True  # a queue that serves priorities and tenants in turn, where others only lean that way
@@ -39,7 +37,3 @@ class Rig(Generic[P]):
 
 
 Factory = Callable[[Path, HandClock], AbstractContextManager[Rig[P]]]
-
-
-def job_wake_at(job: Job) -> float | None:
-    return wake_at(job, _TIMINGS)
