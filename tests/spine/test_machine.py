@@ -11,12 +11,13 @@ import os
 import shutil
 import tempfile
 from collections import defaultdict
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from core.jobs import ENDED, RETRIABLE, TRANSITIONS, State
 from core.ports import Pause
@@ -32,9 +33,16 @@ CRASHES = st.one_of(st.none(), st.tuples(st.integers(0, 24), st.booleans()))
 VERDICTS = st.sampled_from(
     [Verdict.OK] * 4 + [Verdict.RULE_ERROR, Verdict.BOX_FAILED, Verdict.WALL_CLOCK, Verdict.MEMORY]
 )
-CAP = 2
+CAP = 1
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # thousands of syncs, none of them the point here
+ACTS = st.sampled_from(
+    ["runner", "janitor", "late janitor", "all", "expiry", "intake", "new version", "cancel", "retry"]
+)
 AUXILIARY = {"primary": ["*.csv"], "auxiliary": [{"name": "plans", "path": "lookups/plans.csv"}]}
+
+
+def die():
+    raise Crash
 
 
 class Spine(RuleBasedStateMachine):
@@ -73,62 +81,107 @@ class Spine(RuleBasedStateMachine):
         finally:
             self.world.crasher.arm(None)
 
+    @initialize()
+    def manifests_are_there(self):
+        for tenant in ("acme", "globex"):
+            self.world.put(f"inbox/{tenant}/d/manifest.json", MANIFEST)
+
     # What senders do
 
-    @rule(tenant=TENANTS, name=NAMES, body=BODIES)
+    @rule(tenant=TENANTS, name=NAMES, body=BODIES, crash=CRASHES)
+    def drop(self, tenant, name, body, crash):
+        self.upload(tenant, name, body)
+        self.dying(crash, lambda: self.world.intake.changed([self.events[-1]]))
+
     def upload(self, tenant, name, body):
         key = self.world.put(f"inbox/{tenant}/d/{name}", body)
         self.latest[key] = body
         self.events.append(key)
 
-    @rule(tenant=TENANTS, rate=st.sampled_from([[1], [1, 2]]), needs_look_up=st.booleans())
-    def upload_manifest(self, tenant, rate, needs_look_up):
-        manifest = MANIFEST | {"sweep": {"rate": rate}} | ({"inputs": AUXILIARY} if needs_look_up else {})
-        self.events.append(self.world.put(f"inbox/{tenant}/d/manifest.json", manifest))
-
-    @rule(tenant=TENANTS, body=BODIES)
-    def upload_look_up(self, tenant, body):
-        self.events.append(self.world.put(f"inbox/{tenant}/d/lookups/plans.csv", body))
+    @rule(
+        tenant=TENANTS, name=NAMES, body=BODIES, what=st.sampled_from(["file", "manifest", "sweep", "needs", "look-up"])
+    )
+    def upload_unnoticed(self, tenant, name, body, what):
+        """An upload whose event is still on its way, or never comes."""
+        changed = {"manifest": {}, "sweep": {"sweep": {"rate": [1, 2]}}, "needs": {"inputs": AUXILIARY}}
+        if what == "file":
+            self.upload(tenant, name, body)
+        elif what == "look-up":
+            self.events.append(self.world.put(f"inbox/{tenant}/d/lookups/plans.csv", body))
+        else:
+            self.events.append(self.world.put(f"inbox/{tenant}/d/manifest.json", MANIFEST | changed[what]))
 
     # What the event service does: any event, any number of times, in any order, or never
 
-    @rule(n=st.integers(0, 50), crash=CRASHES)
-    def deliver(self, n, crash):
-        if self.events:
+    @rule(n=st.integers(0, 50), crash=CRASHES, sweep=st.booleans())
+    def deliver(self, n, crash, sweep):
+        if sweep:
+            self.dying(crash, self.world.sweep)
+        elif self.events:
             key = self.events[n % len(self.events)]
             self.dying(crash, lambda: self.world.intake.changed([key]))
 
-    @rule(crash=CRASHES)
-    def sweep(self, crash):
-        self.dying(crash, self.world.sweep)
-
     # What runners do
 
-    @rule(verdict=VERDICTS, crash=CRASHES)
-    def run_one(self, verdict, crash):
-        self.world.sandbox.verdict = verdict
+    @rule(verdict=VERDICTS, crash=CRASHES, more=st.integers(0, 3))
+    def run_some(self, verdict, crash, more):
         runner = self.world.runner()
+        for _ in range(more):
+            self.world.handle_one(runner)
+        self.world.sandbox.verdict = verdict
         self.dying(crash, lambda: self.world.handle_one(runner))
         runner.close()
 
-    @rule(seconds=st.sampled_from([1.0, 31.0, 40.0]), crash=CRASHES)
-    def run_late(self, seconds, crash):
-        """A runner stands still in the middle of a job while the world goes on."""
+    @rule(seconds=st.sampled_from([1.0, 31.0, 40.0]), crash=CRASHES, other_dies=st.booleans())
+    def run_late(self, seconds, crash, other_dies):
+        """A runner stands still in the middle of a job while the world goes on; then it wants to commit."""
         late, other = self.world.runner(), self.world.runner()
+        taken = []
 
         def meanwhile():
+            mine = next(j for j in self.world.jobs() if j.lease and j.lease.owner == late.presence.owner)
             self.world.clock.move(seconds)
             other.janitor.chores()
-            self.world.handle_one(other)
+            if other_dies:
+                self.world.sandbox.during = die
+            with suppress(Crash):
+                self.world.handle_one(other)
+            now = self.world.table.get(mine.job_id)
+            taken.extend([now] if now.fence > mine.fence else [])
 
         self.world.sandbox.during = meanwhile
         self.dying(crash, lambda: self.world.handle_one(late))
         self.world.sandbox.during = lambda: None
+        for job in taken:
+            assert self.world.table.get(job.job_id) == job, f"{job.job_id}: a stale fence changed the row"
         late.close()
         other.close()
 
-    @rule(n=st.integers(0, 20), crash=CRASHES)
-    def run_cancelled(self, n, crash):
+    @rule(
+        step=st.integers(0, 30), actor=st.sampled_from(["runner", "janitor", "intake"]), other=ACTS, after=st.booleans()
+    )
+    def interleave(self, step, actor, other, after):
+        """Somebody else acts between any two external steps of a runner, the janitor or an intake."""
+        first, second = self.world.runner(), self.world.runner()
+        acts = {
+            "runner": self.world.handle_one,
+            "janitor": lambda r: r.janitor.chores(),
+            "late janitor": lambda r: (self.world.clock.move(31), r.janitor.chores()),
+            "all": lambda r: (self.world.clock.move(31), r.janitor.chores(), self.world.handle_one(r)),
+            "expiry": lambda r: (self.world.clock.move(49 * 3600), r.janitor.chores()),
+            "intake": lambda _: self.world.new_intake().sweep(),
+            "new version": lambda _: self.upload("acme", "a.csv", os.urandom(4)),
+            "cancel": lambda _: self.cancel(),
+            "retry": lambda _: self.retry(),
+        }
+        self.world.crasher.arm(step, after=after, meanwhile=lambda: acts[other](second))
+        acts[actor](first)
+        self.world.crasher.arm(None)
+        first.close()
+        second.close()
+
+    @rule(crash=CRASHES)
+    def run_cancelled(self, crash):
         runner = self.world.runner()
 
         def meanwhile():
@@ -144,36 +197,33 @@ class Spine(RuleBasedStateMachine):
 
     # What operators and time do
 
-    @rule(n=st.integers(0, 20))
-    def cancel(self, n):
-        jobs = [j for j in self.world.jobs() if j.state in (State.QUEUED, State.AWAITING)]
-        if jobs:
-            self.world.control.cancel(jobs[n % len(jobs)].job_id)
+    @rule(act=st.sampled_from(["retry"] * 3 + ["resume"] * 2 + ["cancel", "pause", "expiry"]), tenant=TENANTS)
+    def operate(self, act, tenant):
+        match act:
+            case "cancel":
+                self.cancel()
+            case "retry":
+                self.retry()
+            case "pause":
+                self.world.table.pause(Pause(tenant=tenant, workflow=None, since=0.0, by="test"))
+            case "resume":
+                self.world.table.resume(tenant, None)
+            case "expiry":
+                self.world.clock.move(48 * 3600 + 60)
 
-    @rule(n=st.integers(0, 20))
-    def retry(self, n):
-        jobs = [j for j in self.world.jobs() if j.state in RETRIABLE - {State.EXPIRED}]
-        if jobs:
-            self.world.control.retry(jobs[n % len(jobs)].job_id)
+    def cancel(self):
+        for job in self.world.jobs()[:1]:
+            if job.state in (State.QUEUED, State.AWAITING):
+                self.world.control.cancel(job.job_id)
 
-    @rule(tenant=TENANTS)
-    def pause(self, tenant):
-        self.world.table.pause(Pause(tenant=tenant, workflow=None, since=0.0, by="test"))
+    def retry(self):
+        for job in self.world.jobs():
+            if job.state in RETRIABLE - {State.EXPIRED}:
+                self.world.control.retry(job.job_id)
 
-    @rule(tenant=TENANTS)
-    def resume(self, tenant):
-        self.world.table.resume(tenant, None)
-
-    @rule(seconds=st.sampled_from([1.0, 10.0, 31.0, 1000.0]))
-    def wait(self, seconds):
+    @rule(crash=CRASHES, seconds=st.sampled_from([0.0, 3.0, 31.0, 1000.0]))
+    def tidy(self, crash, seconds):
         self.world.clock.move(seconds)
-
-    @rule()
-    def wait_for_expiry(self):
-        self.world.clock.move(48 * 3600 + 60)
-
-    @rule(crash=CRASHES)
-    def tidy(self, crash):
         runner = self.world.runner()
         self.dying(crash, lambda: (runner.janitor.chores(), runner.janitor.collect()))
         runner.close()
@@ -254,12 +304,12 @@ class Spine(RuleBasedStateMachine):
 
 
 def test_nothing_is_lost_published_twice_or_stuck_whatever_happens():
-    many = int(os.environ.get("ADE_TEST_MACHINE_EXAMPLES", "60"))
+    many = int(os.environ.get("ADE_TEST_MACHINE_EXAMPLES", "40"))
     run_state_machine_as_test(
         Spine,
         settings=settings(
             max_examples=many,
-            stateful_step_count=30,
+            stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),
             print_blob=True,

@@ -30,25 +30,33 @@ class Crash(BaseException):
 
 
 class Crasher:
-    """Counts external steps and dies before or after the one that was asked for."""
+    """Counts external steps; at the one that was asked for the process dies, or somebody else acts first."""
 
     def __init__(self) -> None:
         self.left: int | None = None
         self.after = False
         self.seen = 0
+        self.meanwhile: Callable[[], None] | None = None
 
-    def arm(self, steps: int | None, *, after: bool = False) -> None:
-        self.left, self.after, self.seen = steps, after, 0
+    def arm(self, steps: int | None, *, after: bool = False, meanwhile: Callable[[], None] | None = None) -> None:
+        """Without `meanwhile`: die before or after that step. With it: let others act there, then go on."""
+        self.left, self.after, self.seen, self.meanwhile = steps, after, 0, meanwhile
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.seen += 1
         due = self.left is not None and self.seen > self.left
         if due and not self.after:
-            raise Crash
+            self._strike()
         result = function(*args, **kwargs)
-        if due:
-            raise Crash
+        if due and self.left is not None:
+            self._strike()
         return result
+
+    def _strike(self) -> None:
+        self.left, act = None, self.meanwhile
+        if act is None:
+            raise Crash
+        act()
 
 
 class Fragile:
