@@ -18,7 +18,8 @@ from typing import Any
 from core.jobs import Job, State
 from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
 from infra import dynamodb_items as items
-from infra.aws import Address, client
+from infra.addresses import Address
+from infra.aws import client
 from infra.dynamodb_items import Item, number, text
 from infra.dynamodb_reads import Reads
 from infra.remote import Answered, Caller

@@ -21,7 +21,8 @@ from typing import Any, BinaryIO, TypeVar
 from core.errors import KeyRefused, ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed, StoreUnavailable
 from core.keys import WORK, check_key
 from core.ports import Fetched, Folder, ObjectInfo
-from infra.aws import Address, client
+from infra.addresses import Address
+from infra.aws import client
 from infra.memo import Memo
 from infra.remote import Answered, Caller
 from infra.s3_parts import PART_BYTES, upload_in_parts

@@ -15,7 +15,8 @@ from typing import Any
 
 from core.errors import AdeError
 from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
-from infra.aws import Address, client
+from infra.addresses import Address
+from infra.aws import client
 from infra.remote import Answered, Caller
 from infra.sqs_poll import Poll
 

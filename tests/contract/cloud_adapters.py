@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from core.ports import JobTable, ObjectStore, WorkQueue
-from infra.aws import client, parse_address
+from infra.addresses import parse_address
+from infra.aws import client
 from infra.clocks import HandClock
 from infra.dynamodb import DynamoJobTable
 from infra.dynamodb_items import table_definition
