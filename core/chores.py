@@ -38,7 +38,9 @@ def wake_at(job: Job, timings: Timings) -> float | None:
             return job.updated_at + timings.lease_seconds
         case _:
             if job.unpublished:
-                return job.updated_at + timings.grace_seconds
+                # A planner that skips a job publishes nothing itself; a runner that ends one is at it already.
+                skipped = job.state is State.SKIPPED
+                return job.updated_at + (0.0 if skipped else timings.grace_seconds)
             return (job.ended_at or job.updated_at) + timings.retention_seconds
 
 

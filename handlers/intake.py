@@ -148,6 +148,9 @@ class Intake:
             self._plan(view, workflow, primaries, report)
         if not inputs and not workflow.standing:
             self._recorder.place(without_input(workflow, now=self._clock.now()), report.recorded)
+        for key in workflow.auxiliary_keys():
+            if key.startswith(INBOX) and (found := view.head(key)) is not None:
+                self._recorder.give_way(unselected(found, now=self._clock.now(), reason=""))
         return {i.key for i in inputs}
 
     def _plan_some(self, view: View, workflow: Workflow, info: ObjectInfo, report: Report) -> None:
@@ -178,9 +181,6 @@ class Intake:
             self._recorder.give_way(unselected(info, now=now, reason=""))
         if not workflow.standing:
             self._recorder.give_way(without_input(workflow, now=now))
-        for key in workflow.auxiliary_keys():
-            if key in auxiliary and key.startswith(INBOX):
-                self._recorder.give_way(unselected(auxiliary[key], now=now, reason=""))
 
     def _package(self, view: View, workflow: Workflow) -> Package:
         at = workflow.config_place

@@ -46,6 +46,8 @@ class Publisher:
                 self._point_latest(job)
             if not self._say(job, body):
                 return None
+        if outcome(job) is State.EXPIRED:
+            self._forget(job)
         self._store.delete_prefix(staging_folder(job.job_id))
         return self._close(job)
 
@@ -57,11 +59,13 @@ class Publisher:
         folder, staged = job_folder(job), staging_folder(job.job_id, job.attempts_total)
         for file in job.files:
             self._store.copy(staged + file.name, folder + file.name)
-        if outcome(job) is State.EXPIRED:
-            for key in list(self._store.keys(folder)):
-                if key != result_key(job):
-                    self._store.delete(key)
-            self._retract_latest(job)
+
+    def _forget(self, job: Job) -> None:
+        """Remove what an expired job published, after result.json has stopped naming it."""
+        for key in list(self._store.keys(job_folder(job))):
+            if key != result_key(job):
+                self._store.delete(key)
+        self._retract_latest(job)
 
     def _say(self, job: Job, body: bytes) -> bool:
         key = result_key(job)

@@ -4,16 +4,25 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from posixpath import basename
-from typing import Any
+from typing import Any, Protocol
 
 from core.drops import MAX_PACKAGE_BYTES
 from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
 from core.jobs import Job, ObjectRef
 from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest, parse_manifest
 from core.packages import check_zip, read_member
-from core.ports import BoxLimits, ObjectStore
+from core.ports import BoxLimits, Fetched
 from core.settings import Settings
 from core.verdicts import Verdict
+
+
+class Source(Protocol):
+    """What staging needs of an ObjectStore; the desk of `ade try` has no more than this."""
+
+    def read(self, key: str, *, version: str | None = None, limit: int) -> bytes: ...
+
+    def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched: ...
+
 
 OUTPUTS = ("normalized.xlsx", "artifact.json", "report.html")
 
@@ -34,7 +43,7 @@ class Staged:
     requirements: Path | None
 
 
-def stage(store: ObjectStore, job: Job, scratch: Path, *, file_mb: int) -> Staged:
+def stage(store: Source, job: Job, scratch: Path, *, file_mb: int) -> Staged:
     """Fetch manifest, config and inputs; raise StagingFailed where one is gone, too large or refused."""
     if job.manifest is None:
         raise StagingFailed(Verdict.BOX_FAILED, f"job {job.job_id} has no manifest in its row; drop it again")
@@ -78,7 +87,7 @@ def make_order(job: Job, manifest: Manifest, inputs: list[dict[str, Any]], confi
     }
 
 
-def fetch_config(store: ObjectStore, refs: tuple[ObjectRef, ...], place: str, target: Path) -> Path | None:
+def fetch_config(store: Source, refs: tuple[ObjectRef, ...], place: str, target: Path) -> Path | None:
     """Unpack a config package: one zip, or the objects of a folder."""
     if not refs:
         return None

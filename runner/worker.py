@@ -16,6 +16,7 @@ from runner.attempt import Attempts, Outcome
 from runner.changes import mutate
 from runner.leases import Beats, Held, fenced
 from runner.publish import Publisher
+from runner.results import job_folder
 
 REFUSED_SECONDS = 1.0
 
@@ -147,12 +148,14 @@ class Worker:
         if job.state is State.FAILED and job.error is not None and job.error.fault == "ours":
             self._queue.bury(message, job.error.message)
         try:
-            self._publisher.finish(job)
+            published = self._publisher.finish(job)
         except (StoreUnavailable, OSError) as error:
             self._log.warning("publish_failed", job_id=job.job_id, error=type(error).__name__)
             if receipt is not None:
                 self._queue.hide(receipt, self._settings.retry_backoff_seconds)
             return
+        if published is not None and published.ended:
+            self._log.info("job_ended", job_id=job.job_id, state=str(published.state), outputs=job_folder(job))
         if receipt is not None:
             self._queue.ack(receipt)
 

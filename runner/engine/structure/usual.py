@@ -95,8 +95,7 @@ class Usual:
                     valued += count * (code != _TEXT)
         known = sum(self._counts.values())
         self._allowed = [
-            {code for code, count in codes.items() if count >= SHARE * sum(codes.values())}
-            for codes in columns
+            {code for code, count in codes.items() if count >= SHARE * sum(codes.values())} for codes in columns
         ]
         self._least = width / known / 2
         self._least_values = valued / known / 2
