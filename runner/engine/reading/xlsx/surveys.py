@@ -9,10 +9,11 @@ from operator import lt
 from runner.engine.reading import errors
 from runner.engine.reading.books import Layout
 from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.styles import Look, Styles
 from runner.engine.reading.xlsx.chunks import Chunks, Opened, is_odd
 from runner.engine.reading.xlsx.coordinates import area, column_number
 from runner.engine.reading.xlsx.markup import Attributes, attribute, events
-from runner.engine.reading.xlsx.styles import Look, Styles, number
+from runner.engine.reading.xlsx.style_parts import number
 
 _MAX_TAIL = 64 * 1024 * 1024
 _ROW_NUMBER = re.compile(r'<row r="([0-9]{1,10})"')

@@ -9,6 +9,8 @@ from runner.engine.reading import errors
 from runner.engine.reading.archives import Archive, Entry
 from runner.engine.reading.books import Book, Format, Layout, Sheet, Visibility
 from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.strings import SharedStrings
+from runner.engine.reading.styles import Styles
 from runner.engine.reading.values import Row
 from runner.engine.reading.xlsx.careful import ascending, careful_rows
 from runner.engine.reading.xlsx.cells import CellReader
@@ -16,8 +18,8 @@ from runner.engine.reading.xlsx.chunks import Opened
 from runner.engine.reading.xlsx.markup import attribute
 from runner.engine.reading.xlsx.packages import Package, Relation
 from runner.engine.reading.xlsx.quick import quick_rows
-from runner.engine.reading.xlsx.strings import SharedStrings, read_strings
-from runner.engine.reading.xlsx.styles import Styles, StylesReader
+from runner.engine.reading.xlsx.shared_strings import read_strings
+from runner.engine.reading.xlsx.style_parts import StylesReader
 from runner.engine.reading.xlsx.surveys import Survey, survey
 from runner.engine.reading.xlsx.tables import declared_tables, name_areas
 
