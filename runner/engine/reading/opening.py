@@ -5,9 +5,11 @@ from typing import BinaryIO
 
 from runner.engine.reading import errors, ole, sniffing
 from runner.engine.reading.archives import Archive
+from runner.engine.reading.binary.xlsb import open_xlsb
 from runner.engine.reading.books import Book
 from runner.engine.reading.delimited.books import open_delimited
 from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.xlsx.packages import Package
 from runner.engine.reading.xlsx.workbooks import open_xlsx
 
 _DEFAULTS = ReadLimits()
@@ -44,7 +46,9 @@ def _open(file: BinaryIO, name: str, limits: ReadLimits) -> Book:
 
 def _open_zip(file: BinaryIO, limits: ReadLimits) -> Book:
     archive = Archive(file, limits, what="a zip-based workbook")
-    return open_xlsx(file, archive, limits)
+    package = Package(archive, limits)
+    part = package.workbook_part()
+    return open_xlsb(file, package, part) if part.endswith(".bin") else open_xlsx(file, package, part)
 
 
 def _open_container(file: BinaryIO, limits: ReadLimits) -> Book:

@@ -6,13 +6,13 @@ from functools import cached_property
 from typing import BinaryIO
 
 from runner.engine.reading import errors
-from runner.engine.reading.archives import Archive, Entry
+from runner.engine.reading.archives import Entry
 from runner.engine.reading.books import Book, Format, Layout, Sheet, Visibility
-from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.rows import ascending
 from runner.engine.reading.strings import SharedStrings
 from runner.engine.reading.styles import Styles
 from runner.engine.reading.values import Row
-from runner.engine.reading.xlsx.careful import ascending, careful_rows
+from runner.engine.reading.xlsx.careful import careful_rows
 from runner.engine.reading.xlsx.cells import CellReader
 from runner.engine.reading.xlsx.chunks import Opened
 from runner.engine.reading.xlsx.markup import attribute
@@ -39,9 +39,9 @@ class _Listed:
 class Workbook:
     """The parts that sheets share. Strings and styles are read when the first cell asks."""
 
-    def __init__(self, package: Package) -> None:
+    def __init__(self, package: Package, part: str) -> None:
         self.package = package
-        self.part = package.workbook_part()
+        self.part = part
         self.relations = package.relations(self.part)
         self.epoch_1904 = False
         self.names: list[tuple[str, int | None, str]] = []  # defined names: name, sheet position, formula
@@ -160,8 +160,8 @@ class XlsxSheet:
         return layout
 
 
-def open_xlsx(file: BinaryIO, archive: Archive, limits: ReadLimits) -> Book:
-    workbook = Workbook(Package(archive, limits))
+def open_xlsx(file: BinaryIO, package: Package, part: str) -> Book:
+    workbook = Workbook(package, part)
     sheets: list[Sheet] = [XlsxSheet(workbook, one, index) for index, one in enumerate(workbook.listed)]
     kind: Format = "xlsm" if workbook.has_macros else "xlsx"
     notes: dict[str, object] = {"epoch": 1904 if workbook.epoch_1904 else 1900}
