@@ -135,7 +135,13 @@ class XlsbSheet:
 
 
 def _value(  # one line per type of cell
-    kind: int, style: int, body: bytes, at: int, numbers: NumberReader, strings: Callable[[], SharedStrings]
+    kind: int,
+    style: int,
+    body: bytes,
+    at: int,
+    *,
+    numbers: NumberReader,
+    strings: Callable[[], SharedStrings],
 ) -> Value:
     style &= 0xFFFFFF
     if kind == 1:
