@@ -93,9 +93,7 @@ def iso_value(text: str) -> Value:
     year, month, day, hour, minute, second, fraction = match.groups()
     try:
         clock = (
-            time(int(hour), int(minute), int(second or 0), int((fraction or "0").ljust(6, "0")[:6]))
-            if hour
-            else None
+            time(int(hour), int(minute), int(second or 0), int((fraction or "0").ljust(6, "0")[:6])) if hour else None
         )
         if not year:
             return clock if clock is not None else (text or None)

@@ -68,7 +68,7 @@ def refusal(head: bytes, size: int) -> InputUnreadable | None:
     return _text_refusal(head) or _binary_refusal(head, size)
 
 
-def _text_refusal(head: bytes) -> InputUnreadable | None:  # noqa: PLR0911  # one line per kind of text
+def _text_refusal(head: bytes) -> InputUnreadable | None:  # one line per kind of text
     text = head.removeprefix(b"\xef\xbb\xbf")
     if text[:2] in (b"\xff\xfe", b"\xfe\xff"):
         text = text.replace(b"\x00", b"")[2:]

@@ -151,6 +151,4 @@ def open_delimited(file: BinaryIO, *, name: str, limits: ReadLimits) -> Book:
         "sep_line": bool(dialect.skip_lines),
     }
     is_tabbed = dialect.delimiter == "\t"
-    return Book(
-        file_format="tsv" if is_tabbed else "csv", reader="text", sheets=[sheet], notes=notes, source=file
-    )
+    return Book(file_format="tsv" if is_tabbed else "csv", reader="text", sheets=[sheet], notes=notes, source=file)

@@ -65,9 +65,7 @@ def _escape(sample: list[str], quote: str) -> str | None:
 def _score(sample: list[str], delimiter: str, quote: str) -> float:
     """Rows of one width, and more than one column, of cells that look like data: the more, the better."""
     try:
-        rows = list(
-            csv.reader(sample, delimiter=delimiter, quotechar=quote, skipinitialspace=delimiter != " ")
-        )
+        rows = list(csv.reader(sample, delimiter=delimiter, quotechar=quote, skipinitialspace=delimiter != " "))
     except csv.Error:
         return 0.0
     widths = Counter(len(row) for row in rows)
@@ -76,9 +74,7 @@ def _score(sample: list[str], delimiter: str, quote: str) -> float:
         return 0.0
     if delimiter == " " and not _is_spaced(sample, max(widths.values())):
         return 0.0
-    alike = math.hypot(*widths.values()) / len(
-        rows
-    )  # 1 where all rows agree; one big group outdoes many small
+    alike = math.hypot(*widths.values()) / len(rows)  # 1 where all rows agree; one big group outdoes many small
     spread = sum(count * (width - 1) / width for width, count in widths.items()) / len(rows)
     known = sum(_KNOWN.fullmatch(cell[:200]) is not None for cell in cells) / len(cells)
     return alike * spread * (0.1 + known)

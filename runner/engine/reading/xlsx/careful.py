@@ -97,9 +97,7 @@ class SheetData:
             self._in_data = False
 
 
-def careful_rows(
-    pieces: Iterable[bytes], cells: CellReader, limits: ReadLimits, *, after: int = 0
-) -> Iterator[Row]:
+def careful_rows(pieces: Iterable[bytes], cells: CellReader, limits: ReadLimits, *, after: int = 0) -> Iterator[Row]:
     """Rows in the order of the part, which may not be ascending; unnumbered ones count on from ``after``."""
     data = SheetData(cells, limits, after)
     for piece in pieces:

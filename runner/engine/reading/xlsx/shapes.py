@@ -35,9 +35,7 @@ class Shape:
     """What all rows of one shape have in common: one value per slot."""
 
     referenced: int = 0  # cells that carry a reference: as many row numbers were taken out
-    parts: int = (
-        -1
-    )  # pieces that cutting at the values gives; never equal for rows that only a parser can read
+    parts: int = -1  # pieces that cutting at the values gives; never equal for rows that only a parser can read
     width: int = 0
     slots: list[Slot] = field(default_factory=list)
     fixed: dict[int, Value] = field(default_factory=dict)  # columns with no stored text

@@ -26,9 +26,7 @@ def declared_tables(package: Package, sheet_part: str, identities: list[str]) ->
                     DeclaredTable(
                         name=attributes.get("displayName") or attributes.get("name", ""),
                         area=where,
-                        header_rows=number(attributes, "headerRowCount")
-                        if "headerRowCount" in attributes
-                        else 1,
+                        header_rows=number(attributes, "headerRowCount") if "headerRowCount" in attributes else 1,
                         totals_rows=number(attributes, "totalsRowCount"),
                     )
                 )

@@ -79,9 +79,7 @@ class Workbook:
         if relation.kind != "worksheet":
             return  # charts, dialogs and macro sheets hold no cells of data
         visibility = _VISIBILITY.get(attributes.get("state", ""), "visible")
-        self.listed.append(
-            _Listed(name=name, part=relation.part, position=position - 1, visibility=visibility)
-        )
+        self.listed.append(_Listed(name=name, part=relation.part, position=position - 1, visibility=visibility))
 
     def _guess(self, sheet_id: str, position: int) -> Relation | None:
         """Some writers leave the relation out: take the part that the number suggests."""
@@ -130,10 +128,7 @@ class XlsxSheet:
         cells = CellReader(book.strings, book.styles, epoch_1904=book.epoch_1904)
         ordered = self._survey.ordered
         opened = self._opened()
-        if opened.plain:
-            rows = quick_rows(opened, cells, limits)
-        else:
-            rows = careful_rows(opened.whole(), cells, limits)
+        rows = quick_rows(opened, cells, limits) if opened.plain else careful_rows(opened.whole(), cells, limits)
         return rows if ordered else ascending(rows, limits)
 
     def layout(self) -> Layout:
@@ -153,9 +148,7 @@ class XlsxSheet:
     @cached_property
     def _layout(self) -> Layout:
         layout = self._survey.layout
-        layout.declared_tables = declared_tables(
-            self._workbook.package, self._listed.part, self._survey.table_ids
-        )
+        layout.declared_tables = declared_tables(self._workbook.package, self._listed.part, self._survey.table_ids)
         name_areas(layout, self._workbook.names, self._listed.position)
         return layout
 
