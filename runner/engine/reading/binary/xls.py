@@ -27,9 +27,7 @@ _POINTS_NOWHERE = CellError("#VALUE!")
 
 
 class XlsSheet:
-    def __init__(
-        self, stream: bytes, shared: Globals, listed: Listed, index: int, limits: ReadLimits
-    ) -> None:
+    def __init__(self, stream: bytes, shared: Globals, listed: Listed, index: int, limits: ReadLimits) -> None:
         self.name = listed.name
         self.index = index
         self.visibility = listed.visibility
@@ -168,8 +166,6 @@ def _double(body: bytes, at: int) -> float:
 def open_xls(file: BinaryIO, container: Container, limits: ReadLimits) -> Book:
     stream = container.read("Workbook" if "Workbook" in container.streams else "Book")
     shared = read_globals(stream, limits)
-    sheets: list[Sheet] = [
-        XlsSheet(stream, shared, one, index, limits) for index, one in enumerate(shared.sheets)
-    ]
+    sheets: list[Sheet] = [XlsSheet(stream, shared, one, index, limits) for index, one in enumerate(shared.sheets)]
     notes: dict[str, object] = {"epoch": 1904 if shared.epoch_1904 else 1900}
     return Book(file_format="xls", reader="own", sheets=sheets, notes=notes, source=file)

@@ -10,16 +10,14 @@ _DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.
 _ERROR = re.compile(r"#[A-Z/0]{3,12}[!?]?|Err:\d{3}")
 
 
-def value_of(attributes: dict[str, str], text: str) -> Value:  # noqa: PLR0911  # one line per type of cell
+def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per type of cell
     """``attributes`` by local name; ``text`` is what the cell shows."""
     if attributes.get("calcext") == "error":
         return CellError(text.strip()[:40] or "#VALUE!")
     kind = attributes.get("value-type", "")
     formula = "formula" in attributes
     if kind in ("float", "percentage", "currency"):
-        return (
-            serials.number_from_text(attributes.get("value", "")) if attributes.get("value") else text or None
-        )
+        return serials.number_from_text(attributes.get("value", "")) if attributes.get("value") else text or None
     if kind == "date":
         return serials.iso_value(attributes.get("date-value", "")) or text or None
     if kind == "time":

@@ -119,9 +119,7 @@ class TableReader:
             self._inside(kind, attributes)
         elif kind in ("table-cell", "covered-table-cell"):
             self._spans = _count(attributes, "table:number-columns-repeated")
-            self._cell = {
-                _CELL_ATTRIBUTES[key]: held for key, held in attributes.items() if key in _CELL_ATTRIBUTES
-            }
+            self._cell = {_CELL_ATTRIBUTES[key]: held for key, held in attributes.items() if key in _CELL_ATTRIBUTES}
             self._merge(attributes)
         elif kind == "table-row":
             self._repeat = _count(attributes, "table:number-rows-repeated")

@@ -27,7 +27,8 @@ class SheetData:
         self._kind = ""
         self._style = 0
         self._formula = False
-        self._held: str | None = None
+        self._held: str | None = None  # the stored value
+        self._inline: str | None = None  # the text stored in the cell itself
         self._text: list[str] = []
         self._keep = False
         self._strip = False
@@ -71,7 +72,7 @@ class SheetData:
         style = attributes.get("s", "")
         self._style = int(style) if style.isdecimal() and len(style) < 9 else 0
         self._formula = False
-        self._held = None
+        self._held = self._inline = None
 
     def text(self, data: str) -> None:
         if self._keep:
@@ -83,10 +84,15 @@ class SheetData:
         if name in ("v", "t"):
             if self._keep:
                 text = "".join(self._text)
-                self._held = (self._held or "") + (text.strip(XML_BLANKS) if self._strip else text)
+                if name == "v":
+                    self._held = text
+                else:
+                    self._inline = (self._inline or "") + (text.strip(XML_BLANKS) if self._strip else text)
             self._keep = False
         elif name == "c" and self._in_data:
-            value = self._cells.value(self._kind, self._style, self._held, formula=self._formula)
+            inline = self._kind == "inlineStr" or self._held is None
+            text = self._inline if inline and self._inline is not None else self._held
+            value = self._cells.value(self._kind, self._style, text, formula=self._formula)
             self._builder.put(self._column, value)
         elif name == "row" and self._in_data:
             if (done := self._builder.done()) is not None:

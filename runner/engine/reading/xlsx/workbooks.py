@@ -60,8 +60,8 @@ class Workbook:
                     self.names.append((name, int(sheet) if sheet.isdecimal() else None, event[2]))
                 continue
             _, tag, attributes = event
-            if tag == "workbookPr":
-                self.epoch_1904 = attributes.get("date1904", "0") in ("1", "true", "on")
+            if tag == "workbookPr" and "date1904" in attributes:  # an extension of the same name has none
+                self.epoch_1904 = attributes["date1904"] in ("1", "true", "on")
             elif tag == "definedName":
                 name, sheet = attributes.get("name", ""), attributes.get("localSheetId", "")
             elif tag == "sheet":
@@ -72,17 +72,15 @@ class Workbook:
         if position > self.package.limits.max_sheets:
             raise errors.too_large(f"more than {self.package.limits.max_sheets} sheets")
         relation = self.relations.get(attribute(attributes, "id") or "")
-        if relation is None:
+        if relation is None and not self.relations:
             relation = self._guess(attributes.get("sheetId", ""), position)
-        if relation is None:
-            raise errors.damaged("a sheet is listed whose part is missing")
-        if relation.kind != "worksheet":
-            return  # charts, dialogs and macro sheets hold no cells of data
+        if relation is None or relation.kind != "worksheet":
+            return  # charts, dialogs, modules and macro sheets hold no cells of data
         visibility = _VISIBILITY.get(attributes.get("state", ""), "visible")
         self.listed.append(_Listed(name=name, part=relation.part, position=position - 1, visibility=visibility))
 
     def _guess(self, sheet_id: str, position: int) -> Relation | None:
-        """Some writers leave the relation out: take the part that the number suggests."""
+        """Where the relations are lost: take the part that the number suggests."""
         for number in (sheet_id, str(position)):
             part = f"xl/worksheets/sheet{number}.xml"
             if self.package.archive.find(part) is not None:
