@@ -51,18 +51,20 @@ def names() -> list[str]:
     own = ["width", "width_log", "first", "spread", "text", "number", "date", "bool", "error", "filler"]
     own += [f"mark_{mark.name}" for mark in MARKS] + [f"first_{mark.name}" for mark in FIRST_MARKS]
     own += ["first_kind", "last_kind", "length_mean", "length_max", "length_first", "words_mean", "words_max"]
-    own += ["distinct", "repeats_left", "sequence", "bold", "merged", "bold_rest"]
+    own += ["distinct", "repeats_left", "sequence"]
     place = ["ordinal", "number", "left", "share_done", "gap_above", "gap_below", "skipped"]
     place += ["width_of_max", "width_of_usual", "values_above", "since_values", "lone_above", "seen_before"]
     near: list[str] = []
     for at in NEAR:
         near += [
-            f"{name}_{at:+d}" for name in ("there", "width", "text", "values", "agree", "cover", "gap", "note", "bold")
+            f"{name}_{at:+d}"
+            for name in ("there", "width", "text", "values", "agree", "cover", "gap", "note")
         ]
     windows: list[str] = []
     for side in ("up", "down"):
         windows += [
-            f"{side}_{n}" for n in ("values", "width", "contrast", "agree", "cover", "length", "repeat", "lone")
+            f"{side}_{n}"
+            for n in ("values", "width", "contrast", "agree", "cover", "length", "repeat", "lone")
         ]
         windows += [f"{side}_{n}" for n in ("first_blank", "first_agree", "beyond")]
     block = [f"block_{n}" for n in ("size", "at", "left", "values", "contrast", "agree", "cover", "width")]
@@ -99,7 +101,7 @@ def _own(row: Row) -> list[float]:
     values = [row.values[at] for at in filled]
     distinct = len({str(value) for value in values}) / n
     repeats = sum(1 for a, b in pairwise(values) if a == b) / n
-    out += [distinct, repeats, _sequence(row), row.bold, float(row.merged), -1.0]
+    out += [distinct, repeats, _sequence(row)]
     return out
 
 
@@ -195,7 +197,8 @@ def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
     widths = sorted(row.width for row in rows) or [1]
     widest, usual = widths[-1], widths[len(widths) // 2]
     rich = [
-        fam.count(2) * 2 >= len(row.filled) and len(row.filled) > 1 for row, fam in zip(rows, families, strict=True)
+        fam.count(2) * 2 >= len(row.filled) and len(row.filled) > 1
+        for row, fam in zip(rows, families, strict=True)
     ]
     seen: dict[tuple[object, ...], int] = {}
     out: list[list[float]] = []
@@ -217,7 +220,9 @@ def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
         vector += [float(min(seen.get(key, 0), 3)) if len(key) > 1 else -1.0]
         for d in NEAR:
             vector += _near(rows, families, base, i, d)
-        vector += _window(row, families[i], rows[max(0, i - WINDOW) : i][::-1], families[max(0, i - WINDOW) : i][::-1])
+        vector += _window(
+            row, families[i], rows[max(0, i - WINDOW) : i][::-1], families[max(0, i - WINDOW) : i][::-1]
+        )
         vector += _window(row, families[i], rows[i + 1 : i + 1 + WINDOW], families[i + 1 : i + 1 + WINDOW])
         vector += _block(rows, families, blocks, i)
         vector += again[i]
@@ -231,27 +236,27 @@ def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
     return out
 
 
-def _base(row: Row, family: bytes) -> tuple[float, float, float, float]:
+def _base(row: Row, family: bytes) -> tuple[float, float, float]:
     n = len(row.filled) or 1
     note = any(row.marks[at] & _NOTES for at in row.filled[:1])
-    return (family.count(1) / n, family.count(2) / n, float(note), row.bold)
+    return (family.count(1) / n, family.count(2) / n, float(note))
 
 
 def _near(
     rows: Sequence[Row],
     families: Sequence[bytes],
-    base: Sequence[tuple[float, float, float, float]],
+    base: Sequence[tuple[float, float, float]],
     i: int,
     d: int,
 ) -> list[float]:
     j = i + d
     if not 0 <= j < len(rows):
-        return [0.0] + [-1.0] * 8
+        return [0.0] + [-1.0] * 7
     row, other = rows[i], rows[j]
     agree, cover = _agreement(families[i], families[j], row.filled)
     gap = sum(rows[k].gap for k in range(min(i, j) + 1, max(i, j) + 1))
-    text, values, note, bold = base[j]
-    return [1.0, other.width / (row.width or 1), text, values, agree, cover, float(min(gap, 10)), note, bold]
+    text, values, note = base[j]
+    return [1.0, other.width / (row.width or 1), text, values, agree, cover, float(min(gap, 10)), note]
 
 
 def _blocks(rows: Sequence[Row]) -> list[tuple[int, int]]:
@@ -260,7 +265,9 @@ def _blocks(rows: Sequence[Row]) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(starts) for _ in range(a, b)]
 
 
-def _block(rows: Sequence[Row], families: Sequence[bytes], blocks: Sequence[tuple[int, int]], i: int) -> list[float]:
+def _block(
+    rows: Sequence[Row], families: Sequence[bytes], blocks: Sequence[tuple[int, int]], i: int
+) -> list[float]:
     start, end = blocks[i]
     out = [float(min(end - start, 40)), float(min(i - start, 40)), float(min(end - i - 1, 40))]
     low, high = i + 1, min(end, i + 1 + WINDOW)
