@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+import sqlite3
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,7 +49,11 @@ def check_settings() -> Iterator[Check]:
             yield Check("settings", WRONG, line, f"correct or unset {variable}; docs/settings.md lists all of them")
     else:
         given = sorted(v for v in os.environ if v.startswith(PREFIX))
-        yield Check("settings", OK, f"{len(given)} ADE_* variables are set" if given else "all at their defaults")
+        yield Check(
+            "settings",
+            OK,
+            f"{len(given)} set by ADE_* variables: {', '.join(given)}" if given else "all at their defaults",
+        )
     known = [PREFIX + name.upper() for name in Settings.__dataclass_fields__]
     for variable in unknown_variables(os.environ):
         near = get_close_matches(variable, known, n=1)
@@ -198,5 +203,5 @@ def guarded(name: str, checks: Iterator[Check]) -> Iterator[Check]:
     """A check that breaks is itself a finding and stops none of the others."""
     try:
         yield from checks
-    except (AdeError, OSError) as error:
+    except (AdeError, OSError, sqlite3.Error) as error:
         yield Check(name, WRONG, str(error), "mend this first and run `ade doctor` again")
