@@ -14,7 +14,7 @@ from core.errors import AdeError, SettingsError
 from core.ports import Isolation
 from core.settings import PREFIX, Settings, unknown_variables
 from infra.inotify import Inotify
-from runner.sandbox.drivers import at_least
+from runner.sandbox.levels import at_least
 
 OK, WARNING, WRONG = "ok", "warning", "wrong"
 _LITTLE_BYTES, _LOW_BYTES = 100 * 1024**2, 1024**3

@@ -79,6 +79,7 @@ class Reading(Strict):
 class Output(Strict):
     sheet: Annotated[str, Field(min_length=1, max_length=31, pattern=r"^[^\[\]:*?/\\]+$")] = "Normalized"
     findings_sheet: bool = False
+    header: Literal["name", "label"] = "name"
 
 
 class Schedule(Strict):

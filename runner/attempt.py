@@ -13,7 +13,6 @@ from core.keys import staging_folder
 from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
 from core.verdicts import Verdict
-from runner.sandbox.drivers import require
 from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, stage
 
 _BLOCK = 1024 * 1024
@@ -113,8 +112,6 @@ def run_box(
             message="the manifest asks for runtime_network_access and this fleet does not allow it; "
             "remove it or let the operator set ADE_RUNTIME_NETWORK_ACCESS=true",
         )
-    if not trusted:
-        require(sandbox.isolation(), settings.sandbox_min_level)
     order = BoxOrder(
         label=label,
         tenant=tenant,

@@ -1,8 +1,9 @@
 """One job from its order to its outputs: the five passes in their order."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from runner.engine.artifact import Artifact
 from runner.engine.channel import Channel
@@ -11,16 +12,19 @@ from runner.engine.checks.rows import RowRule
 from runner.engine.errors import EngineStop
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
+from runner.engine.headings import RowScores, both, heading_scores
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.layout import OutColumn, TablePlan, lay_out
 from runner.engine.mapping.tables import MappedTable, map_table
 from runner.engine.orders import Order
+from runner.engine.reading import Sheet
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import Package, load
+from runner.engine.rules.row_types import row_scores
 from runner.engine.sources import chunks, strands
 from runner.engine.stream import Pipeline, TableStream, Times
 from runner.engine.survey import Source, survey
-from runner.engine.writing import BookWriter, Column
+from runner.engine.writing import BookWriter, Column, SheetWriter
 from runner.engine.writing.styles import FORMATS
 
 _SAY_EVERY: Final = 65_536  # rows between two words of progress
@@ -54,7 +58,7 @@ class Job:
         hooks = Hooks(package, self.findings, shared, strict=self.strict)
         inputs = [{"name": i.name, "role": i.role} for i in (*self.order.primary, *self.order.auxiliary)]
         hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
-        sources = self._structure(hooks)
+        sources = self._structure(fields, package, hooks)
         try:
             tables = self._map(sources, fields, package, hooks)
             columns, plans = lay_out(
@@ -88,7 +92,17 @@ class Job:
         implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in known]
         return [*self.order.fields, *implied]
 
-    def _structure(self, hooks: Hooks) -> list[Source]:
+    def _row_judge(
+        self, name: str, fields: list[Field], package: Package, hooks: Hooks
+    ) -> Callable[[Sheet], RowScores | None]:
+        """Who tells the structure pass what a row is for: the declared names, and row_types/."""
+
+        def judge(sheet: Sheet) -> RowScores | None:
+            return both(heading_scores(fields), row_scores(package, hooks, input=name, sheet=sheet.name))
+
+        return judge
+
+    def _structure(self, fields: list[Field], package: Package, hooks: Hooks) -> list[Source]:
         clock = perf_counter()
         files = self.order.primary
         if not files:
@@ -96,7 +110,8 @@ class Job:
         sources = [Source(f, keep_open=len(files) == 1) for f in files]
         reading = self.order.manifest.get("reading") or {}
         for n, source in enumerate(sources):
-            survey(source, reading, self.findings)
+            judge = self._row_judge(source.file.name, fields, package, hooks)
+            survey(source, reading, self.findings, judge)
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables:
                 self.findings.add("no_table", "error", f"no table was found in {source.file.name}", rule="structure")
@@ -166,40 +181,50 @@ class Job:
         package: Package,
         hooks: Hooks,
     ) -> None:
-        columns = artifact.columns
-        file = self.order.open_output("normalized.xlsx")
-        book = BookWriter(file, title=str(self.order.manifest.get("name", ""))) if file else None
-        sheet = book.sheet(self.output.get("sheet") or "Normalized", [_column(c) for c in columns]) if book else None
-        checks = {
-            c.field.name: FieldChecks(c.field, self.lookups.allowed(c.field)) for c in columns if c.field is not None
-        }
-        by_name = {c.field.name: c.field for c in columns if c.field is not None}
-        row_rules = [RowRule(r, by_name) for r in self.order.manifest.get("rules") or ()]
-        line = Pipeline(
+        with self._opened("normalized.xlsx") as file:
+            book = BookWriter(file, title=str(self.order.manifest.get("name", ""))) if file else None
+            name = self.output.get("sheet") or "Normalized"
+            sheet = book.sheet(name, [_column(c) for c in artifact.columns]) if book else None
+            line = self._pipeline(artifact.columns, package, hooks, sheet)
+            spelled = {
+                name: values
+                for name, check in line.checks.items()
+                if check.field.lookup and (values := self.lookups.column(check.field)) is not None
+            }
+            streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
+            clock = perf_counter()
+            for source in sources:
+                with source.opened():
+                    self._pour(source, streams)
+            reading = perf_counter() - clock - sum(line.times.values())
+            self._finish(book, sheet, hooks, artifact)
+        artifact.streamed(list(streams.values()), sheet)
+        self.times |= line.times
+        self.times["read"] = reading
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[IO[bytes] | None]:
+        file = self.order.open_output(name)
+        try:
+            yield file
+        finally:
+            if file is not None:
+                file.close()
+
+    def _pipeline(
+        self, columns: list[OutColumn], package: Package, hooks: Hooks, sheet: SheetWriter | None
+    ) -> Pipeline:
+        fields = {c.field.name: c.field for c in columns if c.field is not None}
+        return Pipeline(
             columns=columns,
-            checks=checks,
-            row_rules=row_rules,
+            checks={name: FieldChecks(f, self.lookups.allowed(f)) for name, f in fields.items()},
+            row_rules=[RowRule(r, fields) for r in self.order.manifest.get("rules") or ()],
             package=package,
             hooks=hooks,
             findings=self.findings,
             sheet=sheet,
             strict=self.strict,
         )
-        spelled = {
-            f.name: values for f in by_name.values() if f.lookup and (values := self.lookups.column(f)) is not None
-        }
-        streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
-        clock = perf_counter()
-        for source in sources:
-            with source.opened():
-                self._pour(source, streams)
-        self._finish(book, sheet, hooks, artifact)
-        if file:
-            file.close()
-        reading = perf_counter() - clock - sum(line.times.values())
-        artifact.streamed(list(streams.values()), sheet)
-        self.times |= line.times
-        self.times["read"] = reading
 
     def _pour(self, source: Source, streams: Mapping[str, TableStream]) -> None:
         by_sheet: dict[int, list[Any]] = {}
@@ -217,7 +242,7 @@ class Job:
                         self.channel.progress("transform", done=done, table=table.id)
         self.channel.progress("write", done=done, total=done, table=source.file.name)
 
-    def _finish(self, book: BookWriter | None, sheet: Any, hooks: Hooks, artifact: Artifact) -> None:
+    def _finish(self, book: BookWriter | None, sheet: SheetWriter | None, hooks: Hooks, artifact: Artifact) -> None:
         if book is None or sheet is None:
             return
         sheet.close()

@@ -70,6 +70,15 @@ class TableStream:
             if converter is not None and out.field is not None and out.field.name in allowed:
                 converter.use_allowed(allowed[out.field.name])
             self.converters.append(converter)
+            if converter is not None and converter.assumes_order and out.field is not None:
+                pipeline.findings.add(
+                    "date_order_assumed",
+                    "info",
+                    "dates could be read day first or month first; month first was taken (set day_first or formats)",
+                    place=table.source.place,
+                    field=out.field.name,
+                    rule=f"type:{out.field.type}",
+                )
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
         self.rows = 0

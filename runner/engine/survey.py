@@ -1,6 +1,6 @@
 """Pass 1 for a whole job: open each input, find its tables, say what was found."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
@@ -10,7 +10,7 @@ from runner.engine.findings import Findings, Place
 from runner.engine.orders import InputFile
 from runner.engine.reading import Book, InputUnreadable, Sheet, open_book
 from runner.engine.sources import SourceTable
-from runner.engine.structure import find_tables
+from runner.engine.structure import RowScores, find_tables
 
 
 class Source:
@@ -53,7 +53,9 @@ class Source:
             self._book = None
 
 
-def survey(source: Source, reading: dict[str, Any], findings: Findings) -> None:
+def survey(
+    source: Source, reading: dict[str, Any], findings: Findings, scores: Callable[[Sheet], RowScores | None]
+) -> None:
     """Find the tables of an input; what is left out is said."""
     with source.opened() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
@@ -68,16 +70,16 @@ def survey(source: Source, reading: dict[str, Any], findings: Findings) -> None:
                 place = Place(source.file.name, sheet.name, "")
                 findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
             else:
-                source.tables += _tables(source, sheet, reading)
+                source.tables += _tables(source, sheet, reading, scores(sheet))
 
 
-def _tables(source: Source, sheet: Sheet, reading: dict[str, Any]) -> Iterator[SourceTable]:
+def _tables(source: Source, sheet: Sheet, reading: dict[str, Any], scores: RowScores | None) -> Iterator[SourceTable]:
     none: frozenset[int] = frozenset()
     rows = columns = none
     if reading.get("hidden_rows") == "skip" or reading.get("hidden_columns") == "skip":
         layout = sheet.layout()
         rows = frozenset(layout.hidden_rows) if reading.get("hidden_rows") == "skip" else none
         columns = frozenset(layout.hidden_columns) if reading.get("hidden_columns") == "skip" else none
-    for table in find_tables(sheet):
+    for table in find_tables(sheet, row_scores=scores):
         place = Place(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
         yield SourceTable(place, sheet, table, hidden_rows=rows, hidden_columns=columns)

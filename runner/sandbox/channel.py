@@ -88,17 +88,16 @@ def checked_event(raw: dict[str, Any]) -> dict[str, Any] | None:
                 "pass": raw["pass"],
                 "done": _count(raw, "done"),
                 "total": None if raw.get("total") is None else _count(raw, "total"),
-                "table": _text(raw.get("table", ""), 200),
+                "table": None if raw.get("table") is None else _text(raw["table"], 200),
             }
         case "log":
             fields = raw.get("fields", {})
             if not isinstance(fields, dict):
                 raise ChannelViolation("log fields that are no object")
-            name = raw.get("name", raw.get("message", ""))
             return {
                 "event": "log",
                 "level": _text(raw.get("level", "info"), 20),
-                "name": _text(name, 200),
+                "name": _text(raw.get("name", ""), 200),
                 "fields": fields,
             }
         case "end":

@@ -11,10 +11,10 @@ from typing import Any
 from core.errors import SandboxUnavailable
 from core.ports import BoxOrder, BoxReport, Isolation
 from core.verdicts import Verdict
+from runner.sandbox.levels import require
 from runner.sandbox.registry import Registry
-from runner.sandbox.session import CHANNEL, Engine, Session, write_order
+from runner.sandbox.session import CHANNEL, OWN_ROOT, Engine, Session, write_order
 
-ROOT = Path(__file__).resolve().parents[2]  # where our own packages are imported from
 BASELINE_MB = 256  # address space of an interpreter with the engine in it, which is not the job's
 START_SECONDS = 30.0
 _KEEPER = """\
@@ -35,8 +35,9 @@ runpy.run_module(package, run_name="__main__", alter_sys=True)
 class ProcessSandbox:
     """Limits, a clean environment, and a tree that ends with its runner. Reads what its user may read."""
 
-    def __init__(self, *, run_dir: Path, engine: Engine | None = None) -> None:
+    def __init__(self, *, run_dir: Path, min_level: str = "none", engine: Engine | None = None) -> None:
         self._engine = engine or Engine()
+        self._min_level = min_level
         self._registry = Registry(run_dir)
 
     def isolation(self) -> Isolation:
@@ -57,6 +58,8 @@ class ProcessSandbox:
         killed: Callable[[], Verdict | None],
         on_event: Callable[[dict[str, Any]], None] = lambda _: None,
     ) -> BoxReport:
+        if not order.trusted:
+            require(self.isolation(), self._min_level)
         with Session(order) as session:
             path = order.scratch / "order.json"
             write_order(path, session.engine_order(self.isolation(), root=str(order.scratch.resolve())))
@@ -71,14 +74,14 @@ class ProcessSandbox:
             return session.report(watched)
 
     def reap(self, alive: Callable[[str], bool]) -> int:
-        return self._registry.reap(alive)
+        return len(self._registry.reap(alive))
 
     def close(self) -> None:
         """Every box ends with its own `run`."""
 
     def _request(self, session: Session, order_path: Path) -> dict[str, Any]:
         order = session.order
-        paths = [str(path) for path in (self._engine.root, ROOT, order.layer) if path is not None]
+        paths = self._engine.paths + ([] if order.layer is None else [str(order.layer)])
         command = ("-I", "-B", "-c", _ENGINE, json.dumps(paths), self._engine.package)
         return {
             "argv": [sys.executable, *command, str(order_path.resolve()), "--channel", str(CHANNEL)],
@@ -99,7 +102,7 @@ def _start_keeper(session: Session) -> tuple[subprocess.Popen[bytes], socket.soc
     ours, theirs = socket.socketpair()
     with theirs:
         keeper = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-B", "-c", _KEEPER, str(ROOT), str(theirs.fileno())],
+            [sys.executable, "-I", "-S", "-B", "-c", _KEEPER, str(OWN_ROOT), str(theirs.fileno())],
             env={"ADE_BOX": session.order.label},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -29,9 +29,9 @@ class Registry:
         finally:
             path.unlink(missing_ok=True)
 
-    def reap(self, alive: Callable[[str], bool]) -> int:
-        """Kill every recorded box whose label is not `alive`; how many entries were cleared."""
-        count = 0
+    def reap(self, alive: Callable[[str], bool]) -> list[str]:
+        """Kill every recorded box whose label is not `alive`; the labels that were cleared."""
+        cleared = []
         for path in sorted(self._folder.glob("*.json")):
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
@@ -45,8 +45,8 @@ class Registry:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             path.unlink(missing_ok=True)
-            count += 1
-        return count
+            cleared.append(label)
+        return cleared
 
     def _path(self, label: str) -> Path:
         return self._folder / f"{sha256(label.encode()).hexdigest()[:32]}.json"

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +20,7 @@ from runner.sandbox.endings import Seen, judge
 from runner.sandbox.logs import CappedLog
 from runner.sandbox.watch import Watch, Watched
 
+OWN_ROOT = Path(__file__).resolve().parents[2]  # where our own packages are imported from
 NULL, LOG, CHANNEL, FIRST_OUTPUT = 0, 1, 3, 4  # descriptors in the box
 
 
@@ -28,6 +30,27 @@ class Engine:
 
     package: str = "runner.engine"
     root: Path | None = None  # where to import it from, if not from where we are
+
+    @property
+    def paths(self) -> list[str]:
+        """Where the box has to look for it, beside where its interpreter looks anyway."""
+        return [str(path) for path in (self.root, OWN_ROOT) if path is not None]
+
+    def version(self) -> object:
+        """Changes when the engine's code does: a zygote that has imported it is then out of date."""
+        folder = (self.root or OWN_ROOT) / self.package.replace(".", "/")
+        return _newest(str(folder), int(time.monotonic()))
+
+
+@lru_cache(maxsize=4)
+def _newest(folder: str, second: int) -> tuple[int, int]:  # noqa: ARG001 - looked at once a second at most
+    stamps = [
+        os.stat(f"{place}/{name}").st_mtime_ns  # noqa: PTH116 - a walk over many files
+        for place, _, names in os.walk(folder)
+        for name in names
+        if name.endswith(".py")
+    ]
+    return max(stamps, default=0), len(stamps)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

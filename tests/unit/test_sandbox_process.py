@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from core.verdicts import Verdict
-from runner.sandbox.process import ROOT, ProcessSandbox
+from runner.sandbox.process import ProcessSandbox
 from runner.sandbox.registry import Registry
+from runner.sandbox.session import OWN_ROOT
 from tests.abuse.boxes import ENGINE, LIMITS, alive, eventually, never, order, result
 
 
@@ -156,7 +157,7 @@ thread.join()
 
 
 def test_a_killed_runner_leaves_no_box_behind(tmp_path):
-    command = [sys.executable, "-c", RUNNER, str(ROOT), str(tmp_path)]
+    command = [sys.executable, "-c", RUNNER, str(OWN_ROOT), str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as runner:
         log = Path(runner.stdout.readline().strip()) / "log.txt"
         eventually(lambda: log.exists() and log.read_text().count("\n") == 1, "the box never started")
@@ -189,7 +190,7 @@ def test_reap_kills_a_recorded_box_whose_label_is_not_alive(tmp_path):
     registry = Registry(tmp_path)
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as orphan:
         with registry.entry("gone", orphan.pid):
-            assert registry.reap(lambda label: label != "gone") == 1
+            assert registry.reap(lambda label: label != "gone") == ["gone"]
         assert orphan.wait() == -signal.SIGKILL
 
 
@@ -199,10 +200,10 @@ def test_reap_spares_a_process_that_only_took_over_the_number(tmp_path):
         (path,) = (tmp_path / "boxes").iterdir()
         record = json.loads(path.read_text())
         path.write_text(json.dumps(record | {"started": record["started"] - 1}))
-        assert registry.reap(lambda label: False) == 1
+        assert registry.reap(lambda label: False) == ["gone"]
 
 
 def test_reap_leaves_boxes_of_living_runners_alone(tmp_path):
     registry = Registry(tmp_path)
     with registry.entry("mine", os.getpid()):
-        assert registry.reap(lambda label: True) == 0
+        assert registry.reap(lambda label: True) == []

@@ -10,6 +10,7 @@ from runner.engine.mapping.headers import likeness
 
 LEAST_LIKENESS: Final = 0.2
 RUNNERS_UP: Final = 3
+PART: Final = 0.95  # the last part of a stacked header says a little less than the whole
 TIE: Final = 0.02
 MOST_COMPARISONS: Final = 200_000
 
@@ -23,7 +24,7 @@ class ColumnIn(NamedTuple):
     """A column of a source table as mapping sees it."""
 
     position: int  # 0-based within the table
-    header: str | None  # None where the name was generated
+    headers: tuple[str, ...]  # the whole name, then its last part where headers are stacked; none if generated
     sample: Sample
 
 
@@ -66,7 +67,7 @@ def _table(
     for column in columns:
         said = detected.get(column.position, {})
         for n, field in enumerate(fields):
-            parts = _header(column.header, field, exact_only=wide)
+            parts = _header(column.headers, field, exact_only=wide)
             for rule, delta in (
                 (f"type:{field.type}", type_delta(column.sample, field)),
                 ("pattern", pattern_delta(column.sample, field)),
@@ -80,14 +81,15 @@ def _table(
     return table
 
 
-def _header(header: str | None, field: Field, *, exact_only: bool) -> list[Contribution]:
-    if not header:
-        return []
+def _header(headers: tuple[str, ...], field: Field, *, exact_only: bool) -> list[Contribution]:
     best, how = 0.0, ""
-    for name, word in field.names:
-        alike = likeness(header, name) if not exact_only or header.casefold() == name.casefold() else 0.0
-        if alike > best:
-            best, how = alike, word
+    for n, header in enumerate(headers):
+        for name, word in field.names:
+            if exact_only and header.casefold() != name.casefold():
+                continue
+            alike = likeness(header, name) * (PART if n else 1.0)
+            if alike > best:
+                best, how = round(alike, 4), word
     if best < LEAST_LIKENESS:
         return []
     return [Contribution(f"header:{how}" if best >= 0.95 else f"header:{how}~", best)]

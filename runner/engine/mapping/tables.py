@@ -13,6 +13,7 @@ from runner.engine.mapping.score import Choice, ColumnIn, Contribution, choose
 from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.rules.hooks import Hooks
 from runner.engine.sources import SourceTable
+from runner.engine.structure import Column
 from runner.engine.values.convert import Converter
 
 _SHOWN: int = 50  # values that detect_* functions are shown
@@ -68,13 +69,20 @@ def map_table(
     lookups: Lookups,
 ) -> MappedTable:
     samples = source.samples()
-    columns = [ColumnIn(n, None if c.generated else c.name, Sample(samples[n])) for n, c in enumerate(source.columns)]
+    columns = [ColumnIn(n, _headers(c), Sample(samples[n])) for n, c in enumerate(source.columns)]
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
     choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed)
     if hooks.has("after_mapping"):
         choices = _remapped(source, choices, hooks, names)
     return MappedTable(source, choices, samples)
+
+
+def _headers(column: Column) -> tuple[str, ...]:
+    if column.generated:
+        return ()
+    leaf = column.parts[-1] if column.parts else column.name
+    return (column.name,) if leaf == column.name else (column.name, leaf)
 
 
 def _detect(
@@ -91,7 +99,7 @@ def _detect(
                     sheet=source.place.sheet,
                     table=source.id,
                     field=rule.file.rpartition("/")[2].removesuffix(".py"),
-                    header=column.header,
+                    header=column.headers[0] if column.headers else None,
                     column=a1.letters(index),
                     column_index=index,
                     values_sample=column.sample.values[:_SHOWN],

@@ -26,9 +26,7 @@ def empty() -> InputUnreadable:
 
 
 def no_content() -> InputUnreadable:
-    return InputUnreadable(
-        "empty", "The file holds nothing but blanks or zero bytes.", "Send the file that holds the data."
-    )
+    return InputUnreadable("empty", "The file holds nothing but zero bytes.", "Send the file that holds the data.")
 
 
 def encrypted(what: str) -> InputUnreadable:

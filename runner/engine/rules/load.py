@@ -28,6 +28,7 @@ ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
     "hooks.finalize": _ALWAYS,
     "hooks.on_job_end": (*_ALWAYS, "summary"),
 }
+ROW_LABELS: Final = ("header", "data", "total", "group", "title", "note")
 HOOKS: Final = tuple(k.partition(".")[2] for k in ARGUMENTS if k.startswith("hooks."))
 
 
@@ -79,6 +80,14 @@ def _load_file(package: Package, part: str, path: Path) -> None:
             package.detectors.append(rule)
         else:
             (package.transforms if kind == "transform" else package.validators)[path.stem] = rule
+    if part == "row_types" and path.stem not in ROW_LABELS:
+        raise EngineStop(
+            "rule_error",
+            f"{file} is named after no kind of row",
+            file=file,
+            line=1,
+            remedy=f"name it after one of {', '.join(ROW_LABELS)}",
+        )
     if not used:
         raise EngineStop(
             "rule_error",

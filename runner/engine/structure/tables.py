@@ -40,8 +40,8 @@ class Column:
 class Table:
     """One table of a sheet.
 
-    Its data are the rows from `data_range.top` to `data_range.bottom` that hold something in its columns and stand
-    neither in `groups` nor in `totals`. `data_range` is None where a header has no data.
+    Its data are the rows from `data_range.top` to `data_range.bottom` that hold something in its columns and
+    stand neither in `groups` nor in `totals`. `data_range` is None where a header has no data.
     """
 
     range: Box

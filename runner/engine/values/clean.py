@@ -27,7 +27,7 @@ STEPS: Final[dict[str, Callable[[str], str]]] = {
     "collapse": lambda text: _BLANKS.sub(" ", text),
     "upper": str.upper,
     "lower": str.lower,
-    "title": lambda text: re.sub(r"[^\W\d_]+", lambda word: word[0].capitalize(), text),
+    "title": lambda text: re.sub(r"(?<![^\W_])[^\W\d_]+", lambda word: word[0].capitalize(), text),
     "digits": lambda text: "".join(c for c in text if "0" <= c <= "9"),
     "unaccent": _unaccent,
     "nullify": lambda text: "" if text.strip().casefold() in NOTHING else text,

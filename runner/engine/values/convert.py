@@ -39,6 +39,8 @@ class Converter:
         self.kind = field.type
         self.decimal = field.decimal or numbers.decimal_of(texts)
         self.day_first = field.day_first if field.day_first is not None else dates.day_first_of(texts)
+        undecided = field.type in ("date", "datetime") and self.day_first is None
+        self.assumes_order = undecided and not field.formats and dates.ambiguous(texts)
         self._clean = cleaner(field.clean)
         self._plain_strip = field.clean == ("strip",)
         self._read = dates.DateReader(field.formats, day_first=self.day_first)
@@ -89,7 +91,7 @@ class Converter:
     def _parser(self) -> Callable[[str], Any]:
         clean = self._clean
         parse: Callable[[str], Any] = {
-            "integer": lambda text: whole(numbers.parse_number(text, self.decimal)),
+            "integer": lambda text: numbers.parse_integer(text, self.decimal),
             "decimal": lambda text: numbers.parse_number(text, self.decimal),
             "money": lambda text: numbers.parse_number(text, self.decimal),
             "percent": self._percent,

@@ -40,6 +40,13 @@ def day_first_of(texts: Iterable[str]) -> bool | None:
     return None if first == second else first > second
 
 
+def ambiguous(texts: Iterable[str]) -> bool:
+    """Whether any text can be read both day first and month first."""
+    return any(
+        (found := _ORDER.match(text)) is not None and "." not in found[0] and found[1] != found[2] for text in texts
+    )
+
+
 def year_of(text: str) -> int:
     year = int(text.lstrip("'"))
     return year if len(text.lstrip("'")) == 4 else year + (1900 if year > 68 else 2000)

@@ -20,6 +20,7 @@ _COMMA_GROUPS = re.compile(r"[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]*)?")
 _COMMA_SHOWN = re.compile(r"\.[0-9]{3},[0-9]|^[^.,]*,(?:[0-9]{1,2}|[0-9]{4,})\D*$|\.[0-9]{3}\.[0-9]{3}|(?:^|\D)0,[0-9]")
 _POINT_SHOWN = re.compile(r",[0-9]{3}\.[0-9]|^[^.,]*\.(?:[0-9]{1,2}|[0-9]{4,})\D*$|,[0-9]{3},[0-9]{3}|(?:^|\D)0\.[0-9]")
 MAX_TEXT: Final = 60
+EXACT: Final = 2**53  # a float holds every whole number up to here
 
 
 def decimal_of(texts: Iterable[str]) -> str | None:
@@ -30,6 +31,22 @@ def decimal_of(texts: Iterable[str]) -> str | None:
             comma += _COMMA_SHOWN.search(text) is not None
             point += _POINT_SHOWN.search(text) is not None
     return None if comma == point else "," if comma > point else "."
+
+
+def parse_integer(text: str, decimal: str | None = None) -> int | Bad | None:
+    """The whole number a text means, exact whatever its length."""
+    bare = text.strip()
+    if (
+        bare.isascii()
+        and bare.lstrip("+-").isdecimal()
+        and len(bare) <= MAX_TEXT
+        and bare[1:].isdecimal() | (len(bare) == 1)
+    ):
+        return int(bare)
+    number = parse_number(text, decimal)
+    if not isinstance(number, float):
+        return number
+    return int(number) if number.is_integer() and abs(number) < EXACT else BAD
 
 
 def parse_number(text: str, decimal: str | None = None) -> float | Bad | None:

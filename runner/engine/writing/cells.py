@@ -97,7 +97,7 @@ class CellFormatter:
             if harmless(values):
                 return _INLINE + '"><is><t>', values, "</t></is></c>"
         elif kind is float or kind is int:
-            if isfinite(sum(values)) and -MAX_EXACT < min(values) and max(values) < MAX_EXACT:
+            if isfinite(sum(values)) and min(values) > -MAX_EXACT and max(values) < MAX_EXACT:
                 return '"><v>', map(repr, values), "</v></c>"
         elif kind is bool:
             return '" t="b"><v>', map(_TRUTH.__getitem__, values), "</v></c>"

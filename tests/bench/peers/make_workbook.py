@@ -7,8 +7,22 @@ from datetime import date, timedelta
 import xlsxwriter
 from work import FIELDS
 
-FIRST = "Ada Alan Barbara Dennis Edsger Grace John Ken Linus Margaret Niklaus Radia".split()
-LAST = "Backus Dijkstra Hamilton Hopper Kernighan Knuth Lamport Liskov Lovelace Perlman Ritchie Turing Wirth".split()
+FIRST = ["Ada", "Alan", "Barbara", "Dennis", "Edsger", "Grace", "John", "Ken", "Linus", "Margaret", "Niklaus", "Radia"]
+LAST = [
+    "Backus",
+    "Dijkstra",
+    "Hamilton",
+    "Hopper",
+    "Kernighan",
+    "Knuth",
+    "Lamport",
+    "Liskov",
+    "Lovelace",
+    "Perlman",
+    "Ritchie",
+    "Turing",
+    "Wirth",
+]
 
 
 def main(target, rows):

@@ -18,10 +18,10 @@ def main(source, target):
     findings = 0
     for number, row in enumerate(rows, 2):
         for column, ((name, kind), value) in enumerate(zip(fields, row, strict=True), 1):
-            value, fine = convert(name, kind, value)
+            done, fine = convert(name, kind, value)
             findings += not fine
-            if value is not None:
-                cell = out.cell(number, column, value)
+            if done is not None:
+                cell = out.cell(number, column, done)
                 if kind in FORMATS:
                     cell.number_format = FORMATS[kind]
     for cell in out[1]:

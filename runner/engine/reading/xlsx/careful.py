@@ -5,32 +5,41 @@ from itertools import zip_longest
 
 from runner.engine.reading import errors
 from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.texts import XML_BLANKS
 from runner.engine.reading.values import Row, Value
 from runner.engine.reading.xlsx.cells import CellReader
 from runner.engine.reading.xlsx.coordinates import cell
 from runner.engine.reading.xlsx.markup import Attributes, Markup, local
 
 
-class _SheetData:
-    """The handlers of one pass over a sheet part."""
+class SheetData:
+    """One pass of the parser over a sheet part, or over rows cut from one."""
 
-    def __init__(self, cells: CellReader, limits: ReadLimits) -> None:
-        self.done: list[Row] = []
+    def __init__(self, cells: CellReader, limits: ReadLimits, after: int) -> None:
+        self.done: list[Row] = []  # rows that are complete
         self._cells = cells
         self._limits = limits
         self._depth = 0
         self._in_data = False
-        self._row = 0
+        self.row = after
         self._column = 0
         self._values: dict[int, Value] = {}
         self._kind = ""
         self._style = 0
         self._formula = False
-        self._held: list[str] | None = None
+        self._held: str | None = None
         self._text: list[str] = []
         self._keep = False
+        self._strip = False
         self._phonetic = False
         self._slots = 0
+        self._markup = Markup("a sheet", limits)
+        self._markup.parser.StartElementHandler = self.start
+        self._markup.parser.EndElementHandler = self.end
+        self._markup.parser.CharacterDataHandler = self.text
+
+    def feed(self, piece: bytes, *, last: bool = False) -> None:
+        self._markup.feed(piece, last=last)
 
     def start(self, name: str, attributes: Attributes) -> None:
         self._depth += 1
@@ -41,19 +50,19 @@ class _SheetData:
             self._start_cell(attributes)
         elif name == "row" and self._in_data:
             given = attributes.get("r", "")
-            self._row = int(given) if given.isdecimal() and len(given) < 12 else self._row + 1
+            self.row = int(given) if given.isdecimal() and len(given) < 12 else self.row + 1
             self._column = 0
             self._values = {}
-            if not 0 < self._row <= self._limits.max_rows:
-                raise errors.damaged(f"a row numbered {self._row}, where {self._limits.max_rows} is the last")
+            if not 0 < self.row <= self._limits.max_rows:
+                raise errors.damaged(f"a row numbered {self.row}, where {self._limits.max_rows} is the last")
         elif name == "sheetData":
             self._in_data = True
         elif name == "f":
             self._formula = True
         elif name in ("v", "t"):
             self._keep = not self._phonetic
-            if self._keep and self._held is None:
-                self._held = self._text
+            self._strip = name == "t" and attributes.get("xml:space") != "preserve"
+            self._text = []
         elif name == "rPh":
             self._phonetic = True
 
@@ -68,7 +77,6 @@ class _SheetData:
         self._style = int(style) if style.isdecimal() and len(style) < 9 else 0
         self._formula = False
         self._held = None
-        self._text = []
 
     def text(self, data: str) -> None:
         if self._keep:
@@ -78,10 +86,12 @@ class _SheetData:
         self._depth -= 1
         name = local(name)
         if name in ("v", "t"):
+            if self._keep:
+                text = "".join(self._text)
+                self._held = (self._held or "") + (text.strip(XML_BLANKS) if self._strip else text)
             self._keep = False
         elif name == "c" and self._in_data:
-            held = None if self._held is None else "".join(self._held)
-            value = self._cells.value(self._kind, self._style, held, formula=self._formula)
+            value = self._cells.value(self._kind, self._style, self._held, formula=self._formula)
             if value is not None:
                 self._values[self._column] = value
         elif name == "row" and self._in_data:
@@ -101,21 +111,17 @@ class _SheetData:
         values: list[Value] = [None] * width
         for column, value in self._values.items():
             values[column - 1] = value
-        self.done.append((self._row, values))
+        self.done.append((self.row, values))
 
 
-def careful_rows(pieces: Iterable[bytes], cells: CellReader, limits: ReadLimits) -> Iterator[Row]:
-    """Rows in the order of the part, which may not be ascending."""
-    data = _SheetData(cells, limits)
-    markup = Markup("a sheet", limits)
-    markup.parser.StartElementHandler = data.start
-    markup.parser.EndElementHandler = data.end
-    markup.parser.CharacterDataHandler = data.text
+def careful_rows(pieces: Iterable[bytes], cells: CellReader, limits: ReadLimits, *, after: int = 0) -> Iterator[Row]:
+    """Rows in the order of the part, which may not be ascending; unnumbered ones count on from ``after``."""
+    data = SheetData(cells, limits, after)
     for piece in pieces:
-        markup.feed(piece)
+        data.feed(piece)
         yield from data.done
         data.done.clear()
-    markup.feed(b"", last=True)
+    data.feed(b"", last=True)
     yield from data.done
 
 

@@ -44,8 +44,11 @@ def local(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits) -> Iterator[Event]:
-    """Start events with attributes, end events with the text right before them."""
+def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits, whole: bool = True) -> Iterator[Event]:
+    """Start events with attributes, end events with the text right before them.
+
+    A part that is not ``whole`` may end with elements still open.
+    """
     found: list[Event] = []
     text: list[str] = []
     depth = 0
@@ -73,8 +76,9 @@ def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits) -> Iterato
         markup.feed(piece)
         yield from found
         found.clear()
-    markup.feed(b"", last=True)
-    yield from found
+    if whole:
+        markup.feed(b"", last=True)
+        yield from found
 
 
 def attribute(attributes: Attributes, name: str) -> str | None:

@@ -51,7 +51,7 @@ def kind_of_format(code: str) -> Kind:
     return Kind.TIME if has_time else Kind.NUMBER
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Look:
     """What makes a cell stand out."""
 

@@ -1,6 +1,6 @@
 """An .xlsx or .xlsm opened: its sheets, styles, strings and epoch."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import BinaryIO
@@ -12,10 +12,14 @@ from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.values import Row
 from runner.engine.reading.xlsx.careful import ascending, careful_rows
 from runner.engine.reading.xlsx.cells import CellReader
+from runner.engine.reading.xlsx.chunks import Opened
 from runner.engine.reading.xlsx.markup import attribute
 from runner.engine.reading.xlsx.packages import Package, Relation
-from runner.engine.reading.xlsx.strings import read_strings
+from runner.engine.reading.xlsx.quick import quick_rows
+from runner.engine.reading.xlsx.strings import SharedStrings, read_strings
 from runner.engine.reading.xlsx.styles import Styles, StylesReader
+from runner.engine.reading.xlsx.surveys import Survey, survey
+from runner.engine.reading.xlsx.tables import declared_tables, name_areas
 
 _VISIBILITY: dict[str, Visibility] = {"hidden": "hidden", "veryHidden": "very_hidden"}
 
@@ -26,6 +30,7 @@ class _Listed:
 
     name: str
     part: str
+    position: int  # 0-based among all sheets, charts included: defined names count so
     visibility: Visibility
 
 
@@ -72,7 +77,7 @@ class Workbook:
         if relation.kind != "worksheet":
             return  # charts, dialogs and macro sheets hold no cells of data
         visibility = _VISIBILITY.get(attributes.get("state", ""), "visible")
-        self.listed.append(_Listed(name=name, part=relation.part, visibility=visibility))
+        self.listed.append(_Listed(name=name, part=relation.part, position=position - 1, visibility=visibility))
 
     def _guess(self, sheet_id: str, position: int) -> Relation | None:
         """Some writers leave the relation out: take the part that the number suggests."""
@@ -81,6 +86,10 @@ class Workbook:
             if self.package.archive.find(part) is not None:
                 return Relation(kind="worksheet", part=part)
         return None
+
+    @property
+    def has_macros(self) -> bool:
+        return any(relation.kind == "vbaProject" for relation in self.relations.values())
 
     def related(self, kind: str) -> Entry | None:
         for relation in self.relations.values():
@@ -93,11 +102,11 @@ class Workbook:
         entry = self.related("styles") or self.package.archive.find("xl/styles.xml")
         return Styles() if entry is None else StylesReader().read(self.package.events(entry))
 
-    def strings(self) -> Sequence[str]:
+    def strings(self) -> SharedStrings:
         return self._strings
 
     @cached_property
-    def _strings(self) -> Sequence[str]:
+    def _strings(self) -> SharedStrings:
         entry = self.related("sharedStrings") or self.package.archive.find("xl/sharedStrings.xml")
         if entry is None:
             raise errors.damaged("its cells refer to shared strings, and that part is missing")
@@ -110,27 +119,41 @@ class XlsxSheet:
         self.index = index
         self.visibility = listed.visibility
         self._workbook = workbook
-        self._part = listed.part
-
-    def _entry(self) -> Entry:
-        entry = self._workbook.package.archive.find(self._part)
-        if entry is None:
-            raise errors.damaged("the part of a sheet is missing")
-        return entry
+        self._listed = listed
 
     def rows(self) -> Iterator[Row]:
-        book = self._workbook
+        book, limits = self._workbook, self._workbook.package.limits
         cells = CellReader(book.strings, book.styles, epoch_1904=book.epoch_1904)
-        pieces = book.package.archive.stream(self._entry())
-        yield from ascending(careful_rows(pieces, cells, book.package.limits), book.package.limits)
+        ordered = self._survey.ordered
+        opened = self._opened()
+        rows = quick_rows(opened, cells, limits) if opened.plain else careful_rows(opened.whole(), cells, limits)
+        return rows if ordered else ascending(rows, limits)
 
     def layout(self) -> Layout:
-        return Layout()
+        return self._layout
+
+    def _opened(self) -> Opened:
+        archive = self._workbook.package.archive
+        entry = archive.find(self._listed.part)
+        if entry is None:
+            raise errors.damaged("the part of a sheet is missing")
+        return Opened(archive.stream(entry), b"sheetData")
+
+    @cached_property
+    def _survey(self) -> Survey:
+        return survey(self._opened(), self._workbook.styles, self._workbook.package.limits)
+
+    @cached_property
+    def _layout(self) -> Layout:
+        layout = self._survey.layout
+        layout.declared_tables = declared_tables(self._workbook.package, self._listed.part, self._survey.table_ids)
+        name_areas(layout, self._workbook.names, self._listed.position)
+        return layout
 
 
-def open_xlsx(file: BinaryIO, archive: Archive, limits: ReadLimits, macros: Callable[[], bool]) -> Book:
+def open_xlsx(file: BinaryIO, archive: Archive, limits: ReadLimits) -> Book:
     workbook = Workbook(Package(archive, limits))
     sheets: list[Sheet] = [XlsxSheet(workbook, one, index) for index, one in enumerate(workbook.listed)]
-    kind: Format = "xlsm" if macros() else "xlsx"
+    kind: Format = "xlsm" if workbook.has_macros else "xlsx"
     notes: dict[str, object] = {"epoch": 1904 if workbook.epoch_1904 else 1900}
     return Book(file_format=kind, reader="own", sheets=sheets, notes=notes, source=file)
