@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from console.words import plural
 from core.errors import AdeError, SettingsError
 from core.ports import Isolation
 from core.settings import PREFIX, Settings, unknown_variables
@@ -135,9 +136,9 @@ def check_watch(folder: Path) -> Iterator[Check]:
     if limit is not None and needed * 2 > limit:
         level = WRONG if needed > limit else WARNING
         remedy = f"sysctl fs.inotify.max_user_watches={max(_FEW_WATCHES, needed * 4)}; what is not watched is swept"
-        yield Check(name, level, f"the inbox has {needed} folders and the limit is {limit} watches", remedy)
+        yield Check(name, level, f"the inbox has {plural(needed, 'folder')} and the limit is {limit} watches", remedy)
     else:
-        yield Check(name, OK, f"inotify, {needed} folders of {limit or 'unknown'} watches")
+        yield Check(name, OK, f"inotify, {plural(needed, 'folder')} of {limit or 'unknown'} watches")
 
 
 def _limit(name: str) -> int | None:

@@ -1,11 +1,9 @@
 """The parts that only some commands need: an intake, and boxes."""
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.errors import SettingsError
 from core.ports import Sandbox
 from core.settings import Settings
 from handlers.intake import Intake
@@ -20,15 +18,8 @@ def make_intake(stack: Stack) -> Intake:
 
 @contextlib.contextmanager
 def boxes(settings: Settings, run_dir: Path) -> Iterator[Sandbox]:
-    """The sandbox that the settings name. A build without the jail falls back to `process`, and says so:
-    its level is weaker, so configs with Python in them are refused unless the operator allows that level."""
-    try:
-        sandbox = make_sandbox(settings.sandbox, min_level=settings.sandbox_min_level, run_dir=run_dir)
-    except SettingsError:
-        if settings.sandbox != "jail":
-            raise
-        print("ade: this build has no jail; jobs run with the process driver", file=sys.stderr)
-        sandbox = make_sandbox("process", min_level=settings.sandbox_min_level, run_dir=run_dir)
+    """The sandbox that the settings name, closed at the end."""
+    sandbox = make_sandbox(settings.sandbox, min_level=settings.sandbox_min_level, run_dir=run_dir)
     try:
         yield sandbox
     finally:
