@@ -105,6 +105,7 @@ class Job:
     waiting_for: tuple[str, ...] = ()
     manifest: ObjectRef | None = None
     config: tuple[ObjectRef, ...] = ()
+    config_place: str = ""  # the package's folder or zip; what the names inside it are relative to
     config_digest: str = ""
     inputs: tuple[InputRef, ...] = ()
     stamp: float = 0.0  # newest upload among what it was made of; orders versions of one line

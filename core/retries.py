@@ -32,6 +32,8 @@ def decide(verdict: Verdict, *, attempt: int, policy: RetryPolicy, jitter: float
         return End(State.TIMED_OUT)
     if verdict is Verdict.INPUT_GONE:
         return End(State.SKIPPED)
+    if verdict is Verdict.RELEASED:
+        return Retry(0.0)
     if FAULTS[verdict] is not Fault.OURS:
         return End(State.FAILED)
     if attempt >= policy.max_attempts:

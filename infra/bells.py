@@ -53,8 +53,12 @@ class Listener:
         if self._inotify is not None:
             self._inotify.close()
         for fd in (self._wake_r, self._wake_w):
-            with contextlib.suppress(OSError):
+            if fd >= 0:
                 os.close(fd)
+        self._wake_r = self._wake_w = -1
+
+    def __del__(self) -> None:
+        self.close()
 
     def __enter__(self) -> Self:
         return self

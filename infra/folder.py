@@ -27,6 +27,8 @@ from infra.hashes import HashCache
 
 _BLOCK = 1024 * 1024
 _QUIET_SECONDS = 2.0
+_ABANDONED_SECONDS = 3600.0
+_MAX_NAME_BYTES = 255
 _XATTR = "user.ade."
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NOT_AN_OBJECT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EACCES, errno.ENAMETOOLONG}
@@ -44,6 +46,7 @@ class FolderStore:
             folder.mkdir(parents=True, exist_ok=True)
         self._real = os.path.realpath(self.root)
         self._hashes = HashCache(data_dir / "hashes.sqlite")
+        self._collect_temporary()
 
     def head(self, key: str) -> ObjectInfo | None:
         try:
@@ -85,18 +88,19 @@ class FolderStore:
 
     def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched:
         hasher, size = hashlib.sha256(), 0
-        try:
-            with self._opened(key) as fd, to.open("xb") as out:
+        with self._opened(key) as fd, to.open("xb") as out:
+            try:
                 while block := os.read(fd, _BLOCK):
                     size += len(block)
                     if size > limit:
                         raise ObjectTooLarge(f"object {key} is over {limit} bytes, the most that is fetched here")
                     hasher.update(block)
                     out.write(block)
-            _pinned(key, version, hasher.hexdigest())
-        except (ObjectMissing, ObjectChanged, ObjectTooLarge, OSError):
-            to.unlink(missing_ok=True)
-            raise
+                out.flush()
+                _pinned(key, version, hasher.hexdigest())
+            except (ObjectChanged, ObjectTooLarge, OSError):
+                to.unlink(missing_ok=True)
+                raise
         return Fetched(size=size, sha256=hasher.hexdigest())
 
     def put(
@@ -108,7 +112,7 @@ class FolderStore:
         if_absent: bool = False,
         metadata: Mapping[str, str] | None = None,
     ) -> ObjectInfo:
-        target = self._path(key)
+        target = self._target(key)
         temporary = self._tmp / secrets.token_hex(8)
         try:
             with temporary.open("xb") as out:
@@ -140,20 +144,22 @@ class FolderStore:
 
     def copy(self, source: str, target: str) -> None:
         """A hard link: staged files are never written to again, so sharing the content is safe."""
-        temporary = self._tmp / secrets.token_hex(8)
+        temporary, to = self._tmp / secrets.token_hex(8), self._target(target)
         try:
-            os.link(self._path(source), temporary, follow_symlinks=False)
-        except FileNotFoundError:
+            os.link(self._target(source), temporary, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
             raise ObjectMissing(f"object {source} is not there") from None
         try:
-            _rename(temporary, self._path(target))
+            if not stat.S_ISREG(temporary.lstat().st_mode):
+                raise ObjectMissing(f"object {source} is a link or a special file, which is not copied")
+            _rename(temporary, to)
         finally:
             # A rename onto another link of the same file does nothing, and would leave this one.
             temporary.unlink(missing_ok=True)
-        _sync(self._path(target).parent)
+        _sync(to.parent)
 
     def delete(self, key: str) -> None:
-        path = self._path(key)
+        path = self._target(key)
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
             path.unlink()
         self._hashes.forget(key)
@@ -175,8 +181,30 @@ class FolderStore:
     def close(self) -> None:
         self._hashes.close()
 
+    def _collect_temporary(self) -> None:
+        """Half-written files of processes that died; those of the living are younger than this."""
+        for path in self._tmp.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - path.lstat().st_ctime > _ABANDONED_SECONDS:
+                    path.unlink()
+
     def _path(self, key: str) -> Path:
         return self.root / check_key(key)
+
+    def _target(self, key: str) -> Path:
+        """Where a key is written or removed: below the bucket, through no link, under a name a file can have."""
+        path = self._path(key)
+        if any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in path.parts):
+            raise KeyRefused(
+                f"key {key[:80]!r}… has a part of more than {_MAX_NAME_BYTES} bytes; a folder has none such"
+            )
+        if not self._unlinked(key.rpartition("/")[0]):
+            raise KeyRefused(f"key {key!r} leads through a link, which is not followed; make it a real folder")
+        return path
+
+    def _unlinked(self, folder: str) -> bool:
+        """Whether a folder of the bucket stands where its name says; so does one that is not there yet."""
+        return os.path.realpath(self.root / folder) == f"{self._real}/{folder}".rstrip("/")
 
     @contextlib.contextmanager
     def _opened(self, key: str) -> Iterator[int]:
@@ -190,7 +218,7 @@ class FolderStore:
                 raise ObjectMissing(f"object {key} is not there ({os.strerror(error.errno)})") from None
             raise
         try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode) or _real_path(fd, self._path(key)) != f"{self._real}/{key}":
+            if not stat.S_ISREG(os.fstat(fd).st_mode) or not _stands_at(fd, f"{self._real}/{key}"):
                 raise ObjectMissing(
                     f"object {key} is a link or a special file, which is not read; drop the file itself"
                 )
@@ -224,7 +252,9 @@ class FolderStore:
 
     def _entries(self, prefix: str) -> list[tuple[str, bool]]:
         """Names in one folder, in the order of keys: files and real folders, nothing unfinished."""
-        found = []
+        found: list[tuple[str, bool]] = []
+        if not self._unlinked(prefix.removesuffix("/")):
+            return found
         try:
             with os.scandir(self.root / prefix) as entries:
                 for entry in entries:
@@ -233,7 +263,7 @@ class FolderStore:
                             found.append((entry.name, True))
                     elif entry.is_file(follow_symlinks=False) and not is_unfinished(entry.name):
                         found.append((entry.name, False))
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             return []
         return sorted(found, key=lambda e: e[0] + "/" if e[1] else e[0])
 
@@ -291,11 +321,15 @@ def _write_all(fd: int, data: bytes) -> None:
 def _rename(temporary: Path, target: Path) -> None:
     """Rename into a folder that may be missing, or be pruned at this very moment."""
     for _ in range(20):
-        target.parent.mkdir(parents=True, exist_ok=True)
         try:
+            target.parent.mkdir(parents=True, exist_ok=True)
             temporary.rename(target)
         except FileNotFoundError:
             continue
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise KeyRefused(
+                f"cannot write {target}: in a folder bucket a name is an object or a folder, not both; remove one"
+            ) from None
         return
     raise FileNotFoundError(f"cannot write {target}: its folder keeps vanishing")
 
@@ -342,9 +376,11 @@ def _metadata(fd: int) -> dict[str, str]:
     return found
 
 
-def _real_path(fd: int, path: Path) -> str:
-    """Where the open file really stands, told by the kernel where it can."""
+def _stands_at(fd: int, path: str) -> bool:
+    """Whether the open file was reached at `path` through no link, told by the kernel where it can."""
     try:
-        return str(Path(f"/proc/self/fd/{fd}").readlink())
+        real = str(Path(f"/proc/self/fd/{fd}").readlink())
     except OSError:
-        return os.path.realpath(path)
+        return os.path.realpath(path) == path
+    # Replaced or deleted since it was opened: still the object that stood there, whole.
+    return real in (path, f"{path} (deleted)")

@@ -1,5 +1,6 @@
 """A cache of content hashes, so that listing a large inbox reads only what is new."""
 
+import contextlib
 import sqlite3
 import threading
 from pathlib import Path
@@ -15,22 +16,27 @@ class HashCache:
         self._local = threading.local()
 
     def get(self, path: str, inode: int, size: int, changed_ns: int) -> str | None:
-        row = self._db.execute(
-            "SELECT sha256 FROM hashes WHERE path = ? AND inode = ? AND size = ? AND changed_ns = ?",
-            (path, inode, size, changed_ns),
-        ).fetchone()
+        try:
+            row = self._db.execute(
+                "SELECT sha256 FROM hashes WHERE path = ? AND inode = ? AND size = ? AND changed_ns = ?",
+                (path, inode, size, changed_ns),
+            ).fetchone()
+        except sqlite3.Error:
+            return None
         return row[0] if row else None
 
     def put(self, path: str, inode: int, size: int, changed_ns: int, sha256: str, *, now: float) -> None:
         if now - changed_ns / 1e9 < _RACY_SECONDS:
             return
-        self._db.execute(
-            "INSERT OR REPLACE INTO hashes (path, inode, size, changed_ns, sha256) VALUES (?, ?, ?, ?, ?)",
-            (path, inode, size, changed_ns, sha256),
-        )
+        with contextlib.suppress(sqlite3.Error):
+            self._db.execute(
+                "INSERT OR REPLACE INTO hashes (path, inode, size, changed_ns, sha256) VALUES (?, ?, ?, ?, ?)",
+                (path, inode, size, changed_ns, sha256),
+            )
 
     def forget(self, path: str) -> None:
-        self._db.execute("DELETE FROM hashes WHERE path = ?", (path,))
+        with contextlib.suppress(sqlite3.Error):
+            self._db.execute("DELETE FROM hashes WHERE path = ?", (path,))
 
     def close(self) -> None:
         db: sqlite3.Connection | None = getattr(self._local, "db", None)

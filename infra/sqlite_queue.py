@@ -95,13 +95,15 @@ class SqliteWorkQueue:
 
     def stats(self) -> QueueStats:
         now, db = self._clock.now(), self._db.read()
-        ready, oldest = db.execute("SELECT count(*), min(sent_at) FROM messages WHERE ready = 1").fetchone()
+        ready, oldest = db.execute(
+            "SELECT count(*), min(sent_at) FROM messages WHERE ready = 1 OR visible_at <= ?", (now,)
+        ).fetchone()
         hidden = db.execute("SELECT receipt IS NOT NULL AS held, visible_at FROM messages WHERE ready = 0").fetchall()
-        due = sum(1 for r in hidden if r["visible_at"] <= now)
+        due = sum(1 for r in hidden if r["visible_at"] <= now)  # ready, though nobody looked since
         held = sum(1 for r in hidden if r["held"] and r["visible_at"] > now)
         dead = db.execute("SELECT count(*) FROM dead_letters").fetchone()[0]
         return QueueStats(
-            ready=ready + due,
+            ready=ready,
             in_flight=held,
             delayed=len(hidden) - due - held,
             dead=dead,

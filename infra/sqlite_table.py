@@ -1,5 +1,6 @@
 """JobTable on SQLite."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from sqlite3 import Connection
@@ -17,7 +18,7 @@ class SqliteJobTable:
         self._clock = clock
         self._wake_at = wake_at
         self._bell = database.folder / "bells" / "jobs"
-        self._listener: bells.Listener | None = None
+        self._listeners = threading.local()  # a ring wakes every waiting thread, so each has its own
 
     def add(self, job: Job) -> tuple[Job, bool]:
         with self._db.write() as db:
@@ -153,14 +154,10 @@ class SqliteJobTable:
             db.execute("DELETE FROM leases WHERE name = ? AND owner = ?", (name, owner))
 
     def wait(self, seconds: float) -> None:
-        if self._listener is None:
-            self._listener = bells.Listener(self._bell)
-        self._listener.wait(seconds)
-
-    def close(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        listener: bells.Listener | None = getattr(self._listeners, "here", None)
+        if listener is None:
+            listener = self._listeners.here = bells.Listener(self._bell)
+        listener.wait(seconds)
 
     def _replace(self, db: Connection, old: Job, new: Job) -> Job | None:
         written = replace(new, rev=old.rev + 1)

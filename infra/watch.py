@@ -129,6 +129,13 @@ class FolderWatch:
             for top in self._tops
             for folder, _, names in os.walk(top)
             for name in names
-            if not is_unfinished(name) and (Path(folder) / name).lstat().st_ctime > fresh
+            if not is_unfinished(name) and _changed_at(Path(folder) / name) > fresh
         }
         return self._finished(set(changed))
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.lstat().st_ctime
+    except FileNotFoundError:
+        return 0.0

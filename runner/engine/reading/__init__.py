@@ -1,0 +1,23 @@
+"""Reading: any spreadsheet as a book of sheets that stream rows, or one typed refusal."""
+
+from runner.engine.reading.books import Area, Book, DeclaredTable, Layout, Sheet
+from runner.engine.reading.errors import InputUnreadable
+from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.opening import open_book
+from runner.engine.reading.values import NO_CACHED_VALUE, CellError, NoCachedValue, Row, Value
+
+__all__ = [
+    "NO_CACHED_VALUE",
+    "Area",
+    "Book",
+    "CellError",
+    "DeclaredTable",
+    "InputUnreadable",
+    "Layout",
+    "NoCachedValue",
+    "ReadLimits",
+    "Row",
+    "Sheet",
+    "Value",
+    "open_book",
+]

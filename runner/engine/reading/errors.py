@@ -1,0 +1,72 @@
+"""The one error that reading raises, and the words for each way a file can be unreadable."""
+
+
+class InputUnreadable(Exception):  # named for what it says
+    """A file cannot be read as a spreadsheet: ``code`` for machines, ``message`` and ``remedy`` for people.
+
+    Neither text ever holds a cell's value.
+    """
+
+    def __init__(self, code: str, message: str, remedy: str) -> None:
+        super().__init__(f"{message} {remedy}")
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+
+    def __reduce__(self) -> tuple[type["InputUnreadable"], tuple[str, str, str]]:
+        return (InputUnreadable, (self.code, self.message, self.remedy))
+
+
+SAVE_AGAIN = "Open it in a spreadsheet program, save it as .xlsx and drop it again."
+SEND_AGAIN = "Send the file again; if it stays so, save it anew from the program that made it."
+
+
+def empty() -> InputUnreadable:
+    return InputUnreadable("empty", "The file is empty (0 bytes).", SEND_AGAIN)
+
+
+def no_content() -> InputUnreadable:
+    return InputUnreadable("empty", "The file holds nothing but zero bytes.", "Send the file that holds the data.")
+
+
+def encrypted(what: str) -> InputUnreadable:
+    return InputUnreadable(
+        "encrypted",
+        f"The file is {what} protected by a password.",
+        "Remove the password (in Excel: File, Info, Protect Workbook, Encrypt with Password, clear it) "
+        "and drop it again.",
+    )
+
+
+def truncated(what: str) -> InputUnreadable:
+    return InputUnreadable(
+        "truncated", f"The file is {what} that was cut off before its end.", "Upload the whole file again."
+    )
+
+
+def not_a_spreadsheet(what: str, remedy: str = SAVE_AGAIN) -> InputUnreadable:
+    return InputUnreadable("not_a_spreadsheet", f"The file is {what}, not a spreadsheet.", remedy)
+
+
+def unsupported(what: str, remedy: str = SAVE_AGAIN) -> InputUnreadable:
+    return InputUnreadable("unsupported", f"The file is {what}, which cannot be read here.", remedy)
+
+
+def damaged(what: str) -> InputUnreadable:
+    return InputUnreadable("damaged", f"The file is damaged: {what}.", SAVE_AGAIN)
+
+
+def hostile(what: str) -> InputUnreadable:
+    return InputUnreadable(
+        "hostile",
+        f"The file is built in a way that no spreadsheet program writes: {what}.",
+        SAVE_AGAIN,
+    )
+
+
+def too_large(what: str) -> InputUnreadable:
+    return InputUnreadable(
+        "too_large",
+        f"The file is too large: {what}.",
+        "Split the data into smaller files and drop them together.",
+    )

@@ -1,0 +1,139 @@
+"""Stored cells to values: one by one, or a column of cells of one type and style at once."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+from runner.engine.reading import serials
+from runner.engine.reading.numbers import dated
+from runner.engine.reading.strings import SharedStrings
+from runner.engine.reading.styles import Kind, Styles
+from runner.engine.reading.texts import unescaped, without_entities
+from runner.engine.reading.values import NO_CACHED_VALUE, CellError, Value
+
+_MEMO = 50_000  # dates, booleans and errors repeat; the memory of them is bounded
+_EXACT = 1e15  # whole numbers below this one are exact in a double
+_POINTS_NOWHERE = CellError("#VALUE!")  # an index past the end of the strings: there is no value to give
+
+
+class Memo(dict[str, Value]):
+    """Remembers what a text means."""
+
+    def __init__(self, meaning: Callable[[str], Value]) -> None:
+        super().__init__()
+        self._meaning = meaning
+
+    def __missing__(self, text: str) -> Value:
+        if len(self) >= _MEMO:
+            self.clear()
+        value = self[text] = self._meaning(text)
+        return value
+
+
+class CellReader:
+    """Turns (type, style, text, formula) into a value, with the book's strings, styles and epoch at hand."""
+
+    def __init__(self, strings: Callable[[], SharedStrings], styles: Styles, *, epoch_1904: bool) -> None:
+        self._load_strings = strings
+        self._loaded: SharedStrings | None = None
+        self._styles = styles
+        self._epoch_1904 = epoch_1904
+        self._memos: dict[str | Kind, Memo] = {
+            "b": Memo(_boolean),
+            "e": Memo(_error),
+            "d": Memo(serials.iso_value),
+            **{kind: Memo(partial(self._dated, kind)) for kind in Kind},
+        }
+
+    def column(self, kind: str, style: int, texts: tuple[str, ...], *, formula: bool) -> list[Value]:
+        """Many cells of one type and style; the texts still hold their entities."""
+        found: list[Value] | None = None
+        if kind == "s":
+            found = self._shared(texts)
+        elif kind in ("", "n"):
+            number = self._styles.kind(style)
+            found = _numbers(texts) if number is Kind.NUMBER else self._known(number, texts)
+        elif kind in ("str", "inlineStr"):
+            found = None if "" in texts else _texts(texts)
+        elif kind in self._memos:
+            found = self._known(kind, texts)
+        if found is None:
+            found = [self.value(kind, style, without_entities(one), formula=formula) for one in texts]
+        return found
+
+    def value(self, kind: str, style: int, text: str | None, *, formula: bool) -> Value:
+        """One cell; ``text`` is None where it stores no value at all."""
+        if not text:
+            return NO_CACHED_VALUE if formula and (text is None or kind != "str") else None
+        if kind == "s":
+            return self._shared_at(text.strip())
+        if kind in ("str", "inlineStr"):
+            return unescaped(text)
+        if kind in ("b", "e", "d"):
+            return self._memos[kind][text]
+        number = self._styles.kind(style)
+        return serials.number_from_text(text) if number is Kind.NUMBER else self._memos[number][text]
+
+    def _known(self, kind: str | Kind, texts: tuple[str, ...]) -> list[Value] | None:
+        return None if "" in texts else list(map(self._memos[kind].__getitem__, texts))
+
+    def _shared(self, texts: tuple[str, ...]) -> list[Value] | None:
+        strings = self._strings()
+        try:
+            indexes = list(map(int, texts))
+            if min(indexes) < 0:
+                return None
+            if max(indexes) < len(strings.listed):
+                return list(map(strings.listed.__getitem__, indexes))
+            return list(map(strings.__getitem__, indexes))
+        except (ValueError, IndexError):
+            return None
+
+    def _shared_at(self, text: str) -> Value:
+        strings = self._strings()
+        if not (text.isascii() and text.isdecimal()) or len(text) > 12 or int(text) >= len(strings):
+            return _POINTS_NOWHERE
+        return strings[int(text)]
+
+    def _strings(self) -> SharedStrings:
+        if self._loaded is None:
+            self._loaded = self._load_strings()
+        return self._loaded
+
+    def _dated(self, kind: Kind, text: str) -> Value:
+        serial = serials.number_from_text(text)
+        if not isinstance(serial, int | float):
+            return serial
+        return dated(kind, serial, epoch_1904=self._epoch_1904)
+
+
+def _numbers(texts: tuple[str, ...]) -> list[Value] | None:
+    """Plain numbers, whole ones as int; None where any needs a closer look."""
+    try:
+        if texts[0].isdecimal():
+            return list(map(int, texts))
+    except ValueError:
+        pass
+    try:
+        numbers = list(map(float, texts))
+    except ValueError:
+        return None
+    if not math.isfinite(sum(numbers)) or max(numbers) >= _EXACT or min(numbers) <= -_EXACT:
+        return None
+    return [int(one) if one.is_integer() else one for one in numbers]
+
+
+def _texts(texts: tuple[str, ...]) -> list[Value]:
+    found: list[Value] = []
+    for one in texts:
+        text = without_entities(one) if "&" in one else one
+        found.append(unescaped(text) if "_x" in text else text)
+    return found
+
+
+def _boolean(text: str) -> Value:
+    return text.strip().lower() not in ("0", "false")
+
+
+def _error(text: str) -> Value:
+    return CellError(text.strip()[:40])

@@ -1,0 +1,90 @@
+"""The shared strings part of an .xlsx, streamed in."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.strings import SharedStrings
+from runner.engine.reading.texts import XML_BLANKS, unescaped, without_entities
+from runner.engine.reading.xlsx.chunks import Chunks, Opened, drain, is_odd
+from runner.engine.reading.xlsx.markup import events
+
+_WHAT = "sharedStrings.xml"
+_PLAIN = "<si><t>"
+_KEPT = '<si><t xml:space="preserve">'
+
+
+def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
+    """All shared strings in order; phonetic guides are left out, runs of rich text joined."""
+    strings = SharedStrings(limits)
+    opened = Opened(pieces, b"si", closing=b"sst")
+    batches = _cut(opened, limits) if opened.plain else _parsed(opened.whole(), limits)
+    for batch in batches:
+        strings.extend(batch)
+    return strings
+
+
+def _cut(opened: Opened, limits: ReadLimits) -> Iterator[list[str | None]]:
+    """Take the part apart as text; hand what is not plain to the parser."""
+    source = Chunks(opened, ending=b"si", what=_WHAT, limits=limits)
+    for chunk in source:
+        if is_odd(chunk):
+            yield from _parsed(chain([b"<" + opened.prefix + b"sst>"], source.again()), limits)
+            return
+        done, end, tail = chunk.rpartition("</si>")
+        batch = _quick(done)
+        if batch is None:
+            yield from _parsed([b"<sst>", (done + end).encode(), b"</sst>"], limits)
+        else:
+            yield batch
+        if "<si" in tail:  # an empty <si/> after the last text
+            yield from _parsed([b"<sst>", tail.encode()], limits)
+    drain(source.rest())
+
+
+def _quick(chunk: str) -> list[str | None] | None:
+    """The strings of a chunk where each is one plain text; None where any is not."""
+    if not chunk:
+        return []
+    found: list[str | None] = []
+    for part in chunk.split("</si>"):
+        if part.startswith(_PLAIN):
+            text = part[7:-4].strip(XML_BLANKS)
+        elif part.startswith(_KEPT):
+            text = part[28:-4]
+        else:
+            return None
+        if "<" in text or not part.endswith("</t>"):
+            return None
+        found.append(text or None)
+    if "&" in chunk:
+        found = [without_entities(one) if one and "&" in one else one for one in found]
+    if "_x" in chunk:
+        found = [unescaped(one) if one and "_x" in one else one for one in found]
+    return found
+
+
+def _parsed(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[list[str | None]]:
+    runs: list[str] = []
+    batch: list[str | None] = []
+    phonetic = keep = False
+    for event in events(pieces, what=_WHAT, limits=limits):
+        name = event[1]
+        if event[0] == "start":
+            if name == "si":
+                runs.clear()
+            elif name == "rPh":
+                phonetic = True
+            elif name == "t":
+                keep = event[2].get("xml:space") == "preserve"
+        elif name == "t":
+            if not phonetic:
+                runs.append(event[2] if keep else event[2].strip(XML_BLANKS))
+        elif name == "rPh":
+            phonetic = False
+        elif name == "si":
+            batch.append(unescaped("".join(runs)) or None)
+            if len(batch) >= 1024:
+                yield batch
+                batch = []
+    yield batch

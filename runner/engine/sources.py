@@ -1,0 +1,122 @@
+"""Source tables: where each stands, and its rows as chunks of columns."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Any, Final, NamedTuple
+
+from runner.engine.findings import Place
+from runner.engine.reading import Sheet
+from runner.engine.spool import Block, SpooledSheet
+from runner.engine.structure import Table
+
+CHUNK: Final = 2048
+SAMPLED: Final = 200
+
+
+class Rows(NamedTuple):
+    """Some rows of a table: their numbers, and one list of values per column."""
+
+    numbers: list[int]
+    columns: list[list[Any]]
+
+
+class SourceTable:
+    """A table that was found, with the sheet it streams from."""
+
+    def __init__(
+        self,
+        place: Place,
+        sheet: Sheet,
+        table: Table,
+        *,
+        hidden_rows: frozenset[int] = frozenset(),
+        hidden_columns: frozenset[int] = frozenset(),
+    ) -> None:
+        self.place = place
+        self.sheet = sheet
+        self.table = table
+        self.columns = [c for c in table.columns if c.index not in hidden_columns]
+        self.without = table.left_out | hidden_rows
+        self.top = table.data_range.top if table.data_range else 0
+        self.bottom = table.data_range.bottom if table.data_range else -1
+
+    @property
+    def id(self) -> str:
+        return self.place.table
+
+    @property
+    def has_data(self) -> bool:
+        return self.table.data_range is not None and bool(self.columns)
+
+    def samples(self, count: int = SAMPLED) -> list[list[Any]]:
+        """The first values of each column."""
+        for _, rows in chunks([self], size=count):
+            return [column[:count] for column in rows.columns]
+        return [[] for _ in self.columns]
+
+    def cut(self, block: Block) -> Rows | None:
+        """This table's part of a block of the sheet's rows; None where it has none."""
+        first, last = bisect_left(block.numbers, self.top), bisect_right(block.numbers, self.bottom)
+        if first >= last:
+            return None
+        numbers = block.numbers[first:last]
+        width = len(block.columns)
+        columns = [
+            block.columns[c.index - 1][first:last] if c.index <= width else [None] * len(numbers) for c in self.columns
+        ]
+        blank = [not any(v is not None for v in row) for row in zip(*columns, strict=True)] if all(
+            None in column for column in columns
+        ) else []  # fmt: skip
+        if any(blank) or not self.without.isdisjoint(numbers):
+            keep = [n for n, row in enumerate(numbers) if row not in self.without and not (blank and blank[n])]
+            numbers = [numbers[n] for n in keep]
+            columns = [[column[n] for n in keep] for column in columns]
+        return Rows(numbers, columns) if numbers else None
+
+
+def chunks(tables: Sequence[SourceTable], size: int = CHUNK) -> Iterator[tuple[SourceTable, Rows]]:
+    """Stream the data rows of tables of one sheet that stand below each other, in one reading of the sheet."""
+    todo = sorted((t for t in tables if t.has_data), key=lambda t: t.top)
+    if not todo:
+        return
+    for block in _blocks(todo[0].sheet, size):
+        if block.numbers[0] > todo[-1].bottom:
+            return
+        for table in todo:
+            if (rows := table.cut(block)) is not None:
+                yield table, rows
+
+
+def _blocks(sheet: Sheet, size: int) -> Iterator[Block]:
+    blocks = sheet.blocks() if isinstance(sheet, SpooledSheet) else None
+    if blocks is not None:
+        yield from blocks
+        return
+    numbers: list[int] = []
+    rows: list[list[Any]] = []
+    for number, values in sheet.rows():
+        numbers.append(number)
+        rows.append(values)
+        if len(rows) >= size:
+            yield _turned(numbers, rows)
+            numbers, rows = [], []
+    if rows:
+        yield _turned(numbers, rows)
+
+
+def _turned(numbers: list[int], rows: list[list[Any]]) -> Block:
+    return Block(numbers, list(map(list, zip_longest(*rows))))
+
+
+def strands(tables: Sequence[SourceTable]) -> list[list[SourceTable]]:
+    """Tables of one sheet in groups that share no row, so that each group takes one reading."""
+    groups: list[list[SourceTable]] = []
+    for table in sorted((t for t in tables if t.has_data), key=lambda t: (t.top, t.columns[0].index)):
+        for group in groups:
+            if group[-1].bottom < table.top:
+                group.append(table)
+                break
+        else:
+            groups.append([table])
+    return groups

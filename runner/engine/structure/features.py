@@ -1,0 +1,303 @@
+"""Turns rows into numbers for the line classifier: the row itself, its neighbours, its place in the sheet."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import log2
+
+from runner.engine.structure.cells import Kind, Mark
+from runner.engine.structure.rows import Row
+
+WINDOW = 8
+Place = tuple[int, object]  # a column and what stands in it
+NEAR = (-3, -2, -1, 1, 2, 3)
+_FAMILY = bytes([0, 1, 2, 2, 3, 2, 2])  # kinds that stand for each other in a column
+MARKS = (
+    Mark.YEAR,
+    Mark.PERIOD,
+    Mark.TOTAL,
+    Mark.NOTE,
+    Mark.TITLE,
+    Mark.COLON,
+    Mark.SENTENCE,
+    Mark.CAPS,
+    Mark.CAPITAL,
+    Mark.FOOTNOTE,
+    Mark.UNIT,
+    Mark.INDENT,
+    Mark.RULE,
+    Mark.CODE,
+    Mark.DIGITS,
+)
+FIRST_MARKS = (
+    Mark.YEAR,
+    Mark.TOTAL,
+    Mark.NOTE,
+    Mark.TITLE,
+    Mark.COLON,
+    Mark.SENTENCE,
+    Mark.CAPS,
+    Mark.FOOTNOTE,
+    Mark.INDENT,
+)
+
+_MARKS = tuple(int(mark) for mark in MARKS)
+_FIRST_MARKS = tuple(int(mark) for mark in FIRST_MARKS)
+_NOTES = int(Mark.NOTE | Mark.FOOTNOTE | Mark.SENTENCE)
+_TEXT, _NUMBER = int(Kind.TEXT), int(Kind.NUMBER)
+
+
+def names() -> list[str]:
+    """The features in order; the training script and the tests read them."""
+    own = ["width", "width_log", "first", "spread", "text", "number", "date", "bool", "error", "filler"]
+    own += [f"mark_{mark.name}" for mark in MARKS] + [f"first_{mark.name}" for mark in FIRST_MARKS]
+    own += ["first_kind", "last_kind", "length_mean", "length_max", "length_first", "words_mean", "words_max"]
+    own += ["distinct", "repeats_left", "sequence"]
+    place = ["ordinal", "number", "left", "share_done", "gap_above", "gap_below", "skipped"]
+    place += ["width_of_max", "width_of_usual", "values_above", "since_values", "lone_above", "seen_before"]
+    near: list[str] = []
+    for at in NEAR:
+        near += [f"{name}_{at:+d}" for name in ("there", "width", "text", "values", "agree", "cover", "gap", "note")]
+    windows: list[str] = []
+    for side in ("up", "down"):
+        windows += [
+            f"{side}_{n}" for n in ("values", "width", "contrast", "agree", "cover", "length", "repeat", "lone")
+        ]
+        windows += [f"{side}_{n}" for n in ("first_blank", "first_agree", "beyond")]
+    block = [f"block_{n}" for n in ("size", "at", "left", "values", "contrast", "agree", "cover", "width")]
+    block += ["block_next_values", "block_next_width", "block_next_agree"]
+    again = ["text_seen", "text_again", "values_seen", "values_again"]
+    return own + place + near + windows + block + again
+
+
+def _families(row: Row) -> bytes:
+    return row.kinds.translate(_TABLE)
+
+
+_TABLE = _FAMILY + bytes(range(len(_FAMILY), 256))
+
+
+def _own(row: Row) -> list[float]:
+    filled = row.filled
+    n = len(filled) or 1
+    kinds, marks = row.kinds, row.marks
+    texts = [at for at in filled if kinds[at] == _TEXT]
+    lengths = [row.lengths[at] for at in texts] or [0]
+    words = [row.words[at] for at in texts] or [0]
+    first = filled[0] if filled else 0
+    spread = n / (filled[-1] - first + 1) if filled else 0.0
+    out = [float(row.width), log2(row.width + 1), float(first), spread]
+    out += [kinds.count(kind) / n for kind in (1, 2, 3, 4, 5, 6)]
+    every = [marks[at] for at in filled]
+    out += [sum(1 for one in every if one & mark) / n for mark in _MARKS]
+    head = every[0] if every else 0
+    out += [1.0 if head & mark else 0.0 for mark in _FIRST_MARKS]
+    out += [float(kinds[first]) if filled else 0.0, float(kinds[filled[-1]]) if filled else 0.0]
+    out += [sum(lengths) / len(lengths), float(max(lengths)), float(row.lengths[first]) if filled else 0.0]
+    out += [sum(words) / len(words), float(max(words))]
+    values = [row.values[at] for at in filled]
+    distinct = len({str(value) for value in values}) / n
+    repeats = sum(1 for a, b in pairwise(values) if a == b) / n
+    out += [distinct, repeats, _sequence(row)]
+    return out
+
+
+def _as_number(value: object) -> float | None:
+    if isinstance(value, int | float):
+        return float(value)
+    if isinstance(value, str):
+        try:
+            return float(value.strip()[:12])
+        except ValueError:
+            return None
+    return None
+
+
+def _sequence(row: Row) -> float:
+    """Share of neighbouring numbers that differ by the same small step: 1990, 1991, 1992."""
+    numbers = [_as_number(row.values[at]) for at in row.filled if row.kinds[at] == _NUMBER]
+    pairs = [b - a for a, b in pairwise(numbers) if a is not None and b is not None]
+    if len(pairs) < 2:
+        return 0.0
+    usual = max(set(pairs), key=pairs.count)
+    return pairs.count(usual) / len(pairs) if usual and abs(usual) <= 10 else 0.0
+
+
+def _agreement(a: bytes, b: bytes, filled: Sequence[int]) -> tuple[float, float]:
+    """Shares of the first row's cells: same family in the second, anything in the second."""
+    n = same = there = 0
+    limit = len(b)
+    for at in filled:
+        n += 1
+        if at < limit and b[at]:
+            there += 1
+            same += a[at] == b[at]
+    return (same / n, there / n) if n else (0.0, 0.0)
+
+
+def _window(row: Row, family: bytes, others: Sequence[Row], families: Sequence[bytes]) -> list[float]:
+    if not others:
+        return [-1.0] * 11
+    cells = sum(len(other.filled) for other in others) or 1
+    values = sum(other.count(2) for other in families) / cells
+    width = sum(other.width for other in others) / len(others)
+    n = contrast = agree = cover = repeat = 0
+    own_length = length = texts = 0
+    for at in row.filled:
+        counts = [0, 0, 0, 0]
+        for index, other in enumerate(families):
+            if at < len(other):
+                counts[other[at]] += 1
+                if other[at] == 1:
+                    length += others[index].lengths[at]
+                    texts += 1
+        there = counts[1] + counts[2] + counts[3]
+        n += 1
+        if not there:
+            continue
+        cover += 1
+        own = family[at]
+        agree += counts[own] * 2 >= there
+        contrast += own == 1 and counts[2] * 2 >= there
+        if own == 1:
+            own_length += row.lengths[at]
+            value = row.values[at]
+            repeat += any(at < len(other.values) and other.values[at] == value for other in others)
+    n = n or 1
+    own_texts = family.count(1) or 1
+    ratio = (own_length / own_texts) / (length / texts) if texts and length else -1.0
+    first = others[0].filled[0] if others[0].filled else 0
+    firsts = [other.filled[0] for other in others if other.filled]
+    low = min(firsts, default=0)
+    lone = sum(1 for other in others if other.width == 1) / len(others)
+    own_first = row.filled[0] if row.filled else 0
+    same_first = first < len(family) and family[first] == families[0][first] if others[0].filled else False
+    beyond = sum(1 for other in others if other.last > row.last) / len(others)
+    return [
+        values,
+        row.width / (width or 1),
+        contrast / n,
+        agree / n,
+        cover / n,
+        min(ratio, 20.0),
+        repeat / own_texts,
+        lone,
+        float(own_first - low),
+        float(same_first),
+        beyond,
+    ]
+
+
+def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
+    """One vector for each row; `total` counts the rows of the sheet that hold something, the skipped too."""
+    families = [_families(row) for row in rows]
+    widths = sorted(row.width for row in rows) or [1]
+    widest, usual = widths[-1], widths[len(widths) // 2]
+    rich = [
+        fam.count(2) * 2 >= len(row.filled) and len(row.filled) > 1 for row, fam in zip(rows, families, strict=True)
+    ]
+    seen: dict[tuple[object, ...], int] = {}
+    out: list[list[float]] = []
+    above = since = lone = 0
+    base = [_base(row, fam) for row, fam in zip(rows, families, strict=True)]
+    blocks = _blocks(rows)
+    again = _again(rows)
+    for i, row in enumerate(rows):
+        if row.skipped:
+            above, since, lone = above + row.skipped, 0, 0
+        vector = _own(row)
+        gap_below = rows[i + 1].gap if i + 1 < len(rows) else -1
+        left = total - row.ordinal - 1
+        key = tuple(row.values[at] for at in row.filled)
+        vector += [float(min(row.ordinal, 60)), float(min(row.number, 100)), float(min(left, 60))]
+        vector += [row.ordinal / (total or 1), float(min(row.gap, 10)), float(min(gap_below, 10))]
+        vector += [float(min(row.skipped, 50)), row.width / (widest or 1), row.width / (usual or 1)]
+        vector += [float(min(above, 40)), float(min(since, 20)), float(min(lone, 10))]
+        vector += [float(min(seen.get(key, 0), 3)) if len(key) > 1 else -1.0]
+        for d in NEAR:
+            vector += _near(rows, families, base, i, d)
+        vector += _window(row, families[i], rows[max(0, i - WINDOW) : i][::-1], families[max(0, i - WINDOW) : i][::-1])
+        vector += _window(row, families[i], rows[i + 1 : i + 1 + WINDOW], families[i + 1 : i + 1 + WINDOW])
+        vector += _block(rows, families, blocks, i)
+        vector += again[i]
+        out.append(vector)
+        seen[key] = seen.get(key, 0) + 1
+        if rich[i]:
+            above, since, lone = above + 1, 0, 0
+        else:
+            since += 1
+            lone = lone + 1 if row.width == 1 else 0
+    return out
+
+
+def _base(row: Row, family: bytes) -> tuple[float, float, float]:
+    n = len(row.filled) or 1
+    note = any(row.marks[at] & _NOTES for at in row.filled[:1])
+    return (family.count(1) / n, family.count(2) / n, float(note))
+
+
+def _near(
+    rows: Sequence[Row],
+    families: Sequence[bytes],
+    base: Sequence[tuple[float, float, float]],
+    i: int,
+    d: int,
+) -> list[float]:
+    j = i + d
+    if not 0 <= j < len(rows):
+        return [0.0] + [-1.0] * 7
+    row, other = rows[i], rows[j]
+    agree, cover = _agreement(families[i], families[j], row.filled)
+    gap = sum(rows[k].gap for k in range(min(i, j) + 1, max(i, j) + 1))
+    text, values, note = base[j]
+    return [1.0, other.width / (row.width or 1), text, values, agree, cover, float(min(gap, 10)), note]
+
+
+def _blocks(rows: Sequence[Row]) -> list[tuple[int, int]]:
+    """For each row the first row of its block and the one after its last; blocks have no blank row inside."""
+    starts = [i for i, row in enumerate(rows) if i == 0 or row.gap or row.skipped] + [len(rows)]
+    return [(a, b) for a, b in pairwise(starts) for _ in range(a, b)]
+
+
+def _block(rows: Sequence[Row], families: Sequence[bytes], blocks: Sequence[tuple[int, int]], i: int) -> list[float]:
+    start, end = blocks[i]
+    out = [float(min(end - start, 40)), float(min(i - start, 40)), float(min(end - i - 1, 40))]
+    low, high = i + 1, min(end, i + 1 + WINDOW)
+    if low < high:
+        window = _window(rows[i], families[i], rows[low:high], families[low:high])
+        out += [window[0], window[2], window[3], window[4], window[1]]
+    else:
+        out += [-1.0] * 5
+    if end < len(rows):
+        high = min(blocks[end][1], end + WINDOW)
+        window = _window(rows[i], families[i], rows[end:high], families[end:high])
+        out += [window[0], window[1], window[3]]
+    else:
+        out += [-1.0] * 3
+    return out
+
+
+def _again(rows: Sequence[Row]) -> list[list[float]]:
+    """Shares of a row's texts and of its values that stand in the same column above and below."""
+    keys: list[tuple[list[Place], list[Place]]] = []
+    counts: dict[Place, int] = {}
+    for row in rows:
+        pair: tuple[list[Place], list[Place]] = ([], [])
+        for at in row.filled[:40]:
+            key = (at, row.values[at])
+            pair[row.kinds[at] != _TEXT].append(key)
+            counts[key] = counts.get(key, 0) + 1
+        keys.append(pair)
+    before_it: dict[Place, int] = {}
+    out: list[list[float]] = []
+    for pair in keys:
+        line: list[float] = []
+        for one in pair:
+            n = len(one)
+            before = sum(1 for key in one if key in before_it)
+            after = sum(1 for key in one if counts[key] > before_it.get(key, 0) + 1)
+            line += [before / n, after / n] if n else [-1.0, -1.0]
+        out.append(line)
+        for one in pair:
+            for key in one:
+                before_it[key] = before_it.get(key, 0) + 1
+    return out

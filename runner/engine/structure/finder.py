@@ -1,0 +1,117 @@
+"""Finds the tables of a sheet while its rows stream by.
+
+Theory of operation. The line classifier looks at a row with its neighbours and costs half a millisecond,
+too much for a million rows that all look alike. So the finder keeps in full only the rows that can matter:
+the first ones of the sheet, every row that looks unlike what is usual by then, and a few rows around each
+of those. The rest are *plain*: the kinds of their cells are what their columns usually hold. They are only
+counted, and are data like their neighbours. Memory is bounded by KEPT rows, whatever the sheet's size.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+
+from runner.engine.reading import Layout, Sheet
+from runner.engine.structure import decoding, features, model
+from runner.engine.structure.drafts import drafts
+from runner.engine.structure.labels import Label, RowScores
+from runner.engine.structure.rows import Row, row_of
+from runner.engine.structure.shaping import shape
+from runner.engine.structure.tables import Table
+from runner.engine.structure.usual import Usual
+
+AROUND = features.WINDOW  # rows kept before and after one that stands out
+KEPT = 4_000  # rows kept in full; what stands out after that is counted with the rest
+FAR = 3  # blank rows above a row that make it stand out
+
+
+class Finder:
+    """Eats the rows of one sheet in order, then tells its tables."""
+
+    def __init__(self, *, row_scores: RowScores | None = None) -> None:
+        self._row_scores = row_scores
+        self._scores: dict[int, Mapping[str, float]] = {}
+        self._rows: list[Row] = []
+        self._usual = Usual()
+        self._recent: deque[tuple[int, Sequence[object], int, int]] = deque(maxlen=AROUND)
+        self._plain = 0  # plain rows since the last kept one
+        self._wanted = 0  # rows still to be kept whatever they look like
+        self._total = 0
+        self._last = 0
+
+    def eat(self, number: int, values: Sequence[object]) -> None:
+        """Take the next row; rows come in ascending order, blank ones may be left out."""
+        gap = number - self._last - 1
+        stands_out = self._usual.stands_out(values) or gap >= FAR
+        if self._row_scores is not None and (scores := self._row_scores(number, values)):
+            self._scores[number] = scores
+            stands_out = True
+        if stands_out:
+            self._wanted = AROUND + 1
+        if self._wanted and len(self._rows) < KEPT:
+            self._flush()
+            if not self._keep(number, values, gap, self._total):
+                return  # nothing but blanks: as if the row were not there
+            self._wanted -= 1
+        else:
+            if len(self._recent) == AROUND:
+                self._plain += 1
+            self._recent.append((number, values, gap, self._total))
+        self._total += 1
+        self._last = number
+
+    def _flush(self) -> None:
+        """Bring back the plain rows right before one that is kept: they are its neighbours."""
+        for number, values, gap, ordinal in self._recent:
+            self._keep(number, values, gap, ordinal)
+        self._recent.clear()
+
+    def _keep(self, number: int, values: Sequence[object], gap: int, ordinal: int) -> bool:
+        row = row_of(number, values, ordinal=ordinal, gap=gap)
+        if row is None:
+            return False
+        row.skipped, self._plain = self._plain, 0
+        self._rows.append(row)
+        return True
+
+    def rows(self, layout: Layout) -> list[Row]:
+        """The rows kept of what was eaten, with what the layout tells of them."""
+        self._flush()
+        _dress(self._rows, layout)
+        return self._rows
+
+    def tables(self, layout: Layout | None = None) -> list[Table]:
+        """The tables of what was eaten, from top to bottom."""
+        layout = layout or Layout()
+        kept = self.rows(layout)
+        if not kept:
+            return []
+        weights = model.load()
+
+        def classify(rows: Sequence[Row]) -> tuple[list[Label], list[list[float]]]:
+            total = rows[-1].ordinal + 1 if rows else 0
+            chances = [weights.chances(vector) for vector in features.vectors(rows, total=total)]
+            return decoding.decode(rows, chances, weights, self._scores), chances
+
+        found = [shape(draft, layout) for draft in drafts(kept, classify)]
+        return sorted(found, key=lambda table: (table.range.top, table.range.left))
+
+
+def _dress(rows: Iterable[Row], layout: Layout) -> None:
+    """Add what the layout tells to the rows' facts."""
+    starts: dict[int, int] = {}
+    for top, left, _, right in layout.merged:
+        if right > left:
+            starts[top] = starts.get(top, 0) + 1
+    for row in rows:
+        row.merged = starts.get(row.number, 0)
+        if row.number <= layout.styled_rows and row.filled:
+            bold = layout.bold.get(row.number, ())
+            row.bold = sum(1 for at in row.filled if at + 1 in bold) / len(row.filled)
+
+
+def find_tables(sheet: Sheet, *, row_scores: RowScores | None = None) -> list[Table]:
+    """The tables of a sheet, from top to bottom and left to right."""
+    finder = Finder(row_scores=row_scores)
+    for number, values in sheet.rows():
+        finder.eat(number, values)
+    return finder.tables(sheet.layout())

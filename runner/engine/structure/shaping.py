@@ -1,0 +1,118 @@
+"""Gives a draft its final form: places, names, rows to leave out, confidence and reasons."""
+
+from collections.abc import Sequence
+
+from runner.engine.reading import Layout
+from runner.engine.structure import headers
+from runner.engine.structure.cells import Kind, Mark
+from runner.engine.structure.drafts import Draft
+from runner.engine.structure.labels import Label
+from runner.engine.structure.rows import Row
+from runner.engine.structure.tables import Box, Table
+
+NEAR = 6  # title and note rows further away than this are not the table's own
+EDGE = 5
+
+
+def shape(draft: Draft, layout: Layout) -> Table:
+    rows, band = draft.rows, draft.band
+    head = [rows[at] for at in band.head]
+    left, right = draft.left + 1, draft.right + 1
+    groups = frozenset(rows[at].number for at in band.body if _is_group(draft, at))
+    totals = frozenset(rows[at].number for at in band.body if _is_total(draft, at)) - groups
+    out = groups | totals
+    data = [rows[at].number for at in band.body if rows[at].number not in out]
+    first, last = rows[band.all[0]], rows[band.all[-1]]
+    return Table(
+        range=Box(first.number, left, last.number, right),
+        header_rows=tuple(row.number for row in head),
+        data_range=Box(data[0], left, data[-1], right) if data else None,
+        columns=headers.columns(head, draft.left, draft.right, layout.merged),
+        confidence=_confidence(draft),
+        why=tuple(_why(draft, groups, totals)),
+        titles=_around(draft, band.all[0], -1, Label.TITLE),
+        notes=_around(draft, band.all[-1], 1, Label.NOTE),
+        groups=groups,
+        totals=totals,
+        asides=_asides(draft),
+    )
+
+
+def _asides(draft: Draft) -> frozenset[int]:
+    """Rows between the body's ends that are no part of it."""
+    body = draft.band.body
+    inside = set(range(body[0], body[-1] + 1)) - set(body) if body else set()
+    return frozenset(draft.rows[at].number for at in inside)
+
+
+def _is_group(draft: Draft, at: int) -> bool:
+    """Only a lone text can be left out as a caption: a row with values is data whatever it looks like."""
+    row = draft.rows[at]
+    values = {str(row.values[c]) for c in row.filled}
+    return draft.labels[at] is Label.GROUP and len(values) == 1 and row.kinds[row.filled[0]] == Kind.TEXT
+
+
+def _is_total(draft: Draft, at: int) -> bool:
+    """A row is left out as a total only if it says so: losing data is worse than keeping a sum."""
+    row = draft.rows[at]
+    said = any(row.marks[c] & Mark.TOTAL for c in row.filled[:3])
+    return draft.labels[at] is Label.TOTAL and said
+
+
+def _confidence(draft: Draft) -> float:
+    """How sure the classifier is of the header rows and of the body's two ends."""
+    band = draft.band
+    edges = band.body[:EDGE] + band.body[-EDGE:]
+    inside = [sum(draft.chances[at][label] for label in (1, 2, 3)) for at in edges]
+    head = [draft.chances[at][Label.HEADER] for at in band.head]
+    parts = [sum(some) / len(some) for some in (inside, head) if some]
+    return min(0.99, sum(parts) / len(parts) * (1.0 if head else 0.8))
+
+
+def _around(draft: Draft, start: int, step: int, label: Label) -> tuple[int, ...]:
+    out: list[int] = []
+    at = start + step
+    while 0 <= at < len(draft.rows) and draft.labels[at] is label and len(out) < NEAR:
+        out.append(draft.rows[at].number)
+        at += step
+    return tuple(sorted(out))
+
+
+def _why(draft: Draft, groups: frozenset[int], totals: frozenset[int]) -> list[str]:
+    rows, band = draft.rows, draft.band
+    out: list[str] = []
+    if band.head:
+        out.append(_header_reason([rows[at] for at in band.head], [rows[at] for at in band.body[:8]]))
+    else:
+        out.append("no row above the data reads as a header; names are made from the columns' letters")
+    if titles := _around(draft, band.all[0], -1, Label.TITLE):
+        out.append(f"{_count(len(titles), 'title row')} above")
+    if notes := _around(draft, band.all[-1], 1, Label.NOTE):
+        out.append(f"ends before a note in row {notes[0]}")
+    if totals:
+        out.append(f"{_count(len(totals), 'total row')} left out of the data")
+    if groups:
+        out.append(f"{_count(len(groups), 'group row')} left out of the data")
+    if draft.beside:
+        out.append("parted by blank columns from a table beside it")
+    return out
+
+
+def _header_reason(head: Sequence[Row], below: Sequence[Row]) -> str:
+    numbers = ", ".join(str(row.number) for row in head)
+    leaf = head[-1]
+    over = 0
+    for at in leaf.filled:
+        kinds = [row.kinds[at] for row in below if at < len(row.kinds) and row.kinds[at]]
+        values = sum(1 for kind in kinds if kind != Kind.TEXT)
+        over += leaf.kinds[at] == Kind.TEXT and values * 2 > len(kinds)
+    what = f"text over values in {over} of {_count(len(leaf.filled), 'column')}" if over else "unlike the rows below"
+    return f"header in {_plural(len(head), 'row')} {numbers}: {what}"
+
+
+def _plural(n: int, noun: str) -> str:
+    return noun if n == 1 else f"{noun}s"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {_plural(n, noun)}"

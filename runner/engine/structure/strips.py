@@ -1,0 +1,89 @@
+"""Tables side by side: which blank columns of a band part tables and which only space them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runner.engine.structure.bands import Band
+from runner.engine.structure.cells import Kind
+from runner.engine.structure.rows import Row
+
+UNLIKE_HEIGHT = 0.7  # of the shorter to the taller: what stands beside is another table
+STRAY = 0.5  # of the rows; what is filled less and has no header is no column
+
+
+@dataclass(slots=True)
+class Strip:
+    """Neighbouring columns (0-based, both ends included) of a band, and what they hold."""
+
+    left: int
+    right: int
+    head: int  # columns with something in the header rows
+    rows: int  # body rows with something in them
+    cells: int
+
+    @property
+    def width(self) -> int:
+        return self.right - self.left + 1
+
+
+def strips(rows: Sequence[Row], band: Band) -> list[Strip]:
+    """The band cut at every column that is blank from top to bottom."""
+    used: set[int] = set()
+    for at in band.all:
+        used.update(rows[at].filled)
+    out: list[Strip] = []
+    for column in sorted(used):
+        if out and out[-1].right == column - 1:
+            out[-1].right = column
+        else:
+            out.append(Strip(column, column, 0, 0, 0))
+    for strip in out:
+        inside = range(strip.left, strip.right + 1)
+        strip.head = len({c for at in band.head for c in rows[at].filled if c in inside})
+        counts = [sum(1 for c in rows[at].filled if c in inside) for at in band.body]
+        strip.rows = sum(1 for count in counts if count)
+        strip.cells = sum(counts)
+    return out
+
+
+def groups(rows: Sequence[Row], band: Band) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Column ranges that are tables of their own, from left to right, and strays that belong to none."""
+    parts = strips(rows, band)
+    height = max(strip.rows for strip in parts)
+    solid = [s for s in parts if s.head or s.rows > height * STRAY or s.width > 2]
+    strays = [(s.left, s.right) for s in parts if s not in solid]
+    out: list[list[Strip]] = []
+    for strip in solid:
+        if out and not _parted(rows, band, out[-1], strip):
+            out[-1].append(strip)
+        else:
+            out.append([strip])
+    return [(group[0].left, group[-1].right) for group in out], strays
+
+
+def _parted(rows: Sequence[Row], band: Band, left: list[Strip], right: Strip) -> bool:
+    before = Strip(left[0].left, left[-1].right, sum(s.head for s in left), 0, 0)
+    before.rows = max(s.rows for s in left)
+    if min(right.width, before.width) < 2 or not right.rows or not before.rows:
+        return False
+    unlike = min(right.rows, before.rows) / max(right.rows, before.rows)
+    if unlike < UNLIKE_HEIGHT:
+        return True
+    if not band.head or right.head < right.width or len(left) > 1 or left[0].head < left[0].width:
+        return False
+    return _same_header(rows, band, left[0], right) or (_key(rows, band, left[0].left) and _key(rows, band, right.left))
+
+
+def _same_header(rows: Sequence[Row], band: Band, left: Strip, right: Strip) -> bool:
+    leaf = rows[band.head[-1]].values
+    a = {str(value) for value in leaf[left.left : left.right + 1] if value is not None}
+    b = [str(value) for value in leaf[right.left : right.right + 1] if value is not None]
+    first = left.left < len(leaf) and right.left < len(leaf) and leaf[left.left] == leaf[right.left]
+    return bool(b) and first and sum(1 for one in b if one in a) * 2 >= len(b)
+
+
+def _key(rows: Sequence[Row], band: Band, column: int) -> bool:
+    """A column of different texts in nearly every row: what names a table's rows."""
+    values = [rows[at].values[column] for at in band.body if column < len(rows[at].kinds) and rows[at].kinds[column]]
+    texts = sum(1 for at in band.body if column < len(rows[at].kinds) and rows[at].kinds[column] == Kind.TEXT)
+    return len(values) >= 2 and texts >= 0.8 * len(band.body) and len(set(map(str, values))) >= 0.9 * len(values)

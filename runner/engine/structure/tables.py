@@ -1,0 +1,76 @@
+"""What the structure pass finds: tables with exact places, and why they are thought to be tables."""
+
+from dataclasses import dataclass, field
+
+
+def letters(column: int) -> str:
+    """A column's name: 1 is A, 27 is AA."""
+    out = ""
+    while column:
+        column, rest = divmod(column - 1, 26)
+        out = chr(65 + rest) + out
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle of cells, 1-based, both ends included."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+    @property
+    def a1(self) -> str:
+        return f"{letters(self.left)}{self.top}:{letters(self.right)}{self.bottom}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table. `parts` are the header's cells from top to leaf, without repeats."""
+
+    index: int  # 1-based, in the sheet
+    name: str
+    parts: tuple[str, ...] = ()
+    generated: bool = False  # the header is blank here; the name is made from the column's letters
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """One table of a sheet.
+
+    Its data are the rows from `data_range.top` to `data_range.bottom` that hold something in its columns and
+    stand in none of `groups`, `totals` and `asides`. `data_range` is None where a header has no data.
+    """
+
+    range: Box
+    header_rows: tuple[int, ...]
+    data_range: Box | None
+    columns: tuple[Column, ...]
+    confidence: float
+    why: tuple[str, ...] = ()
+    titles: tuple[int, ...] = ()  # rows right above that name the table
+    notes: tuple[int, ...] = ()  # rows right below that comment on it
+    groups: frozenset[int] = field(default_factory=frozenset)  # captions between the data
+    totals: frozenset[int] = field(default_factory=frozenset)  # sums and means, wherever they stand
+    asides: frozenset[int] = field(default_factory=frozenset)  # notes between the data
+
+    @property
+    def generated_header(self) -> bool:
+        return not self.header_rows
+
+    @property
+    def left_out(self) -> frozenset[int]:
+        """Rows inside `data_range` that are no data."""
+        return self.groups | self.totals | self.asides
+
+    def as_dict(self) -> dict[str, object]:
+        """How `ade scan` and the artifact show it: places and reasons, no cell values."""
+        return {
+            "range": self.range.a1,
+            "header_rows": list(self.header_rows),
+            "data_range": self.data_range.a1 if self.data_range else None,
+            "confidence": round(self.confidence, 3),
+            "why": list(self.why),
+        }

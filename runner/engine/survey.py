@@ -1,0 +1,93 @@
+"""Pass 1 for a whole job: open each input, find its tables, say what was found."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import Any
+
+from runner.engine.errors import EngineStop
+from runner.engine.findings import Findings, Place
+from runner.engine.orders import InputFile
+from runner.engine.reading import Book, InputUnreadable, Sheet, open_book
+from runner.engine.sources import SourceTable
+from runner.engine.spool import Room, SpooledSheet
+from runner.engine.structure import RowScores, find_tables
+
+
+class Source:
+    """A primary input: read once, and again only where a sheet was too large to be set aside."""
+
+    def __init__(self, file: InputFile) -> None:
+        self.file = file
+        self.format = ""
+        self.reader = ""
+        self.notes: dict[str, Any] = {}
+        self.sheets: list[dict[str, Any]] = []
+        self.tables: list[SourceTable] = []
+        self.skipped: list[SourceTable] = []  # left out by a hook
+
+    @contextmanager
+    def book(self) -> Iterator[Book]:
+        """The opened file; what makes it unreadable ends the job."""
+        try:
+            with open_book(self.file.path, name=self.file.file) as book:
+                yield book
+        except InputUnreadable as error:
+            raise EngineStop(
+                "input_unreadable",
+                f"{self.file.name}: {error.message}",
+                input=self.file.name,
+                reason=error.code,
+                remedy=error.remedy,
+            ) from None
+
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """While this holds, the tables' rows can be read again."""
+        large = [t for t in self.tables if not (isinstance(t.sheet, SpooledSheet) and t.sheet.complete)]
+        if not large:
+            yield
+            return
+        with self.book() as book:
+            sheets = {s.index: s for s in book.sheets}
+            for table in large:
+                table.sheet = sheets[table.sheet.index]
+            yield
+
+
+def survey(
+    source: Source,
+    reading: dict[str, Any],
+    findings: Findings,
+    *,
+    room: Room,
+    scores: Callable[[Sheet], RowScores | None],
+) -> None:
+    """Find the tables of an input; what is left out is said."""
+    with source.book() as book:
+        source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
+        patterns = reading.get("sheets") or ("*",)
+        for plain in book.sheets:
+            sheet: Sheet = SpooledSheet(plain, room)
+            row: dict[str, Any] = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
+            source.sheets.append(row)
+            if not any(fnmatchcase(sheet.name, p) for p in patterns):
+                row["skipped"] = "no pattern of reading.sheets names it"
+            elif sheet.visibility != "visible" and reading.get("hidden_sheets", "skip") == "skip":
+                row["skipped"] = "it is hidden"
+                place = Place(source.file.name, sheet.name, "")
+                findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
+            else:
+                source.tables += _tables(source, sheet, reading, scores(sheet))
+
+
+def _tables(source: Source, sheet: Sheet, reading: dict[str, Any], scores: RowScores | None) -> Iterator[SourceTable]:
+    none: frozenset[int] = frozenset()
+    rows = columns = none
+    if reading.get("hidden_rows") == "skip" or reading.get("hidden_columns") == "skip":
+        layout = sheet.layout()
+        rows = frozenset(layout.hidden_rows) if reading.get("hidden_rows") == "skip" else none
+        columns = frozenset(layout.hidden_columns) if reading.get("hidden_columns") == "skip" else none
+    for table in find_tables(sheet, row_scores=scores):
+        place = Place(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
+        yield SourceTable(place, sheet, table, hidden_rows=rows, hidden_columns=columns)

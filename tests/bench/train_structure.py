@@ -1,0 +1,366 @@
+"""Trains the line classifier of the structure pass and says how well it does on files it has not seen.
+
+    python -m pip install lightgbm numpy        # in an environment of your own; the product needs neither
+    python tests/bench/train_structure.py ../shared/corpus            # cross-validate by group of files
+    python tests/bench/train_structure.py ../shared/corpus --left-out # leave each set out in turn
+    python tests/bench/train_structure.py ../shared/corpus --write    # train on all, write weights.json
+
+Files of one workbook or one template share a group (index.csv) and never stand on both sides of a fold.
+"""
+
+import argparse
+import collections
+import csv
+import json
+import math
+import pathlib
+import pickle
+import random
+import re
+import sys
+from dataclasses import dataclass, field
+
+import lightgbm
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from runner.engine.reading import open_book  # noqa: E402
+from runner.engine.structure import decoding, features  # noqa: E402
+from runner.engine.structure.drafts import drafts  # noqa: E402
+from runner.engine.structure.finder import Finder  # noqa: E402
+from runner.engine.structure.labels import Label  # noqa: E402
+from runner.engine.structure.model import FLOOR, Model  # noqa: E402
+
+LINES = ["lines_saus", "lines_cius", "lines_deex", "lines_govuk", "lines_troy", "lines_mendeley"]
+TABLES = ["deco_xlsx", "gov_xlsx", "tasi_xlsx", "regions_fuste", "tables_enron_csv"]
+WORDS = {"header": 0, "data": 1, "derived": 2, "group": 3, "metadata": 4, "notes": 5}
+UNSURE = "tables_enron_csv"  # its truth names ranges only, and not always all of a sheet's tables
+PARAMETERS = {
+    "objective": "multiclass",
+    "num_class": len(Label),
+    "num_leaves": 15,
+    "learning_rate": 0.1,
+    "min_data_in_leaf": 20,
+    "feature_fraction": 0.5,
+    "bagging_fraction": 0.8,
+    "bagging_freq": 1,
+    "lambda_l2": 2,
+    "verbosity": -1,
+    "num_threads": 1,  # more only slow each other down on a shared machine
+    "deterministic": True,
+    "seed": 1,
+}
+ROUNDS = 80
+
+
+@dataclass
+class Case:
+    """One labelled sheet."""
+
+    source: str  # the set
+    file: str
+    group: str
+    truth: dict
+    rows: list
+    vectors: np.ndarray = field(default=None, repr=False)
+    labels: list[int] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+
+
+def box(a1):
+    found = re.match(r"\$?([A-Z]+)\$?(\d+)(?::\$?([A-Z]+)\$?(\d+))?$", a1)
+    left, top, right, bottom = found[1], int(found[2]), found[3] or found[1], int(found[4] or found[2])
+    return top, column(left), bottom, column(right)
+
+
+def column(letters):
+    n = 0
+    for letter in letters:
+        n = n * 26 + ord(letter) - 64
+    return n
+
+
+def labels_of(case):
+    """A label (-1: not known) and a weight for each row that holds something."""
+    truth = case.truth
+    if "line_labels" in truth:
+        words = truth["line_labels"]
+        return [(WORDS.get(words[r.number - 1], -1) if r.number <= len(words) else -1, 1.0) for r in case.rows]
+    tables = [(box(one["range"]), one) for one in truth["tables"]]
+    if not tables:
+        return [(-1, 0.0)] * len(case.rows)
+    others = [(one["type"], box(one["range"])) for one in truth.get("other_regions", [])]
+    return [_label_by_range(case, row.number, tables, others) for row in case.rows]
+
+
+def _label_by_range(case, number, tables, others):
+    inside = [(b, one) for b, one in tables if b[0] <= number <= b[2]]
+    if inside:
+        if any(number in one.get("header_rows", []) for _, one in inside):
+            return Label.HEADER, 1.0
+        if case.source == UNSURE:
+            return (-1, 0.0) if any(number - b[0] < 4 for b, _ in inside) else (Label.DATA, 0.5)
+        known = case.source in ("regions_fuste", "deco_xlsx")
+        return _body_label(number, inside), 1.0 if known else 0.5
+    weight = 0.4 if case.source == UNSURE else 1.0
+    kinds = {kind for kind, b in others if b[0] <= number <= b[2]}
+    if "MetaTitle" in kinds or number < min(b[0] for b, _ in tables):
+        return Label.TITLE, weight
+    if "Notes" in kinds or number > max(b[2] for b, _ in tables):
+        return Label.NOTE, weight
+    return Label.TITLE, weight * 0.7
+
+
+def _body_label(number, inside):
+    label = Label.DATA
+    for whole, one in inside:
+        parts = [(e["type"], box(e["range"])) for e in one.get("elements", [])]
+        parts += [("GroupHead", box(r)) for r in one.get("grouphead") or []]
+        parts += [("Derived", box(r)) for r in one.get("derived") or []]
+        for kind, b in parts:
+            if b[0] <= number <= b[2]:
+                if kind == "Derived" and (b[3] - b[1]) * 2 >= whole[3] - whole[1]:
+                    label = Label.TOTAL
+                if kind == "GroupHead" and label is Label.DATA:
+                    label = Label.GROUP
+    return label
+
+
+def cases(corpus):
+    root = pathlib.Path(corpus) / "labelled"
+    with (root / "index.csv").open(encoding="utf-8") as file:
+        group = {line["file"]: line["group"] for line in csv.DictReader(file)}
+    out = []
+    for source in LINES + TABLES:
+        for line in (root / "truth" / f"{source}.jsonl").open(encoding="utf-8"):
+            truth = json.loads(line)
+            name = truth["file"]
+            if source in TABLES and ("tables" not in truth or (not truth.get("sheet") and name.endswith(".xlsx"))):
+                continue
+            rows = kept_rows(root / name, truth.get("sheet"))
+            case = Case(source=source, file=name, group=group[name], truth=truth, rows=rows)
+            label(case)
+            out.append(case)
+        print(source, len(out), "sheets so far", flush=True)
+    return out
+
+
+def kept_rows(path, sheet_name):
+    with open_book(path, name=path.name) as book:
+        sheet = next(one for one in book.sheets if not sheet_name or path.suffix == ".csv" or one.name == sheet_name)
+        finder = Finder()
+        for number, values in sheet.rows():
+            finder.eat(number, values)
+        return finder.rows(sheet.layout())
+
+
+def label(case):
+    total = case.rows[-1].ordinal + 1 if case.rows else 0
+    case.vectors = np.array(features.vectors(case.rows, total=total), dtype=np.float32)
+    pairs = labels_of(case)
+    case.labels = [int(one) for one, _ in pairs]
+    case.weights = [weight for _, weight in pairs]
+
+
+def train(chosen, rounds=ROUNDS, **changes):
+    size = collections.Counter()
+    for case in chosen:
+        size[case.source] += sum(1 for one in case.labels if one >= 0)
+    thin = random.Random(0)
+    parts = []
+    for case in chosen:
+        for at, (one, weight) in enumerate(zip(case.labels, case.weights, strict=True)):
+            # Rows deep inside a run of one label say the same again and again.
+            deep = at >= 30 and len(set(case.labels[max(0, at - 3) : at + 4])) == 1
+            if one >= 0 and weight > 0 and not (deep and thin.random() > 0.15):
+                parts.append((case.vectors[at], one, weight / math.sqrt(size[case.source])))
+    x = np.array([one for one, _, _ in parts])
+    y = np.array([one for _, one, _ in parts])
+    w = np.array([one for _, _, one in parts])
+    return lightgbm.train(PARAMETERS | changes, lightgbm.Dataset(x, y, weight=w / w.mean()), rounds)
+
+
+def sequence_of(chosen):
+    """Logs of which label opens a sheet and which follows which, without and with a blank row between."""
+    start = np.full(len(Label), 0.5)
+    moves = np.full((2, len(Label), len(Label)), 0.5)
+    for case in chosen:
+        if case.source not in LINES:
+            continue
+        before = None
+        for row, one in zip(case.rows, case.labels, strict=True):
+            if before is None and one >= 0:
+                start[one] += 1
+            elif before is not None and before >= 0 and one >= 0:
+                moves[1 if row.gap else 0, before, one] += 1
+            before = one
+    return np.log(start / start.sum()).tolist(), np.log(moves / moves.sum(2, keepdims=True)).tolist()
+
+
+class Judge:
+    """Classifies rows with a booster that was trained on other files."""
+
+    def __init__(self, booster, chosen):
+        self.booster = booster
+        start, moves = sequence_of(chosen)
+        self.model = Model(classes=(), start=tuple(start), moves=moves)
+
+    def __call__(self, rows):
+        total = rows[-1].ordinal + 1
+        vectors = np.array(features.vectors(rows, total=total), dtype=np.float32)
+        chances = np.maximum(self.booster.predict(vectors), FLOOR)
+        return decoding.decode(rows, chances, self.model), chances
+
+
+def found_in(case, judge):
+    out = []
+    for draft in drafts(case.rows, judge) if case.rows else []:
+        own = [draft.rows[at].number for at in draft.band.all]
+        head = [draft.rows[at].number for at in draft.band.head]
+        out.append({"range": (own[0], draft.left + 1, own[-1], draft.right + 1), "header_rows": head})
+    return out
+
+
+def off(a, b):
+    return max(abs(x - y) for x, y in zip(a, b, strict=True))
+
+
+def score(pairs, quiet=False):
+    """The measures of the shared scorer, over (case, found tables)."""
+    totals = {}
+    for source in LINES + TABLES:
+        mine = [(case, found) for case, found in pairs if case.source == source]
+        if mine:
+            totals[source] = _score_set(source, mine)
+            if not quiet:
+                print(f"{source:18}", {k: round(v, 3) for k, v in totals[source].items()}, len(mine))
+
+    def mean(names, key):
+        values = [totals[name][key] for name in names if key in totals.get(name, {})]
+        return round(sum(values) / max(1, len(values)), 3)
+
+    result = {"header_f1": mean(LINES, "f1"), "leaf": mean(LINES + TABLES, "leaf")}
+    result |= {"recall": mean(TABLES, "recall"), "precision": mean(TABLES, "precision")}
+    print(f"{'mean':18}", result)
+    return result
+
+
+def _score_set(source, pairs):
+    right = wrong = missed = leaf = headed = hit = good = want = got = 0
+    for case, found in pairs:
+        truth = true_headers(case)
+        mine = {row for one in found for row in one["header_rows"]}
+        right, wrong, missed = (
+            right + len(mine & truth),
+            wrong + len(mine - truth),
+            missed + len(truth - mine),
+        )
+        first = min(found, key=lambda one: one["range"], default=None)
+        headed += bool(truth)
+        if truth and first and first["header_rows"]:
+            leaf += max(first["header_rows"]) == leaf_of(truth)
+        if source in TABLES:
+            a, b = [box(one["range"]) for one in case.truth["tables"]], [one["range"] for one in found]
+            want, got = want + len(a), got + len(b)
+            hit += sum(any(off(x, y) <= 2 for y in b) for x in a)
+            good += sum(any(off(x, y) <= 2 for x in a) for y in b)
+    out = {}
+    if headed:
+        out = {"f1": 2 * right / max(1, 2 * right + wrong + missed), "leaf": leaf / headed}
+    if source in TABLES:
+        out |= {"recall": hit / max(1, want), "precision": good / max(1, got)}
+    return out
+
+
+def true_headers(case):
+    if case.source in LINES:
+        return set(case.truth["header_rows"])
+    return {row for one in case.truth["tables"] for row in one.get("header_rows", [])}
+
+
+def leaf_of(truth):
+    block = sorted(truth)
+    end = block[0]
+    for row in block[1:]:
+        if row <= end + 2:
+            end = row
+    return end
+
+
+def fold_of(every, count, seed):
+    names = sorted({case.group for case in every})
+    random.Random(seed).shuffle(names)
+    return {name: at % count for at, name in enumerate(names)}
+
+
+def cross_validate(every, count=5, seed=1):
+    folds = fold_of(every, count, seed)
+    pairs = []
+    for fold in range(count):
+        known = [case for case in every if folds[case.group] != fold]
+        judge = Judge(train(known), known)
+        pairs += [(case, found_in(case, judge)) for case in every if folds[case.group] == fold]
+    score(pairs)
+    return pairs
+
+
+def leave_out(every):
+    pairs = []
+    for source in LINES + TABLES:
+        known = [case for case in every if case.source != source]
+        judge = Judge(train(known), known)
+        pairs += [(case, found_in(case, judge)) for case in every if case.source == source]
+    score(pairs)
+    return pairs
+
+
+def write(every, path):
+    booster = train(every)
+    start, moves = sequence_of(every)
+    classes = [[] for _ in Label]
+    for at, tree in enumerate(booster.dump_model()["tree_info"]):
+        classes[at % len(Label)].append(_node(tree["tree_structure"]))
+    rounded = [[[round(one, 3) for one in line] for line in table] for table in moves]
+    whole = {
+        "labels": [one.name.lower() for one in Label],
+        "features": features.names(),
+        "start": [round(one, 3) for one in start],
+        "moves": rounded,
+        "classes": classes,
+    }
+    path.write_text(json.dumps(whole, separators=(",", ":")) + "\n", encoding="utf-8")
+    print("wrote", path, path.stat().st_size, "bytes")
+
+
+def _node(tree):
+    if "leaf_value" in tree:
+        return round(tree["leaf_value"], 4)
+    threshold = float(f"{tree['threshold']:.6g}")
+    return [tree["split_feature"], threshold, _node(tree["left_child"]), _node(tree["right_child"])]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus")
+    parser.add_argument("--left-out", action="store_true", help="leave each set out in turn")
+    parser.add_argument("--write", action="store_true", help="train on all files and write weights.json")
+    parser.add_argument("--cache", type=pathlib.Path, help="keep the rows here between runs")
+    given = parser.parse_args()
+    if given.cache and given.cache.exists():
+        every = pickle.loads(given.cache.read_bytes())
+    else:
+        every = cases(given.corpus)
+        if given.cache:
+            given.cache.write_bytes(pickle.dumps(every))
+    if given.write:
+        write(every, ROOT / "runner/engine/structure/weights.json")
+    elif given.left_out:
+        leave_out(every)
+    else:
+        cross_validate(every)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""The adapters that the contract suites run over. A new adapter names itself in one of the three tables below.
+
+A factory gets an empty folder and a hand-moved clock and gives a Rig for as long as its context lasts.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from core.ports import JobTable, ObjectStore, WorkQueue
+from infra.clocks import HandClock
+from tests.contract import cloud_adapters, servers
+from tests.contract.embedded import folder_store, sqlite_queue, sqlite_table
+from tests.contract.rigs import Factory, Rig
+
+
+@contextmanager
+def _folder(where: Path, clock: HandClock) -> Iterator[Rig[ObjectStore]]:
+    with folder_store(where.with_name("probe")) as probe:
+        probe.put("inbox/probe/x", b"", metadata={"probe": "1"})
+        found = probe.head("inbox/probe/x")
+        keeps = found is not None and found.metadata == {"probe": "1"}
+    with folder_store(where) as store:
+        yield Rig(port=store, clock=clock, another=partial(folder_store, where), keeps_metadata=keeps)
+
+
+@contextmanager
+def _sqlite_table(where: Path, clock: HandClock) -> Iterator[Rig[JobTable]]:
+    with sqlite_table(where, clock) as table:
+        yield Rig(port=table, clock=clock, another=partial(sqlite_table, where, clock.at))
+
+
+@contextmanager
+def _sqlite_queue(where: Path, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
+    with sqlite_queue(where, clock) as queue:
+        yield Rig(port=queue, clock=clock, another=partial(sqlite_queue, where, clock.at))
+
+
+STORES: Mapping[str, Factory[ObjectStore]] = {
+    "folder": _folder,
+    "s3 on moto": cloud_adapters.s3(servers.moto),
+    "s3 on ministack": cloud_adapters.s3(servers.ministack),
+    "versioned s3 on ministack": cloud_adapters.s3(servers.ministack, versioned=True),
+    "s3 on seaweedfs": cloud_adapters.s3(servers.seaweedfs),
+}
+TABLES: Mapping[str, Factory[JobTable]] = {
+    "sqlite": _sqlite_table,
+    "dynamodb on moto": cloud_adapters.dynamodb(servers.moto, isolates=False),
+    "dynamodb on ministack": cloud_adapters.dynamodb(servers.ministack),
+}
+QUEUES: Mapping[str, Factory[WorkQueue]] = {
+    "sqlite": _sqlite_queue,
+    "sqs on moto": cloud_adapters.sqs(servers.moto),
+    "sqs on ministack": cloud_adapters.sqs(servers.ministack),
+}
