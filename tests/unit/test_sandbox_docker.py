@@ -1,6 +1,7 @@
 """The `docker` driver: its command line is checked here; the run itself only where an engine answers."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -18,7 +19,7 @@ with open({log!r}, "a") as log:
     log.write(json.dumps(args) + "\\n")
 if args[0] == "version": print("28.0")
 elif args[0] == "image": print("sha256:1")
-elif args[0] == "inspect": print(os.environ.get("FAKE_OOM", "false"))
+elif args[0] == "inspect": print(os.environ.get("FAKE_INSPECT", "false"))
 elif args[0] == "ps": print("c1 gone-1\\nc2 mine-1")
 elif args[0] == "run":
     mounts = dict(reversed(a.removeprefix("type=bind,src=").removesuffix(",readonly").split(",dst=")) for a in args if a.startswith("type=bind"))
@@ -102,12 +103,13 @@ def test_a_box_runs_to_its_end_and_its_container_is_removed(docker, sandbox, tmp
 
 
 def test_a_killed_container_is_judged_by_what_the_engine_says_of_it(docker, sandbox, tmp_path, monkeypatch):
-    monkeypatch.setenv("FAKE_OOM", "true")
+    monkeypatch.setenv("FAKE_INSPECT", "true")
     report = sandbox.run(order(tmp_path, "import os\nos._exit(137)"), killed=never)
     assert report.verdict is Verdict.MEMORY
 
 
-def test_a_command_that_could_make_no_container_is_our_fault(docker, sandbox, tmp_path):
+def test_a_command_that_could_make_no_container_is_our_fault(docker, sandbox, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAKE_INSPECT", "")
     assert sandbox.run(order(tmp_path, "import os\nos._exit(125)"), killed=never).verdict is Verdict.BOX_FAILED
 
 
@@ -123,12 +125,8 @@ def test_without_an_engine_it_says_what_to_do(sandbox, tmp_path, monkeypatch):
 
 
 def test_the_driver_runs_a_real_container_where_there_is_an_engine(tmp_path):
-    found = (
-        subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True, check=False)
-        if os.environ.get("PATH")
-        else None
-    )
-    if found is None or found.returncode != 0:
+    docker = shutil.which("docker")
+    if not docker or subprocess.run([docker, "image", "inspect", IMAGE], capture_output=True, check=False).returncode:
         pytest.skip(f"no docker engine with the image {IMAGE}")
     sandbox = DockerSandbox(min_level="confined")
     given = order(tmp_path, "pass", outputs=("normalized.xlsx", "artifact.json", "report.html"))
