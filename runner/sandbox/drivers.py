@@ -31,6 +31,6 @@ def make_sandbox(name: str, *, min_level: str, run_dir: Path, engine: Engine | N
 
 def make_layers(name: str, *, min_level: str, run_dir: Path, cache: Path, wheelhouse: Path | None) -> Layers:
     """The keeper of installed requirements; installations run in boxes of the same driver."""
-    installer = Engine(package="runner.sandbox.install")
+    installer = Engine(package="runner.sandbox.install", rehearses=False)
     sandbox = make_sandbox(name, min_level=min_level, run_dir=run_dir / "install", engine=installer)
     return Layers(cache=cache, wheelhouse=wheelhouse, sandbox=sandbox)

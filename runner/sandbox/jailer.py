@@ -86,7 +86,7 @@ class Jailer:
             zygote.close()
 
     def _make(self, network: bool, order: BoxOrder | None = None) -> ZygoteProcess:  # noqa: FBT001 - a factory
-        plan = self.build.plan(self._engine, network=network, root=self._root)
+        plan = self.build.plan(self._engine, network=network, root=self._root, warm=order is None)
         return ZygoteProcess(plan, wrapper=[] if order is None else self.build.wrapper(order, self._engine))
 
     def _start(

@@ -30,6 +30,7 @@ class Engine:
 
     package: str = "runner.engine"
     root: Path | None = None  # where to import it from, if not from where we are
+    rehearses: bool = True  # whether it takes a spreadsheet to warm up on
 
     @property
     def paths(self) -> list[str]:
