@@ -112,7 +112,7 @@ def test_a_zygote_has_one_thread_a_clean_environment_and_no_file_of_the_runners(
     for pid in named("ade-zygote"):
         assert b"s3cr3t" not in Path(f"/proc/{pid}/environ").read_bytes()
         assert len(list(Path(f"/proc/{pid}/task").iterdir())) == 1
-        held = [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
+        held = [str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()]
         assert not any(str(tmp_path) in target for target in held)
 
 
