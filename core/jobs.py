@@ -105,6 +105,7 @@ class Job:
     waiting_for: tuple[str, ...] = ()
     manifest: ObjectRef | None = None
     config: tuple[ObjectRef, ...] = ()
+    config_place: str = ""  # the package's folder or zip; what the names inside it are relative to
     config_digest: str = ""
     inputs: tuple[InputRef, ...] = ()
     stamp: float = 0.0  # newest upload among what it was made of; orders versions of one line
@@ -189,6 +190,4 @@ def beat(job: Job, *, now: float, lease_seconds: float) -> Job:
 
 def again(job: Job, *, now: float, reason: str) -> Job:
     """Start a new round for an ended job: retry, reset or re-drop."""
-    return move(
-        job, S.QUEUED, now=now, reason=reason, attempt=0, error=None, cancel_requested_at=None, summary={}
-    )
+    return move(job, S.QUEUED, now=now, reason=reason, attempt=0, error=None, cancel_requested_at=None, summary={})

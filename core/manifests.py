@@ -30,8 +30,8 @@ def _inside(path: str) -> str:
 class Auxiliary(Strict):
     """A look-up table: pinned when the job is made, never a trigger.
 
-    `path` is relative to the manifest's folder (a standing manifest: to the tenant's inbox), or starts with
-    `configs/_shared/`.
+    `path` is relative to the manifest's folder, or a whole key: `inbox/<own tenant>/…`, `configs/<own tenant>/…`
+    or `configs/_shared/…`.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
@@ -49,6 +49,9 @@ class Inputs(Strict):
     @field_validator("primary")
     @classmethod
     def _all_inside(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            if pattern.split("/")[0] in ("inbox", "outputs", "configs", "work"):
+                raise ValueError("patterns are relative to the manifest's own folder, not keys of the bucket")
         return tuple(_inside(pattern) for pattern in patterns)
 
     @model_validator(mode="after")
@@ -76,6 +79,7 @@ class Reading(Strict):
 class Output(Strict):
     sheet: Annotated[str, Field(min_length=1, max_length=31, pattern=r"^[^\[\]:*?/\\]+$")] = "Normalized"
     findings_sheet: bool = False
+    header: Literal["name", "label"] = "name"
 
 
 class Schedule(Strict):
@@ -118,8 +122,8 @@ class Manifest(Strict):
     output: Output = Output()
     on_rule_error: Literal["finding", "fail"] = "finding"
     redact_headers: bool = False
-    params: dict[str, Scalar] = {}
-    sweep: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = {}
+    params: dict[str, Scalar] = Field(default_factory=dict)
+    sweep: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = Field(default_factory=dict)
     schedule: Schedule = Schedule()
     data_time: datetime | None = None
     not_before: datetime | None = None
@@ -236,4 +240,8 @@ def _problem(error: ErrorDetails) -> Problem:
 def manifest_schema() -> dict[str, Any]:
     """The JSON Schema of manifest v1, for editors; exported to docs/."""
     schema = Manifest.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "ade-drop manifest v1"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "ade-drop manifest v1",
+    }

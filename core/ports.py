@@ -50,12 +50,12 @@ class ObjectStore(Protocol):
         """The newest version, or None where there is none (or it is not yet complete)."""
         ...
 
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+    def objects(self, prefix: str) -> Iterator[ObjectInfo]:
         """Every object whose key starts with `prefix`, by key. Nothing there: nothing yielded."""
         ...
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """As `list`, names only, and never reads content."""
+        """As `objects`, names only, and never reads content."""
         ...
 
     def folder(self, prefix: str) -> Folder:

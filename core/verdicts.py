@@ -28,6 +28,7 @@ class Verdict(StrEnum):
     SIGNAL = "signal"  # killed by a signal that we did not send
     CANCELLED = "cancelled"  # we killed it: somebody asked
     LEASE_LOST = "lease_lost"  # we killed it: the right to work was lost
+    RELEASED = "released"  # we killed it: this runner is shutting down, another will take the job
     BOX_FAILED = "box_failed"  # the box could not start or broke through no fault of its content
     STORE_FAILED = "store_failed"  # the store did not answer while staging or publishing
     RUNNER_LOST = "runner_lost"  # the lease ran out with no word from its owner
@@ -48,6 +49,7 @@ FAULTS: dict[Verdict, Fault] = {
     Verdict.SIGNAL: Fault.CONFIG,
     Verdict.CANCELLED: Fault.NOBODY,
     Verdict.LEASE_LOST: Fault.OURS,
+    Verdict.RELEASED: Fault.OURS,
     Verdict.BOX_FAILED: Fault.OURS,
     Verdict.STORE_FAILED: Fault.OURS,
     Verdict.RUNNER_LOST: Fault.OURS,

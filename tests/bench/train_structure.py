@@ -88,9 +88,7 @@ def labels_of(case):
     truth = case.truth
     if "line_labels" in truth:
         words = truth["line_labels"]
-        return [
-            (WORDS.get(words[r.number - 1], -1) if r.number <= len(words) else -1, 1.0) for r in case.rows
-        ]
+        return [(WORDS.get(words[r.number - 1], -1) if r.number <= len(words) else -1, 1.0) for r in case.rows]
     tables = [(box(one["range"]), one) for one in truth["tables"]]
     if not tables:
         return [(-1, 0.0)] * len(case.rows)
@@ -140,9 +138,7 @@ def cases(corpus):
         for line in (root / "truth" / f"{source}.jsonl").open(encoding="utf-8"):
             truth = json.loads(line)
             name = truth["file"]
-            if source in TABLES and (
-                "tables" not in truth or (not truth.get("sheet") and name.endswith(".xlsx"))
-            ):
+            if source in TABLES and ("tables" not in truth or (not truth.get("sheet") and name.endswith(".xlsx"))):
                 continue
             rows, layout = kept_rows(root / name, truth.get("sheet"))
             case = Case(source=source, file=name, group=group[name], truth=truth, rows=rows, layout=layout)
@@ -154,9 +150,7 @@ def cases(corpus):
 
 def kept_rows(path, sheet_name):
     with open_book(path, name=path.name) as book:
-        sheet = next(
-            one for one in book.sheets if not sheet_name or path.suffix == ".csv" or one.name == sheet_name
-        )
+        sheet = next(one for one in book.sheets if not sheet_name or path.suffix == ".csv" or one.name == sheet_name)
         finder = Finder()
         for number, values in sheet.rows():
             finder.eat(number, values)

@@ -184,9 +184,7 @@ class Archive:
             if offset + 30 + stored > self._length:
                 raise errors.truncated(self.what)
             yield Entry(
-                name=name.decode("utf-8" if flags & 0x800 else "cp437", "replace")
-                .replace("\\", "/")
-                .lstrip("/"),
+                name=name.decode("utf-8" if flags & 0x800 else "cp437", "replace").replace("\\", "/").lstrip("/"),
                 offset=offset,
                 stored=stored,
                 size=size,

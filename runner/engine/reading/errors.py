@@ -1,7 +1,7 @@
 """The one error that reading raises, and the words for each way a file can be unreadable."""
 
 
-class InputUnreadable(Exception):  # noqa: N818  # named for what it says
+class InputUnreadable(Exception):  # named for what it says
     """A file cannot be read as a spreadsheet: ``code`` for machines, ``message`` and ``remedy`` for people.
 
     Neither text ever holds a cell's value.
@@ -26,9 +26,7 @@ def empty() -> InputUnreadable:
 
 
 def no_content() -> InputUnreadable:
-    return InputUnreadable(
-        "empty", "The file holds nothing but blanks or zero bytes.", "Send the file that holds the data."
-    )
+    return InputUnreadable("empty", "The file holds nothing but zero bytes.", "Send the file that holds the data.")
 
 
 def encrypted(what: str) -> InputUnreadable:

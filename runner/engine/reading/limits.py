@@ -16,19 +16,16 @@ class ReadLimits:
     max_strings_bytes: int = 1024 * MIB  # the shared strings part, inflated
     max_strings: int = 20_000_000
     max_strings_held: int = 160 * MIB  # shared strings, packed, in memory
-    max_ratio: int = (
-        250  # inflated / stored, where a part is over ratio_floor; XML of real sheets stays under 60
-    )
+    max_ratio: int = 250  # inflated / stored, where a part is over ratio_floor; XML of real sheets stays under 60
     ratio_floor: int = 32 * MIB
     max_rows: int = 1_048_576  # per sheet, as the formats say; text files have no such bound
     max_columns: int = 16_384
     max_cells: int = 200_000_000  # per sheet, the blanks left of a value counted
+    max_sorted_cells: int = 5_000_000  # in sheets whose rows are out of order, which must be held to be sorted
     max_sheets: int = 2_000
     max_text: int = 1 * MIB  # characters in one cell; Excel stops at 32,767
     max_token_bytes: int = 4 * MIB  # one XML tag or text run
     max_depth: int = 200  # nested XML elements
-    max_loaded_bytes: int = (
-        128 * MIB
-    )  # formats that can only be read whole (xls, xlsb, ods): all parts, inflated
+    max_loaded_bytes: int = 128 * MIB  # formats that can only be read whole (xls, xlsb, ods): all parts, inflated
     max_merged: int = 1_000_000
     layout_rows: int = 4_000  # rows whose cell styles are kept as hints

@@ -3,14 +3,20 @@
 from pathlib import Path
 from typing import BinaryIO
 
-from runner.engine.reading import errors
+from runner.engine.reading import errors, ole, sniffing
 from runner.engine.reading.archives import Archive
+from runner.engine.reading.binary.xls import open_xls
+from runner.engine.reading.binary.xlsb import open_xlsb
 from runner.engine.reading.books import Book
-from runner.engine.reading.delimited import open_delimited
+from runner.engine.reading.delimited.books import open_delimited
 from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.opendocument.books import is_opendocument, open_ods
+from runner.engine.reading.xlsx.packages import Package
 from runner.engine.reading.xlsx.workbooks import open_xlsx
 
 _DEFAULTS = ReadLimits()
+_HEAD = 8192
+_TEXT_NAMES = (".csv", ".tsv", ".tab", ".txt")
 
 
 def open_book(path: str | Path, *, name: str, limits: ReadLimits = _DEFAULTS) -> Book:
@@ -24,12 +30,33 @@ def open_book(path: str | Path, *, name: str, limits: ReadLimits = _DEFAULTS) ->
 
 
 def _open(file: BinaryIO, name: str, limits: ReadLimits) -> Book:
-    head = file.read(4096)
-    if not head:
-        raise errors.empty()
-    if head[:8] == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":
-        raise errors.encrypted("a workbook")
-    if head[:2] == b"PK":
-        archive = Archive(file, limits, what="a zip-based workbook")
-        return open_xlsx(file, archive, limits, lambda: "xl/vbaProject.bin" in archive.entries)
+    head = file.read(_HEAD)
+    file.seek(0, 2)
+    size = file.tell()
+    if size > limits.max_file_bytes:
+        raise errors.too_large(f"{size} bytes, {limits.max_file_bytes} are allowed")
+    if head.startswith(ole.MAGIC):
+        return _open_container(file, limits)
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _open_zip(file, limits)
+    if not head and not name.lower().endswith(_TEXT_NAMES):
+        raise errors.empty()  # an empty text file is a table with no rows, an empty workbook is none
+    if (refused := sniffing.refusal(head, size)) is not None:
+        raise refused
     return open_delimited(file, name=name, limits=limits)
+
+
+def _open_zip(file: BinaryIO, limits: ReadLimits) -> Book:
+    archive = Archive(file, limits, what="a zip-based workbook")
+    if is_opendocument(archive):
+        return open_ods(file, archive, limits)
+    package = Package(archive, limits)
+    part = package.workbook_part()
+    return open_xlsb(file, package, part) if part.endswith(".bin") else open_xlsx(file, package, part)
+
+
+def _open_container(file: BinaryIO, limits: ReadLimits) -> Book:
+    container = ole.Container(file, limits)
+    if (refused := ole.refusal(container)) is not None:
+        raise refused
+    return open_xls(file, container, limits)

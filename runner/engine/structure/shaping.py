@@ -121,11 +121,7 @@ def _header_reason(head: Sequence[Row], below: Sequence[Row]) -> str:
         kinds = [row.kinds[at] for row in below if at < len(row.kinds) and row.kinds[at]]
         values = sum(1 for kind in kinds if kind != Kind.TEXT)
         over += leaf.kinds[at] == Kind.TEXT and values * 2 > len(kinds)
-    what = (
-        f"text over values in {over} of {_count(len(leaf.filled), 'column')}"
-        if over
-        else "unlike the rows below"
-    )
+    what = f"text over values in {over} of {_count(len(leaf.filled), 'column')}" if over else "unlike the rows below"
     return f"header in {_plural(len(head), 'row')} {numbers}: {what}"
 
 

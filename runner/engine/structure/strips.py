@@ -71,9 +71,7 @@ def _parted(rows: Sequence[Row], band: Band, left: list[Strip], right: Strip) ->
         return True
     if not band.head or right.head < right.width or len(left) > 1 or left[0].head < left[0].width:
         return False
-    return _same_header(rows, band, left[0], right) or (
-        _key(rows, band, left[0].left) and _key(rows, band, right.left)
-    )
+    return _same_header(rows, band, left[0], right) or (_key(rows, band, left[0].left) and _key(rows, band, right.left))
 
 
 def _same_header(rows: Sequence[Row], band: Band, left: Strip, right: Strip) -> bool:
@@ -86,10 +84,6 @@ def _same_header(rows: Sequence[Row], band: Band, left: Strip, right: Strip) -> 
 
 def _key(rows: Sequence[Row], band: Band, column: int) -> bool:
     """A column of different texts in nearly every row: what names a table's rows."""
-    values = [
-        rows[at].values[column] for at in band.body if column < len(rows[at].kinds) and rows[at].kinds[column]
-    ]
+    values = [rows[at].values[column] for at in band.body if column < len(rows[at].kinds) and rows[at].kinds[column]]
     texts = sum(1 for at in band.body if column < len(rows[at].kinds) and rows[at].kinds[column] == Kind.TEXT)
-    return (
-        len(values) >= 2 and texts >= 0.8 * len(band.body) and len(set(map(str, values))) >= 0.9 * len(values)
-    )
+    return len(values) >= 2 and texts >= 0.8 * len(band.body) and len(set(map(str, values))) >= 0.9 * len(values)

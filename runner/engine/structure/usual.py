@@ -113,8 +113,7 @@ class Usual:
                     width += look.count
                     valued += look.count * (code != _TEXT)
         self._allowed = [
-            {code for code, count in codes.items() if count >= SHARE * sum(codes.values())}
-            for codes in columns
+            {code for code, count in codes.items() if count >= SHARE * sum(codes.values())} for codes in columns
         ]
         self._least = width / known / 2
         self._least_values = valued / known / 2

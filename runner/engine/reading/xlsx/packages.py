@@ -28,11 +28,7 @@ class Package:
             return {}
         found = {}
         for event in self.events(entry):
-            if (
-                event[0] == "start"
-                and event[1] == "Relationship"
-                and event[2].get("TargetMode") != "External"
-            ):
+            if event[0] == "start" and event[1] == "Relationship" and event[2].get("TargetMode") != "External":
                 relation = _relation(folder, event[2])
                 found[event[2].get("Id", "")] = relation
         return found
@@ -57,9 +53,7 @@ class Package:
 
 def _relation(folder: str, attributes: Attributes) -> Relation:
     target = (attributes.get("Target") or "").replace("\\", "/")
-    part = (
-        target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
-    )
+    part = target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
     return Relation(kind=(attribute(attributes, "Type") or "").rpartition("/")[2], part=part)
 
 
@@ -73,9 +67,7 @@ def _kind_of_zip(archive: Archive) -> str:
         return "a Java archive (.jar)"
     if any(name.startswith("Index/") and name.endswith(".iwa") for name in names):
         return "an Apple Numbers, Pages or Keynote document"
-    inside = [
-        name for name in names if name.lower().endswith((".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".csv"))
-    ]
+    inside = [name for name in names if name.lower().endswith((".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".csv"))]
     if inside:
         return f"a zip that holds {len(inside)} spreadsheet(s)"
     return f"a zip with {len(names)} other file(s)"

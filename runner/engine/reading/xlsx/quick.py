@@ -10,7 +10,7 @@ from itertools import chain, repeat
 from runner.engine.reading import errors
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.values import Row, Value
-from runner.engine.reading.xlsx.careful import careful_rows
+from runner.engine.reading.xlsx.careful import SheetData, careful_rows
 from runner.engine.reading.xlsx.cells import CellReader
 from runner.engine.reading.xlsx.chunks import Chunks, Opened, drain, is_odd
 from runner.engine.reading.xlsx.shapes import Shape, shape_of
@@ -18,11 +18,11 @@ from runner.engine.reading.xlsx.shapes import Shape, shape_of
 _FORMULA = re.compile(r"<f(?:\s[^>]*)?/>|<f(?:\s[^>]*)?>[^<]*</f>")
 _BLANK_FORMULA = "<f/>"
 _INLINE_PLAIN = re.compile(r"<is>\s*<t>[ \t\n]*([^<]*?)[ \t\n]*</t>\s*</is>")
-_MAX_SHAPES = 20_000
+_MAX_WEIGHT = 16 * 1024 * 1024  # bytes, roughly, of shapes that are remembered
 _WRAP = "<worksheet><sheetData>"
 _UNWRAP = "</sheetData></worksheet>"
 
-_Group = tuple[Shape, list[str], list[list[str]]]  # rows of one shape: their numbers, their stored values
+_Group = tuple[Shape, list[int], list[list[str]]]  # rows of one shape: their numbers, their stored values
 
 
 def quick_rows(opened: Opened, cells: CellReader, limits: ReadLimits) -> Iterator[Row]:
@@ -62,18 +62,23 @@ class _Rows:
         self._cells = cells
         self._limits = limits
         self._shapes: dict[str, Shape] = {}
+        self._weight = 0
         self._slots = 0
 
     def read(self, chunk: str) -> list[Row]:
-        segments = _plain(chunk).split('<row r="')
-        if chunk.count("<row") != len(segments) - 1:
-            return self._parsed(chunk)
         groups: dict[str, _Group] = {}
-        odd: list[int] = []
-        for position, segment in enumerate(segments):
-            if not position:
-                continue  # what stands before the first row
-            digits, _, row = segment.partition('"')
+        odd: list[tuple[int, int]] = []
+        number = self.last
+        for position, segment in enumerate(_plain(chunk).split("<row")[1:], 1):
+            if segment.startswith(' r="'):
+                end = segment.find('"', 4)
+                digits, row = segment[4:end], segment[end + 1 :]
+                if not digits.isdecimal():
+                    return self._parsed(chunk)
+                number = int(digits)
+            else:
+                number += 1
+                digits, row = "", segment
             parts = row.split("<v>")
             between = "<v>".join(parts[::2])
             key = between.replace(digits + '"', '"')
@@ -82,32 +87,37 @@ class _Rows:
                 group = groups[key] = (self._shape(key), [], [])
             shape = group[0]
             if len(between) - len(key) != shape.referenced * len(digits) or len(parts) != shape.parts:
-                odd.append(position)
+                if not digits and " r=" in segment:
+                    return self._parsed(chunk)  # the number stands elsewhere in the tag
+                odd.append((number, position))
                 continue
-            group[1].append(digits)
+            group[1].append(number)
             group[2].append(parts[1::2])
         found: list[Row] = []
         for group in groups.values():
             if group[1] and group[0].width:
                 found += self._filled(*group)
         if odd:
-            originals = chunk.split('<row r="')
-            found += self._parsed("".join([f'<row r="{originals[position]}' for position in odd]))
+            originals = chunk.split("<row")
+            for before, position in odd:
+                self.last = before - 1
+                found += self._parsed(f"<row{originals[position]}")
+        self.last = number
         found.sort(key=_number)
-        if found:
-            self.last = found[-1][0]
         return found
 
     def _shape(self, key: str) -> Shape:
         shape = self._shapes.get(key)
         if shape is None:
-            if len(self._shapes) >= _MAX_SHAPES:
+            shape = shape_of(key, self._limits.max_columns)
+            self._weight += len(key) + 100 * len(shape.slots)
+            if self._weight > _MAX_WEIGHT:  # every row its own shape, and wide: remembering them would not pay
                 self._shapes.clear()
-            shape = self._shapes[key] = shape_of(key, self._limits.max_columns)
+                self._weight = 0
+            self._shapes[key] = shape
         return shape
 
-    def _filled(self, shape: Shape, digits: list[str], texts: list[list[str]]) -> list[Row]:
-        numbers = list(map(int, digits))
+    def _filled(self, shape: Shape, numbers: list[int], texts: list[list[str]]) -> list[Row]:
         if min(numbers) < 1 or max(numbers) > self._limits.max_rows:
             raise errors.damaged(f"a row numbered past {self._limits.max_rows}, the last there is")
         self._slots += shape.width * len(numbers)
@@ -132,7 +142,10 @@ class _Rows:
         """Rows of unusual form, through the parser."""
         start = max(rows.find("<row"), 0)
         text = _WRAP + rows[start:].replace("</sheetData>", "") + _UNWRAP
-        return list(careful_rows([text.encode()], self._cells, self._limits, after=self.last))
+        data = SheetData(self._cells, self._limits, after=self.last)
+        data.feed(text.encode(), last=True)
+        self.last = data.row
+        return data.done
 
 
 def _number(row: Row) -> int:

@@ -16,6 +16,7 @@ _CELL = re.compile(
     re.VERBOSE,
 )
 _ROW_HEAD = re.compile(r'(?:\s+[\w:.]+="[^"<>]*")*\s*(/)?>\s*')
+_NUMBERED = re.compile(r"\sr=")  # the row's number, not where it was looked for
 _ATTRIBUTE = re.compile(r'([\w:.]+)="([^"]*)"')
 
 
@@ -34,9 +35,7 @@ class Shape:
     """What all rows of one shape have in common: one value per slot."""
 
     referenced: int = 0  # cells that carry a reference: as many row numbers were taken out
-    parts: int = (
-        -1
-    )  # pieces that cutting at the values gives; never equal for rows that only a parser can read
+    parts: int = -1  # pieces that cutting at the values gives; never equal for rows that only a parser can read
     width: int = 0
     slots: list[Slot] = field(default_factory=list)
     fixed: dict[int, Value] = field(default_factory=dict)  # columns with no stored text
@@ -46,7 +45,7 @@ def shape_of(text: str, max_columns: int) -> Shape:
     """Work out a shape from the rest of the row's own tag to its end."""
     shape = Shape()
     head = _ROW_HEAD.match(text)
-    if head is None:
+    if head is None or _NUMBERED.search(head[0]):
         return shape
     column = 0
     at = head.end()

@@ -3,7 +3,7 @@
 from runner.engine.reading.books import DeclaredTable, Layout
 from runner.engine.reading.xlsx.coordinates import area
 from runner.engine.reading.xlsx.packages import Package
-from runner.engine.reading.xlsx.styles import number
+from runner.engine.reading.xlsx.style_parts import number
 
 _MAX_TABLES = 1_000
 
@@ -26,9 +26,7 @@ def declared_tables(package: Package, sheet_part: str, identities: list[str]) ->
                     DeclaredTable(
                         name=attributes.get("displayName") or attributes.get("name", ""),
                         area=where,
-                        header_rows=number(attributes, "headerRowCount")
-                        if "headerRowCount" in attributes
-                        else 1,
+                        header_rows=number(attributes, "headerRowCount") if "headerRowCount" in attributes else 1,
                         totals_rows=number(attributes, "totalsRowCount"),
                     )
                 )

@@ -1,0 +1,95 @@
+"""What `ade doctor` looks at in table and queue: full, stuck, dead, paused, nobody at work."""
+
+import sqlite3
+from collections.abc import Iterator
+
+from console import wire
+from console.checks import OK, WARNING, WRONG, Check
+from console.scopes import scope_words
+from console.words import span
+from core.jobs import State
+from core.ports import JobQuery
+from infra.wiring import Stack
+
+_OLD_SECONDS = 300.0
+_OVERDUE_SECONDS = 60.0
+
+
+def check_table(stack: Stack) -> Iterator[Check]:
+    path = stack.settings.storage_data_dir.absolute() / "ade.sqlite"
+    db = sqlite3.connect(path, timeout=5, isolation_level=None)
+    try:
+        mode = db.execute("PRAGMA journal_mode").fetchone()[0]
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        remedy = f"see who holds it (fuser {path}), and whether the file and its folder are writable"
+        yield Check("table", WRONG, f"{path} cannot be written to: {error}", remedy)
+        return
+    finally:
+        db.close()
+    if mode != "wal":
+        remedy = "put ADE_STORAGE_DATA_DIR on a local disk: network file systems do not carry WAL"
+        yield Check("table", WRONG, f"{path} is in journal mode {mode}, not WAL", remedy)
+        return
+    counts = stack.table.counts()
+    jobs = ", ".join(f"{n} {state}" for state, n in sorted(counts.items())) or "no jobs"
+    yield Check("table", OK, f"SQLite {sqlite3.sqlite_version}, WAL; {jobs}")
+
+
+def check_queue(stack: Stack) -> Iterator[Check]:
+    """Waiting jobs against ADE_QUEUE_SIZE, the age of what is ready, and whether anybody works."""
+    stats, size = stack.queue.stats(), stack.settings.queue_size
+    working = wire.runners(stack)
+    full = {
+        tenant: counts[State.QUEUED]
+        for tenant, counts in stack.table.tenants().items()
+        if counts.get(State.QUEUED, 0) > size
+    }
+    for tenant, n in sorted(full.items()):
+        remedy = (
+            "start more runners (`ade run`) or raise ADE_MAX_CONCURRENCY; "
+            "ADE_QUEUE_SIZE only says when HTTP submits get 429"
+        )
+        said = f"queue full: tenant {tenant} has {n} jobs waiting, over ADE_QUEUE_SIZE={size}"
+        yield Check("queue", WRONG, said, remedy)
+    if stats.oldest_seconds is not None and stats.oldest_seconds > _OLD_SECONDS:
+        said = f"the oldest message has been ready for {span(stats.oldest_seconds)}"
+        yield Check("queue", WARNING, said, "see `ade jobs --state QUEUED` for what they wait for")
+    if stats.ready and not working:
+        remedy = "start `ade up`, or `ade run` on another machine that shares this data"
+        yield Check("queue", WRONG, f"{stats.ready} messages are ready and no runner is alive here", remedy)
+    for pause in stack.table.pauses():
+        name = scope_words(pause.tenant, pause.workflow)
+        words = "all" if pause.tenant is None else f"tenant {pause.tenant}"
+        words = f"workflow {pause.tenant} {pause.workflow}" if pause.workflow else words
+        yield Check("queue", WARNING, f"{name} is paused by {pause.by}", f"ade resume {words}")
+    said = f"{stats.ready} ready, {stats.in_flight} in flight, {stats.delayed} delayed; {len(working)} runners here"
+    yield Check("queue", OK, said)
+
+
+def check_dead(stack: Stack) -> Iterator[Check]:
+    letters = stack.queue.dead(limit=1000)
+    if not letters:
+        yield Check("dead letters", OK, "none")
+        return
+    last = letters[-1]
+    said = f"{len(letters)} jobs used up their tries through our own fault; the last: {last.reason}"
+    yield Check("dead letters", WRONG, said, "mend the cause, then `ade queue redrive`; `ade queue dead` lists them")
+
+
+def check_stuck(stack: Stack) -> Iterator[Check]:
+    """Chores that nobody does: leases that ran out, publications that nobody finished."""
+    now = stack.clock.now()
+    overdue = stack.table.attention(now - _OVERDUE_SECONDS, limit=1000)
+    if not overdue:
+        yield Check("chores", OK, "nothing is overdue")
+        return
+    states = sorted({str(job.state) for job in overdue})
+    said = f"{len(overdue)} jobs wait for a chore that nobody does ({', '.join(states)}), first {overdue[0].job_id}"
+    yield Check("chores", WRONG, said, "start `ade up` or `ade janitor run`, or do them now: `ade janitor run-once`")
+
+
+def newest_change(stack: Stack) -> float | None:
+    jobs = stack.table.page(JobQuery(), limit=20).jobs
+    return max((job.updated_at for job in jobs), default=None)

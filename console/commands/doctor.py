@@ -1,0 +1,90 @@
+"""`ade doctor`: check this machine and say how to mend what is wrong."""
+
+import argparse
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from console import checks, checks_jobs, wire
+from console.checks import WARNING, WRONG, Check, guarded
+from console.exits import Exit
+from console.output import Output
+from core.settings import Settings
+from infra.wiring import open_stack
+
+_MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "wrong": ("✗", "red")}
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def run(_args: argparse.Namespace, out: Output) -> int:
+    found = []
+    for check in _all():
+        found.append(check)
+        if not out.as_json:
+            _tell(check, out)
+    wrong = sum(check.level == WRONG for check in found)
+    warned = sum(check.level == WARNING for check in found)
+    if out.as_json:
+        shown = [{"name": c.name, "level": c.level, "said": c.said, "remedy": c.remedy or None} for c in found]
+        out.emit({"ok": not wrong, "wrong": wrong, "warnings": warned, "checks": shown})
+    else:
+        out.line()
+        out.line(f"{wrong} wrong, {warned} to look at" if wrong or warned else "all is well")
+    return Exit.FAILED if wrong else Exit.OK
+
+
+def _all() -> Iterator[Check]:
+    yield from checks.check_python()
+    yield from checks.check_settings()
+    settings = checks.usable_settings()
+    folder = settings.storage_data_dir
+    usable = True
+    for check in guarded("data folder", checks.check_folder(folder)):
+        usable = usable and not (check.name == "data folder" and check.level == WRONG)
+        yield check
+    newest: list[float] = []
+    if usable and (folder / "ade.sqlite").exists():
+        yield from guarded("table", _of_stack(settings, newest))
+    yield from guarded("change notice", checks.check_watch(folder))
+    yield from guarded("sandbox", _sandbox(settings))
+    yield from checks.check_wheelhouse(settings)
+    yield from guarded("clock", checks.check_clock(folder, newest[0] if newest else None))
+
+
+def _of_stack(settings: Settings, newest: list[float]) -> Iterator[Check]:
+    with open_stack(settings) as stack:
+        for check in (
+            checks_jobs.check_table,
+            checks_jobs.check_queue,
+            checks_jobs.check_dead,
+            checks_jobs.check_stuck,
+        ):
+            yield from guarded("table", check(stack))
+        if (at := checks_jobs.newest_change(stack)) is not None:
+            newest.append(at)
+
+
+def _sandbox(settings: Settings) -> Iterator[Check]:
+    with contextlib.ExitStack() as cleanup:
+        scratch = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="ade-doctor-"))
+        sandbox = cleanup.enter_context(wire.boxes(settings, Path(scratch)))
+        yield from checks.check_sandbox(sandbox.isolation(), settings)
+
+
+def _tell(check: Check, out: Output) -> None:
+    mark, colour = _MARKS[check.level]
+    if not _prints_marks():
+        mark = check.level
+    print(f"{out.paint(mark, colour)} ", end="")
+    out.line(f"{check.name}: {check.said}")
+    if check.remedy:
+        out.line(f"    mend: {check.remedy}")
+
+
+def _prints_marks() -> bool:
+    return "UTF" in (os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "").upper()

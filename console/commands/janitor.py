@@ -1,0 +1,48 @@
+"""`ade janitor run | run-once`: the chores, by schedule or once by hand."""
+
+import argparse
+import sys
+
+from console import wire
+from console.exits import Exit
+from console.output import Output
+from console.service import log_report
+from console.signals import Signals
+from infra.wiring import Stack
+from runner.assembly import Runner, assemble
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_subparsers(dest="what", required=True, metavar="run | run-once")
+    what.add_parser("run", help="go on until Ctrl-C; of several janitors one works at a time")
+    what.add_parser("run-once", help="sweep, do what is due, collect what is left over, end")
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    with wire.opened() as stack, wire.boxes(stack.settings, stack.run_dir) as sandbox:
+        log = wire.make_log(stack.settings, stream=sys.stdout if out.as_json and args.what == "run" else None)
+        intake = wire.make_intake(stack)
+        runner = assemble(stack, sandbox, log, role="janitor", sweep=lambda: log_report(log, intake.sweep()))
+        try:
+            return _once(runner, out) if args.what == "run-once" else _on(stack, runner)
+        finally:
+            runner.close()
+
+
+def _once(runner: Runner, out: Output) -> int:
+    done = runner.janitor.run_once()
+    if out.as_json:
+        out.emit(dict(done))
+    else:
+        out.line(", ".join(f"{name}: {n}" for name, n in sorted(done.items())) or "nothing to do")
+    return Exit.FAILED if done.get("chores_failed") else Exit.OK
+
+
+def _on(stack: Stack, runner: Runner) -> int:
+    scheduler = runner.janitor.scheduler()
+    with Signals() as signals:
+        scheduler.start()
+        wire.make_log(stack.settings).info("janitor_started", owner=runner.presence.owner)
+        signals.wait()
+        scheduler.shutdown(wait=True)
+    return Exit.OK

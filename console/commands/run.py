@@ -1,0 +1,67 @@
+"""`ade run [--drain]`: one runner process."""
+
+import argparse
+import sys
+
+from console import wire
+from console.exits import Exit
+from console.output import Output
+from console.service import Service, log_chores, service
+from console.signals import Signals
+from core.jobs import State
+from core.ports import JobQuery
+from infra.logs import Log
+from infra.wiring import Stack
+
+_BUSY = (State.RUNNING, State.PUBLISHING)
+_SOON_SECONDS = 10.0
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--drain", action="store_true", help="end when nothing is left to do now")
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    with wire.opened() as stack, Signals() as signals:
+        log = wire.make_log(stack.settings, stream=sys.stdout if out.as_json else None)
+        with service(stack, log, role="runner", everything=False) as parts:
+            drain = (lambda: nothing_left(stack, parts, log)) if args.drain else None
+            parts.start(drain=drain, on_end=signals.wake)
+            log.info("runner_started", owner=parts.runner.presence.owner, slots=stack.settings.max_concurrency)
+            signals.wait()
+        log.info("runner_ended")
+    return Exit.INTERNAL if parts.failed is not None else Exit.OK
+
+
+def nothing_left(stack: Stack, parts: Service, log: Log) -> bool:
+    """Whether neither a message nor a chore is left that this runner could do something about now.
+
+    Jobs that are SCHEDULED for later or held by a pause are not waited for.
+    """
+    log_chores(log, parts.runner)
+    pauses = stack.table.pauses()
+    if pauses:
+        # A paused job's message comes back again and again: only jobs tell whether there is work.
+        if any(p.tenant is None for p in pauses):
+            return not any(stack.table.counts().get(s) for s in _BUSY)
+        return not _unpaused(stack)
+    stats = stack.queue.stats()
+    if stats.ready or stats.in_flight or stats.delayed:
+        return False
+    soon = stack.table.attention(stack.clock.now() + _SOON_SECONDS, limit=100)
+    return all(job.state is State.SCHEDULED or (job.ended and not job.unpublished) for job in soon)
+
+
+def _unpaused(stack: Stack) -> bool:
+    """Whether a job is left that no pause holds."""
+    held = {(p.tenant, p.workflow) for p in stack.table.pauses()}
+    cursor: str | None = None
+    while True:
+        query = JobQuery(states=frozenset({State.QUEUED, *_BUSY}))
+        page = stack.table.page(query, limit=200, cursor=cursor)
+        for job in page.jobs:
+            if job.state in _BUSY or not {(job.tenant, None), (job.tenant, job.workflow)} & held:
+                return True
+        cursor = page.cursor
+        if cursor is None:
+            return False

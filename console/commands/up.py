@@ -1,0 +1,43 @@
+"""`ade up`: watch, runners and janitor in one process; a live view on a terminal, JSON lines elsewhere."""
+
+import argparse
+import sys
+
+from console import wire
+from console.exits import Exit
+from console.live import LiveJobs
+from console.output import Output
+from console.service import GRACE_SECONDS, service
+from console.signals import Signals
+from infra.wiring import Stack
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def run(_args: argparse.Namespace, out: Output) -> int:
+    with wire.opened() as stack, Signals() as signals:
+        return _watched(stack, signals) if out.terminal else _told(stack, signals)
+
+
+def _told(stack: Stack, signals: Signals) -> int:
+    """Without a terminal: events as JSON lines on standard output."""
+    log = wire.make_log(stack.settings, stream=sys.stdout)
+    with service(stack, log, role="up", everything=True) as parts:
+        parts.start(on_end=signals.wake)
+        log.info("up", data_dir=str(stack.settings.storage_data_dir.absolute()), owner=parts.runner.presence.owner)
+        signals.wait()
+        log.info("draining", grace_seconds=GRACE_SECONDS)
+    log.info("down")
+    return Exit.INTERNAL if parts.failed is not None else Exit.OK
+
+
+def _watched(stack: Stack, signals: Signals) -> int:
+    with LiveJobs(stack) as view:
+        log = wire.make_log(stack.settings, stream=view.stream, level="warning")
+        with service(stack, log, role="up", everything=True) as parts:
+            parts.start(on_end=signals.wake)
+            signals.wait()
+            view.say("draining: running jobs may end; Ctrl-C again ends at once")
+    return Exit.INTERNAL if parts.failed is not None else Exit.OK

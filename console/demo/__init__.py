@@ -1,0 +1,1 @@
+"""What `ade demo` shows."""

@@ -1,0 +1,141 @@
+"""A manifest on a local disk and what belongs to it, under the keys it would have in the bucket."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from posixpath import join
+
+from core.drops import Package, Workflow, find_package, make_workflow
+from core.errors import ObjectMissing, ObjectTooLarge, UsageError
+from core.keys import INBOX, is_manifest
+from core.manifests import MAX_MANIFEST_BYTES, Manifest, parse_manifest
+from core.packages import check_zip
+from core.ports import Fetched, ObjectInfo
+
+_BLOCK = 1024 * 1024
+_IGNORED = {"__pycache__", ".git", ".venv"}
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    workflow: Workflow
+    package: Package
+    files: dict[str, Path]  # config and auxiliary inputs by key; the manifest is not among them
+    manifest_path: Path
+
+    def auxiliary(self) -> dict[str, ObjectInfo]:
+        keys = self.workflow.auxiliary_keys()
+        return {key: info_of(key, path) for key, path in self.files.items() if key in keys}
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Raises ManifestInvalid, or UsageError where there is no such file."""
+    try:
+        with path.open("rb") as source:
+            return parse_manifest(source.read(MAX_MANIFEST_BYTES + 1))
+    except OSError as error:
+        raise UsageError(f"manifest {path}: {error.strerror}") from None
+
+
+def lay_out(path: Path, manifest: Manifest, *, folder: str, bucket: Path | None = None) -> Desk:
+    """Gather what stands beside a manifest. `bucket`: where keys of the bucket itself are looked up, if anywhere."""
+    beside = path.absolute().parent
+    if manifest.config is None and not (beside / "config").is_dir() and (beside / "config.zip").is_file():
+        manifest = manifest.model_copy(update={"config": "config.zip"})
+    workflow = make_workflow(manifest, info_of(folder + manifest_name(path), path))
+
+    def local(key: str) -> Path | None:
+        if key.startswith(folder):
+            return beside / key.removeprefix(folder)
+        return None if bucket is None else bucket / key
+
+    files: dict[str, Path] = {}
+    for key in _config_keys(workflow, local):
+        found = local(key)
+        if found is not None and workflow.is_config(key):
+            files[key] = found
+    package = find_package(workflow, [info_of(key, file) for key, file in files.items()])
+    if workflow.config_place.endswith(".zip") and not package.missing:
+        check_zip(files[workflow.config_place].read_bytes())
+    for key in workflow.auxiliary_keys():
+        found = local(key)
+        if found is not None and found.is_file():
+            files[key] = found
+    return Desk(workflow, package, files, path)
+
+
+def _config_keys(workflow: Workflow, local: Callable[[str], Path | None]) -> list[str]:
+    """The key of every file at the config's place, whether it belongs to the package or not."""
+    at = workflow.config_place
+    place = local(at)
+    if place is None:
+        return []
+    if not at.endswith("/"):
+        return [at] if place.is_file() else []
+    found = []
+    for folder, folders, names in os.walk(place):
+        folders[:] = sorted(f for f in folders if f not in _IGNORED and not (Path(folder) / f).is_symlink())
+        below = Path(folder).relative_to(place).as_posix()
+        found += [
+            at + (name if below == "." else join(below, name))
+            for name in sorted(names)
+            if not name.startswith(".") and not (Path(folder) / name).is_symlink()
+        ]
+    return found
+
+
+def manifest_name(path: Path) -> str:
+    """What a manifest is called in the bucket: its own name where that says what it is."""
+    return path.name if is_manifest(path.name) else "manifest.json"
+
+
+def info_of(key: str, path: Path) -> ObjectInfo:
+    hasher, size = hashlib.sha256(), 0
+    try:
+        with path.open("rb") as source:
+            while block := source.read(_BLOCK):
+                hasher.update(block)
+                size += len(block)
+        modified = path.stat().st_mtime
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    digest = hasher.hexdigest()
+    return ObjectInfo(key=key, version=digest, digest=digest, size=size, modified=modified)
+
+
+class DeskSource:
+    """Reads local files under keys: what staging needs of a store."""
+
+    def __init__(self, files: dict[str, Path]) -> None:
+        self._files = files
+
+    def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
+        del version  # nobody replaces a file between planning and running at a desk
+        path = self._path(key)
+        if path.stat().st_size > limit:
+            raise ObjectTooLarge(f"{path} is {path.stat().st_size} bytes; at most {limit} are read here")
+        return path.read_bytes()
+
+    def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched:
+        del version
+        path, hasher, size = self._path(key), hashlib.sha256(), 0
+        with path.open("rb") as source, to.open("xb") as target:
+            while block := source.read(_BLOCK):
+                size += len(block)
+                if size > limit:
+                    raise ObjectTooLarge(f"{path} is over {limit} bytes, the most that an input may have")
+                hasher.update(block)
+                target.write(block)
+        return Fetched(size=size, sha256=hasher.hexdigest())
+
+    def _path(self, key: str) -> Path:
+        try:
+            return self._files[key]
+        except KeyError:
+            raise ObjectMissing(f"{key} is not at the desk") from None
+
+
+def inbox_folder(tenant: str, path: str) -> str:
+    return f"{INBOX}{tenant}/" + (f"{path.strip('/')}/" if path.strip("/") else "")

@@ -1,0 +1,146 @@
+"""Watch, fleet and janitor of one process, each in a thread of its own, ended together."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from console import wire
+from console.commands.sweep import report_dict
+from core.errors import AdeError
+from core.ports import Sandbox
+from handlers.intake import Intake, Report
+from infra.folder import FolderStore
+from infra.logs import Log
+from infra.watch import FolderWatch
+from infra.wiring import Stack
+from runner.assembly import Runner, assemble
+
+GRACE_SECONDS = 30.0
+_QUIET_SECONDS = 3600.0
+_ERROR_PAUSE_SECONDS = 1.0
+
+
+class Watcher:
+    """Turns changes of a folder bucket into jobs as they come."""
+
+    def __init__(self, stack: Stack, log: Log) -> None:
+        self._intake = wire.make_intake(stack)
+        self._log = log
+        # Watching starts before the first sweep, so that nothing falls between the two.
+        self._watch = FolderWatch(stack.store) if isinstance(stack.store, FolderStore) else None
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        self._look(self._intake.sweep)
+        if self._watch is None:
+            return
+        for batch in self._watch.batches(_QUIET_SECONDS):
+            keys = [key for key in batch if key is not None]
+            if len(keys) < len(batch):
+                self._look(self._intake.sweep)
+            elif keys:
+                self._look(lambda: self._intake.changed(keys))  # noqa: B023 - called before the loop goes on
+        self._watch.close()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._watch is not None:
+            self._watch.stop()
+
+    def _look(self, look: Callable[[], Report]) -> None:
+        """A look that fails is repeated as a sweep: the events that led to it are used up."""
+        while not self._stopped.is_set():
+            try:
+                report = look()
+            except (AdeError, OSError) as error:
+                self._log.error("intake_failed", error=f"{type(error).__name__}: {error}")
+                self._stopped.wait(_ERROR_PAUSE_SECONDS)
+                look = self._intake.sweep
+                continue
+            log_report(self._log, report)
+            return
+
+
+def log_report(log: Log, report: Report) -> None:
+    """Log what a look at the bucket changed; nothing where it changed nothing."""
+    told = {name: found for name, found in report_dict(report).items() if found and name != "met"}
+    if told:
+        log.info("drops_recorded", **told)
+
+
+class Service:
+    """What `ade up`, `ade demo` and `ade run` are made of."""
+
+    def __init__(self, stack: Stack, sandbox: Sandbox, log: Log, *, role: str, everything: bool) -> None:
+        self._log = log
+        self._sweeper: Intake | None = wire.make_intake(stack) if everything else None
+        self.runner: Runner = assemble(stack, sandbox, log, role=role, sweep=self._sweep if everything else None)
+        self._watcher = Watcher(stack, log) if everything else None
+        self._scheduler: BackgroundScheduler | None = self.runner.janitor.scheduler() if everything else None
+        self._threads: list[threading.Thread] = []
+        self.failed: BaseException | None = None
+
+    def start(self, *, drain: Callable[[], bool] | None = None, on_end: Callable[[], None] = lambda: None) -> None:
+        """Begin. `on_end` is called when the fleet has ended, or when a part broke and all must end."""
+        log_chores(self._log, self.runner)
+        if self._scheduler is not None:
+            self._scheduler.start()
+        if self._watcher is not None:
+            self._spawn("watch", self._watcher.run, on_end)
+
+        def work() -> None:
+            self.runner.fleet.run(drain=drain, grace_seconds=GRACE_SECONDS)
+            on_end()
+
+        self._spawn("fleet", work, on_end)
+
+    def stop(self) -> None:
+        """Take nothing new; what runs may end. A second call does nothing more."""
+        if self._watcher is not None:
+            self._watcher.stop()
+        self.runner.fleet.stop()
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+        if self._scheduler is not None and self._scheduler.running:
+            self._scheduler.shutdown(wait=True)
+        self.runner.close()
+
+    def _spawn(self, name: str, target: Callable[[], None], on_end: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                target()
+            except BaseException as error:  # noqa: BLE001 - a part that broke must not leave a half-dead service
+                self.failed = error
+                self._log.error("service_failed", part=name, error=f"{type(error).__name__}: {error}")
+                on_end()
+
+        thread = threading.Thread(target=guarded, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _sweep(self) -> None:
+        if self._sweeper is not None:
+            log_report(self._log, self._sweeper.sweep())
+
+
+def log_chores(log: Log, runner: Runner) -> None:
+    """Do what is due once, also where no janitor runs: what others of this machine left when they died."""
+    done = {name: n for name, n in runner.janitor.chores().items() if n}
+    if done:
+        log.info("chores_done", **done)
+
+
+@contextlib.contextmanager
+def service(stack: Stack, log: Log, *, role: str, everything: bool) -> Iterator[Service]:
+    """A service with its sandbox; left, it has drained."""
+    with wire.boxes(stack.settings, stack.run_dir) as sandbox:
+        made = Service(stack, sandbox, log, role=role, everything=everything)
+        try:
+            yield made
+        finally:
+            made.stop()
+            made.join()

@@ -1,0 +1,62 @@
+"""What must happen to a job if nobody touches it: when, and what. Pure; the janitor carries it out."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from core.jobs import Job, State
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timings:
+    lease_seconds: float = 30.0
+    retention_seconds: float = 48 * 3600.0
+    resend_seconds: float = 900.0  # a message that nobody acted on for so long is sent again
+    grace_seconds: float = 2.0  # how long the one who moved a job has to do the next step itself
+
+
+class Chore(StrEnum):
+    ENQUEUE = "enqueue"  # its time has come
+    RESEND = "resend"  # recorded, but its message was never sent, or is lost
+    RESCUE = "rescue"  # its lease ran out
+    PUBLISH = "publish"  # committed or ended, but not all is written
+    EXPIRE = "expire"  # its retention is over
+
+
+def wake_at(job: Job, timings: Timings) -> float | None:
+    """When the janitor should look at a job; None: only somebody's act will move it."""
+    match job.state:
+        case State.AWAITING | State.EXPIRED:
+            return job.updated_at + timings.grace_seconds if job.unpublished else None
+        case State.SCHEDULED:
+            return job.due_at if job.due_at is not None else job.updated_at
+        case State.QUEUED:
+            sent = job.enqueued_at
+            return job.updated_at + timings.grace_seconds if sent is None else sent + timings.resend_seconds
+        case State.RUNNING:
+            return job.lease.expires if job.lease else job.updated_at
+        case State.PUBLISHING:
+            return job.updated_at + timings.lease_seconds
+        case _:
+            if job.unpublished:
+                # A planner that skips a job publishes nothing itself; a runner that ends one is at it already.
+                skipped = job.state is State.SKIPPED
+                return job.updated_at + (0.0 if skipped else timings.grace_seconds)
+            return (job.ended_at or job.updated_at) + timings.retention_seconds
+
+
+def chore(job: Job, now: float, timings: Timings) -> Chore | None:
+    """What is due for a job now; None: nothing, it has moved since it was listed."""
+    at = wake_at(job, timings)
+    if at is None or at > now:
+        return None
+    match job.state:
+        case State.SCHEDULED:
+            return Chore.ENQUEUE
+        case State.QUEUED:
+            return Chore.RESEND
+        case State.RUNNING:
+            return Chore.RESCUE
+        case State.PUBLISHING:
+            return Chore.PUBLISH
+        case _:
+            return Chore.PUBLISH if job.unpublished else Chore.EXPIRE

@@ -1,0 +1,310 @@
+"""From a manifest and the objects of a bucket to jobs. Pure: what exists is handed in."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from posixpath import dirname
+
+from core.errors import KeyRefused, ManifestInvalid, Problem
+from core.ids import digest_of, identity, job_id
+from core.jobs import NO_WORKFLOW, InputRef, Job, ObjectRef, State
+from core.keys import CONFIGS, INBOX, SHARED, check_key, is_literal, matches, place
+from core.manifests import Manifest, Scalar
+from core.ports import ObjectInfo
+
+PACKAGE_FOLDERS = ("columns/", "row_types/", "hooks/", "lib/")
+MAX_PACKAGE_FILES = 500
+MAX_PACKAGE_BYTES = 20 * 1024 * 1024
+UNPACKED = "awaiting:"  # config digest of a job whose package has not arrived
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A valid manifest at a place in the bucket."""
+
+    manifest: Manifest
+    info: ObjectInfo
+    tenant: str
+    folder: str  # of the manifest, with its trailing slash
+    standing: bool
+
+    @property
+    def base(self) -> str:
+        """What the patterns of the primary inputs are relative to."""
+        return f"{INBOX}{self.tenant}/" if self.standing else self.folder
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        return self.manifest.subscribe if self.standing else self.manifest.inputs.primary
+
+    @property
+    def deep(self) -> bool:
+        """Whether it can select objects in folders below its own."""
+        return any("/" in p or "**" in p for p in self.patterns)
+
+    def selects(self, key: str) -> bool:
+        path = key.removeprefix(self.base)
+        if not key.startswith(self.base) or self.is_config(key) or key in self.auxiliary_keys():
+            return False
+        return any(matches(path, p) for p in self.patterns)
+
+    def uses(self, key: str) -> bool:
+        """Whether a key is an auxiliary input or part of the config of this workflow."""
+        return key in self.auxiliary_keys() or self.is_config(key)
+
+    def auxiliary_keys(self) -> dict[str, str]:
+        """Key to name of every auxiliary input."""
+        return {self.auxiliary_key(a.path): a.name for a in self.manifest.inputs.auxiliary}
+
+    def auxiliary_key(self, path: str) -> str:
+        return path if path.startswith((INBOX, CONFIGS)) else self.folder + path.removeprefix("./")
+
+    @property
+    def config_place(self) -> str:
+        """The key of the package: ends in '/' (a folder) or `.zip`. Named or not, `config/` beside it counts."""
+        named = self.manifest.config
+        if named == ".":
+            return self.folder
+        if named is not None and named.startswith(SHARED):
+            return named if named.endswith(".zip") else f"{named.rstrip('/')}/"
+        name = named or "config"
+        return self.folder + (name if name.endswith(".zip") else f"{name.rstrip('/')}/")
+
+    def is_config(self, key: str) -> bool:
+        at = self.config_place
+        if not at.endswith("/"):
+            return key == at
+        if not key.startswith(at):
+            return False
+        inside = key.removeprefix(at)
+        if at == self.folder:
+            return inside.startswith(PACKAGE_FOLDERS) or inside == "requirements.txt"
+        if self.manifest.config is None:
+            return inside.startswith(PACKAGE_FOLDERS) or inside.endswith((".py", "requirements.txt"))
+        return not inside.startswith(".")
+
+    def subject(self, key: str) -> str:
+        """What outputs mirror: the file's own path, or its drop's folder."""
+        path = key.removeprefix(f"{INBOX}{self.tenant}/")
+        if self.manifest.inputs.per == "file":
+            return path
+        home = dirname(path) if self.standing else self.folder.removeprefix(f"{INBOX}{self.tenant}/")
+        return home.rstrip("/")
+
+    def waits_for_literals(self, present: set[str]) -> list[str]:
+        """Primary inputs of a per-drop workflow that are named outright and have not arrived."""
+        if self.manifest.inputs.per != "drop" or self.standing:
+            return []
+        wanted = [self.base + p.removeprefix("./") for p in self.patterns if is_literal(p)]
+        return [key for key in wanted if key not in present]
+
+
+def make_workflow(manifest: Manifest, info: ObjectInfo) -> Workflow:
+    """Check what only its place can tell: tenant, standing or not; raises ManifestInvalid."""
+    standing = info.key.startswith(CONFIGS)
+    tenant = place(info.key, CONFIGS if standing else INBOX).tenant
+    folder = info.key[: info.key.rfind("/") + 1]
+    workflow = Workflow(manifest, info, tenant, folder, standing)
+    problems = []
+    if standing and not manifest.subscribe:
+        problems.append(
+            Problem("$.subscribe", "is missing", "a manifest under configs/ names the inbox paths it takes")
+        )
+    if not standing and manifest.subscribe:
+        problems.append(
+            Problem("$.subscribe", "is for standing manifests", f"put the manifest under {CONFIGS}{tenant}/<name>/")
+        )
+    own = (f"{INBOX}{tenant}/", f"{CONFIGS}{tenant}/", SHARED)
+    for n, aux in enumerate(manifest.inputs.auxiliary):
+        key = workflow.auxiliary_key(aux.path)
+        try:
+            check_key(key)
+        except KeyRefused as error:
+            problems.append(Problem(f"$.inputs.auxiliary[{n}].path", str(error), f"a key below {own[0]}"))
+            continue
+        if not key.startswith(own):
+            said = f"{aux.path} is outside of what tenant {tenant} may name"
+            problems.append(Problem(f"$.inputs.auxiliary[{n}].path", said, f"keys below {', '.join(own)}"))
+    if problems:
+        raise ManifestInvalid(problems)
+    return workflow
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """The config objects of a workflow, or what is missing of them."""
+
+    refs: tuple[ObjectRef, ...]
+    modified: float
+    missing: str = ""
+
+
+def find_package(workflow: Workflow, objects: list[ObjectInfo]) -> Package:
+    """`objects`: everything at the workflow's config place. Raises ManifestInvalid where there is too much."""
+    files = [o for o in objects if workflow.is_config(o.key)]
+    if not files and workflow.manifest.config is not None:
+        return Package((), 0.0, missing=workflow.config_place)
+    if len(files) > MAX_PACKAGE_FILES or sum(f.size for f in files) > MAX_PACKAGE_BYTES:
+        said = f"{workflow.config_place} holds {len(files)} files, {sum(f.size for f in files)} bytes"
+        raise ManifestInvalid(
+            [Problem("$.config", said, f"at most {MAX_PACKAGE_FILES} files and {MAX_PACKAGE_BYTES} bytes")]
+        )
+    return Package(tuple(f.ref for f in files), max((f.modified for f in files), default=0.0))
+
+
+def plan(
+    workflow: Workflow,
+    primaries: list[ObjectInfo],
+    *,
+    package: Package,
+    auxiliary: dict[str, ObjectInfo],
+    now: float,
+) -> list[Job]:
+    """The jobs that one input set makes: one per parameter set. `auxiliary`: by key, what is there."""
+    manifest, info = workflow.manifest, workflow.info
+    names = workflow.auxiliary_keys()
+    required = {workflow.auxiliary_key(a.path) for a in manifest.inputs.auxiliary if a.required}
+    missing = sorted(required - auxiliary.keys()) + workflow.waits_for_literals({p.key for p in primaries})
+    digest = UNPACKED + info.digest
+    if package.missing:
+        missing.append(package.missing)
+    else:
+        parts = [(r.key.removeprefix(workflow.config_place), r.digest) for r in package.refs]
+        digest = digest_of([("manifest", info.digest), *parts])
+    inputs = [
+        *(InputRef(role="primary", name=p.key.removeprefix(workflow.base), ref=p.ref) for p in primaries),
+        *(InputRef(role="auxiliary", name=names[k], ref=auxiliary[k].ref) for k in names if k in auxiliary),
+    ]
+    stamp = max([info.modified, package.modified, *(p.modified for p in primaries)])
+    subject = workflow.subject(primaries[0].key)
+    base = Job(
+        job_id="",
+        identity="",
+        tenant=workflow.tenant,
+        workflow=manifest.name,
+        subject=subject,
+        manifest=info.ref,
+        config=package.refs,
+        config_place=workflow.config_place,
+        config_digest=digest,
+        inputs=tuple(inputs),
+        stamp=stamp,
+        priority=manifest.priority,
+        created_at=now,
+        updated_at=now,
+    )
+    return [
+        _placed(base, params, workflow=workflow, primaries=primaries, missing=missing, now=now)
+        for params in manifest.param_sets()
+    ]
+
+
+def _placed(
+    base: Job,
+    params: dict[str, Scalar],
+    *,
+    workflow: Workflow,
+    primaries: list[ObjectInfo],
+    missing: list[str],
+    now: float,
+) -> Job:
+    """One job with its id, in the state it starts in."""
+    whole = identity(
+        tenant=base.tenant,
+        workflow=base.workflow,
+        subject=base.subject,
+        config_digest=base.config_digest,
+        inputs=[f"{p.key}\0{p.digest}" for p in primaries],
+        params=params,
+    )
+    state, reason, due = State.QUEUED, "", None
+    not_before = workflow.manifest.not_before
+    at = data_time(workflow.manifest, primaries)
+    if missing:
+        state, reason = State.AWAITING, f"waiting for {', '.join(missing)}"
+    elif not workflow.manifest.schedule.holds(at):
+        state, reason = State.SKIPPED, "the data's time is outside the schedule window of the manifest"
+    elif not_before is not None and not_before.timestamp() > now:
+        state, reason, due = State.SCHEDULED, f"not before {not_before.isoformat()}", not_before.timestamp()
+    return replace(
+        base,
+        job_id=job_id(base.tenant, base.workflow, whole),
+        identity=whole,
+        params=params,
+        state=state,
+        reason=reason,
+        due_at=due,
+        waiting_for=tuple(missing),
+        unpublished=state is State.SKIPPED,
+        ended_at=now if state is State.SKIPPED else None,
+        history=((str(state), now),),
+    )
+
+
+def data_time(manifest: Manifest, primaries: list[ObjectInfo]) -> float:
+    """The data's own time: as the manifest says, else the object's metadata, else its upload."""
+    if manifest.data_time is not None:
+        return manifest.data_time.timestamp()
+    told = [t for t in (_metadata_time(p) for p in primaries) if t is not None]
+    return min(told) if told else min(p.modified for p in primaries)
+
+
+def _metadata_time(info: ObjectInfo) -> float | None:
+    text = info.metadata.get("data-time")
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def unselected(info: ObjectInfo, *, now: float, reason: str) -> Job:
+    """The row of a spreadsheet that no manifest selects yet."""
+    at = place(info.key)
+    wanted = (f"a manifest that selects {info.key}",)
+    return _waiting(at.tenant, NO_WORKFLOW, at.path, reason=reason, wanted=wanted, info=info, now=now)
+
+
+def without_input(workflow: Workflow, *, now: float) -> Job:
+    """The row of a manifest whose spreadsheets have not arrived."""
+    subject = workflow.folder.removeprefix(f"{INBOX}{workflow.tenant}/").rstrip("/")
+    wanted = tuple(workflow.base + p for p in workflow.patterns)
+    reason = f"waiting for {', '.join(wanted)}"
+    job = _waiting(workflow.tenant, workflow.manifest.name, subject, reason=reason, wanted=wanted, info=None, now=now)
+    return replace(job, manifest=workflow.info.ref)
+
+
+def _waiting(
+    tenant: str,
+    name: str,
+    subject: str,
+    *,
+    reason: str,
+    wanted: tuple[str, ...],
+    info: ObjectInfo | None,
+    now: float,
+) -> Job:
+    whole = identity(tenant=tenant, workflow=name, subject=subject, config_digest=UNPACKED, inputs=[], params={})
+    inputs = (InputRef(role="primary", name=place(info.key).name, ref=info.ref),) if info else ()
+    return Job(
+        job_id=job_id(tenant, name, whole),
+        identity=whole,
+        tenant=tenant,
+        workflow=name,
+        subject=subject,
+        config_digest=UNPACKED,
+        state=State.AWAITING,
+        reason=reason,
+        waiting_for=wanted,
+        inputs=inputs,
+        stamp=info.modified if info else now,
+        created_at=now,
+        updated_at=now,
+        history=((str(State.AWAITING), now),),
+    )
+
+
+def is_placeholder(job: Job) -> bool:
+    """A row that only says what is missing and gives way to the real job."""
+    return job.state is State.AWAITING and job.config_digest.startswith(UNPACKED)

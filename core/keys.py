@@ -1,0 +1,133 @@
+"""Bucket keys: where things stand, which keys may be named, and how patterns match."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from posixpath import basename
+
+from core.errors import KeyRefused
+
+INBOX, CONFIGS, OUTPUTS, WORK = "inbox/", "configs/", "outputs/", "work/"
+SHARED = "configs/_shared/"
+SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".csv", ".tsv")
+MAX_KEY_BYTES = 1024
+
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,62}")
+# What clients write first and rename later, and what desktops leave behind.
+_UNFINISHED = re.compile(r"^(\.|~\$)|\.(tmp|part|partial|crdownload|filepart|swp)$|~$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A key below a tenant's inbox or configs."""
+
+    tenant: str
+    path: str  # below the tenant's folder
+
+    @property
+    def folder(self) -> str:
+        """The path's folder with its trailing slash; empty at the tenant's top."""
+        return self.path[: len(self.path) - len(basename(self.path))]
+
+    @property
+    def name(self) -> str:
+        return basename(self.path)
+
+
+def check_key(key: str) -> str:
+    """A key that a folder, S3 and every client read the same way, or KeyRefused."""
+    parts = key.split("/")
+    if len(key.encode("utf-8", "replace")) > MAX_KEY_BYTES:
+        raise KeyRefused(f"key {key[:80]!r}… is longer than {MAX_KEY_BYTES} bytes; shorten its path")
+    if any(p in ("", ".", "..") for p in parts) or "\\" in key or any(ord(c) < 32 or c == "\x7f" for c in key):
+        raise KeyRefused(
+            f"key {key!r} has an empty, '.' or '..' part, a backslash or a control character; rename the object"
+        )
+    return key
+
+
+def place(key: str, prefix: str = INBOX) -> Place:
+    """Where a key of the inbox (or of configs) belongs; KeyRefused where it belongs nowhere."""
+    check_key(key)
+    tenant, slash, path = key.removeprefix(prefix).partition("/")
+    if not key.startswith(prefix) or not slash:
+        raise KeyRefused(f"key {key!r} is not below {prefix}<tenant>/; put it there")
+    if not _TENANT.fullmatch(tenant):
+        raise KeyRefused(
+            f"tenant {tenant!r} in key {key!r} is no tenant name; use letters, digits, '.', '_', '-', at most 63"
+        )
+    return Place(tenant, path)
+
+
+def is_manifest(name: str) -> bool:
+    return name == "manifest.json" or name.endswith(".manifest.json")
+
+
+def is_spreadsheet(name: str) -> bool:
+    return name.lower().endswith(SPREADSHEETS) and not is_unfinished(name)
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a file's name says that its writer is not done with it."""
+    return _UNFINISHED.search(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    out, i = [], 0
+    while i < len(pattern):
+        if pattern.startswith("**/", i):
+            out.append("(?:[^/]+/)*")
+            i += 3
+        elif pattern.startswith("**", i):
+            out.append(".*")
+            i += 2
+        elif pattern[i] == "*":
+            out.append("[^/]*")
+            i += 1
+        elif pattern[i] == "?":
+            out.append("[^/]")
+            i += 1
+        elif pattern[i] == "[" and (end := pattern.find("]", i + 2)) > 0:
+            inside = pattern[i + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
+            out.append(f"(?!/)[{'^' + inside[1:] if inside[0] == '!' else inside}]")
+            i = end + 1
+        else:
+            out.append(re.escape(pattern[i]))
+            i += 1
+    try:
+        return re.compile("".join(out), re.IGNORECASE)
+    except re.error:
+        return re.compile(re.escape(pattern), re.IGNORECASE)
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Shell patterns over whole paths: `*` and `?` stop at '/', `**` does not. Case does not matter."""
+    return _compiled(pattern.removeprefix("./")).fullmatch(path) is not None
+
+
+def is_literal(pattern: str) -> bool:
+    return not any(c in pattern for c in "*?[")
+
+
+def output_folder(tenant: str, subject: str, workflow: str, job_id: str) -> str:
+    return f"{line_folder(tenant, subject, workflow)}{job_id}/"
+
+
+def line_folder(tenant: str, subject: str, workflow: str) -> str:
+    """Where the outputs of all jobs of one line stand, and their `latest.json`."""
+    middle = f"{subject.strip('/')}/" if subject.strip("/") else ""
+    return f"{OUTPUTS}{tenant}/{middle}{workflow}/"
+
+
+def rejected_key(manifest_key: str) -> str:
+    """Where the rejections of the manifests in one folder are written: beside where outputs would go."""
+    if manifest_key.startswith(CONFIGS):
+        at = place(manifest_key, CONFIGS)
+        return f"{OUTPUTS}{at.tenant}/_configs/{at.folder}rejected.json"
+    at = place(manifest_key)
+    return f"{OUTPUTS}{at.tenant}/{at.folder}rejected.json"
+
+
+def staging_folder(job_id: str, attempt: int | None = None) -> str:
+    return f"{WORK}{job_id}/" if attempt is None else f"{WORK}{job_id}/{attempt}/"

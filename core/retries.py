@@ -1,0 +1,42 @@
+"""What follows a verdict: end, or another try. Pure."""
+
+from dataclasses import dataclass
+
+from core.jobs import State
+from core.verdicts import FAULTS, Fault, Verdict
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetryPolicy:
+    max_attempts: int = 3
+    backoff_seconds: float = 2.0
+    backoff_cap_seconds: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    delay: float
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    state: State
+    dead_letter: bool = False  # tries were used up through our own fault: people must see it
+
+
+def decide(verdict: Verdict, *, attempt: int, policy: RetryPolicy, jitter: float) -> Retry | End:
+    """`attempt` is the one that just ended, from 1; `jitter` is drawn from [0, 1) by the caller."""
+    if verdict is Verdict.CANCELLED:
+        return End(State.CANCELLED)
+    if verdict is Verdict.WALL_CLOCK:
+        return End(State.TIMED_OUT)
+    if verdict is Verdict.INPUT_GONE:
+        return End(State.SKIPPED)
+    if verdict is Verdict.RELEASED:
+        return Retry(0.0)
+    if FAULTS[verdict] is not Fault.OURS:
+        return End(State.FAILED)
+    if attempt >= policy.max_attempts:
+        return End(State.FAILED, dead_letter=True)
+    ceiling = min(policy.backoff_cap_seconds, policy.backoff_seconds * 2 ** (attempt - 1))
+    return Retry(ceiling * (0.5 + jitter / 2))

@@ -1,0 +1,158 @@
+"""Settings: ADE_* variables, read once into one typed object. A wrong value is a clear error at start."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from core.chores import Timings
+from core.errors import SettingsError
+from core.ports import Caps
+from core.retries import RetryPolicy
+
+PREFIX = "ADE_"
+
+
+def _int(low: int, high: int = 2**31) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text)
+        if not low <= value <= high:
+            raise ValueError
+        return value
+
+    parse.__doc__ = f"a whole number from {low}" + (f" to {high}" if high < 2**31 else " up")
+    return parse
+
+
+def _seconds(low: float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        value = float(text)
+        if not (value >= low and math.isfinite(value)):
+            raise ValueError
+        return value
+
+    parse.__doc__ = f"a number of seconds, at least {low:g}"
+    return parse
+
+
+def _flag(text: str) -> bool:
+    """true or false"""
+    words = {
+        "true": True,
+        "1": True,
+        "yes": True,
+        "on": True,
+        "false": False,
+        "0": False,
+        "no": False,
+        "off": False,
+    }
+    try:
+        return words[text.lower()]
+    except KeyError:
+        raise ValueError from None
+
+
+def _path(text: str) -> Path:
+    """a path"""
+    if not text or "\0" in text:
+        raise ValueError
+    return Path(text)
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError
+        return text
+
+    parse.__doc__ = "one of " + ", ".join(words)
+    return parse
+
+
+def _text(text: str) -> str:
+    """a text"""
+    return text
+
+
+def _setting(default: Any, parse: Callable[[str], Any], doc: str) -> Any:
+    return field(default=default, metadata={"parse": parse, "doc": doc})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    storage_data_dir: Path = _setting(Path("data"), _path, "folder of the embedded bucket and table")
+    max_concurrency: int = _setting(2, _int(1, 1000), "jobs one runner process works on at once")
+    queue_size: int = _setting(10, _int(1), "waiting jobs of a tenant above which HTTP submits get 429")
+    job_timeout_seconds: int = _setting(300, _int(1), "wall clock a job may take, at most")
+    worker_cpu_seconds: int = _setting(60, _int(1), "CPU time a job may take, at most")
+    worker_mem_mb: int = _setting(512, _int(64), "memory a job may take, at most")
+    worker_fsize_mb: int = _setting(100, _int(1), "size of a file a job may write, and of an input, at most")
+    runtime_network_access: bool = _setting(False, _flag, "whether a manifest may ask for the network")
+    wheelhouse: Path | None = _setting(None, _path, "folder of wheels that requirements.txt installs from")
+    lease_seconds: float = _setting(30.0, _seconds(1), "how long a runner may be silent before its job is taken")
+    heartbeat_seconds: float | None = _setting(None, _seconds(0.1), "time between heartbeats; a third of the lease")
+    max_attempts: int = _setting(3, _int(1, 100), "tries of a job that fails through our own fault")
+    retry_backoff_seconds: float = _setting(2.0, _seconds(0), "wait before the second try; doubles each time")
+    retention_hours: float = _setting(48.0, _seconds(0), "how long an ended job's outputs are kept, in hours")
+    tenant_concurrency: int = _setting(5, _int(0), "running jobs of one tenant across the fleet; 0: no cap")
+    workflow_concurrency: int = _setting(5, _int(0), "running jobs of one workflow across the fleet; 0: no cap")
+    sandbox: str = _setting("jail", _one_of("jail", "process", "docker"), "driver that runs the engine")
+    sandbox_min_level: str = _setting(
+        "confined",
+        _one_of("none", "limits", "confined", "isolated"),
+        "weakest box for a config with Python in it",
+    )
+    sweep_seconds: float = _setting(300.0, _seconds(1), "time between full looks through the inbox")
+    settle_seconds: float = _setting(1.0, _seconds(0), "quiet time before a drop of many objects is taken as whole")
+    log_level: str = _setting("info", _one_of("debug", "info", "warning", "error"), "least level of log events")
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "Settings":
+        """Read every ADE_* variable; raise one SettingsError that names all that cannot be used."""
+        known = {PREFIX + f.name.upper(): f for f in fields(cls)}
+        values: dict[str, Any] = {}
+        wrong: list[str] = []
+        for variable, spec in known.items():
+            text = env.get(variable, "").strip()
+            if not text:
+                continue
+            parse = spec.metadata["parse"]
+            try:
+                values[spec.name] = parse(text)
+            except ValueError:
+                wrong.append(f"{variable}={text!r}: must be {parse.__doc__} ({spec.metadata['doc']})")
+        if not wrong:
+            settings = cls(**values)
+            beat = settings.beat_seconds
+            if beat * 2 > settings.lease_seconds:
+                wrong.append(
+                    f"ADE_HEARTBEAT_SECONDS={beat:g}: must be at most half of ADE_LEASE_SECONDS="
+                    f"{settings.lease_seconds:g}, so that one lost beat does not lose the job"
+                )
+            else:
+                return settings
+        raise SettingsError("\n".join(wrong))
+
+    @property
+    def beat_seconds(self) -> float:
+        return self.heartbeat_seconds if self.heartbeat_seconds is not None else self.lease_seconds / 3
+
+    @property
+    def timings(self) -> Timings:
+        return Timings(lease_seconds=self.lease_seconds, retention_seconds=self.retention_hours * 3600)
+
+    @property
+    def caps(self) -> Caps:
+        return Caps(tenant=self.tenant_concurrency, workflow=self.workflow_concurrency)
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        return RetryPolicy(max_attempts=self.max_attempts, backoff_seconds=self.retry_backoff_seconds)
+
+
+def unknown_variables(env: Mapping[str, str]) -> list[str]:
+    """ADE_* variables that mean nothing: most likely a typo."""
+    known = {PREFIX + f.name.upper() for f in fields(Settings)}
+    return sorted(v for v in env if v.startswith(PREFIX) and v not in known)

@@ -1,0 +1,65 @@
+"""Who is alive on this machine: a runner holds a lock that the kernel frees when it dies, however it dies."""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import socket
+from pathlib import Path
+
+
+def new_owner(role: str) -> str:
+    """A name for one process: readable, and never used twice."""
+    host = socket.gethostname().split(".")[0][:20] or "host"
+    return f"{role}-{host}-{os.getpid()}-{secrets.token_hex(2)}"
+
+
+class Presence:
+    """Holds this process's lock below `folder` and tells whether other owners still hold theirs."""
+
+    def __init__(self, folder: Path, owner: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.owner = owner
+        self._folder = folder
+        self._path = folder / f"{owner}.lock"
+        self._fd = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+
+    def alive(self, owner: str) -> bool:
+        """False only where the owner's lock is known to be free: a death certificate, never a guess.
+
+        An owner of another machine left no lock here, so its lease alone decides.
+        """
+        return owner == self.owner or not _free(self._folder / f"{owner}.lock")
+
+    def others(self, role: str) -> list[str]:
+        """Owners of a role that are alive on this machine."""
+        names = [p.stem for p in self._folder.glob(f"{role}-*.lock")]
+        return [n for n in names if n != self.owner and self.alive(n)]
+
+    def sweep(self) -> list[str]:
+        """Owners that died without a word; keeps their locks, so that `alive` goes on telling."""
+        return [p.stem for p in self._folder.glob("*.lock") if p != self._path and _free(p)]
+
+    def forget(self, owner: str) -> None:
+        """Remove a dead owner's lock once nothing names it any more."""
+        (self._folder / f"{owner}.lock").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            os.close(self._fd)
+
+
+def _free(path: Path) -> bool:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(fd)
+    return True

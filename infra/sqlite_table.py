@@ -1,0 +1,197 @@
+"""JobTable on SQLite."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from sqlite3 import Connection
+
+from core.jobs import Job, State
+from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
+from core.records import dump_job, load_job
+from infra import bells
+from infra.sqlite import Database
+
+
+class SqliteJobTable:
+    def __init__(self, database: Database, clock: Clock, wake_at: Callable[[Job], float | None]) -> None:
+        self._db = database
+        self._clock = clock
+        self._wake_at = wake_at
+        self._bell = database.folder / "bells" / "jobs"
+        self._listeners = threading.local()  # a ring wakes every waiting thread, so each has its own
+
+    def add(self, job: Job) -> tuple[Job, bool]:
+        with self._db.write() as db:
+            row = db.execute("SELECT doc FROM jobs WHERE job_id = ?", (job.job_id,)).fetchone()
+            if row is not None:
+                return load_job(row["doc"]), False
+            job = replace(job, rev=1)
+            db.execute(
+                "INSERT INTO jobs (job_id, tenant, workflow, line, created_at, state, wake_at, rev, doc)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (job.job_id, job.tenant, job.workflow, job.line, job.created_at, *self._written(job)),
+            )
+        bells.ring(self._bell)
+        return job, True
+
+    def get(self, job_id: str) -> Job | None:
+        row = self._db.read().execute("SELECT doc FROM jobs WHERE job_id = ?", (job_id,)).fetchone()
+        return load_job(row["doc"]) if row else None
+
+    def replace(self, old: Job, new: Job) -> Job | None:
+        with self._db.write() as db:
+            written = self._replace(db, old, new)
+        if written is not None:
+            bells.ring(self._bell)
+        return written
+
+    def admit(self, old: Job, new: Job, caps: Caps) -> Job | Refused | None:
+        with self._db.write() as db:
+            refused = _paused(db, new) or _capped(db, new, caps)
+            written = None if refused else self._replace(db, old, new)
+        if written is not None:
+            bells.ring(self._bell)
+        return refused or written
+
+    def remove(self, old: Job) -> bool:
+        with self._db.write() as db:
+            gone = db.execute("DELETE FROM jobs WHERE job_id = ? AND rev = ?", (old.job_id, old.rev)).rowcount == 1
+        bells.ring(self._bell)
+        return gone
+
+    def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
+        where, values = ["1 = 1"], list[object]()
+        if query.states is not None:
+            where.append(f"state IN ({','.join('?' * len(query.states))})")
+            values += sorted(query.states)
+        if query.tenant is not None:
+            where.append("tenant = ?")
+            values.append(query.tenant)
+        if query.workflow is not None:
+            where.append("workflow = ?")
+            values.append(query.workflow)
+        if cursor is not None:
+            at, _, job_id = cursor.partition("|")
+            where.append("(created_at, job_id) < (?, ?)")
+            values += [float(at), job_id]
+        rows = (
+            self._db.read()
+            .execute(
+                f"SELECT doc FROM jobs WHERE {' AND '.join(where)} ORDER BY created_at DESC, job_id DESC LIMIT ?",  # noqa: S608 - built from constants
+                (*values, limit + 1),
+            )
+            .fetchall()
+        )
+        jobs = tuple(load_job(row["doc"]) for row in rows[:limit])
+        more = len(rows) > limit
+        return Page(jobs=jobs, cursor=f"{jobs[-1].created_at!r}|{jobs[-1].job_id}" if more else None)
+
+    def line(self, line: str) -> tuple[Job, ...]:
+        rows = self._db.read().execute("SELECT doc FROM jobs WHERE line = ? ORDER BY created_at, job_id", (line,))
+        return tuple(load_job(row["doc"]) for row in rows)
+
+    def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        rows = self._db.read().execute(
+            "SELECT doc FROM jobs WHERE wake_at <= ? ORDER BY wake_at LIMIT ?", (before, limit)
+        )
+        return tuple(load_job(row["doc"]) for row in rows)
+
+    def next_attention(self) -> float | None:
+        row = self._db.read().execute("SELECT min(wake_at) FROM jobs WHERE wake_at IS NOT NULL").fetchone()
+        return float(row[0]) if row[0] is not None else None
+
+    def counts(self, tenant: str | None = None) -> dict[State, int]:
+        if tenant is None:
+            rows = self._db.read().execute("SELECT state, count(*) FROM jobs GROUP BY state")
+        else:
+            rows = self._db.read().execute(
+                "SELECT state, count(*) FROM jobs WHERE tenant = ? GROUP BY state", (tenant,)
+            )
+        return {State(state): n for state, n in rows}
+
+    def tenants(self) -> dict[str, dict[State, int]]:
+        found: dict[str, dict[State, int]] = {}
+        rows = self._db.read().execute("SELECT tenant, state, count(*) FROM jobs GROUP BY tenant, state")
+        for tenant, state, n in rows:
+            found.setdefault(tenant, {})[State(state)] = n
+        return found
+
+    def pause(self, pause: Pause) -> None:
+        with self._db.write() as db:
+            db.execute(
+                "INSERT OR IGNORE INTO pauses (tenant, workflow, since, by) VALUES (?, ?, ?, ?)",
+                (pause.tenant or "", pause.workflow or "", pause.since, pause.by),
+            )
+
+    def resume(self, tenant: str | None, workflow: str | None) -> bool:
+        with self._db.write() as db:
+            gone = db.execute(
+                "DELETE FROM pauses WHERE tenant = ? AND workflow = ?", (tenant or "", workflow or "")
+            ).rowcount
+        bells.ring(self._bell)
+        return gone > 0
+
+    def pauses(self) -> tuple[Pause, ...]:
+        rows = self._db.read().execute("SELECT tenant, workflow, since, by FROM pauses ORDER BY since")
+        return tuple(
+            Pause(tenant=r["tenant"] or None, workflow=r["workflow"] or None, since=r["since"], by=r["by"])
+            for r in rows
+        )
+
+    def hold(self, name: str, owner: str, seconds: float) -> bool:
+        now = self._clock.now()
+        with self._db.write() as db:
+            taken = db.execute(
+                "INSERT INTO leases (name, owner, expires) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"
+                " SET owner = excluded.owner, expires = excluded.expires"
+                " WHERE leases.owner = excluded.owner OR leases.expires <= ?",
+                (name, owner, now + seconds, now),
+            ).rowcount
+        return taken == 1
+
+    def let_go(self, name: str, owner: str) -> None:
+        with self._db.write() as db:
+            db.execute("DELETE FROM leases WHERE name = ? AND owner = ?", (name, owner))
+
+    def wait(self, seconds: float) -> None:
+        listener: bells.Listener | None = getattr(self._listeners, "here", None)
+        if listener is None:
+            listener = self._listeners.here = bells.Listener(self._bell)
+        listener.wait(seconds)
+
+    def _replace(self, db: Connection, old: Job, new: Job) -> Job | None:
+        written = replace(new, rev=old.rev + 1)
+        changed = db.execute(
+            "UPDATE jobs SET state = ?, wake_at = ?, rev = ?, doc = ? WHERE job_id = ? AND rev = ?",
+            (*self._written(written), old.job_id, old.rev),
+        ).rowcount
+        return written if changed == 1 else None
+
+    def _written(self, job: Job) -> tuple[str, float | None, int, str]:
+        return str(job.state), self._wake_at(job), job.rev, dump_job(job)
+
+
+def _paused(db: Connection, job: Job) -> Refused | None:
+    row = db.execute(
+        "SELECT tenant, workflow FROM pauses WHERE tenant IN ('', ?) AND workflow IN ('', ?) LIMIT 1",
+        (job.tenant, job.workflow),
+    ).fetchone()
+    if row is None:
+        return None
+    what = f"workflow {row['workflow']} of tenant {row['tenant']}" if row["workflow"] else f"tenant {row['tenant']}"
+    return Refused(reason=f"waiting: paused, {what if row['tenant'] else 'everything'}", scope="pause")
+
+
+def _capped(db: Connection, job: Job, caps: Caps) -> Refused | None:
+    if caps.tenant:
+        (n,) = db.execute("SELECT count(*) FROM jobs WHERE state = 'RUNNING' AND tenant = ?", (job.tenant,)).fetchone()
+        if n >= caps.tenant:
+            return Refused(reason=f"waiting: tenant {job.tenant} {n}/{caps.tenant} running", scope="tenant")
+    if caps.workflow:
+        (n,) = db.execute(
+            "SELECT count(*) FROM jobs WHERE state = 'RUNNING' AND tenant = ? AND workflow = ?",
+            (job.tenant, job.workflow),
+        ).fetchone()
+        if n >= caps.workflow:
+            return Refused(reason=f"waiting: workflow {job.workflow} {n}/{caps.workflow} running", scope="workflow")
+    return None

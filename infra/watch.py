@@ -1,0 +1,141 @@
+"""Change notice for the folder bucket: keys that arrived, changed or went, with no polling where the OS can."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from core.keys import is_unfinished
+from infra import inotify
+from infra.folder import FolderStore
+
+_MASK = (
+    inotify.CLOSE_WRITE
+    | inotify.MOVED_TO
+    | inotify.MOVED_FROM
+    | inotify.CREATE
+    | inotify.DELETE
+    | inotify.DELETE_SELF
+    | inotify.ATTRIB
+)
+_RECHECK_SECONDS = 0.5
+_POLL_SECONDS = 2.0
+
+
+class FolderWatch:
+    """Yields batches of changed keys below inbox/ and configs/. None in a batch: look through everything."""
+
+    def __init__(self, store: FolderStore) -> None:
+        self._store = store
+        self._tops = [store.root / "inbox", store.root / "configs"]
+        self._paths: dict[int, Path] = {}
+        self._unfinished: set[str] = set()
+        self._stopped = False
+        self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._inotify: inotify.Inotify | None = None
+        with contextlib.suppress(OSError):
+            self._inotify = inotify.Inotify()
+        if self._inotify is not None:
+            for top in self._tops:
+                self._watch(top)
+
+    def stop(self) -> None:
+        """End `batches`; safe from a signal handler or another thread."""
+        self._stopped = True
+        with contextlib.suppress(BlockingIOError, OSError):
+            os.write(self._wake_w, b"w")
+
+    def batches(self, idle_seconds: float) -> Iterator[set[str | None]]:
+        """Batches as they come; an empty one after `idle_seconds` of quiet, so that the caller can do its rounds."""
+        source = self._polled if self._inotify is None else self._notified
+        while not self._stopped:
+            yield source(idle_seconds)
+
+    def close(self) -> None:
+        if self._inotify is not None:
+            self._inotify.close()
+            self._inotify = None
+        for fd in (self._wake_r, self._wake_w):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    def _notified(self, idle_seconds: float) -> set[str | None]:
+        notifier = self._inotify
+        if notifier is None:
+            return {None}
+        inotify.wait_readable(
+            [notifier.fd, self._wake_r], min(idle_seconds, _RECHECK_SECONDS) if self._unfinished else idle_seconds
+        )
+        changed: set[str | None] = set()
+        for event in notifier.read():
+            if event.mask & inotify.OVERFLOW:
+                changed.add(None)
+                continue
+            folder = self._paths.get(event.watch)
+            if event.mask & inotify.IGNORED:
+                self._paths.pop(event.watch, None)
+            elif folder is None or not event.name:
+                continue
+            elif event.mask & inotify.ISDIR:
+                if event.mask & (inotify.CREATE | inotify.MOVED_TO):
+                    changed |= self._watch(folder / event.name)
+                elif event.mask & (inotify.DELETE | inotify.MOVED_FROM):
+                    changed.add(None)
+            elif not is_unfinished(event.name):
+                changed.add(self._key(folder / event.name))
+        return self._finished(changed)
+
+    def _finished(self, changed: set[str | None]) -> set[str | None]:
+        """Hold back files that are still being written; they are looked at again until they are whole or gone."""
+        ready: set[str | None] = set()
+        for key in changed | self._unfinished:
+            whole = key is None or self._store.complete(key) or not (self._store.root / key).exists()
+            if whole:
+                ready.add(key)
+            elif key is not None:
+                self._unfinished.add(key)
+        self._unfinished -= {k for k in ready if k is not None}
+        return ready
+
+    def _watch(self, folder: Path) -> set[str | None]:
+        """Watch a folder and all below it; what is in it already may have come before the watch did."""
+        if self._inotify is None or folder.is_symlink():
+            return set()
+        found: set[str | None] = set()
+        try:
+            self._paths[self._inotify.add(folder, _MASK)] = folder
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        found |= self._watch(folder / entry.name)
+                    elif not is_unfinished(entry.name):
+                        found.add(self._key(folder / entry.name))
+        except (FileNotFoundError, NotADirectoryError):
+            return found
+        except OSError:
+            # No watches left (fs.inotify.max_user_watches): the sweep finds what this misses.
+            return {None}
+        return found
+
+    def _key(self, path: Path) -> str:
+        return path.relative_to(self._store.root).as_posix()
+
+    def _polled(self, idle_seconds: float) -> set[str | None]:
+        inotify.wait_readable([self._wake_r], min(idle_seconds, _POLL_SECONDS))
+        fresh = time.time() - 2 * _POLL_SECONDS
+        changed = {
+            self._key(Path(folder) / name)
+            for top in self._tops
+            for folder, _, names in os.walk(top)
+            for name in names
+            if not is_unfinished(name) and _changed_at(Path(folder) / name) > fresh
+        }
+        return self._finished(set(changed))
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.lstat().st_ctime
+    except FileNotFoundError:
+        return 0.0

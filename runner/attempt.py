@@ -1,0 +1,156 @@
+"""One try at a job: stage, run the box, take what came out. Touches no table; the worker decides what follows."""
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from core.errors import ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
+from core.jobs import Job, OutputFile
+from core.keys import staging_folder
+from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
+from core.settings import Settings
+from core.verdicts import Verdict
+from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, stage
+
+_BLOCK = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How an attempt ended. `files` stand staged in the bucket under the attempt's own folder."""
+
+    verdict: Verdict
+    message: str = ""
+    where: dict[str, Any] = field(default_factory=dict)
+    files: tuple[OutputFile, ...] = ()
+    summary: dict[str, Any] = field(default_factory=dict)
+    sandbox: dict[str, Any] = field(default_factory=dict)
+
+
+class Attempts:
+    """Runs attempts below one scratch folder of this machine."""
+
+    def __init__(self, store: ObjectStore, sandbox: Sandbox, settings: Settings, scratch: Path) -> None:
+        self._store = store
+        self._sandbox = sandbox
+        self._settings = settings
+        self._scratch = scratch
+
+    def folder(self, job: Job) -> Path:
+        return self._scratch / f"{job.job_id}-{job.attempts_total}"
+
+    def run(
+        self, job: Job, *, killed: Callable[[], Verdict | None], on_event: Callable[[dict[str, Any]], None]
+    ) -> Outcome:
+        """Never raises for anything that a job, its files or the store can do."""
+        folder = self.folder(job)
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            folder.mkdir(parents=True)
+            staged = stage(self._store, job, folder, file_mb=self._settings.worker_fsize_mb)
+            if (stopped := killed()) is not None:
+                return Outcome(verdict=stopped)
+            report = run_box(
+                self._sandbox,
+                staged,
+                folder,
+                label=f"{job.job_id}-{job.attempts_total}",
+                tenant=job.tenant,
+                settings=self._settings,
+                killed=killed,
+                on_event=on_event,
+            )
+            files = self._upload(job, deliverables(report))
+            return Outcome(
+                verdict=report.verdict,
+                message=report.message,
+                where=report.where,
+                files=files,
+                summary=summarize(report),
+                sandbox=isolation_facts(self._sandbox),
+            )
+        except StagingFailed as error:
+            return Outcome(verdict=error.verdict, message=str(error))
+        except SandboxUnavailable as error:
+            return Outcome(verdict=Verdict.BOX_FAILED, message=str(error))
+        except (ObjectMissing, ObjectChanged) as error:
+            return Outcome(verdict=Verdict.STORE_FAILED, message=f"staged file vanished: {error}")
+        except (StoreUnavailable, OSError) as error:
+            return Outcome(verdict=Verdict.STORE_FAILED, message=f"{type(error).__name__}: {error}")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _upload(self, job: Job, paths: dict[str, Path]) -> tuple[OutputFile, ...]:
+        staging = staging_folder(job.job_id, job.attempts_total)
+        files = []
+        for name, path in paths.items():
+            facts = describe(name, path)
+            self._store.put(staging + name, path)
+            files.append(facts)
+        return tuple(files)
+
+
+def run_box(
+    sandbox: Sandbox,
+    staged: Staged,
+    folder: Path,
+    *,
+    label: str,
+    tenant: str,
+    settings: Settings,
+    killed: Callable[[], Verdict | None],
+    on_event: Callable[[dict[str, Any]], None],
+) -> BoxReport:
+    """Run one staged job in a box; used by the fleet and by `ade try` alike."""
+    trusted = staged.config is None
+    if staged.manifest.runtime_network_access and not settings.runtime_network_access:
+        return BoxReport(
+            verdict=Verdict.CONFIG_REFUSED,
+            message="the manifest asks for runtime_network_access and this fleet does not allow it; "
+            "remove it or let the operator set ADE_RUNTIME_NETWORK_ACCESS=true",
+        )
+    order = BoxOrder(
+        label=label,
+        tenant=tenant,
+        scratch=folder,
+        job=staged.order,
+        outputs=OUTPUTS,
+        limits=box_limits(staged.manifest.limits, settings),
+        network=staged.manifest.runtime_network_access,
+        trusted=trusted,
+    )
+    return sandbox.run(order, killed=killed, on_event=on_event)
+
+
+def deliverables(report: BoxReport) -> dict[str, Path]:
+    """What is published: everything after success, only the log after anything else."""
+    paths = dict(sorted(report.outputs.items())) if report.verdict is Verdict.OK else {}
+    if report.log is not None and report.log.exists():
+        paths["logs.txt"] = report.log
+    return paths
+
+
+def describe(name: str, path: Path) -> OutputFile:
+    hasher, size = hashlib.sha256(), 0
+    with path.open("rb") as source:
+        while block := source.read(_BLOCK):
+            hasher.update(block)
+            size += len(block)
+    return OutputFile(name=name, size=size, sha256=hasher.hexdigest())
+
+
+def summarize(report: BoxReport) -> dict[str, Any]:
+    """Counts that the box claims, beside what the runner measured itself."""
+    return {
+        **report.claim,
+        "wall_seconds": round(report.wall_seconds, 3),
+        "cpu_seconds": round(report.cpu_seconds, 3),
+        "peak_mb": round(report.peak_mb, 1),
+    }
+
+
+def isolation_facts(sandbox: Sandbox) -> dict[str, Any]:
+    return asdict(sandbox.isolation())

@@ -1,0 +1,85 @@
+"""What an operator may do to a job: cancel, retry, reset, remove. Each is one conditional write, then its follow-up."""
+
+from dataclasses import replace
+
+from core.errors import IllegalTransition, UsageError
+from core.jobs import ENDED, RETRIABLE, UNSTARTED, Job, State, again, move
+from core.keys import staging_folder
+from core.ports import Clock, JobTable, Message, ObjectStore, WorkQueue
+from runner.changes import mutate
+from runner.publish import Publisher
+from runner.results import job_folder
+
+
+class Control:
+    def __init__(self, store: ObjectStore, table: JobTable, queue: WorkQueue, clock: Clock) -> None:
+        self._store = store
+        self._table = table
+        self._queue = queue
+        self._clock = clock
+        self._publisher = Publisher(store, table, clock)
+
+    def find(self, job_id: str) -> Job:
+        job = self._table.get(job_id)
+        if job is None:
+            raise UsageError(f"there is no job {job_id}; `ade jobs` lists them")
+        return job
+
+    def cancel(self, job_id: str) -> Job:
+        """At once where the job has not started; else requested, and confirmed when its box is dead."""
+
+        def change(job: Job) -> Job | None:
+            now = self._clock.now()
+            if job.state in UNSTARTED:
+                return move(job, State.CANCELLED, now=now, reason="cancelled by an operator", cancel_requested_at=now)
+            if job.state is State.RUNNING:
+                return replace(job, cancel_requested_at=job.cancel_requested_at or now, updated_at=now)
+            raise IllegalTransition(f"job {job_id} is {job.state}; only a job that has not ended can be cancelled")
+
+        self.find(job_id)
+        job = mutate(self._table, job_id, change) or self.find(job_id)
+        if job.ended:
+            job = self._publisher.finish(job) or job
+        return job
+
+    def retry(self, job_id: str) -> Job:
+        """A new round for a job that ended without success."""
+        return self._again(job_id, RETRIABLE | {State.SKIPPED}, "retried by an operator")
+
+    def reset(self, job_id: str) -> Job:
+        """Forget the outputs of an ended job and run it again."""
+        job = self.find(job_id)
+        if job.state in ENDED:
+            self._store.delete_prefix(job_folder(job))
+        return self._again(job_id, ENDED, "reset by an operator")
+
+    def remove(self, job_id: str, *, keep_input: bool = False) -> Job:
+        """Delete outputs, staged files, the row, and the input itself: left in the inbox it would make the job anew."""
+        job = self.find(job_id)
+        if job.state in (State.RUNNING, State.PUBLISHING):
+            raise IllegalTransition(f"job {job_id} is {job.state}; wait for its end or run `ade cancel {job_id}` first")
+        if not keep_input:
+            for item in job.inputs:
+                there = self._store.head(item.ref.key)
+                if item.role == "primary" and there is not None and there.version == item.ref.version:
+                    self._store.delete(item.ref.key)
+        self._store.delete_prefix(job_folder(job))
+        self._store.delete_prefix(staging_folder(job_id))
+        if not self._table.remove(job):
+            raise IllegalTransition(f"job {job_id} changed meanwhile; look at it again and repeat")
+        return job
+
+    def _again(self, job_id: str, states: frozenset[State], reason: str) -> Job:
+        def change(job: Job) -> Job | None:
+            if job.state not in states:
+                wanted = ", ".join(sorted(states))
+                raise IllegalTransition(f"job {job_id} is {job.state}; this works for jobs that are {wanted}")
+            return again(job, now=self._clock.now(), reason=reason)
+
+        self.find(job_id)
+        job = mutate(self._table, job_id, change) or self.find(job_id)
+        self._queue.redrive(job_id)
+        if job.state is State.QUEUED:
+            self._queue.send(Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority))
+            job = self._table.replace(job, replace(job, enqueued_at=self._clock.now())) or job
+        return job

@@ -1,0 +1,21 @@
+"""Cell addresses the way people write them."""
+
+from functools import lru_cache
+
+
+@lru_cache(maxsize=4096)
+def letters(column: int) -> str:
+    """The letters of a 1-based column: 1 is A, 27 is AA."""
+    name = ""
+    while column:
+        column, rest = divmod(column - 1, 26)
+        name = chr(65 + rest) + name
+    return name
+
+
+def cell(row: int, column: int) -> str:
+    return f"{letters(column)}{row}"
+
+
+def area(first_row: int, first_column: int, last_row: int, last_column: int) -> str:
+    return f"{cell(first_row, first_column)}:{cell(last_row, last_column)}"

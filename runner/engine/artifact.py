@@ -1,0 +1,197 @@
+"""artifact.json: what was decided, where and why. Never a cell's value."""
+
+import json
+from typing import Any, Final
+
+from runner.engine import a1
+from runner.engine.findings import Findings
+from runner.engine.mapping.layout import OutColumn
+from runner.engine.mapping.tables import MappedTable
+from runner.engine.orders import Order
+from runner.engine.report import report
+from runner.engine.rules.load import Package
+from runner.engine.sources import SourceTable
+from runner.engine.stream import TableStream
+from runner.engine.survey import Source
+from runner.engine.writing import SheetWriter
+
+VERSION: Final = 1
+ENGINE_VERSION: Final = "0.1.0"
+
+
+class Artifact:
+    """Collects what the passes decided and writes it down at the end."""
+
+    def __init__(
+        self,
+        order: Order,
+        *,
+        package: Package,
+        sources: list[Source],
+        tables: list[MappedTable],
+        columns: list[OutColumn],
+        findings: Findings,
+    ) -> None:
+        self._order = order
+        self._package = package
+        self._sources = sources
+        self._tables = {t.source.id: t for t in tables}
+        self.columns = columns
+        self._findings = findings
+        self._streams: list[TableStream] = []
+        self._sheets: list[str] = []
+        self._rows = 0
+        self.extra_sheets: list[dict[str, Any]] = []
+        self._redact = bool(order.manifest.get("redact_headers"))
+
+    def streamed(self, streams: list[TableStream], sheet: SheetWriter | None) -> None:
+        self._streams = streams
+        self._sheets = sheet.names if sheet else []
+        self._rows = sum(s.rows for s in streams)
+
+    def summary(self) -> dict[str, Any]:
+        mapped = {name for t in self._tables.values() for name in t.fields}
+        unmapped = sum(c.field is None for t in self._tables.values() for c in t.choices)
+        return {
+            "tables": len(self._tables),
+            "rows_in": sum(s.rows for s in self._streams),
+            "rows_out": self._rows,
+            "columns_mapped": len(mapped),
+            "columns_unmapped": unmapped,
+            "findings": self._findings.by_severity(),
+        }
+
+    def write(self, times: dict[str, float], summary: dict[str, Any]) -> None:
+        """Write artifact.json and report.html where they were asked for."""
+        document = self.document(times, summary)
+        if file := self._order.open_output("artifact.json"):
+            file.write(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode(errors="replace"))
+            file.close()
+        if file := self._order.open_output("report.html"):
+            file.write(report(document).encode(errors="replace"))
+            file.close()
+
+    def document(self, times: dict[str, float], summary: dict[str, Any]) -> dict[str, Any]:
+        order = self._order
+        return {
+            "artifact_version": VERSION,
+            "job": {k: order.job.get(k) for k in ("job_id", "tenant", "workflow", "attempt")}
+            | {"params": order.params},
+            "engine": {"name": "ade-drop", "version": ENGINE_VERSION, "sandbox": order.sandbox},
+            "config": {"digest": order.config_digest, "rules": self._package.files},
+            "inputs": [self._input(s) for s in self._sources]
+            + [{"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.auxiliary],
+            "sheets": [self._sheet(s, row) for s in self._sources for row in s.sheets],
+            "mapping": [m for t in self._tables.values() for m in self._mapping(t)],
+            "transforms": [t for s in self._streams for t in self._transforms(s)],
+            "validation": self._validation(),
+            "output": self._output(),
+            "pass_history": self._passes(times),
+            "summary": summary,
+        }
+
+    def _input(self, source: Source) -> dict[str, Any]:
+        file = source.file
+        return {
+            "role": "primary",
+            "name": file.name,
+            "sha256": file.sha256,
+            "size": file.size,
+            "format": source.format,
+            "reader": source.reader,
+            "notes": source.notes,
+        }
+
+    def _sheet(self, source: Source, row: dict[str, Any]) -> dict[str, Any]:
+        mine = [(t, None) for t in source.tables] + [(t, "a hook left it out") for t in source.skipped]
+        tables = [self._table(t, why) for t, why in mine if t.sheet.index == row["index"]]
+        return {"input": source.file.name, **row, "tables": tables}
+
+    def _table(self, table: SourceTable, skipped: str | None) -> dict[str, Any]:
+        if skipped is None and table.id not in self._tables:
+            skipped = "it has no data" if table.table.data_range is None else "no column is a declared field"
+        return {
+            "id": table.id,
+            **table.table.as_dict(),
+            "left_out_rows": len(table.table.left_out),
+            **({"skipped": skipped} if skipped else {}),
+        }
+
+    def _mapping(self, table: MappedTable) -> list[dict[str, Any]]:
+        rows = table.source.table.header_rows
+        out = []
+        for choice in table.choices:
+            column = table.source.columns[choice.position]
+            header = None if self._redact or column.generated else column.name
+            out.append(
+                {
+                    "table": table.source.id,
+                    "column": a1.letters(column.index),
+                    "header": header,
+                    "header_cell": a1.cell(rows[-1], column.index) if rows else None,
+                    "target": choice.field,
+                    "score": choice.score,
+                    "contributors": [{"rule": c.rule, "delta": c.delta} for c in choice.contributors],
+                    "runners_up": [{"field": f, "score": s} for f, s in choice.runners_up],
+                    "note": choice.note,
+                }
+            )
+        return out
+
+    def _transforms(self, stream: TableStream) -> list[dict[str, Any]]:
+        return [
+            {
+                "table": stream.table_id,
+                "field": column.field.name,
+                "type": column.field.type,
+                "changed": stream.changed[n],
+                "total": stream.total[n],
+                "rule": rule.name if (rule := self._package.transforms.get(column.field.name)) else None,
+                "decimal": converter.decimal
+                if column.field.type in ("decimal", "money", "percent", "integer")
+                else None,
+                "day_first": converter.day_first if column.field.type in ("date", "datetime") else None,
+            }
+            for n, column in enumerate(self.columns)
+            if column.field is not None and (converter := stream.converters[n]) is not None
+        ]
+
+    def _validation(self) -> dict[str, Any]:
+        found = self._findings
+        return {
+            "findings": [f.as_dict() for f in found.kept],
+            "kept": len(found.kept),
+            "total": sum(found.totals.values()),
+            "by_severity": found.by_severity(),
+            "by_code": found.by_code(),
+            "totals": [
+                {"code": code, "severity": severity, "field": field, "count": count}
+                for (code, severity, field), count in sorted(
+                    found.totals.items(), key=lambda t: (t[0][0], t[0][1], t[0][2] or "")
+                )
+            ],
+        }
+
+    def _output(self) -> dict[str, Any]:
+        columns = [
+            {
+                "column": a1.letters(n),
+                "header": c.header if c.field is not None or not self._redact else None,
+                "field": c.field.name if c.field else None,
+                "type": c.field.type if c.field else None,
+            }
+            for n, c in enumerate(self.columns, 1)
+        ]
+        return {
+            "sheets": self._sheets,
+            "rows": self._rows,
+            "columns": columns,
+            "extra_sheets": self.extra_sheets,
+        }
+
+    def _passes(self, times: dict[str, float]) -> list[dict[str, Any]]:
+        names = ("structure", "mapping", "read", "transform", "validate", "write")
+        return [
+            {"pass": name, "seconds": round(times.get(name, 0.0), 6), "rows": self._rows if n > 1 else None}
+            for n, name in enumerate(names)
+        ]

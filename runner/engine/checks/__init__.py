@@ -1,0 +1,1 @@
+"""Pass 4: what declared rules say about the values."""

@@ -1,0 +1,67 @@
+"""A declared field as the passes use it: defaults filled, patterns compiled, bounds typed."""
+
+import re
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from typing import Any, Final
+
+NUMERIC: Final = frozenset({"integer", "decimal", "money", "percent"})
+TEMPORAL: Final = frozenset({"date", "datetime", "time"})
+ANY: Final = "any"  # a field that only columns/<name>.py speaks of: values stay what they are
+
+
+class Field:
+    """One column of the normalized table."""
+
+    __slots__ = (
+        "allowed", "clean", "day_first", "decimal", "declared", "default", "formats", "label", "lookup", "max",
+        "max_length", "min", "min_length", "name", "number_format", "pattern", "required", "severity",
+        "synonyms", "type", "unique",
+    )  # fmt: skip
+
+    def __init__(self, spec: Mapping[str, Any], *, declared: bool = True) -> None:
+        self.name: str = spec["name"]
+        self.declared = declared
+        self.label: str | None = spec.get("label")
+        self.type: str = spec.get("type") or "text"
+        self.required: bool = bool(spec.get("required"))
+        self.unique: bool = bool(spec.get("unique"))
+        self.synonyms: tuple[str, ...] = tuple(spec.get("synonyms") or ())
+        pattern = spec.get("pattern")
+        self.pattern: re.Pattern[str] | None = re.compile(pattern) if pattern else None
+        clean = spec.get("clean")
+        self.clean: tuple[str, ...] = ("strip",) if clean is None else tuple(clean)
+        self.formats: tuple[str, ...] = tuple(spec.get("formats") or ())
+        self.day_first: bool | None = spec.get("day_first")
+        self.decimal: str | None = spec.get("decimal")
+        self.min = bound(self.type, spec.get("min"))
+        self.max = bound(self.type, spec.get("max"))
+        self.min_length: int | None = spec.get("min_length")
+        self.max_length: int | None = spec.get("max_length")
+        allowed = spec.get("allowed")
+        self.lookup: tuple[str, str] | None = None
+        self.allowed: tuple[Any, ...] | None = None
+        if isinstance(allowed, Mapping):
+            self.lookup = (allowed["lookup"], allowed["column"])
+        elif allowed is not None:
+            self.allowed = tuple(allowed)
+        self.default: Any = spec.get("default")
+        self.severity: str = spec.get("severity") or "error"
+        self.number_format: str | None = spec.get("number_format")
+
+    @property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """What a header may say, each with the word that explains a match."""
+        label = ((self.label, "label"),) if self.label else ()
+        return ((self.name, "name"), *label, *((s, "synonym") for s in self.synonyms))
+
+
+def bound(kind: str, value: Any) -> Any:
+    """A declared bound or constant as a value of the field's type."""
+    if not isinstance(value, str) or kind not in TEMPORAL:
+        return value
+    if kind == "date":
+        return datetime.fromisoformat(value).date() if len(value) > 10 else date.fromisoformat(value)
+    if kind == "datetime":
+        return datetime.fromisoformat(value).replace(tzinfo=None)
+    return time.fromisoformat(value).replace(tzinfo=None)

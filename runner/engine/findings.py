@@ -1,0 +1,102 @@
+"""What was found: a few cells by their address, everything by its number."""
+
+from typing import Any, Final, NamedTuple
+
+from runner.engine import a1
+
+KEPT_PER_CODE: Final = 1000
+SEVERITIES: Final = ("error", "warning", "info")
+
+
+class Place(NamedTuple):
+    """The table a finding belongs to."""
+
+    input: str
+    sheet: str
+    table: str
+
+
+class Finding(NamedTuple):
+    code: str
+    severity: str
+    place: Place | None
+    row: int | None
+    column: int | None
+    field: str | None
+    rule: str | None
+    message: str
+    file: str | None = None
+    line: int | None = None
+
+    @property
+    def cell(self) -> str | None:
+        if self.row is None or self.column is None:
+            return None
+        return a1.cell(self.row, self.column)
+
+    def as_dict(self) -> dict[str, Any]:
+        place = self.place
+        found = {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "input": place and place.input,
+            "sheet": place and place.sheet,
+            "table": place and place.table,
+            "cell": self.cell,
+            "row": self.row,
+            "field": self.field,
+            "rule": self.rule,
+            "file": self.file,
+            "line": self.line,
+        }
+        return {k: v for k, v in found.items() if v is not None}
+
+
+class Findings:
+    """Keeps the first findings of each code and counts them all."""
+
+    def __init__(self, kept_per_code: int = KEPT_PER_CODE) -> None:
+        self.kept: list[Finding] = []
+        self.totals: dict[tuple[str, str, str | None], int] = {}
+        self._per_code: dict[str, int] = {}
+        self._cap = kept_per_code
+
+    def add(
+        self,
+        code: str,
+        severity: str,
+        message: str,
+        *,
+        place: Place | None = None,
+        row: int | None = None,
+        column: int | None = None,
+        field: str | None = None,
+        rule: str | None = None,
+        file: str | None = None,
+        line: int | None = None,
+        count: int = 1,
+    ) -> None:
+        """Count a finding (`count` of them) and keep it if its code still has room."""
+        key = (code, severity, field)
+        self.totals[key] = self.totals.get(key, 0) + count
+        seen = self._per_code.get(code, 0)
+        if seen < self._cap:
+            self._per_code[code] = seen + 1
+            self.kept.append(Finding(code, severity, place, row, column, field, rule, message, file, line))
+
+    def room(self, code: str) -> int:
+        """How many more findings of this code will be kept."""
+        return self._cap - self._per_code.get(code, 0)
+
+    def by_severity(self) -> dict[str, int]:
+        counts = dict.fromkeys(SEVERITIES, 0)
+        for (_, severity, _), count in self.totals.items():
+            counts[severity] += count
+        return counts
+
+    def by_code(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for (code, _, _), count in self.totals.items():
+            counts[code] = counts.get(code, 0) + count
+        return dict(sorted(counts.items()))

@@ -1,0 +1,293 @@
+"""One job from its order to its outputs: the five passes in their order."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from time import perf_counter
+from typing import IO, Any, Final
+
+from runner.engine.artifact import Artifact
+from runner.engine.channel import Channel
+from runner.engine.checks.declared import FieldChecks
+from runner.engine.checks.rows import RowRule
+from runner.engine.errors import EngineStop
+from runner.engine.fields import ANY, Field
+from runner.engine.findings import Findings
+from runner.engine.headings import RowScores, both, heading_scores
+from runner.engine.lookups import Lookups
+from runner.engine.mapping.layout import OutColumn, TablePlan, lay_out
+from runner.engine.mapping.tables import MappedTable, map_table
+from runner.engine.orders import Order
+from runner.engine.reading import Sheet
+from runner.engine.rules.hooks import Hooks
+from runner.engine.rules.load import Package, load
+from runner.engine.rules.row_types import row_scores
+from runner.engine.sources import chunks, strands
+from runner.engine.stream import Pipeline, TableStream, Times
+from runner.engine.survey import Source, survey
+from runner.engine.writing import BookWriter, Column, SheetWriter
+from runner.engine.writing.styles import FORMATS
+
+_SAY_EVERY: Final = 65_536  # rows between two words of progress
+
+
+class Job:
+    """Carries one order out."""
+
+    def __init__(self, order: Order, channel: Channel) -> None:
+        self.order = order
+        self.channel = channel
+        self.findings = Findings()
+        self.times = Times()
+        self.lookups = Lookups(order.auxiliary)
+        manifest = order.manifest
+        self.strict = manifest.get("on_rule_error") == "fail"
+        self.mapping: dict[str, Any] = manifest.get("mapping") or {}
+        self.output: dict[str, Any] = manifest.get("output") or {}
+
+    def run(self) -> dict[str, Any]:
+        """Do the job; the summary of the end event."""
+        package = load(self.order.config)
+        fields = self._fields(package)
+        shared = {
+            "params": self.order.params,
+            "state": {},
+            "lookups": self.lookups,
+            "log": _log,
+            "job": self.order.job,
+        }
+        hooks = Hooks(package, self.findings, shared, strict=self.strict)
+        inputs = [{"name": i.name, "role": i.role} for i in (*self.order.primary, *self.order.auxiliary)]
+        hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
+        sources = self._structure(fields, package, hooks)
+        try:
+            tables = self._map(sources, fields, package, hooks)
+            columns, plans = lay_out(
+                fields,
+                [(t.fields, t.kept()) for t in tables],
+                policy=self.mapping.get("unmapped", "keep"),
+                use_labels=self.output.get("header") == "label",
+            )
+            self._note_renamed(columns)
+            artifact = Artifact(
+                self.order,
+                package=package,
+                sources=sources,
+                tables=tables,
+                columns=columns,
+                findings=self.findings,
+            )
+            self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
+        finally:
+            for source in sources:
+                source.close()
+        summary = artifact.summary()
+        hooks.tell("on_job_end", summary=summary)
+        summary["findings"] = self.findings.by_severity()
+        artifact.write(self.times, summary)
+        return summary
+
+    def _fields(self, package: Package) -> list[Field]:
+        """The declared fields, then those that only a file in columns/ speaks of."""
+        known = {f.name for f in self.order.fields}
+        implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in known]
+        return [*self.order.fields, *implied]
+
+    def _row_judge(
+        self, name: str, fields: list[Field], package: Package, hooks: Hooks
+    ) -> Callable[[Sheet], RowScores | None]:
+        """Who tells the structure pass what a row is for: the declared names, and row_types/."""
+
+        def judge(sheet: Sheet) -> RowScores | None:
+            return both(heading_scores(fields), row_scores(package, hooks, input=name, sheet=sheet.name))
+
+        return judge
+
+    def _structure(self, fields: list[Field], package: Package, hooks: Hooks) -> list[Source]:
+        clock = perf_counter()
+        files = self.order.primary
+        if not files:
+            raise EngineStop("engine_error", "the order has no primary input", remedy="see docs/engine-order.md")
+        sources = [Source(f, keep_open=len(files) == 1) for f in files]
+        reading = self.order.manifest.get("reading") or {}
+        for n, source in enumerate(sources):
+            judge = self._row_judge(source.file.name, fields, package, hooks)
+            survey(source, reading, self.findings, judge)
+            self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
+            if not source.tables:
+                self.findings.add("no_table", "error", f"no table was found in {source.file.name}", rule="structure")
+        if hooks.has("after_structure"):
+            seen = [
+                {
+                    "id": t.id, "input": t.place.input, "sheet": t.place.sheet, "range": t.table.range.a1,
+                    "headers": [c.name for c in t.columns], "confidence": t.table.confidence,
+                }
+                for s in sources for t in s.tables
+            ]  # fmt: skip
+            skip = hooks.skipped_tables(seen)
+            for source in sources:
+                source.skipped += [t for t in source.tables if t.id in skip]
+                source.tables = [t for t in source.tables if t.id not in skip]
+        self.times.spend("structure", clock)
+        return sources
+
+    def _map(self, sources: list[Source], fields: list[Field], package: Package, hooks: Hooks) -> list[MappedTable]:
+        clock = perf_counter()
+        mapped: list[MappedTable] = []
+        for source in sources:
+            with source.opened():
+                mapped += [
+                    map_table(
+                        table,
+                        fields,
+                        threshold=float(self.mapping.get("threshold", 0.5)),
+                        detectors=package.detectors,
+                        hooks=hooks,
+                        lookups=self.lookups,
+                    )
+                    for table in source.tables
+                    if table.table.data_range is not None
+                ]
+        wanted = [t for t in mapped if t.fields] or mapped
+        for one in mapped:
+            if one not in wanted:
+                one.left_out = True
+                self.findings.add(
+                    "table_unmapped", "warning", "no column of this table is a declared field; it was left out",
+                    place=one.source.place, rule="mapping",
+                )  # fmt: skip
+        for one in wanted:
+            one.report_missing(fields, self.findings)
+        self.channel.progress("mapping", done=len(mapped), total=len(mapped))
+        self.times.spend("mapping", clock)
+        return wanted
+
+    def _note_renamed(self, columns: list[OutColumn]) -> None:
+        for column in columns:
+            if column.renamed:
+                self.findings.add(
+                    "column_renamed",
+                    "info",
+                    "an unmapped column's header was taken; it got a number",
+                    rule="mapping",
+                )
+
+    def _stream(
+        self,
+        artifact: Artifact,
+        *,
+        sources: list[Source],
+        tables: list[MappedTable],
+        plans: list[TablePlan],
+        package: Package,
+        hooks: Hooks,
+    ) -> None:
+        with self._opened("normalized.xlsx") as file:
+            book = BookWriter(file, title=str(self.order.manifest.get("name", ""))) if file else None
+            name = self.output.get("sheet") or "Normalized"
+            sheet = book.sheet(name, [_column(c) for c in artifact.columns]) if book else None
+            line = self._pipeline(artifact.columns, package, hooks, sheet)
+            spelled = {
+                name: values
+                for name, check in line.checks.items()
+                if check.field.lookup and (values := self.lookups.column(check.field)) is not None
+            }
+            streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
+            clock = perf_counter()
+            for source in sources:
+                with source.opened():
+                    self._pour(source, streams)
+            reading = perf_counter() - clock - sum(line.times.values())
+            self._finish(book, sheet, hooks, artifact)
+        artifact.streamed(list(streams.values()), sheet)
+        self.times |= line.times
+        self.times["read"] = reading
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[IO[bytes] | None]:
+        file = self.order.open_output(name)
+        try:
+            yield file
+        finally:
+            if file is not None:
+                file.close()
+
+    def _pipeline(
+        self, columns: list[OutColumn], package: Package, hooks: Hooks, sheet: SheetWriter | None
+    ) -> Pipeline:
+        fields = {c.field.name: c.field for c in columns if c.field is not None}
+        return Pipeline(
+            columns=columns,
+            checks={name: FieldChecks(f, self.lookups.allowed(f)) for name, f in fields.items()},
+            row_rules=[RowRule(r, fields) for r in self.order.manifest.get("rules") or ()],
+            package=package,
+            hooks=hooks,
+            findings=self.findings,
+            sheet=sheet,
+            strict=self.strict,
+        )
+
+    def _pour(self, source: Source, streams: Mapping[str, TableStream]) -> None:
+        by_sheet: dict[int, list[Any]] = {}
+        for table in source.tables:
+            if table.id in streams:
+                by_sheet.setdefault(table.sheet.index, []).append(table)
+        done = said = 0
+        for tables in by_sheet.values():
+            for group in strands(tables):
+                for table, rows in chunks(group):
+                    streams[table.id].feed(rows)
+                    done += len(rows.numbers)
+                    if done - said >= _SAY_EVERY:
+                        said = done
+                        self.channel.progress("transform", done=done, table=table.id)
+        self.channel.progress("write", done=done, total=done, table=source.file.name)
+
+    def _finish(self, book: BookWriter | None, sheet: SheetWriter | None, hooks: Hooks, artifact: Artifact) -> None:
+        if book is None or sheet is None:
+            return
+        sheet.close()
+        for name, rows in hooks.sheets():
+            extra = book.sheet(name, [Column(str(h)) for h in rows[0]])
+            width = len(rows[0])
+            body = [list(r[:width]) + [None] * (width - len(r)) for r in rows[1:]]
+            if body:
+                extra.write([list(c) for c in zip(*body, strict=True)], len(body))
+            extra.close()
+            artifact.extra_sheets.append({"name": extra.names[0], "rows": len(body)})
+        if self.output.get("findings_sheet"):
+            artifact.extra_sheets.append(_findings_sheet(book, self.findings))
+        book.close()
+
+
+def _findings_sheet(book: BookWriter, findings: Findings) -> dict[str, Any]:
+    heads = (
+        "severity",
+        "code",
+        "cell",
+        "field",
+        "message",
+        "rule",
+        "sheet",
+        "input",
+        "table",
+        "file",
+        "line",
+    )
+    sheet = book.sheet("Findings", [Column(h) for h in heads])
+    rows = [f.as_dict() for f in findings.kept]
+    if rows:
+        sheet.write([[r.get(h) for r in rows] for h in heads], len(rows))
+    sheet.close()
+    return {"name": sheet.names[0], "rows": len(rows)}
+
+
+def _column(column: OutColumn) -> Column:
+    field = column.field
+    if field is None or field.type == ANY:
+        return Column(column.header)
+    return Column.typed(column.header, field.type, field.number_format or FORMATS.get(field.type))
+
+
+def _log(*words: object) -> None:
+    """What rules call as `log`: a line in the job's log, which only its owner reads."""
+    print(*words, flush=True)  # noqa: T201

@@ -1,0 +1,81 @@
+"""Auxiliary tables: read whole, kept by column."""
+
+from typing import Any
+
+from runner.engine.errors import EngineStop
+from runner.engine.fields import Field
+from runner.engine.findings import Place
+from runner.engine.mapping.headers import normalized
+from runner.engine.orders import InputFile
+from runner.engine.reading import InputUnreadable, open_book
+from runner.engine.sources import SourceTable, chunks
+from runner.engine.structure import find_tables
+from runner.engine.values.convert import fold
+
+Lookup = dict[str, list[Any]]  # header -> values
+
+
+class Lookups:
+    """Auxiliary inputs by name, each read when it is first asked for."""
+
+    def __init__(self, files: list[InputFile]) -> None:
+        self._files = {f.name: f for f in files}
+        self._tables: dict[str, Lookup] = {}
+
+    def __getitem__(self, name: str) -> Lookup:
+        if name not in self._tables:
+            self._tables[name] = _read(self._files[name])
+        return self._tables[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._files
+
+    def __iter__(self) -> Any:
+        return iter(self._files)
+
+    def column(self, field: Field) -> list[Any] | None:
+        """The values a field looks up; None where the auxiliary input was optional and is not there."""
+        if field.lookup is None or field.lookup[0] not in self._files:
+            return None
+        name, wanted = field.lookup
+        table = self[name]
+        for header, values in table.items():
+            if normalized(header) == normalized(wanted):
+                return [v for v in values if v is not None]
+        raise EngineStop(
+            "config_refused",
+            f"field {field.name} looks up column {wanted}, which {name} does not have",
+            input=name,
+            field=field.name,
+            remedy=f"its columns are: {', '.join(table) or 'none'}",
+        )
+
+    def allowed(self, field: Field) -> frozenset[Any] | None:
+        """The allowed values of a field, folded for comparison; None where anything goes."""
+        values = field.allowed if field.lookup is None else self.column(field)
+        return None if values is None else frozenset(map(fold, values))
+
+
+def _read(file: InputFile) -> Lookup:
+    try:
+        with open_book(file.path, name=file.file) as book:
+            for sheet in book.sheets:
+                for table in find_tables(sheet):
+                    place = Place(file.name, sheet.name, file.name)
+                    none: frozenset[int] = frozenset()
+                    source = SourceTable(place, sheet, table, hidden_rows=none, hidden_columns=none)
+                    columns: list[list[Any]] = [[] for _ in source.columns]
+                    for _, rows in chunks([source]):
+                        for n, values in enumerate(rows.columns):
+                            columns[n] += values
+                    return {c.name: v for c, v in zip(source.columns, columns, strict=True)}
+    except InputUnreadable as error:
+        raise EngineStop(
+            "input_unreadable", f"{file.name}: {error.message}", input=file.name, remedy=error.remedy
+        ) from None
+    raise EngineStop(
+        "input_unreadable",
+        f"{file.name} holds no table to look values up in",
+        input=file.name,
+        remedy="give it a header row and at least one row below it",
+    )

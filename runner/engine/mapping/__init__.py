@@ -1,0 +1,1 @@
+"""Pass 2: which column is which field, and why."""

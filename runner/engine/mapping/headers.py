@@ -1,0 +1,132 @@
+"""How alike a header and a field's names are."""
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORD = re.compile(r"[^\W_]+", re.UNICODE)
+_ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
+_SIGNS: Final = str.maketrans({"#": " number ", "№": " number ", "%": " percent ", "&": " and ", "@": " at "})
+_SAME: Final = {
+    "no": "number", "nr": "number", "num": "number", "nbr": "number", "pct": "percent", "qty": "quantity",
+    "amt": "amount", "addr": "address", "tel": "phone", "telephone": "phone", "ph": "phone", "mobile": "phone",
+    "mail": "email", "dept": "department", "desc": "description", "descr": "description", "acct": "account",
+    "emp": "employee", "cust": "customer", "org": "organization", "yr": "year", "mth": "month", "dt": "date",
+    "ident": "id", "identifier": "id", "identification": "id", "fname": "firstname", "lname": "lastname",
+    "surname": "lastname", "url": "website", "web": "website", "zipcode": "zip", "postcode": "zip",
+}  # fmt: skip
+_PAIRS: Final = {
+    ("e", "mail"): ("email",),
+    ("email", "address"): ("email",),
+    ("first", "name"): ("firstname",),
+    ("given", "name"): ("firstname",),
+    ("last", "name"): ("lastname",),
+    ("family", "name"): ("lastname",),
+    ("d", "o"): (),
+    ("dob",): ("date", "birth"),
+    ("birthdate",): ("date", "birth"),
+    ("birthday",): ("date", "birth"),
+    ("postal", "code"): ("zip",),
+    ("zip", "code"): ("zip",),
+    ("web", "site"): ("website",),
+}
+_FILLERS: Final = frozenset({"the", "of", "a", "an", "and", "for", "in", "your", "please", "enter", "de", "la"})
+_GENERIC: Final = frozenset({"name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"})
+EXACT: Final = 1.0
+SAME_WORDS: Final = 0.95
+FUZZY: Final = 0.9
+
+
+@lru_cache(maxsize=8192)
+def normalized(text: str) -> str:
+    """Words in lower case, one blank between them: `MemberID ` and `member_id` are both `member id`."""
+    text = unicodedata.normalize("NFKD", _HUMP.sub(" ", text.strip())).translate(_SIGNS)
+    text = "".join(c for c in text if not unicodedata.combining(c))
+    return " ".join(_WORD.findall(text.casefold()))
+
+
+@lru_cache(maxsize=8192)
+def words(text: str) -> frozenset[str]:
+    """The telling words of a header, abbreviations spelled out, plurals cut."""
+    found = [_singular(_SAME.get(w, w)) for w in normalized(text).split()]
+    out: list[str] = []
+    at = 0
+    while at < len(found):
+        for size in (2, 1):
+            pair = _PAIRS.get(tuple(found[at : at + size]))
+            if pair is not None and at + size <= len(found):
+                out += pair
+                at += size
+                break
+        else:
+            out.append(found[at])
+            at += 1
+    return frozenset(w for w in out if w not in _FILLERS)
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] not in "su" else word
+
+
+def likeness(header: str, name: str) -> float:
+    """1 for the same words in the same order, less for fewer words in common, 0 for strangers."""
+    left, right = normalized(header), normalized(name)
+    if not left or not right:
+        return 0.0
+    if left == right or left.replace(" ", "") == right.replace(" ", ""):
+        return EXACT
+    bare = normalized(_ASIDE.sub(" ", header))
+    if bare and bare == right:
+        return 0.97
+    ours, theirs = words(bare or header), words(name)
+    if not ours or not theirs:
+        return 0.0
+    if ours == theirs:
+        return SAME_WORDS
+    return round(FUZZY * _overlap(ours, theirs), 4)
+
+
+def _overlap(ours: frozenset[str], theirs: frozenset[str]) -> float:
+    """Shared weight over all weight; words that are one typing slip apart count as shared."""
+    common = ours & theirs
+    shared = sum(map(_weight, common))
+    left, right = ours - common, set(theirs - common)
+    rest = 0.0
+    for word in sorted(left):
+        twin = next((w for w in sorted(right) if _slip(word, w)), None)
+        if twin is None:
+            rest += _weight(word)
+        else:
+            right.discard(twin)
+            shared += 0.9 * _weight(word)
+            rest += 0.1 * _weight(word)
+    rest += sum(map(_weight, right))
+    return shared / (shared + rest)
+
+
+def _weight(word: str) -> float:
+    return 0.4 if word in _GENERIC else 1.0
+
+
+@lru_cache(maxsize=8192)
+def _slip(a: str, b: str) -> bool:
+    """Whether two longer words differ by one slip (two in long words): a letter more, less, other or swapped."""
+    if min(len(a), len(b)) < 4 or abs(len(a) - len(b)) > 2 or a[0] != b[0]:
+        return False
+    return _distance(a, b) <= (1 if min(len(a), len(b)) < 8 else 2)
+
+
+def _distance(a: str, b: str) -> int:
+    before: list[int] = []
+    last = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        row = [i]
+        for j, y in enumerate(b, 1):
+            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, last = last, row
+    return last[-1]

@@ -1,0 +1,157 @@
+"""Pass 2 for one table: sample its columns, ask the rules, choose."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from runner.engine import a1
+from runner.engine.fields import Field
+from runner.engine.findings import Findings
+from runner.engine.lookups import Lookups
+from runner.engine.mapping.evidence import Sample
+from runner.engine.mapping.layout import Kept
+from runner.engine.mapping.score import Choice, ColumnIn, Contribution, choose
+from runner.engine.rules.call import Rule, RuleFailed
+from runner.engine.rules.hooks import Hooks
+from runner.engine.sources import SourceTable
+from runner.engine.structure import Column
+from runner.engine.values.convert import Converter
+
+_SHOWN: int = 50  # values that detect_* functions are shown
+
+
+class MappedTable:
+    """A source table with every column's field decided."""
+
+    def __init__(self, source: SourceTable, choices: list[Choice], samples: list[list[Any]]) -> None:
+        self.source = source
+        self.choices = choices
+        self.samples = samples
+        self.left_out = False
+
+    @property
+    def fields(self) -> dict[str, int]:
+        """field -> column index within the table."""
+        return {c.field: c.position for c in self.choices if c.field is not None}
+
+    def kept(self) -> list[Kept]:
+        """The unmapped columns that hold or may hold something, with the field each stands behind."""
+        out: list[Kept] = []
+        last: str | None = None
+        for choice in self.choices:
+            if choice.field is not None:
+                last = choice.field
+                continue
+            column = self.source.columns[choice.position]
+            if column.generated and not any(v is not None for v in self.samples[choice.position]):
+                continue
+            out.append(Kept(choice.position, column.name, last))
+        return out
+
+    def report_missing(self, fields: Sequence[Field], findings: Findings) -> None:
+        for field in fields:
+            if field.required and field.name not in self.fields and field.default is None:
+                findings.add(
+                    "missing_field", field.severity, f"no column was found for the required field {field.name}",
+                    place=self.source.place, field=field.name, rule="required",
+                )  # fmt: skip
+
+    def converter(self, field: Field, index: int) -> Converter:
+        return Converter(field, [v for v in self.samples[index] if type(v) is str])
+
+
+def map_table(
+    source: SourceTable,
+    fields: Sequence[Field],
+    *,
+    threshold: float,
+    detectors: Sequence[Rule],
+    hooks: Hooks,
+    lookups: Lookups,
+) -> MappedTable:
+    samples = source.samples()
+    columns = [ColumnIn(n, _headers(c), Sample(samples[n])) for n, c in enumerate(source.columns)]
+    names = {f.name for f in fields}
+    detected = _detect(source, columns, detectors, hooks, names)
+    choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed)
+    if hooks.has("after_mapping"):
+        choices = _remapped(source, choices, hooks, names)
+    return MappedTable(source, choices, samples)
+
+
+def _headers(column: Column) -> tuple[str, ...]:
+    if column.generated:
+        return ()
+    leaf = column.parts[-1] if column.parts else column.name
+    return (column.name,) if leaf == column.name else (column.name, leaf)
+
+
+def _detect(
+    source: SourceTable, columns: Sequence[ColumnIn], detectors: Sequence[Rule], hooks: Hooks, names: set[str]
+) -> dict[int, dict[str, list[Contribution]]]:
+    detected: dict[int, dict[str, list[Contribution]]] = {}
+    for rule in detectors:
+        for column in columns:
+            index = source.columns[column.position].index
+            try:
+                answer = rule.call(
+                    **hooks.shared,
+                    input=source.place.input,
+                    sheet=source.place.sheet,
+                    table=source.id,
+                    field=rule.file.rpartition("/")[2].removesuffix(".py"),
+                    header=column.headers[0] if column.headers else None,
+                    column=a1.letters(index),
+                    column_index=index,
+                    values_sample=column.sample.values[:_SHOWN],
+                )
+                for name, delta in _scores(rule, answer, names).items():
+                    detected.setdefault(column.position, {}).setdefault(name, []).append(
+                        Contribution(rule.name, round(float(delta), 4))
+                    )
+            except RuleFailed as failure:
+                hooks.failed(failure)
+    return detected
+
+
+def _scores(rule: Rule, answer: Any, names: set[str]) -> dict[str, float]:
+    remedy = 'return {"scores": {field: number}} or None'
+    if answer is None:
+        return {}
+    scores = answer.get("scores") if isinstance(answer, dict) else answer
+    if isinstance(scores, (int, float)):
+        scores = {rule.file.rpartition("/")[2].removesuffix(".py"): scores}
+    if not isinstance(scores, dict):
+        raise RuleFailed(rule, f"returned {type(answer).__name__}", None, remedy)
+    for name, delta in scores.items():
+        if name not in names:
+            raise RuleFailed(
+                rule, "scored a field that is not declared", None, f"fields are {', '.join(sorted(names))}"
+            )
+        if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not -100 <= delta <= 100:
+            raise RuleFailed(rule, "returned a score that is no number between -100 and 100", None, remedy)
+    return scores
+
+
+def _remapped(source: SourceTable, choices: list[Choice], hooks: Hooks, names: set[str]) -> list[Choice]:
+    letters = [a1.letters(c.index) for c in source.columns]
+    changes = hooks.remapped(
+        names,
+        set(letters),
+        input=source.place.input,
+        sheet=source.place.sheet,
+        table=source.id,
+        mapping={letters[c.position]: c.field for c in choices},
+        headers={letters[n]: c.name for n, c in enumerate(source.columns)},
+    )
+    given = {f for f in changes.values() if f is not None}
+    out = []
+    for choice in choices:
+        letter = letters[choice.position]
+        if letter in changes and changes[letter] != choice.field:
+            parts = (Contribution("hooks.after_mapping", 1.0),)
+            out.append(choice._replace(field=changes[letter], contributors=parts, note="decided by a hook"))
+        elif choice.field in given and letter not in changes:
+            out.append(choice._replace(field=None, contributors=(), note="a hook gave its field to another column"))
+        else:
+            out.append(choice)
+    return out

@@ -1,0 +1,79 @@
+"""The order: what the engine is asked to do, decoded once (docs/engine-order.md)."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from runner.engine.errors import EngineStop
+from runner.engine.fields import Field
+
+
+class InputFile(NamedTuple):
+    role: str
+    name: str
+    file: str  # the file's own name; only helps to tell the format
+    path: Path
+    size: int
+    sha256: str
+
+
+class Order(NamedTuple):
+    job: dict[str, Any]
+    manifest: dict[str, Any]
+    params: dict[str, Any]
+    primary: list[InputFile]
+    auxiliary: list[InputFile]
+    config: Path | None
+    config_digest: str
+    outputs: dict[str, Path | int]
+    sandbox: dict[str, Any]
+    fields: list[Field]
+
+    def open_output(self, name: str) -> IO[bytes] | None:
+        """The output to write, or None where nobody asked for it."""
+        target = self.outputs.get(name)
+        if target is None:
+            return None
+        if isinstance(target, int):
+            return os.fdopen(target, "w+b", closefd=False)
+        return target.open("w+b")
+
+
+def read_order(raw: Mapping[str, Any], folder: Path) -> Order:
+    """Decode an order; a wrong one is the runner's mistake, so it ends as an engine error."""
+    try:
+        return _decoded(raw, folder)
+    except (KeyError, TypeError, AttributeError) as error:
+        what = f"the order lacks or misuses a key ({type(error).__name__})"
+        raise EngineStop("engine_error", what, remedy="see docs/engine-order.md") from None
+
+
+def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
+    if raw["order"] != 1:
+        raise EngineStop("engine_error", "the order has a version this engine does not know", remedy="update ade")
+    inputs = [
+        InputFile(
+            i["role"],
+            i["name"],
+            i.get("file") or i["name"],
+            folder / i["path"],
+            int(i.get("size") or 0),
+            i.get("sha256") or "",
+        )
+        for i in raw["inputs"]
+    ]
+    config = raw.get("config") or {}
+    manifest = dict(raw["manifest"])
+    return Order(
+        job=dict(raw.get("job") or {}),
+        manifest=manifest,
+        params=dict(raw.get("params") or {}),
+        primary=[i for i in inputs if i.role == "primary"],
+        auxiliary=[i for i in inputs if i.role == "auxiliary"],
+        config=folder / config["path"] if config.get("path") else None,
+        config_digest=config.get("digest") or "",
+        outputs={n: t if isinstance(t, int) else folder / t for n, t in raw["outputs"].items()},
+        sandbox=dict(raw.get("sandbox") or {}),
+        fields=[Field(f) for f in manifest.get("fields") or ()],
+    )

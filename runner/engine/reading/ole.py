@@ -1,0 +1,123 @@
+"""OLE containers (compound files): which streams they hold, and the bytes of one."""
+
+import struct
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from runner.engine.reading import errors
+from runner.engine.reading.limits import ReadLimits
+
+MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_FREE = 0xFFFFFFFA  # this and above are marks, not sectors
+_MAX_ENTRIES = 20_000
+_MINI = 64
+
+
+class Container:
+    """``streams``: names to (first sector, size). A chain that leaves the file was cut off."""
+
+    def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
+        self._file = file
+        file.seek(0, 2)
+        self._length = file.tell()
+        if self._length > limits.max_loaded_bytes:
+            raise errors.too_large(f"{self._length} bytes, where {limits.max_loaded_bytes} can be read whole")
+        file.seek(0)
+        header = file.read(512)
+        if len(header) < 512:
+            raise errors.truncated("an OLE container")
+        shift, mini_shift = struct.unpack_from("<HH", header, 30)
+        if shift not in (9, 12) or mini_shift != 6:
+            raise errors.damaged("its container's header is broken")
+        self._sector = 1 << shift
+        self._per_sector = self._sector // 4
+        (first_directory,) = struct.unpack_from("<I", header, 48)
+        self._cutoff, first_mini, _, first_more, _ = struct.unpack_from("<IIIII", header, 56)
+        self._fat = self._read_fat(header, first_more)
+        self._mini_fat = self._table(self._chain_bytes(first_mini)) if first_mini < _FREE else []
+        self.streams: dict[str, tuple[int, int]] = {}
+        self._mini_stream = b""
+        self._read_directory(self._chain_bytes(first_directory))
+
+    def read(self, name: str) -> bytes:
+        """The whole stream."""
+        first, size = self.streams[name]
+        raw = self._mini_bytes(first) if size < self._cutoff else self._chain_bytes(first)
+        if len(raw) < size:
+            raise errors.truncated("an OLE container")
+        return raw[:size]
+
+    def _sector_bytes(self, number: int) -> bytes:
+        self._file.seek((number + 1) * self._sector)
+        raw = self._file.read(self._sector)
+        if not raw:
+            raise errors.truncated("an OLE container")
+        return raw.ljust(self._sector, b"\x00")  # the last sector may be short
+
+    def _read_fat(self, header: bytes, more: int) -> list[int]:
+        places = [one for one in struct.unpack_from("<109I", header, 76) if one < _FREE]
+        seen = 0
+        while more < _FREE:
+            entries = struct.unpack(f"<{self._per_sector}I", self._sector_bytes(more))
+            places += [one for one in entries[:-1] if one < _FREE]
+            more = entries[-1]
+            seen += 1
+            if seen * self._sector > self._length:
+                raise errors.damaged("its container's tables run in a circle")
+        if len(places) * self._sector > self._length:
+            raise errors.truncated("an OLE container")
+        return self._table(b"".join(self._sector_bytes(one) for one in places))
+
+    def _table(self, raw: bytes) -> list[int]:
+        count = len(raw) // 4
+        return list(struct.unpack(f"<{count}I", raw[: count * 4]))
+
+    def _chain(self, first: int, table: list[int]) -> Iterator[int]:
+        left = len(table)
+        while first < _FREE:
+            if first >= len(table):
+                raise errors.truncated("an OLE container")
+            if left <= 0:
+                raise errors.damaged("its container's tables run in a circle")
+            left -= 1
+            yield first
+            first = table[first]
+
+    def _chain_bytes(self, first: int) -> bytes:
+        return b"".join(self._sector_bytes(one) for one in self._chain(first, self._fat))
+
+    def _mini_bytes(self, first: int) -> bytes:
+        stream = self._mini_stream
+        return b"".join(stream[one * _MINI : (one + 1) * _MINI] for one in self._chain(first, self._mini_fat))
+
+    def _read_directory(self, raw: bytes) -> None:
+        for at in range(0, min(len(raw), _MAX_ENTRIES * 128) - 127, 128):
+            (length,) = struct.unpack_from("<H", raw, at + 64)
+            kind = raw[at + 66]
+            first, size = struct.unpack_from("<II", raw, at + 116)
+            name = raw[at : at + max(min(length, 64) - 2, 0)].decode("utf-16-le", "replace")
+            if kind == 5:
+                self._mini_stream = self._chain_bytes(first) if first < _FREE else b""
+            elif kind == 2:
+                self.streams.setdefault(name, (first, size))
+            elif kind == 1:
+                self.streams.setdefault(name + "/", (_FREE, 0))
+
+
+def refusal(container: Container) -> errors.InputUnreadable | None:
+    """Why a container is no .xls workbook; None where it may be one."""
+    names = container.streams
+    if "EncryptedPackage" in names or "EncryptionInfo" in names:
+        return errors.encrypted("an Office document (most likely an .xlsx workbook)")
+    if "Workbook" in names or "Book" in names:
+        return None
+    for name, what in (
+        ("WordDocument", "a Word document (.doc)"),
+        ("PowerPoint Document", "a PowerPoint presentation (.ppt)"),
+        ("__properties_version1.0", "an Outlook message (.msg)"),
+        ("VisioDocument", "a Visio drawing"),
+        ("Contents", "a Microsoft Publisher or Works document"),
+    ):
+        if name in names:
+            return errors.not_a_spreadsheet(what)
+    return errors.not_a_spreadsheet("an OLE container with no workbook in it")

@@ -1,0 +1,93 @@
+"""report.html: the artifact as one readable page. No scripts, nothing fetched, no cell values."""
+
+from html import escape
+from typing import Any, Final
+
+from runner.engine.explain import explain
+
+_STYLE: Final = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#1c2733}"
+    "h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%}"
+    "th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #d8dee6;vertical-align:top}"
+    "th{background:#1f3864;color:#fff;position:sticky;top:0}.n{text-align:right;font-variant-numeric:tabular-nums}"
+    ".error{color:#b00020}.warning{color:#8a5a00}.info{color:#44546a}.muted{color:#6b7787}"
+    ".tiles{display:flex;gap:1rem;flex-wrap:wrap}.tile{border:1px solid #d8dee6;border-radius:.4rem;padding:.6rem 1rem}"
+    ".tile b{display:block;font-size:1.3rem}code{background:#f2f4f7;padding:0 .2rem}"
+)
+SHOWN: Final = 500
+
+
+def report(artifact: dict[str, Any]) -> str:
+    """The page."""
+    job, summary = artifact["job"], artifact["summary"]
+    title = f"{job.get('workflow') or 'job'} · {job.get('job_id') or ''}"
+    counts = summary["findings"]
+    tiles = (
+        ("rows", summary["rows_out"]),
+        ("tables", summary["tables"]),
+        ("columns mapped", summary["columns_mapped"]),
+        ("columns unmapped", summary["columns_unmapped"]),
+        ("errors", counts["error"]),
+        ("warnings", counts["warning"]),
+    )
+    body = "".join(f'<div class="tile"><b>{n}</b>{escape(name)}</div>' for name, n in tiles)
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width"><style>'
+        f'{_STYLE}</style></head><body><h1>{escape(title)}</h1><div class="tiles">{body}</div>'
+        f"{_mapping(artifact)}{_findings(artifact['validation'])}{_decisions(artifact)}</body></html>\n"
+    )
+
+
+def _table(heads: tuple[str, ...], rows: list[str]) -> str:
+    head = "".join(f"<th>{escape(h)}</th>" for h in heads)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _row(*cells: object, kind: str = "") -> str:
+    return f'<tr class="{kind}">' + "".join(f"<td>{escape(str(c))}</td>" for c in cells) + "</tr>"
+
+
+def _mapping(artifact: dict[str, Any]) -> str:
+    rows = [
+        _row(
+            m["table"],
+            m["column"],
+            m["header"] or "",
+            m["target"] or "-",
+            f"{m['score']:.2f}",
+            ", ".join(f"{c['rule']} {c['delta']:+.2f}" for c in m["contributors"]) or (m["note"] or ""),
+            kind="" if m["target"] else "muted",
+        )
+        for m in artifact["mapping"]
+    ]
+    heads = ("table", "column", "header", "field", "score", "why")
+    return "<h2>Columns</h2>" + (_table(heads, rows) if rows else "<p>No column was mapped.</p>")
+
+
+def _findings(validation: dict[str, Any]) -> str:
+    if not validation["total"]:
+        return "<h2>Findings</h2><p>None.</p>"
+    totals = [
+        _row(t["severity"], t["code"], t["field"] or "", t["count"], kind=t["severity"]) for t in validation["totals"]
+    ]
+    shown = validation["findings"][:SHOWN]
+    rows = [
+        _row(
+            f["severity"], f["code"], f.get("field", ""), f.get("sheet", ""), f.get("cell", ""), f["message"],
+            f"{f['file']}:{f['line']}" if f.get("file") else f.get("rule", ""), kind=f["severity"],
+        )
+        for f in shown
+    ]  # fmt: skip
+    note = f"<p>{len(shown)} of {validation['total']} are listed.</p>" if validation["total"] > len(shown) else ""
+    return (
+        "<h2>Findings</h2>"
+        + _table(("severity", "code", "field", "count"), totals)
+        + "<h2>Where</h2>"
+        + note
+        + _table(("severity", "code", "field", "sheet", "cell", "what", "rule"), rows)
+    )
+
+
+def _decisions(artifact: dict[str, Any]) -> str:
+    return "<h2>Decisions</h2><ul>" + "".join(f"<li>{escape(line)}</li>" for line in explain(artifact)) + "</ul>"

@@ -1,0 +1,206 @@
+"""Run `transform` and `validate` of columns/<field>.py over a chunk of a column."""
+
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from typing import Any, Final
+
+from runner.engine.checks.chunk import Origin
+from runner.engine.errors import EngineStop
+from runner.engine.reading import CellError, NoCachedValue
+from runner.engine.rules.call import Rule, RuleFailed
+
+_PLAIN: Final = frozenset(
+    {type(None), str, int, float, bool, date, datetime, time, timedelta, CellError, NoCachedValue}
+)
+_GIVE_UP_AFTER: Final = 32  # cells in a row on which a rule failed: it fails on all of the chunk
+SEVERITIES: Final = ("error", "warning", "info")
+
+
+class Cells:
+    """One column chunk on its way through the rules of its field."""
+
+    def __init__(self, origin: Origin, column: int | None, field: str, given: dict[str, Any], *, strict: bool) -> None:
+        self.origin = origin
+        self.column = column
+        self.field = field
+        self.given = given
+        self.strict = strict
+
+    def transform(self, rule: Rule, values: list[Any]) -> list[Any]:
+        """The values after the rule; cells on which it failed keep theirs."""
+        if "value" in rule.wants:
+            return [self._one(rule, v, n, v, self._transformed) for n, v in enumerate(values)]
+
+        def whole(part: list[Any], at: int) -> list[Any]:
+            given = rule.call(**self.given, values=part, rows=self.origin.rows[at : at + len(part)])
+            return self._transformed_list(rule, given, len(part), at)
+
+        return self._chunk(values, whole, list)
+
+    def validate(self, rule: Rule, values: list[Any]) -> None:
+        if "value" in rule.wants:
+            for n, v in enumerate(values):
+                self._one(rule, v, n, None, self._validated)
+            return
+
+        def whole(part: list[Any], at: int) -> list[Any]:
+            given = rule.call(**self.given, values=part, rows=self.origin.rows[at : at + len(part)])
+            self._issues(rule, given, len(part), at)
+            return []
+
+        self._chunk(values, whole, lambda _: [])
+
+    def _one(self, rule: Rule, value: Any, n: int, instead: Any, use: Callable[[Rule, Any, int], Any]) -> Any:
+        try:
+            return use(rule, rule.call(**self.given, value=value, row=self.origin.rows[n]), n)
+        except RuleFailed as failure:
+            self.failed(failure, [n])
+            return instead
+
+    def _chunk(
+        self,
+        values: list[Any],
+        whole: Callable[[list[Any], int], list[Any]],
+        instead: Callable[[list[Any]], list[Any]],
+    ) -> list[Any]:
+        """Try the chunk; where that fails, cell by cell, so that a rule fails only its cells."""
+        try:
+            return whole(list(values), 0)
+        except RuleFailed as failure:
+            if self.strict or len(values) == 1:
+                self.failed(failure, range(len(values)))
+                return instead(values)
+        out: list[Any] = []
+        streak = 0
+        for n, value in enumerate(values):
+            try:
+                out += whole([value], n)
+                streak = 0
+            except RuleFailed as failure:
+                streak += 1
+                if streak >= _GIVE_UP_AFTER and streak == n + 1:
+                    self.failed(failure, range(n, len(values)))
+                    return out + instead(values[n:])
+                self.failed(failure, [n])
+                out += instead([value])
+        return out
+
+    def failed(self, failure: RuleFailed, indexes: "range | list[int]") -> None:
+        """A finding per cell, or the end of the job where the manifest says so."""
+        rule = failure.rule
+        if self.strict:
+            row = self.origin.rows[indexes[0]]
+            raise stop(failure, self.origin, self.column, self.field, row)
+        self.origin.flag(
+            indexes, "rule_error", "error", failure.message, column=self.column, field=self.field,
+            rule=rule.name, file=rule.file, line=failure.line,
+        )  # fmt: skip
+
+    def _transformed(self, rule: Rule, given: Any, n: int) -> Any:
+        if isinstance(given, dict):
+            if given.get("warning") is not None:
+                self._issue(rule, {"index": 0, "message": given["warning"], "severity": "warning"}, 1, n, "warning")
+            given = given.get("value")
+        return self._plain(rule, given)
+
+    def _transformed_list(self, rule: Rule, given: Any, size: int, at: int) -> list[Any]:
+        warnings: Any = ()
+        if isinstance(given, dict):
+            warnings = given.get("warnings") or ()
+            given = given.get("values")
+        if not isinstance(given, (list, tuple)):
+            raise _wrong(
+                rule,
+                f"returned {type(given).__name__}",
+                'return {"values": [...]}, one value per value given',
+            )
+        if len(given) != size:
+            what = f"returned {len(given)} values for {size}"
+            raise _wrong(rule, what, "return exactly one value per value given, None for a blank")
+        if not set(map(type, given)) <= _PLAIN:
+            given = [self._plain(rule, v) for v in given]
+        for warning in warnings:
+            self._issue(rule, warning, size, at, "warning")
+        return list(given)
+
+    def _plain(self, rule: Rule, value: Any) -> Any:
+        if type(value) in _PLAIN:
+            return value
+        if type(value).__name__ == "Decimal":
+            return float(value)
+        if isinstance(value, (datetime, date)):
+            return value
+        for kind in (int, float, str):
+            if isinstance(value, kind):
+                return kind(value)
+        what = f"returned a value of type {type(value).__name__}"
+        raise _wrong(rule, what, "a cell holds text, a number, a truth value, a date, a time or None")
+
+    def _validated(self, rule: Rule, given: Any, n: int) -> None:
+        if given is None or given is True:
+            return
+        if given is False:
+            given = {}
+        elif isinstance(given, str):
+            given = {"message": given}
+        if isinstance(given, dict) and "issues" in given:
+            self._issues(rule, given, 1, n)
+        else:
+            self._issue(rule, {"index": 0, **given} if isinstance(given, dict) else given, 1, n, "error")
+
+    def _issues(self, rule: Rule, given: Any, size: int, at: int) -> None:
+        issues = given.get("issues", ()) if isinstance(given, dict) else given
+        if issues is None:
+            return
+        if not isinstance(issues, (list, tuple)):
+            what = f"returned {type(given).__name__}"
+            raise _wrong(rule, what, 'return {"issues": [{"index": 0, "message": "..."}]} or None')
+        for issue in issues:
+            self._issue(rule, issue, size, at, "error")
+
+    def _issue(self, rule: Rule, issue: Any, size: int, at: int, severity: str) -> None:
+        if not isinstance(issue, dict) or type(issue.get("index")) is not int:
+            raise _wrong(rule, "returned an issue without an index", 'an issue is {"index": 0, "message": "..."}')
+        if not 0 <= issue["index"] < size:
+            raise _wrong(
+                rule,
+                f"returned an issue for index {issue['index']} of {size}",
+                "count from 0 within `values`",
+            )
+        level = issue.get("severity") or severity
+        if level not in SEVERITIES:
+            raise _wrong(rule, "returned an unknown severity", f"severity is one of {', '.join(SEVERITIES)}")
+        code = rule.said(issue.get("code")) or ("rule_issue" if severity == "error" else "rule_warning")
+        message = rule.said(issue.get("message"))
+        if message is None:
+            given = issue.get("message") is not None
+            message = "said something that does not stand literally in the rule; withheld" if given else "does not pass"
+        self.origin.flag(
+            [at + issue["index"]], code, level, message, column=self.column, field=self.field, rule=rule.name,
+            file=rule.file, line=rule.line,
+        )  # fmt: skip
+
+
+def _wrong(rule: Rule, what: str, remedy: str) -> RuleFailed:
+    return RuleFailed(rule, what, None, remedy)
+
+
+def stop(
+    failure: RuleFailed, origin: Origin | None, column: int | None, field: str | None, row: int | None
+) -> EngineStop:
+    from runner.engine import a1  # noqa: PLC0415  # only on the way out
+
+    place = origin.place if origin else None
+    return EngineStop(
+        "rule_error",
+        failure.message,
+        rule=failure.rule.name,
+        file=failure.rule.file,
+        line=failure.line,
+        field=field,
+        cell=a1.cell(row, column) if row and column else None,
+        input=place.input if place else None,
+        sheet=place.sheet if place else None,
+        table=place.table if place else None,
+        remedy=failure.remedy,
+    )

@@ -1,0 +1,131 @@
+"""Call hooks at their moments and take from their answers only what they may say."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from runner.engine.errors import EngineStop
+from runner.engine.findings import Findings
+from runner.engine.rules.call import Rule, RuleFailed
+from runner.engine.rules.columns import SEVERITIES, stop
+from runner.engine.rules.load import Package
+
+MAX_SHEET_ROWS: Final = 1_048_575
+
+
+class Hooks:
+    """The hooks of a package, with what every rule of a job shares."""
+
+    def __init__(self, package: Package, findings: Findings, shared: dict[str, Any], *, strict: bool) -> None:
+        self._package = package
+        self._findings = findings
+        self._strict = strict
+        self.shared = shared
+
+    def has(self, name: str) -> bool:
+        return bool(self._package.hooks[name])
+
+    def answers(self, name: str, **given: Any) -> Iterator[tuple[Rule, Any]]:
+        """What each hook of this name returned; one that fails is reported and says nothing."""
+        for rule in self._package.hooks[name]:
+            try:
+                answer = rule.call(**self.shared, **given)
+                if answer is not None and not isinstance(answer, dict):
+                    what = f"returned {type(answer).__name__}"
+                    raise RuleFailed(rule, what, None, "a hook returns None or a dict")
+            except RuleFailed as failure:
+                self.failed(failure)
+                continue
+            if answer:
+                yield rule, answer
+
+    def failed(self, failure: RuleFailed) -> None:
+        if self._strict:
+            raise stop(failure, None, None, None, None)
+        rule = failure.rule
+        self._findings.add("rule_error", "error", failure.message, rule=rule.name, file=rule.file, line=failure.line)
+
+    def tell(self, name: str, **given: Any) -> None:
+        """Call hooks whose answer does not matter."""
+        for _ in self.answers(name, **given):
+            pass
+
+    def skipped_tables(self, tables: list[dict[str, Any]]) -> set[str]:
+        """Tables that after_structure says to leave out: {"skip": [table ids]}."""
+        known = {t["id"] for t in tables}
+        skip: set[str] = set()
+        for rule, answer in self.answers("after_structure", tables=tables):
+            asked = answer.get("skip", [])
+            if not isinstance(asked, list) or not set(map(str, asked)) <= known:
+                self.failed(
+                    RuleFailed(rule, "named tables that do not exist", None, 'return {"skip": [ids from `tables`]}')
+                )
+                continue
+            skip |= set(map(str, asked))
+        return skip
+
+    def remapped(self, fields: set[str], columns: set[str], **given: Any) -> dict[str, str | None]:
+        """Columns that after_mapping decides otherwise: {"mapping": {"B": "plan", "C": None}}."""
+        changes: dict[str, str | None] = {}
+        for rule, answer in self.answers("after_mapping", **given):
+            asked = answer.get("mapping", {})
+            fine = isinstance(asked, dict) and all(
+                c in columns and (f is None or f in fields) for c, f in asked.items()
+            )
+            if not fine:
+                remedy = 'return {"mapping": {column letters: a declared field or None}}'
+                self.failed(RuleFailed(rule, "named columns or fields that do not exist", None, remedy))
+                continue
+            changes |= asked
+        return changes
+
+    def replaced(self, columns: dict[str, list[Any]], count: int, **given: Any) -> dict[str, list[Any]]:
+        """Columns that after_transform rewrites: {"columns": {"plan": [...]}}."""
+        changes: dict[str, list[Any]] = {}
+        for rule, answer in self.answers("after_transform", columns=columns, **given):
+            asked = answer.get("columns", {})
+            fine = isinstance(asked, dict) and all(
+                name in columns and isinstance(values, (list, tuple)) and len(values) == count
+                for name, values in asked.items()
+            )
+            if not fine:
+                remedy = f'return {{"columns": {{field: one value per row}}}}; fields are {", ".join(columns)}'
+                self.failed(RuleFailed(rule, "returned columns of a wrong name or length", None, remedy))
+                continue
+            changes |= {name: list(values) for name, values in asked.items()}
+        return changes
+
+    def issues(
+        self, count: int, fields: set[str], **given: Any
+    ) -> Iterator[tuple[Rule, int, str | None, str, str, str]]:
+        """What after_validate adds: {"issues": [{"index", "field", "message", "severity", "code"}]}."""
+        for rule, answer in self.answers("after_validate", **given):
+            for issue in answer.get("issues") or ():
+                index = issue.get("index") if isinstance(issue, dict) else None
+                if type(index) is not int or not 0 <= index < count or issue.get("field") not in {*fields, None}:
+                    remedy = 'an issue is {"index": row within `rows`, "field": name, "message": "..."}'
+                    self.failed(RuleFailed(rule, "returned an issue of a wrong shape", None, remedy))
+                    break
+                severity = issue.get("severity") if issue.get("severity") in SEVERITIES else "error"
+                code = rule.said(issue.get("code")) or "rule_issue"
+                message = rule.said(issue.get("message")) or "does not pass"
+                yield rule, index, issue.get("field"), code, str(severity), message
+
+    def sheets(self) -> Iterator[tuple[str, list[list[Any]]]]:
+        """What finalize wants written beside the data: {"sheets": {name: rows, the first being the header}}."""
+        for rule, answer in self.answers("finalize"):
+            asked = answer.get("sheets", {})
+            remedy = 'return {"sheets": {"Totals": [["plan", "members"], ["A", 3]]}}'
+            if not isinstance(asked, dict):
+                self.failed(RuleFailed(rule, "returned sheets of a wrong shape", None, remedy))
+                continue
+            for name, rows in asked.items():
+                if not isinstance(rows, list) or not rows or not all(isinstance(r, (list, tuple)) for r in rows):
+                    self.failed(RuleFailed(rule, "returned a sheet of a wrong shape", None, remedy))
+                    continue
+                if len(rows) > MAX_SHEET_ROWS:
+                    raise EngineStop(
+                        "rule_error",
+                        f"{rule.name} returned a sheet of {len(rows)} rows ({rule.file}, line {rule.line})",
+                        rule=rule.name, file=rule.file, line=rule.line, remedy="return totals, not the data again",
+                    )  # fmt: skip
+                yield str(name), [list(r) for r in rows]

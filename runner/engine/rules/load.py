@@ -1,0 +1,175 @@
+"""Load a config package: columns/, row_types/ and hooks/, each file once."""
+
+import hashlib
+import sys
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, Final, NamedTuple
+
+from runner.engine.errors import EngineStop
+from runner.engine.rules.call import Rule, literals_of
+
+_ALWAYS: Final = ("params", "state", "lookups", "log", "job")
+_TABLE: Final = ("input", "sheet", "table")
+_COLUMN: Final = (*_ALWAYS, *_TABLE, "field", "header", "column", "column_index")
+_CHUNK: Final = (*_ALWAYS, *_TABLE, "columns", "rows")
+# What each kind of function may ask for by name.
+ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
+    "columns.detect": (*_COLUMN, "values_sample"),
+    "columns.transform": (*_COLUMN, "values", "value", "rows", "row"),
+    "columns.validate": (*_COLUMN, "values", "value", "rows", "row"),
+    "row_types.detect": (*_ALWAYS, "input", "sheet", "row_index", "row_values_sample"),
+    "hooks.on_job_start": (*_ALWAYS, "inputs", "fields"),
+    "hooks.after_structure": (*_ALWAYS, "tables"),
+    "hooks.after_mapping": (*_ALWAYS, *_TABLE, "mapping", "headers"),
+    "hooks.after_transform": _CHUNK,
+    "hooks.after_validate": _CHUNK,
+    "hooks.accumulate": _CHUNK,
+    "hooks.finalize": _ALWAYS,
+    "hooks.on_job_end": (*_ALWAYS, "summary"),
+}
+ROW_LABELS: Final = ("header", "data", "total", "group", "title", "note")
+HOOKS: Final = tuple(k.partition(".")[2] for k in ARGUMENTS if k.startswith("hooks."))
+
+
+class Package(NamedTuple):
+    """Everything a config package brings."""
+
+    detectors: list[Rule]
+    transforms: dict[str, Rule]
+    validators: dict[str, Rule]
+    row_types: dict[str, list[Rule]]
+    hooks: dict[str, list[Rule]]
+    files: list[dict[str, Any]]  # path, sha256 and the rules in it, for the artifact
+    field_names: list[str]  # of columns/, in order
+
+
+def load(folder: Path | None) -> Package:
+    """Load every rule; EngineStop names the file and line of what cannot be loaded."""
+    package = Package([], {}, {}, {}, {name: [] for name in HOOKS}, [], [])
+    if folder is None:
+        return package
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(folder))
+    for part in ("columns", "row_types", "hooks"):
+        place = folder / part
+        if not place.is_dir():
+            continue
+        for path in sorted(place.glob("*.py")):
+            if not path.name.startswith("_"):
+                _load_file(package, part, path)
+    return package
+
+
+def _load_file(package: Package, part: str, path: Path) -> None:
+    file = f"{part}/{path.name}"
+    rules = _rules_in(path, file)
+    known = {"columns": ("detect", "transform", "validate"), "row_types": ("detect",), "hooks": HOOKS}[part]
+    used = []
+    for name, rule in rules.items():
+        kind = "detect" if name.startswith("detect") and part != "hooks" else name
+        if name.startswith("_") or kind not in known:
+            continue
+        _check(rule, f"{part}.{kind}")
+        used.append(name)
+        if part == "hooks":
+            package.hooks[name].append(rule)
+        elif part == "row_types":
+            package.row_types.setdefault(path.stem, []).append(rule)
+        elif kind == "detect":
+            package.detectors.append(rule)
+        else:
+            (package.transforms if kind == "transform" else package.validators)[path.stem] = rule
+    if part == "row_types" and path.stem not in ROW_LABELS:
+        raise EngineStop(
+            "rule_error",
+            f"{file} is named after no kind of row",
+            file=file,
+            line=1,
+            remedy=f"name it after one of {', '.join(ROW_LABELS)}",
+        )
+    if not used:
+        raise EngineStop(
+            "rule_error",
+            f"{file} has no rule in it",
+            file=file,
+            line=1,
+            remedy=f"define one of {', '.join('detect_*' if k == 'detect' else k for k in known)}, "
+            "or start the file's name with _ if it only helps others",
+        )
+    if part == "columns":
+        package.field_names.append(path.stem)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    package.files.append({"path": file, "sha256": digest, "rules": used})
+
+
+def _rules_in(path: Path, file: str) -> dict[str, Rule]:
+    try:
+        code = compile(path.read_bytes(), file, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise EngineStop(
+            "rule_error",
+            f"{file} is no Python: {error.msg} (line {error.lineno})",
+            file=file,
+            line=error.lineno,
+            remedy="correct this line; `python -m py_compile` shows it too",
+        ) from None
+    except ValueError:
+        raise EngineStop(
+            "rule_error",
+            f"{file} is no Python: it holds zero bytes",
+            file=file,
+            remedy="save it as UTF-8 text",
+        ) from None
+    module = ModuleType(file.removesuffix(".py").replace("/", "."))
+    module.__file__ = file
+    sys.modules[module.__name__] = module
+    literals = literals_of(code)
+
+    def body() -> None:
+        exec(code, module.__dict__)  # noqa: S102  # running the author's rules is what the box is for
+
+    loader = Rule(body, file, literals)
+    try:
+        loader.function()
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as error:  # noqa: BLE001  # a module may raise anything
+        kind, trace, line = type(error).__name__, error.__traceback__, None
+        what = f" ({error})" if isinstance(error, ImportError) else ""
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == file:
+                line = trace.tb_lineno
+            trace = trace.tb_next
+        remedy = "correct this line"
+        if isinstance(error, ImportError):
+            remedy = "add the package to requirements.txt of the config, or the module to the config folder"
+        raise EngineStop(
+            "rule_error",
+            f"{file} cannot be loaded: {kind}{what} (line {line})",
+            file=file,
+            line=line,
+            remedy=remedy,
+        ) from None
+    return {
+        name: Rule(item, file, literals)
+        for name, item in vars(module).items()
+        if isinstance(item, FunctionType) and item.__code__.co_filename == file
+    }
+
+
+def _check(rule: Rule, kind: str) -> None:
+    problem = rule.problem(ARGUMENTS[kind])
+    if problem is None and kind in ("columns.transform", "columns.validate"):
+        asked = rule.wants & {"value", "values"}
+        if len(asked) != 1 and not rule.takes_all:
+            problem = "must ask for `value` (called per cell) or `values` (called per chunk of a column)"
+    if problem is not None:
+        raise EngineStop(
+            "rule_error",
+            f"{rule.name} {problem} ({rule.file}, line {rule.line})",
+            rule=rule.name,
+            file=rule.file,
+            line=rule.line,
+            remedy=f"it may ask by keyword for: {', '.join(ARGUMENTS[kind])}",
+        )

@@ -1,0 +1,208 @@
+"""Passes 3 to 5 over the chunks of a table: transform, validate, write."""
+
+from collections.abc import Mapping, Sequence
+from operator import ne
+from time import perf_counter
+from typing import Any
+
+from runner.engine import a1
+from runner.engine.checks.chunk import Origin
+from runner.engine.checks.declared import FieldChecks
+from runner.engine.checks.rows import RowRule
+from runner.engine.findings import Findings
+from runner.engine.mapping.layout import OutColumn, TablePlan
+from runner.engine.mapping.tables import MappedTable
+from runner.engine.reading import CellError, NoCachedValue
+from runner.engine.rules.columns import Cells
+from runner.engine.rules.hooks import Hooks
+from runner.engine.rules.load import Package
+from runner.engine.sources import Rows
+from runner.engine.values.convert import Converter
+from runner.engine.writing import SheetWriter
+
+
+class Times(dict[str, float]):
+    """Seconds spent in each pass."""
+
+    def spend(self, name: str, since: float) -> float:
+        now = perf_counter()
+        self[name] = self.get(name, 0.0) + now - since
+        return now
+
+
+class Pipeline:
+    """What does not change from table to table."""
+
+    def __init__(
+        self,
+        *,
+        columns: Sequence[OutColumn],
+        checks: Mapping[str, FieldChecks],
+        row_rules: Sequence[RowRule],
+        package: Package,
+        hooks: Hooks,
+        findings: Findings,
+        sheet: SheetWriter | None,
+        strict: bool,
+    ) -> None:
+        self.columns = columns
+        self.checks = checks
+        self.row_rules = row_rules
+        self.package = package
+        self.hooks = hooks
+        self.findings = findings
+        self.sheet = sheet
+        self.strict = strict
+        self.times = Times()
+
+
+class TableStream:
+    """Takes the chunks of one table through the passes."""
+
+    def __init__(self, pipeline: Pipeline, table: MappedTable, plan: TablePlan, allowed: Mapping[str, Any]) -> None:
+        self._line = pipeline
+        self._table = table
+        self.table_id = table.source.id
+        self._sources = plan.sources
+        self.converters: list[Converter | None] = []
+        for out, index in zip(pipeline.columns, plan.sources, strict=True):
+            converter = table.converter(out.field, index) if out.field and index is not None else None
+            if converter is not None and out.field is not None and out.field.name in allowed:
+                converter.use_allowed(allowed[out.field.name])
+            self.converters.append(converter)
+            if converter is not None and converter.assumes_order and out.field is not None:
+                pipeline.findings.add(
+                    "date_order_assumed",
+                    "info",
+                    "dates could be read day first or month first; month first was taken (set day_first or formats)",
+                    place=table.source.place,
+                    field=out.field.name,
+                    rule=f"type:{out.field.type}",
+                )
+        self.changed = [0] * len(pipeline.columns)
+        self.total = [0] * len(pipeline.columns)
+        self.rows = 0
+
+    def feed(self, rows: Rows) -> None:
+        line, count = self._line, len(rows.numbers)
+        origin = Origin(line.findings, self._table.source.place, rows.numbers)
+        clock = perf_counter()
+        out, bad = self._transform(rows, origin, count)
+        clock = line.times.spend("transform", clock)
+        self._validate(out, bad, origin, count)
+        clock = line.times.spend("validate", clock)
+        if line.sheet is not None:
+            line.sheet.write(out, count)
+            line.times.spend("write", clock)
+        self.rows += count
+
+    def _column(self, n: int) -> int | None:
+        """The sheet's column behind an output column."""
+        index = self._sources[n]
+        return None if index is None else self._table.source.columns[index].index
+
+    def _transform(self, rows: Rows, origin: Origin, count: int) -> tuple[list[list[Any]], list[list[int]]]:
+        out: list[list[Any]] = []
+        bad: list[list[int]] = []
+        for n, column in enumerate(self._line.columns):
+            index = self._sources[n]
+            if index is None:
+                value = column.field.default if column.field else None
+                out.append([value] * count)
+                bad.append([])
+                continue
+            raw = rows.columns[index]
+            self._broken(raw, origin, n)
+            values, wrong = self._typed(n, raw, origin) if column.field else (raw, [])
+            out.append(values)
+            bad.append(wrong)
+            self.total[n] += count - raw.count(None)
+            if values is not raw:
+                self.changed[n] += sum(map(ne, raw, values))
+        if self._line.hooks.has("after_transform"):
+            self._after_transform(out, bad, origin, count)
+        return out, bad
+
+    def _broken(self, raw: list[Any], origin: Origin, n: int) -> None:
+        """Cells that hold an error or a formula without a result are findings wherever they stand."""
+        kinds = set(map(type, raw))
+        field = self._line.columns[n].field
+        name = field.name if field else None
+        if CellError in kinds:
+            at = [i for i, v in enumerate(raw) if type(v) is CellError]
+            what = "holds a spreadsheet error"
+            origin.flag(at, "cell_error", "warning", what, column=self._column(n), field=name, rule=None)
+        if NoCachedValue in kinds:
+            at = [i for i, v in enumerate(raw) if type(v) is NoCachedValue]
+            what = "holds a formula whose result was never stored; it is read as blank"
+            origin.flag(at, "no_cached_value", "warning", what, column=self._column(n), field=name, rule=None)
+
+    def _typed(self, n: int, raw: list[Any], origin: Origin) -> tuple[list[Any], list[int]]:
+        field, converter = self._line.columns[n].field, self.converters[n]
+        if field is None or converter is None:
+            return raw, []
+        values, wrong = converter.convert(raw)
+        rule = self._line.package.transforms.get(field.name)
+        if rule is not None:
+            values = self._cells(n, origin).transform(rule, values)
+            values, wrong = converter.convert(values)
+        if field.default is not None and None in values:
+            values = [field.default if v is None else v for v in values]
+        return values, wrong
+
+    def _cells(self, n: int, origin: Origin) -> Cells:
+        field, index, source = self._line.columns[n].field, self._sources[n], self._table.source
+        name = field.name if field else ""
+        column = self._column(n)
+        given = {
+            **self._line.hooks.shared,
+            "input": source.place.input,
+            "sheet": source.place.sheet,
+            "table": source.id,
+            "field": name,
+            "header": source.columns[index].name if index is not None else None,
+            "column": a1.letters(column) if column else None,
+            "column_index": column,
+        }
+        return Cells(origin, column, name, given, strict=self._line.strict)
+
+    def _by_field(self, out: list[list[Any]]) -> dict[str, list[Any]]:
+        return {c.field.name: out[n] for n, c in enumerate(self._line.columns) if c.field is not None}
+
+    def _given(self, origin: Origin) -> dict[str, Any]:
+        place = origin.place
+        return {"input": place.input, "sheet": place.sheet, "table": place.table, "rows": origin.rows}
+
+    def _after_transform(self, out: list[list[Any]], bad: list[list[int]], origin: Origin, count: int) -> None:
+        changes = self._line.hooks.replaced(self._by_field(out), count, **self._given(origin))
+        for n, column in enumerate(self._line.columns):
+            if column.field is not None and column.field.name in changes:
+                converter = self.converters[n] or Converter(column.field)
+                out[n], bad[n] = converter.convert(changes[column.field.name])
+
+    def _validate(self, out: list[list[Any]], bad: list[list[int]], origin: Origin, count: int) -> None:
+        line = self._line
+        for n, column in enumerate(line.columns):
+            field = column.field
+            if field is None:
+                continue
+            if self._sources[n] is not None or field.default is not None:
+                line.checks[field.name].check(out[n], bad[n], origin, self._column(n))
+            rule = line.package.validators.get(field.name)
+            if rule is not None and self._sources[n] is not None:
+                self._cells(n, origin).validate(rule, out[n])
+        hooked = line.hooks.has("after_validate") or line.hooks.has("accumulate")
+        if not line.row_rules and not hooked:
+            return
+        columns = self._by_field(out)
+        at = {c.field.name: self._column(n) for n, c in enumerate(line.columns) if c.field is not None}
+        for row_rule in line.row_rules:
+            row_rule.check(columns, count, origin, at.get(row_rule.then.field))
+        if hooked:
+            given = {"columns": columns, **self._given(origin)}
+            for rule, index, name, code, severity, message in line.hooks.issues(count, set(columns), **given):
+                origin.flag(
+                    [index], code, severity, message, column=at.get(name or ""), field=name, rule=rule.name,
+                    file=rule.file, line=rule.line,
+                )  # fmt: skip
+            line.hooks.tell("accumulate", **given)

@@ -1,0 +1,105 @@
+"""Small vocabularies and shapes: booleans, e-mail, phone and web addresses, blanks."""
+
+import re
+from typing import Final
+
+from runner.engine.values.memo import BAD, Bad
+
+_TRUE = "true t yes y 1 on x ja oui si sí sim tak да 是 ✓ ✔ ☑ wahr vrai verdadero active enabled"
+_FALSE = "false f no n 0 off nein non não nao nie нет 否 ✗ ✘ ☐ falsch faux falso inactive disabled"
+BOOLEANS: Final = dict.fromkeys(_TRUE.split(), True) | dict.fromkeys(_FALSE.split(), False)
+NOTHING: Final = frozenset(
+    {
+        "",
+        "-",
+        "--",
+        "---",
+        "\u2013",
+        "\u2014",
+        ".",
+        "..",
+        "...",
+        "n/a",
+        "na",
+        "n.a.",
+        "#n/a",
+        "null",
+        "none",
+        "nil",
+        "nan",
+    }
+)
+_EMAIL = re.compile(
+    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~\u0080-\U0010ffff-]{1,64}@"
+    r"(?:[A-Za-z0-9\u0080-\U0010ffff](?:[A-Za-z0-9\u0080-\U0010ffff-]{0,61}[A-Za-z0-9\u0080-\U0010ffff])?\.)+"
+    r"[A-Za-z\u0080-\U0010ffff][A-Za-z0-9\u0080-\U0010ffff-]{0,61}[A-Za-z0-9\u0080-\U0010ffff]"
+)
+_COMMON_EMAIL = re.compile(r"[A-Za-z0-9_-]{1,24}(?:\.[A-Za-z0-9_-]{1,24})?@[a-z0-9]{1,60}(?:\.[a-z]{2,24}){1,2}")
+_PHONE = re.compile(
+    r"(\+|00)?\s*([0-9()\s./\-\u2010-\u2015\u00a0]{5,40}?)(?:\s*(?:ext\.?|x|#)\s*([0-9]{1,6}))?",
+    re.IGNORECASE,
+)
+_URL = re.compile(
+    r"(?:(https?|ftp)://)?((?:[^\s/?#@:]+(?::[^\s/?#@]*)?@)?[^\s/?#@:]+(?::[0-9]{1,5})?)([/?#]\S*)?",
+    re.IGNORECASE,
+)
+_HOST = re.compile(
+    r"(?:[^\s.]+\.)+[^\s.0-9][^\s.]*|localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\]", re.IGNORECASE
+)
+MAX_ADDRESS: Final = 2048
+
+
+def parse_boolean(text: str) -> bool | Bad | None:
+    word = text.strip().casefold()
+    return BOOLEANS.get(word, BAD) if word else None
+
+
+def parse_email(text: str) -> str | Bad | None:
+    """The address with its domain in lower case; `Name <address>` and `mailto:` are unwrapped."""
+    text = text.strip()
+    if not text:
+        return None
+    if _COMMON_EMAIL.fullmatch(text):
+        return text
+    if len(text) > 320:
+        return BAD
+    if text[-1] == ">" and "<" in text:
+        text = text[text.rindex("<") + 1 : -1]
+    if text[:7].casefold() == "mailto:":
+        text = text[7:]
+    if not _EMAIL.fullmatch(text) or ".." in text or text[0] == "." or ".@" in text:
+        return BAD
+    name, _, domain = text.rpartition("@")
+    return f"{name}@{domain.lower()}"
+
+
+def parse_phone(text: str) -> str | Bad | None:
+    """Digits with a leading + where the country code is given; an extension follows as ` x12`."""
+    text = text.strip()
+    if not text:
+        return None
+    found = _PHONE.fullmatch(text.removeprefix("tel:")) if len(text) <= 60 else None
+    if found is None:
+        return BAD
+    country, body, extension = found.groups()
+    if country and "(0)" in body:
+        body = body.replace("(0)", "", 1)
+    digits = "".join(c for c in body if "0" <= c <= "9")
+    if not 7 <= len(digits) <= 15:
+        return BAD
+    return ("+" if country else "") + digits + (f" x{extension}" if extension else "")
+
+
+def parse_url(text: str) -> str | Bad | None:
+    """A web address; a bare `www.` name gets https:// in front, scheme and host go to lower case."""
+    text = text.strip()
+    if not text:
+        return None
+    found = _URL.fullmatch(text) if len(text) <= MAX_ADDRESS else None
+    if found is None:
+        return BAD
+    scheme, place, rest = found.groups()
+    host = place.rpartition("@")[2].partition(":")[0] if not place.startswith("[") else place
+    if not _HOST.fullmatch(host) or (scheme is None and not host.casefold().startswith("www.")):
+        return BAD
+    return f"{(scheme or 'https').lower()}://{place.lower()}{rest or ''}"

@@ -1,0 +1,129 @@
+"""Publication: what makes `outputs/` complete, once, whoever does it and however often.
+
+Theory of operation. An attempt uploads its files to work/<job>/<attempt>/, private to it. The commit is one
+conditional write of the row, RUNNING → PUBLISHING, that only the holder of the newest fence can make; it records
+each file's size and SHA-256. From then on the row alone says what has to be done, and anybody may do it: copy the
+staged files, write latest.json, write result.json last, delete the staged files, set the terminal state. Each step
+gives the same end when it is done twice or by two at once:
+- a copy replaces a file by the same file; staged files are gone only after result.json is there, and a job can be
+  run again only after they are gone, so a late copy finds nothing to copy;
+- result.json is made from the row alone and written under a condition on what was there before the row was last
+  read, so a finisher that slept cannot overwrite a later publication;
+- the terminal state is conditional on the row's rev.
+Every other end (failed, cancelled, skipped, expired) is written to the row first, marked `unpublished`; the same
+code then writes its result.json and clears the mark. What dies half-way is found by the janitor through wake_at.
+"""
+
+import json
+from dataclasses import replace
+
+from core.errors import ObjectMissing, PreconditionFailed
+from core.jobs import Job, State, move
+from core.keys import staging_folder
+from core.ports import Clock, JobTable, ObjectStore
+from runner.results import job_folder, latest_body, latest_key, outcome, result_body, result_key
+
+_SMALL = 1024 * 1024
+
+
+class Publisher:
+    def __init__(self, store: ObjectStore, table: JobTable, clock: Clock) -> None:
+        self._store = store
+        self._table = table
+        self._clock = clock
+
+    def finish(self, job: Job) -> Job | None:
+        """Complete the publication of a job; its row afterwards, or None where somebody else has moved it on."""
+        if job.state is not State.PUBLISHING and not (job.ended and job.unpublished):
+            return None
+        body = result_body(job)
+        if not self._said(job, body):
+            try:
+                self._copy(job)
+            except ObjectMissing:
+                return self._staging_lost(job)
+            if outcome(job) is State.SUCCEEDED:
+                self._point_latest(job)
+            if not self._say(job, body):
+                return None
+        if outcome(job) is State.EXPIRED:
+            self._forget(job)
+        self._store.delete_prefix(staging_folder(job.job_id))
+        return self._close(job)
+
+    def _said(self, job: Job, body: bytes) -> bool:
+        """Whether this very publication has its result.json already, and so all that comes before it."""
+        return self._read(result_key(job)) == body
+
+    def _copy(self, job: Job) -> None:
+        folder, staged = job_folder(job), staging_folder(job.job_id, job.attempts_total)
+        for file in job.files:
+            self._store.copy(staged + file.name, folder + file.name)
+
+    def _forget(self, job: Job) -> None:
+        """Remove what an expired job published, after result.json has stopped naming it."""
+        for key in list(self._store.keys(job_folder(job))):
+            if key != result_key(job):
+                self._store.delete(key)
+        self._retract_latest(job)
+
+    def _say(self, job: Job, body: bytes) -> bool:
+        key = result_key(job)
+        there = self._store.head(key)
+        now = self._table.get(job.job_id)
+        if now is None or now.rev != job.rev:
+            return False
+        try:
+            self._store.put(key, body, if_version=there.version if there else None, if_absent=there is None)
+        except PreconditionFailed:
+            return self._said(job, body)
+        return True
+
+    def _close(self, job: Job) -> Job | None:
+        if job.state is State.PUBLISHING:
+            return self._table.replace(job, move(job, State.SUCCEEDED, now=self._clock.now()))
+        return self._table.replace(job, replace(job, unpublished=False))
+
+    def _staging_lost(self, job: Job) -> Job | None:
+        """Staged files vanished before they were copied: run again, or tell an end without success without them."""
+        if job.state is State.PUBLISHING:
+            reason = "its staged files were lost before they were published"
+            return self._table.replace(job, move(job, State.QUEUED, now=self._clock.now(), reason=reason, files=()))
+        bare = self._table.replace(job, replace(job, files=()))
+        return self.finish(bare) if bare is not None else None
+
+    def _point_latest(self, job: Job) -> None:
+        """Let latest.json name this job unless it names a newer one."""
+        key, mine = latest_key(job), (job.stamp, job.created_at, job.job_id)
+        for _ in range(5):
+            there = self._store.head(key)
+            order = _order(self._read(key)) if there else None
+            if order is not None and order > mine:
+                return
+            try:
+                self._store.put(
+                    key, latest_body(job), if_version=there.version if there else None, if_absent=there is None
+                )
+            except PreconditionFailed:
+                continue
+            return
+
+    def _retract_latest(self, job: Job) -> None:
+        order = _order(self._read(latest_key(job)))
+        if order and order[-1] == job.job_id:
+            self._store.delete(latest_key(job))
+
+    def _read(self, key: str) -> bytes | None:
+        try:
+            return self._store.read(key, limit=_SMALL)
+        except ObjectMissing:
+            return None
+
+
+def _order(body: bytes | None) -> tuple[float, float, str] | None:
+    """What latest.json says of its own age; None where it says nothing that can be read."""
+    try:
+        stamp, created, job_id = json.loads(body or b"")["order"]
+        return float(stamp), float(created), str(job_id)
+    except (ValueError, TypeError, KeyError):
+        return None

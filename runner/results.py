@@ -1,0 +1,83 @@
+"""`result.json` and `latest.json`: made from the job's row alone, so that writing them twice changes nothing."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from core.jobs import Job, State
+from core.keys import line_folder, output_folder
+
+
+def job_folder(job: Job) -> str:
+    return output_folder(job.tenant, job.subject, job.workflow, job.job_id)
+
+
+def result_key(job: Job) -> str:
+    return f"{job_folder(job)}result.json"
+
+
+def latest_key(job: Job) -> str:
+    return f"{line_folder(job.tenant, job.subject, job.workflow)}latest.json"
+
+
+def stamp_text(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+
+
+def outcome(job: Job) -> State:
+    """The end that a job has come to, or will have when its publication is finished."""
+    return State.SUCCEEDED if job.state is State.PUBLISHING else job.state
+
+
+def result_body(job: Job) -> bytes:
+    status = outcome(job)
+    committed = next(
+        (at for name, at in reversed(job.history) if name in (State.PUBLISHING, job.state)), job.updated_at
+    )
+    body: dict[str, Any] = {
+        "result": 1,
+        "job_id": job.job_id,
+        "status": str(status),
+        "reason": job.reason or None,
+        "error": None
+        if job.error is None
+        else {
+            "verdict": str(job.error.verdict),
+            "fault": str(job.error.fault),
+            "message": job.error.message,
+            "where": job.error.where,
+        },
+        "tenant": job.tenant,
+        "workflow": job.workflow,
+        "subject": job.subject,
+        "params": job.params,
+        "attempts": job.attempts_total,
+        "inputs": [
+            {"role": i.role, "name": i.name, "key": i.ref.key, "version": i.ref.version, "size": i.ref.size}
+            for i in job.inputs
+        ],
+        "config_digest": job.config_digest,
+        "files": [{"name": f.name, "size": f.size, "sha256": f.sha256} for f in job.files],
+        "summary": {k: v for k, v in job.summary.items() if k != "progress"},
+        "sandbox": job.sandbox,
+        "timings": {
+            "uploaded_at": stamp_text(job.stamp),
+            "created_at": stamp_text(job.created_at),
+            "started_at": stamp_text(job.started_at),
+            "ended_at": stamp_text(committed),
+            "run_seconds": None if job.started_at is None else round(max(0.0, committed - job.started_at), 3),
+        },
+    }
+    return json.dumps(body, indent=2, ensure_ascii=False).encode()
+
+
+def latest_body(job: Job) -> bytes:
+    body = {
+        "latest": 1,
+        "job_id": job.job_id,
+        "result": result_key(job),
+        "params": job.params,
+        "uploaded_at": stamp_text(job.stamp),
+        "order": [job.stamp, job.created_at, job.job_id],
+    }
+    return json.dumps(body, indent=2, ensure_ascii=False).encode()

@@ -1,0 +1,79 @@
+"""A small assembler for the filters of seccomp: classic BPF over one system call."""
+
+import struct
+
+ALLOW = 0x7FFF0000
+KILL = 0x80000000
+_ERRNO = 0x00050000
+
+_LOAD, _JEQ, _JGE, _JSET, _RET = 0x20, 0x15, 0x35, 0x45, 0x06
+_NR, _ARCH, _ARGS = 0, 4, 16  # offsets in struct seccomp_data
+
+
+def errno(number: int) -> int:
+    """The answer that makes a call fail with this error."""
+    return _ERRNO | number
+
+
+class Program:
+    """Instructions in order. Every block ends in an answer or falls through, so jumps stay short."""
+
+    def __init__(self) -> None:
+        self.code: list[tuple[int, int, int, int]] = []
+        self.marks: dict[str, list[int]] = {}
+
+    def answer(self, value: int) -> None:
+        self._add(_RET, 0, 0, value)
+
+    def load_arch(self) -> None:
+        self._add(_LOAD, 0, 0, _ARCH)
+
+    def load_number(self) -> None:
+        self._add(_LOAD, 0, 0, _NR)
+
+    def load_arg(self, index: int, *, high: bool = False) -> None:
+        """The low (or high) half of an argument; both machines we know are little-endian."""
+        self._add(_LOAD, 0, 0, _ARGS + 8 * index + (4 if high else 0))
+
+    def answer_unless(self, value: int, answer: int) -> None:
+        """Answer unless what is loaded equals `value`."""
+        self._add(_JEQ, 1, 0, value)
+        self.answer(answer)
+
+    def answer_if(self, value: int, answer: int, *, mark: str | None = None) -> None:
+        """Answer if what is loaded equals `value`; `mark` names the value for `patched`."""
+        if mark is not None:
+            self.marks.setdefault(mark, []).append(len(self.code))
+        self._add(_JEQ, 0, 1, value)
+        self.answer(answer)
+
+    def answer_from(self, value: int, answer: int) -> None:
+        """Answer if what is loaded is `value` or more."""
+        self._add(_JGE, 0, 1, value)
+        self.answer(answer)
+
+    def answer_if_bits(self, bits: int, answer: int) -> None:
+        """Answer if any of `bits` is set in what is loaded."""
+        self._add(_JSET, 0, 1, bits)
+        self.answer(answer)
+
+    def only_for(self, number: int, block: "Program") -> None:
+        """`block` for this call; it must end in an answer, so that nothing falls out of it."""
+        self._add(_JEQ, 0, len(block.code), number)
+        for name, places in block.marks.items():
+            self.marks.setdefault(name, []).extend(len(self.code) + place for place in places)
+        self.code += block.code
+
+    def assembled(self, **marks: int) -> bytes:
+        """The program as the kernel takes it, with the marked values filled in."""
+        code = list(self.code)
+        for name, value in marks.items():
+            for place in self.marks.get(name, ()):
+                op, yes, no, _ = code[place]
+                code[place] = (op, yes, no, value)
+        return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+
+    def _add(self, op: int, yes: int, no: int, value: int) -> None:
+        if max(yes, no) > 255:
+            raise ValueError("a jump of more than 255 instructions")
+        self.code.append((op, yes, no, value & 0xFFFFFFFF))

@@ -1,0 +1,62 @@
+"""Resource limits of a box. Standard library only: this runs inside boxes."""
+
+import os
+import resource
+from typing import TypedDict
+
+MIB = 1024 * 1024
+THREADS = 32  # rules may use threads; memory bounds them further
+
+
+class Limits(TypedDict):
+    """BoxLimits as it travels to the box."""
+
+    cpu_seconds: int
+    memory_mb: int
+    file_mb: int
+    open_files: int
+    processes: int
+
+
+def apply(limits: Limits, *, baseline: int, tasks: int | None) -> None:
+    """Set the limits of this process for good.
+
+    `baseline`: address space in use before the job, which is ours and not the job's. `tasks`: processes and
+    threads that count against the same user already; None: do not limit them this way.
+    """
+    _cap(resource.RLIMIT_CORE, 0)
+    _cap(resource.RLIMIT_CPU, limits["cpu_seconds"])
+    _cap(resource.RLIMIT_FSIZE, limits["file_mb"] * MIB)
+    _cap(resource.RLIMIT_NOFILE, limits["open_files"])
+    _cap(resource.RLIMIT_MEMLOCK, 0)
+    _cap(resource.RLIMIT_MSGQUEUE, 0)
+    _cap(resource.RLIMIT_RTPRIO, 0)
+    if tasks is not None:
+        _cap(resource.RLIMIT_NPROC, tasks + limits["processes"] + THREADS)
+    _cap(resource.RLIMIT_AS, baseline + limits["memory_mb"] * MIB)
+
+
+def address_space() -> int:
+    """Bytes of address space this process has now."""
+    with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 - pathlib is not worth its import here
+        return int(statm.read().split()[0]) * resource.getpagesize()
+
+
+def tasks_of_user() -> int:
+    """Threads that count against this user's limit now; what cannot be read is not counted."""
+    uid = os.getuid()
+    count = 0
+    for name in os.listdir("/proc"):  # noqa: PTH208 - as above
+        if name.isdigit():
+            try:
+                if os.stat(f"/proc/{name}").st_uid == uid:  # noqa: PTH116 - as above
+                    count += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208 - as above
+            except OSError:
+                continue
+    return count
+
+
+def _cap(which: int, value: int) -> None:
+    hard = resource.getrlimit(which)[1]
+    wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (wanted, wanted))

@@ -1,0 +1,153 @@
+"""Control groups, where the runner may make them: a bound on memory and tasks that no trick inside gets around.
+
+Version 2 needs a delegated group whose processes are one level down (systemd: Delegate=yes with
+DelegateSubgroup=runner); version 1 needs write access to the memory and pids hierarchies.
+"""
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from runner.sandbox.session import Kernel
+
+MIB = 1024 * 1024
+THREADS = 64
+OVERHEAD_MB = 16  # pages that a fork copies before the job begins, and the kernel's own
+_MOUNT = Path("/sys/fs/cgroup")
+_REMOVE_TRIES = 50
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Names:
+    """What the files are called in one version."""
+
+    memory_max: str
+    memory_peak: str
+    memory_events: str
+
+
+_V1 = _Names(
+    memory_max="memory.limit_in_bytes",
+    memory_peak="memory.max_usage_in_bytes",
+    memory_events="memory.oom_control",
+)
+_V2 = _Names(memory_max="memory.max", memory_peak="memory.peak", memory_events="memory.events")
+
+
+class Cgroups:
+    """Makes one group per box below the folders it was given: one for all (version 2) or memory and pids."""
+
+    def __init__(self, memory: Path, pids: Path, names: _Names) -> None:
+        self._memory, self._pids, self._names = memory, pids, names
+
+    @classmethod
+    def find(cls, mount: Path = _MOUNT, own: str | None = None) -> "Cgroups | None":
+        """Where boxes may have groups of their own; None: nowhere."""
+        lines = (own or Path("/proc/self/cgroup").read_text(encoding="utf-8")).splitlines()
+        places = {line.split(":", 2)[1]: line.split(":", 2)[2].lstrip("/") for line in lines if line}
+        if "memory" in places and "pids" in places:
+            memory, pids = mount / "memory" / places["memory"], mount / "pids" / places["pids"]
+            return cls(memory, pids, _V1) if _writable(memory) and _writable(pids) else None
+        if "" in places and (mount / "cgroup.controllers").exists():
+            above = (mount / places[""]).parent
+            if above.is_relative_to(mount) and _writable(above) and _delegates(above):
+                return cls(above, above, _V2)
+        return None
+
+    @contextmanager
+    def group(self, label: str, *, memory_mb: int, processes: int) -> Iterator["Group"]:
+        """A group for one box; removed afterwards, when the box is dead."""
+        memory, pids = self._memory / _name(label), self._pids / _name(label)
+        try:
+            for folder in {memory, pids}:
+                folder.mkdir(exist_ok=True)
+            (memory / self._names.memory_max).write_text(str((memory_mb + OVERHEAD_MB) * MIB))
+            with suppress(OSError):  # only where swap is accounted
+                (memory / "memory.swap.max").write_text("0")
+            (pids / "pids.max").write_text(str(processes + THREADS))
+            yield Group(memory, pids, self._names)
+        finally:
+            self.remove(label)
+
+    def usable(self) -> bool:
+        """Whether a group can be made, bounded and removed, found out by doing it."""
+        try:
+            with self.group(f"trial-{os.getpid()}", memory_mb=64, processes=0):
+                return True
+        except OSError:
+            return False
+
+    def remove(self, label: str) -> None:
+        """Remove a box's group; absent is fine."""
+        for folder in {self._memory / _name(label), self._pids / _name(label)}:
+            for _ in range(_REMOVE_TRIES):
+                try:
+                    folder.rmdir()
+                except FileNotFoundError:
+                    break
+                except OSError as error:
+                    if error.errno != errno.EBUSY:
+                        break
+                    time.sleep(0.002)  # the kernel is still letting go of the last process
+                else:
+                    break
+
+
+class Group:
+    """One box's group, while it is there."""
+
+    def __init__(self, memory: Path, pids: Path, names: _Names) -> None:
+        self._memory, self._pids, self._names = memory, pids, names
+
+    def add(self, pid: int) -> None:
+        for folder in {self._memory, self._pids}:
+            (folder / "cgroup.procs").write_text(str(pid))
+
+    def seen(self) -> Kernel:
+        """What the kernel counted."""
+        return Kernel(
+            out_of_memory=_counter(self._memory / self._names.memory_events, "oom_kill") > 0,
+            too_many_processes=_counter(self._pids / "pids.events", "max") > 0,
+            peak_mb=_number(self._memory / self._names.memory_peak),
+        )
+
+
+def _name(label: str) -> str:
+    return f"ade-{sha256(label.encode()).hexdigest()[:24]}"
+
+
+def _writable(folder: Path) -> bool:
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _delegates(folder: Path) -> bool:
+    try:
+        words = set((folder / "cgroup.subtree_control").read_text().split())
+        if not {"memory", "pids"} <= words:
+            (folder / "cgroup.subtree_control").write_text("+memory +pids")
+    except OSError:
+        return False
+    return True
+
+
+def _counter(path: Path, name: str) -> int:
+    try:
+        for line in path.read_text().splitlines():
+            key, _, value = line.partition(" ")
+            if key == name:
+                return int(value)
+    except (OSError, ValueError):
+        return 0
+    return 0
+
+
+def _number(path: Path) -> float | None:
+    try:
+        return int(path.read_text()) / MIB
+    except (OSError, ValueError):
+        return None

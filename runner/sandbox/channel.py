@@ -1,0 +1,193 @@
+"""What a box says, line by line. It is a claim: form, size and numbers are checked here and nothing is believed."""
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_LINE = 64 * 1024
+MAX_DEPTH = 16
+MAX_TOTAL = 16 * 1024 * 1024
+MAX_DIGITS = 30
+MAX_MESSAGE = 2000
+
+PASSES = frozenset({"structure", "mapping", "transform", "validate", "write"})
+CODES = frozenset({"input_unreadable", "rule_error", "config_refused", "out_of_memory", "engine_error"})
+WHERE = frozenset({"input", "sheet", "table", "cell", "field", "rule", "file", "line", "remedy", "pass", "exception"})
+
+
+class ChannelViolation(Exception):
+    """A line that no engine of ours writes."""
+
+
+@dataclass(slots=True)
+class Channel:
+    """Takes bytes as they come, gives checked events; holds at most one unfinished line."""
+
+    end: dict[str, Any] | None = None
+    _rest: bytes = b""
+    _total: int = field(default=0)
+
+    def feed(self, data: bytes) -> list[dict[str, Any]]:
+        """The whole events in `data` and what was left over before; raises ChannelViolation."""
+        self._total += len(data)
+        if self._total > MAX_TOTAL:
+            raise ChannelViolation(f"more than {MAX_TOTAL} bytes on the result channel")
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > MAX_LINE:
+            raise ChannelViolation(f"a line of more than {MAX_LINE} bytes")
+        return [event for line in lines if (event := self._take(line)) is not None]
+
+    def close(self) -> None:
+        """The other side is gone; what is left over must be nothing."""
+        if self._rest:
+            raise ChannelViolation("the last line has no end")
+
+    def _take(self, line: bytes) -> dict[str, Any] | None:
+        if self.end is not None:
+            raise ChannelViolation("a line after the closing one")
+        event = checked_event(parse_line(line))
+        if event is not None and event["event"] == "end":
+            self.end = event
+        return event
+
+
+def parse_line(line: bytes) -> dict[str, Any]:
+    """One JSON object with nothing in it that JSON readers disagree about."""
+    if len(line) > MAX_LINE:
+        raise ChannelViolation(f"a line of more than {MAX_LINE} bytes")
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ChannelViolation("a line that is not UTF-8") from error
+    if _depth(text) > MAX_DEPTH:
+        raise ChannelViolation(f"more than {MAX_DEPTH} levels deep")
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_int
+        )
+    except (ValueError, RecursionError) as error:
+        raise ChannelViolation("a line that is not JSON") from error
+    if not isinstance(value, dict):
+        raise ChannelViolation("a line that is not a JSON object")
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ChannelViolation("a lone surrogate in a string") from error
+    return value
+
+
+def checked_event(raw: dict[str, Any]) -> dict[str, Any] | None:
+    """The event with the fields we know and no others; None for an event we do not know."""
+    match raw.get("event"):
+        case "progress":
+            if raw.get("pass") not in PASSES:
+                raise ChannelViolation("progress of no known pass")
+            return {
+                "event": "progress",
+                "pass": raw["pass"],
+                "done": _count(raw, "done"),
+                "total": None if raw.get("total") is None else _count(raw, "total"),
+                "table": None if raw.get("table") is None else _text(raw["table"], 200),
+            }
+        case "log":
+            fields = raw.get("fields", {})
+            if not isinstance(fields, dict):
+                raise ChannelViolation("log fields that are no object")
+            return {
+                "event": "log",
+                "level": _text(raw.get("level", "info"), 20),
+                "name": _text(raw.get("name", ""), 200),
+                "fields": fields,
+            }
+        case "end":
+            return _end(raw)
+        case str():
+            return None
+        case _:
+            raise ChannelViolation("a line without an event")
+
+
+def _end(raw: dict[str, Any]) -> dict[str, Any]:
+    ok = raw.get("ok")
+    if ok is True:
+        summary = raw.get("summary", {})
+        if not isinstance(summary, dict):
+            raise ChannelViolation("a summary that is no object")
+        return {"event": "end", "ok": True, "summary": summary}
+    error = raw.get("error")
+    if ok is not False or not isinstance(error, dict) or error.get("code") not in CODES:
+        raise ChannelViolation("a closing line with neither success nor a known error")
+    where = error.get("where", {})
+    if not isinstance(where, dict):
+        raise ChannelViolation("a place that is no object")
+    return {
+        "event": "end",
+        "ok": False,
+        "error": {
+            "code": error["code"],
+            "message": _text(error.get("message", ""), MAX_MESSAGE),
+            "where": {
+                key: value if isinstance(value, int) else _text(value, 500)
+                for key, value in where.items()
+                if key in WHERE and value is not None
+            },
+        },
+    }
+
+
+def _count(raw: dict[str, Any], key: str) -> int:
+    value = raw.get(key, 0)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
+        raise ChannelViolation(f"{key} is no count")
+    return value
+
+
+def _text(value: object, most: int) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _depth(text: str) -> int:
+    deepest = depth = 0
+    in_string = escaped = False
+    for char in text:
+        if in_string:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == '"':
+                in_string = False
+        elif char == '"':
+            in_string = True
+        elif char in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in "]}":
+            depth -= 1
+    return deepest
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ChannelViolation("the same key twice in one object")
+    return made
+
+
+def _constant(name: str) -> None:
+    raise ChannelViolation(f"{name} is not a JSON number")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ChannelViolation("a number beyond what a double holds")
+    return value
+
+
+def _int(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise ChannelViolation(f"a number of more than {MAX_DIGITS} digits")
+    return int(text)

@@ -1,0 +1,124 @@
+"""How a box ended, judged from what the runner saw and, where nothing contradicts it, from what the box says."""
+
+import signal
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.ports import BoxLimits
+from core.verdicts import Verdict
+
+_CODES = {
+    "input_unreadable": Verdict.INPUT_UNREADABLE,
+    "rule_error": Verdict.RULE_ERROR,
+    "config_refused": Verdict.CONFIG_REFUSED,
+    "out_of_memory": Verdict.MEMORY,
+    "engine_error": Verdict.BOX_FAILED,
+}
+_OWN_KILL = {
+    Verdict.CANCELLED: "cancelled",
+    Verdict.LEASE_LOST: "the lease was lost while the box ran",
+}
+CANNOT_START = 71  # exit code of our own code in the box, before any rule has run
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """What the runner observed of one box."""
+
+    end: dict[str, Any] | None  # the closing event, checked for form
+    code: int | None  # exit status, negative: killed by that signal; None: it was never learnt
+    cpu_seconds: float = 0.0
+    killed_as: Verdict | None = None  # why we killed it
+    violation: str | None = None  # what was wrong on the channel or with the log
+    output_problem: str | None = None
+    output_at_limit: str | None = None
+    out_of_memory: bool = False  # the kernel says so
+    too_many_processes: bool = False  # the kernel says so
+    setup_problem: str | None = None  # our own code could not build the box
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    verdict: Verdict
+    message: str
+    where: dict[str, Any] = field(default_factory=dict)
+
+
+def judge(seen: Seen, limits: BoxLimits) -> Ending:
+    """The verdict. What the kernel says goes before what the box says."""
+    if seen.setup_problem is not None:
+        return Ending(verdict=Verdict.BOX_FAILED, message=f"the box could not start: {seen.setup_problem}")
+    if seen.killed_as is not None:
+        return _killed_by_us(seen.killed_as, seen, limits)
+    if seen.violation is not None:
+        return Ending(verdict=Verdict.BAD_OUTPUT, message=f"the box broke its protocol: {seen.violation}")
+    if seen.out_of_memory:
+        return _memory(limits)
+    if seen.code is None:
+        return Ending(verdict=Verdict.BOX_FAILED, message="the keeper of the box was lost")
+    if seen.code < 0:
+        return _signalled(-seen.code, seen, limits)
+    if seen.end is None:
+        return _silent(seen, limits)
+    return _said(seen.end, seen, limits)
+
+
+def _killed_by_us(why: Verdict, seen: Seen, limits: BoxLimits) -> Ending:
+    if why is Verdict.WALL_CLOCK:
+        message = f"still running after {limits.wall_seconds:g} s of wall clock"
+    elif why is Verdict.BAD_OUTPUT:
+        message = f"the box broke its protocol: {seen.violation}"
+    elif why is Verdict.FILE_SIZE:
+        message = f"more log than {limits.log_bytes} bytes, many times over"
+    else:
+        message = _OWN_KILL.get(why, str(why))
+    return Ending(verdict=why, message=message)
+
+
+def _signalled(number: int, seen: Seen, limits: BoxLimits) -> Ending:
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and seen.cpu_seconds >= limits.cpu_seconds * 0.95):
+        return Ending(verdict=Verdict.CPU, message=f"used more than {limits.cpu_seconds} s of CPU")
+    if number == signal.SIGXFSZ:
+        return _file_size(limits)
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = str(number)
+    if number == signal.SIGSYS:
+        return Ending(verdict=Verdict.SIGNAL, message="made a system call that no box may make (SIGSYS)")
+    return Ending(verdict=Verdict.SIGNAL, message=f"killed by {name}")
+
+
+def _silent(seen: Seen, limits: BoxLimits) -> Ending:
+    if seen.output_at_limit is not None:
+        return _file_size(limits)
+    if seen.code == CANNOT_START:
+        return Ending(verdict=Verdict.BOX_FAILED, message="the box could not start; its log says why")
+    return Ending(verdict=Verdict.BAD_OUTPUT, message=f"ended with exit code {seen.code} and no closing word")
+
+
+def _said(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
+    if end["ok"]:
+        if seen.output_problem is not None:
+            return Ending(verdict=Verdict.BAD_OUTPUT, message=seen.output_problem)
+        if seen.code != 0:
+            message = f"said it was done and ended with exit code {seen.code}"
+            return Ending(verdict=Verdict.BAD_OUTPUT, message=message)
+        return Ending(verdict=Verdict.OK, message="")
+    error = end["error"]
+    verdict = _CODES[error["code"]]
+    if verdict in {Verdict.BOX_FAILED, Verdict.RULE_ERROR}:
+        if seen.output_at_limit is not None:
+            return _file_size(limits)
+        if seen.too_many_processes:
+            message = f"tried to start more than {limits.processes} further processes"
+            return Ending(verdict=Verdict.PROCESSES, message=message, where=error["where"])
+    return Ending(verdict=verdict, message=error["message"], where=error["where"])
+
+
+def _memory(limits: BoxLimits) -> Ending:
+    return Ending(verdict=Verdict.MEMORY, message=f"used more than {limits.memory_mb} MiB of memory")
+
+
+def _file_size(limits: BoxLimits) -> Ending:
+    return Ending(verdict=Verdict.FILE_SIZE, message=f"wrote a file of more than {limits.file_mb} MiB")

@@ -1,0 +1,163 @@
+"""Runs one job in a jail's box: asks a zygote for it, looks it over from outside, lets it go, and watches."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from core.errors import SandboxUnavailable
+from core.ports import BoxOrder, BoxReport, Isolation
+from core.verdicts import Verdict
+from runner.sandbox.builds import Build
+from runner.sandbox.cgroups import Cgroups, Group
+from runner.sandbox.registry import Registry
+from runner.sandbox.session import CHANNEL, Engine, Session, write_order
+from runner.sandbox.zygotes import Box, Pool, ZygoteProcess
+
+
+class Jailer:
+    """One build, carried out."""
+
+    def __init__(
+        self,
+        build: Build,
+        *,
+        engine: Engine,
+        run_dir: Path,
+        cgroups: Cgroups | None,
+        warm: bool,
+        recycle_after: int,
+    ) -> None:
+        self.build = build
+        self.warm = warm and not build.cold_only
+        self.cgroups = cgroups
+        self._engine = engine
+        self._registry = Registry(run_dir)
+        self._root = run_dir.resolve() / "root"
+        self._root.mkdir(parents=True, exist_ok=True)
+        self._pool = Pool(self._make, recycle_after=recycle_after, version=engine.version)
+
+    def run(
+        self,
+        order: BoxOrder,
+        isolation: Isolation,
+        *,
+        killed: Callable[[], Verdict | None],
+        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
+        canary: dict[str, Any] | None = None,
+    ) -> BoxReport:
+        """As Sandbox.run; a `canary` is what the box is told beside its order, to try things instead of working."""
+        with Session(order) as session, ExitStack() as stack:
+            if self.build.own_user:
+                open_to_all(order.scratch / "in")
+                open_to_all(order.scratch / "config")
+            zygote = stack.enter_context(self._zygote(order))
+            group = None
+            if self.cgroups is not None:
+                limits = order.limits
+                group = stack.enter_context(
+                    self.cgroups.group(order.label, memory_mb=limits.memory_mb, processes=limits.processes)
+                )
+            box = self._start(zygote, session, isolation, canary)
+            stack.callback(box.close)
+            stack.callback(box.kill)  # whatever happens below, it does not outlive us
+            self._look_over(box)
+            if group is not None:
+                _put_in(group, box.pid)
+            with self._registry.entry(order.label, box.pid):
+                box.go()
+                watched = session.watch(box.report, killed=killed, kill=box.kill, on_event=on_event)
+            return session.report(watched, group.seen() if group is not None else None)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    @contextmanager
+    def _zygote(self, order: BoxOrder) -> Iterator[ZygoteProcess]:
+        if self.warm:
+            with self._pool.zygote(order.tenant, network=order.network) as zygote:
+                yield zygote
+            return
+        zygote = self._make(order.network, order)
+        try:
+            yield zygote
+        finally:
+            zygote.close()
+
+    def _make(self, network: bool, order: BoxOrder | None = None) -> ZygoteProcess:  # noqa: FBT001 - a factory
+        plan = self.build.plan(self._engine, network=network, root=self._root)
+        return ZygoteProcess(plan, wrapper=[] if order is None else self.build.wrapper(order, self._engine))
+
+    def _start(
+        self,
+        zygote: ZygoteProcess,
+        session: Session,
+        isolation: Isolation,
+        canary: dict[str, Any] | None,
+    ) -> Box:
+        order = session.order
+        root = self.build.box_root or str(order.scratch.resolve())
+        path = order.scratch / "order.json"
+        write_order(path, session.engine_order(isolation, root=root) | (canary or {}))
+        targets = sorted(session.fds)
+        shown = self.build.shown(order)
+        request = {
+            "targets": targets,
+            "channel": CHANNEL,
+            "limits": session.limits,
+            "canary": canary is not None,
+            "path": self.build.layer_path(order),
+            "show": shown if self.build.namespaces == "own" else [],
+            "readable": [target for _, target in shown],
+        }
+        order_fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return zygote.start(request, [order_fd, *(session.fds[target] for target in targets)])
+        finally:
+            os.close(order_fd)
+
+    def _look_over(self, box: Box) -> None:
+        """Refuse a box that is not locked down, by what the kernel says of it and not by what it says itself."""
+        status = _status(box.pid)
+        wanted = {"NoNewPrivs": "1", "CapEff": "0" * 16, "CapPrm": "0" * 16}
+        if self.build.seccomp:
+            wanted["Seccomp"] = "2"
+        wrong = [f"{name} is {status.get(name)}" for name, value in wanted.items() if status.get(name) != value]
+        if wrong:
+            raise SandboxUnavailable(f"the box is not locked down: {', '.join(wrong)}")
+
+
+def _put_in(group: Group, pid: int) -> None:
+    try:
+        group.add(pid)
+    except OSError as error:
+        raise SandboxUnavailable(f"the box could not be put into its control group: {error}") from error
+
+
+def _status(pid: int) -> dict[str, str]:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise SandboxUnavailable("the box ended before it began") from error
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def open_to_all(folder: Path) -> None:
+    """Let the user of boxes read a job's own copies; the folders around them stay closed to everybody else."""
+    if not folder.is_dir():
+        return
+    for place, _, files in os.walk(folder):
+        _add_mode(place, 0o555, os.O_DIRECTORY)
+        for name in files:
+            _add_mode(f"{place}/{name}", 0o444, 0)
+
+
+def _add_mode(path: str, bits: int, flags: int) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    try:
+        mode = os.fstat(fd).st_mode & 0o777
+        if mode & bits != bits:
+            os.fchmod(fd, mode | bits)
+    finally:
+        os.close(fd)

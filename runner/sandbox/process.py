@@ -1,0 +1,137 @@
+"""The `process` driver: an interpreter of its own with limits and nothing else. For code that is trusted."""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from core.errors import SandboxUnavailable
+from core.ports import BoxOrder, BoxReport, Isolation
+from core.verdicts import Verdict
+from runner.sandbox.levels import require
+from runner.sandbox.registry import Registry
+from runner.sandbox.session import CHANNEL, OWN_ROOT, Engine, Session, write_order
+
+BASELINE_MB = 256  # address space of an interpreter with the engine in it, which is not the job's
+START_SECONDS = 30.0
+_KEEPER = """\
+import sys
+sys.path.insert(0, sys.argv[1])
+from runner.sandbox.box import keeper
+sys.exit(keeper.main(int(sys.argv[2])))
+"""
+_ENGINE = """\
+import json, runpy, sys
+paths, package = json.loads(sys.argv[1]), sys.argv[2]
+sys.path += paths
+sys.argv[1:3] = []
+runpy.run_module(package, run_name="__main__", alter_sys=True)
+"""
+
+
+class ProcessSandbox:
+    """Limits, a clean environment, and a tree that ends with its runner. Reads what its user may read."""
+
+    def __init__(self, *, run_dir: Path, min_level: str = "none", engine: Engine | None = None) -> None:
+        self._engine = engine or Engine()
+        self._min_level = min_level
+        self._registry = Registry(run_dir)
+
+    def isolation(self) -> Isolation:
+        return Isolation(
+            driver="process",
+            level="limits",
+            rungs={"rlimits": True},
+            gaps=(
+                "rules run as the runner's user: its files, its memory and the network are open to them",
+                "root is not held to a number of processes",
+            ),
+        )
+
+    def run(
+        self,
+        order: BoxOrder,
+        *,
+        killed: Callable[[], Verdict | None],
+        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
+    ) -> BoxReport:
+        if not order.trusted:
+            require(self.isolation(), self._min_level)
+        with Session(order) as session:
+            path = order.scratch / "order.json"
+            write_order(path, session.engine_order(self.isolation(), root=str(order.scratch.resolve())))
+            keeper, control = _start_keeper(session)
+            try:
+                pid = _start_box(control, self._request(session, path))
+                with self._registry.entry(order.label, pid):
+                    watched = session.watch(control, killed=killed, kill=lambda: _hang_up(control), on_event=on_event)
+            finally:
+                control.close()  # wherever we are, this is what tells the keeper to end the tree
+                keeper.wait()
+            return session.report(watched)
+
+    def reap(self, alive: Callable[[str], bool]) -> int:
+        return len(self._registry.reap(alive))
+
+    def close(self) -> None:
+        """Every box ends with its own `run`."""
+
+    def _request(self, session: Session, order_path: Path) -> dict[str, Any]:
+        order = session.order
+        paths = self._engine.paths + ([] if order.layer is None else [str(order.layer)])
+        command = ("-I", "-B", "-c", _ENGINE, json.dumps(paths), self._engine.package)
+        return {
+            "argv": [sys.executable, *command, str(order_path.resolve()), "--channel", str(CHANNEL)],
+            "env": clean_environment(order.label),
+            "cwd": str(order.scratch.resolve()),
+            "limits": session.limits,
+            "baseline": BASELINE_MB * 1024 * 1024,
+            "fds": {str(target): source for target, source in session.fds.items()},
+        }
+
+
+def clean_environment(label: str) -> dict[str, str]:
+    """All that a box learns from its environment. The label names the box for whoever looks at processes."""
+    return {"ADE_BOX": label, "LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "TZ": "UTC", "HOME": "/nonexistent"}
+
+
+def _start_keeper(session: Session) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        keeper = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-B", "-c", _KEEPER, str(OWN_ROOT), str(theirs.fileno())],
+            env={"ADE_BOX": session.order.label},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(theirs.fileno(), *set(session.fds.values())),
+            start_new_session=True,
+        )
+    return keeper, ours
+
+
+def _start_box(control: socket.socket, request: dict[str, Any]) -> int:
+    """The pid of the engine's process."""
+    control.settimeout(START_SECONDS)
+    try:
+        control.sendall(json.dumps(request).encode() + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            byte = control.recv(1)
+            if not byte:
+                break
+            answer += byte
+        return int(json.loads(answer)["pid"])
+    except (OSError, ValueError, KeyError) as error:
+        raise SandboxUnavailable(
+            "the process box did not start: its keeper gave no answer; "
+            f"see whether {sys.executable} can start processes here"
+        ) from error
+
+
+def _hang_up(control: socket.socket) -> None:
+    """Tell the keeper to end the tree and still hear how it ended."""
+    control.shutdown(socket.SHUT_WR)

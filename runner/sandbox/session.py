@@ -1,0 +1,191 @@
+"""What every driver does around a box: folders, pipes and outputs before, watching while, judging after."""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from core.ports import BoxOrder, BoxReport, Isolation
+from core.verdicts import Verdict
+from runner.sandbox import outputs
+from runner.sandbox.box.limits import Limits
+from runner.sandbox.endings import Seen, judge
+from runner.sandbox.logs import CappedLog
+from runner.sandbox.watch import Watch, Watched
+
+OWN_ROOT = Path(__file__).resolve().parents[2]  # where our own packages are imported from
+NULL, LOG, CHANNEL, FIRST_OUTPUT = 0, 1, 3, 4  # descriptors in the box
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Engine:
+    """What runs in the box: a package with a `__main__` and a `boxed` module. Tests bring their own."""
+
+    package: str = "runner.engine"
+    root: Path | None = None  # where to import it from, if not from where we are
+
+    @property
+    def paths(self) -> list[str]:
+        """Where the box has to look for it, beside where its interpreter looks anyway."""
+        return [str(path) for path in (self.root, OWN_ROOT) if path is not None]
+
+    def version(self) -> object:
+        """Changes when the engine's code does: a zygote that has imported it is then out of date."""
+        folder = (self.root or OWN_ROOT) / self.package.replace(".", "/")
+        return _newest(str(folder), int(time.monotonic()))
+
+
+@lru_cache(maxsize=4)
+def _newest(folder: str, second: int) -> tuple[int, int]:  # noqa: ARG001 - looked at once a second at most
+    stamps = [
+        os.stat(f"{place}/{name}").st_mtime_ns  # noqa: PTH116 - a walk over many files
+        for place, _, names in os.walk(folder)
+        for name in names
+        if name.endswith(".py")
+    ]
+    return max(stamps, default=0), len(stamps)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kernel:
+    """What the kernel counted against the box, where a driver can ask it."""
+
+    out_of_memory: bool = False
+    too_many_processes: bool = False
+    peak_mb: float | None = None
+
+
+class Session:
+    """One box from before its start to after its end. A context: nothing of it stays open."""
+
+    def __init__(self, order: BoxOrder) -> None:
+        self.order = order
+        self._stack = ExitStack()
+        self._out = order.scratch / "out"
+        self._started = time.monotonic()
+
+    def __enter__(self) -> Self:
+        order = self.order
+        self._log = CappedLog(order.scratch / "log.txt", order.limits.log_bytes)
+        self._stack.callback(self._log.close)
+        opened = outputs.open_outputs(self._out, order.outputs)
+        self._stack.callback(outputs.close_all, tuple(opened.values()))
+        self._channel_read, channel_write = os.pipe2(os.O_CLOEXEC)
+        self._log_read, log_write = os.pipe2(os.O_CLOEXEC)
+        self._box_ends = [channel_write, log_write]
+        self._outputs = {name: FIRST_OUTPUT + index for index, name in enumerate(opened)}
+        self.fds = {LOG: log_write, LOG + 1: log_write, CHANNEL: channel_write} | {
+            self._outputs[name]: fd for name, fd in opened.items()
+        }
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release_box_ends()
+        self._stack.close()
+
+    def release_box_ends(self) -> None:
+        """The box has its ends of the pipes; ours must not keep them open."""
+        outputs.close_all(self._box_ends)
+        self._box_ends = []
+
+    @property
+    def limits(self) -> Limits:
+        given = self.order.limits
+        return {
+            "cpu_seconds": given.cpu_seconds,
+            "memory_mb": given.memory_mb,
+            "file_mb": given.file_mb,
+            "open_files": given.open_files,
+            "processes": given.processes,
+        }
+
+    def engine_order(self, isolation: Isolation, *, root: str) -> dict[str, Any]:
+        """The order as the engine gets it; `root` is where the box sees what `scratch` holds."""
+        job = self.order.job
+        has_config = (self.order.scratch / "config").is_dir()
+        return {
+            **job,
+            "inputs": [
+                {**given, "path": f"{root}/{given.get('path', f'in/{index}')}"}
+                for index, given in enumerate(job.get("inputs", ()))
+            ],
+            "config": {
+                "digest": (job.get("config") or {}).get("digest", ""),
+                "path": f"{root}/config" if has_config else None,
+            },
+            "outputs": self._outputs,
+            "sandbox": {
+                "driver": isolation.driver,
+                "level": isolation.level,
+                "rungs": isolation.rungs,
+                "gaps": list(isolation.gaps),
+            },
+        }
+
+    def watch(
+        self,
+        control: socket.socket,
+        *,
+        killed: Callable[[], Verdict | None],
+        kill: Callable[[], None],
+        on_event: Callable[[dict[str, Any]], None],
+    ) -> Watched:
+        """Follow the box to its end."""
+        self.release_box_ends()
+        watch = Watch(
+            control=control,
+            channel_fd=self._channel_read,
+            log_fd=self._log_read,
+            log=self._log,
+            on_event=on_event,
+        )
+        deadline = self._started + self.order.limits.wall_seconds
+        return watch.until_over(deadline=deadline, killed=killed, kill=kill)
+
+    def report(self, watched: Watched, kernel: Kernel | None = None) -> BoxReport:
+        """The verdict and what may be taken from the box."""
+        kernel = kernel or Kernel()
+        order, said = self.order, watched.report or {}
+        found, problem = outputs.collect(self._out, order.outputs, order.limits.file_mb)
+        cpu = float(said.get("cpu", 0.0))
+        seen = Seen(
+            end=watched.end,
+            code=said.get("code"),
+            cpu_seconds=cpu,
+            killed_as=watched.killed_as,
+            violation=watched.violation,
+            output_problem=problem,
+            output_at_limit=outputs.at_limit(self._out, order.outputs, order.limits.file_mb),
+            out_of_memory=kernel.out_of_memory,
+            too_many_processes=kernel.too_many_processes,
+            setup_problem=said.get("setup_problem"),
+        )
+        ending = judge(seen, order.limits)
+        claim = watched.end.get("summary", {}) if watched.end is not None else {}
+        return BoxReport(
+            verdict=ending.verdict,
+            message=ending.message,
+            where=ending.where,
+            claim=claim,
+            outputs=found if ending.verdict is Verdict.OK else {},
+            log=self._log.path,
+            wall_seconds=time.monotonic() - self._started,
+            cpu_seconds=cpu,
+            peak_mb=kernel.peak_mb if kernel.peak_mb is not None else said.get("peak_kb", 0) / 1024,
+        )
+
+
+def write_order(path: Path, order: dict[str, Any]) -> None:
+    """The order as a file, for a driver that starts the engine by name."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o640), "w", encoding="utf-8") as file:
+        json.dump(order, file)

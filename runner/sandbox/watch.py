@@ -1,0 +1,148 @@
+"""Watches one box from outside: channel, log, clock and the runner's wish to end it."""
+
+import json
+import os
+import select
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from core.verdicts import Verdict
+from runner.sandbox.channel import Channel, ChannelViolation
+from runner.sandbox.logs import CappedLog
+
+TICK = 0.05  # how often the runner is asked whether the box shall end
+GRACE = 10.0  # how long a keeper may take to end a tree it was told to end
+_CHUNK = 64 * 1024
+
+
+@dataclass(slots=True)
+class Watched:
+    """What came out of it."""
+
+    report: dict[str, Any] | None = None  # the keeper's closing words; None: the keeper was lost
+    end: dict[str, Any] | None = None  # the engine's closing event, checked for form
+    killed_as: Verdict | None = None
+    violation: str | None = None
+
+
+class Watch:
+    """One pass over a running box. Owns the reading ends it is given and closes them."""
+
+    def __init__(
+        self,
+        *,
+        control: socket.socket,
+        channel_fd: int,
+        log_fd: int,
+        log: CappedLog,
+        on_event: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.channel = Channel()
+        self._control = control
+        self._fds = {channel_fd: self._channel_data, log_fd: self._log_data}
+        self._log = log
+        self._on_event = on_event
+        self._result = Watched()
+        self._said = b""
+        for fd in self._fds:
+            os.set_blocking(fd, False)
+        control.setblocking(False)
+
+    def until_over(self, *, deadline: float, killed: Callable[[], Verdict | None], kill: Callable[[], None]) -> Watched:
+        """Follow the box to its end; `kill` is called once, when it has to end sooner."""
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        for fd in self._fds:
+            poll.register(fd, select.POLLIN)
+        give_up: float | None = None
+        try:
+            while not self._over:
+                now = time.monotonic()
+                if give_up is None:
+                    why = self._reason_to_kill(now, deadline, killed)
+                    if why is not None:
+                        self._result.killed_as = why
+                        give_up = now + GRACE
+                        kill()
+                elif now > give_up:
+                    break
+                left = deadline - now if give_up is None else give_up - now
+                for fd, _ in poll.poll(max(1.0, min(TICK, left) * 1000)):
+                    if not self._take(fd):
+                        poll.unregister(fd)
+            self._drain()
+        finally:
+            for fd in self._fds:
+                os.close(fd)
+        return self._result
+
+    @property
+    def _over(self) -> bool:
+        return self._result.report is not None or self._control.fileno() < 0
+
+    def _reason_to_kill(self, now: float, deadline: float, killed: Callable[[], Verdict | None]) -> Verdict | None:
+        if self._result.violation is not None:
+            return Verdict.BAD_OUTPUT
+        if self._log.flooded:
+            return Verdict.FILE_SIZE
+        why = killed()
+        if why is not None:
+            return why
+        return Verdict.WALL_CLOCK if now >= deadline else None
+
+    def _take(self, fd: int) -> bool:
+        """Read once from a ready descriptor; whether more may come."""
+        if fd not in self._fds:
+            return self._control_data()
+        try:
+            data = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return True
+        if data:
+            self._fds[fd](data)
+        return bool(data)
+
+    def _control_data(self) -> bool:
+        try:
+            data = self._control.recv(_CHUNK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            data = b""
+        if not data:
+            self._control.close()
+            return False
+        self._said += data
+        if b"\n" in self._said:
+            self._result.report = json.loads(self._said.split(b"\n", 1)[0])
+        return True
+
+    def _channel_data(self, data: bytes) -> None:
+        if self._result.violation is not None:
+            return
+        try:
+            for event in self.channel.feed(data):
+                if event["event"] != "end":
+                    self._on_event(event)
+        except ChannelViolation as violation:
+            self._result.violation = str(violation)
+
+    def _log_data(self, data: bytes) -> None:
+        self._log.write(data)
+
+    def _drain(self) -> None:
+        """The box is dead: what it left in the pipes still counts."""
+        for fd, take in self._fds.items():
+            try:
+                while data := os.read(fd, _CHUNK):
+                    take(data)
+            except BlockingIOError:
+                continue
+        try:
+            self.channel.close()
+        except ChannelViolation as violation:
+            self._result.violation = self._result.violation or str(violation)
+        self._result.end = self.channel.end

@@ -1,0 +1,265 @@
+"""Zygotes from outside: starting them, asking them for boxes, one per tenant, recycled."""
+
+import array
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from core.errors import SandboxUnavailable
+from runner.sandbox.box.lockdown import GO
+from runner.sandbox.box.zygote import Plan
+from runner.sandbox.session import OWN_ROOT
+
+START_SECONDS = 30.0
+_ZYGOTE = """\
+import sys
+if sys.argv[1] not in sys.path:
+    sys.path.append(sys.argv[1])
+from runner.sandbox.box import zygote
+sys.exit(zygote.main(int(sys.argv[2])))
+"""
+ENVIRONMENT = {
+    "LANG": "C.UTF-8",
+    "PATH": "/usr/bin:/bin",
+    "TZ": "UTC",
+    "HOME": "/nonexistent",
+    "MALLOC_ARENA_MAX": "1",  # threads of a box share its address space limit
+}
+
+
+def command(control: int) -> list[str]:
+    """The interpreter that becomes a zygote; it finds the control socket under this number."""
+    return [sys.executable, "-I", "-B", "-c", _ZYGOTE, str(OWN_ROOT), str(control)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Box:
+    """A box that is locked down and waits for its go."""
+
+    pid: int  # as seen from here
+    pidfd: int
+    report: socket.socket
+    gate: socket.socket
+
+    def go(self) -> None:
+        self.gate.send(GO)
+        self.gate.close()
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+
+    def close(self) -> None:
+        self.gate.close()
+        self.report.close()
+        os.close(self.pidfd)
+
+
+class ZygoteProcess:
+    """One zygote. `start` may be called from several threads at once."""
+
+    def __init__(self, plan: Plan, *, wrapper: Sequence[str] = ()) -> None:
+        self.jobs = 0
+        self.busy = 0
+        self.used_at = time.monotonic()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [*wrapper, *command(theirs.fileno())],
+                env=ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+                cwd="/",
+            )
+        self._control.settimeout(START_SECONDS)
+        try:
+            self._control.send(json.dumps(asdict(plan)).encode())
+            words = _heard(self._control)[0]
+        except OSError as error:
+            self.close()
+            raise SandboxUnavailable(f"the zygote did not answer: {error}") from error
+        if "ready" not in words:
+            self.close()
+            raise SandboxUnavailable(f"the zygote could not start: {words.get('setup_problem', 'it ended')}")
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def start(self, request: dict[str, Any], fds: Sequence[int]) -> Box:
+        """A box from a fork, locked down; raises SandboxUnavailable where that failed."""
+        report, report_theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        gate, gate_theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        pidfd = -1
+        try:
+            with report_theirs, gate_theirs:
+                handed = array.array("i", [report_theirs.fileno(), gate_theirs.fileno(), *fds])
+                self._control.sendmsg([json.dumps(request).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handed)])
+            report.settimeout(START_SECONDS)
+            gate.settimeout(START_SECONDS)
+            words, pidfd = _heard(report)
+            if pidfd < 0:
+                raise SandboxUnavailable(f"no box from the zygote: {words.get('setup_problem', 'it ended')}")
+            answer = gate.recv(1000)
+            if answer != GO:
+                text = answer.decode("utf-8", "replace") or "it ended at once"
+                raise SandboxUnavailable(f"the box could not lock itself down: {text}")
+            return Box(pid=_pid_of(pidfd), pidfd=pidfd, report=report, gate=gate)
+        except BaseException as error:
+            for end in (report, gate):
+                end.close()
+            if pidfd >= 0:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                os.close(pidfd)
+            if isinstance(error, OSError):
+                raise SandboxUnavailable(f"the zygote is gone: {error}") from error
+            raise
+
+    def close(self) -> None:
+        """End it, and every box that it still has."""
+        self._control.close()
+        try:
+            self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _heard(sock: socket.socket) -> tuple[dict[str, Any], int]:
+    """What a zygote says, and the descriptor that came with it (-1: none)."""
+    message, ancillary, _, _ = sock.recvmsg(4096, socket.CMSG_LEN(4))
+    fd = -1
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fd = array.array("i", data)[0]
+    return (json.loads(message) if message else {}), fd
+
+
+def _pid_of(pidfd: int) -> int:
+    """The pid as this process sees it, whatever namespace the descriptor comes from."""
+    for line in Path(f"/proc/self/fdinfo/{pidfd}").read_text(encoding="ascii").splitlines():
+        name, _, value = line.partition(":")
+        if name == "Pid":
+            return int(value)
+    raise SandboxUnavailable("this kernel does not say which process a descriptor means")
+
+
+IDLE_SECONDS = 300.0
+MOST_IDLE = 8
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where one tenant's zygote stands; the lock is held while it is being started."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    zygote: ZygoteProcess | None = None
+    made_of: object = None
+
+
+class Pool:
+    """One zygote per tenant, made when first needed, replaced after many jobs or when the code has changed."""
+
+    def __init__(
+        self, make: Callable[[bool], ZygoteProcess], *, recycle_after: int, version: Callable[[], object]
+    ) -> None:
+        self._make = make
+        self._recycle_after = recycle_after
+        self._version = version
+        self._places: dict[tuple[str, bool], _Place] = {}
+        self._lock = threading.Lock()
+        self._retired: list[ZygoteProcess] = []
+
+    @contextmanager
+    def zygote(self, tenant: str, *, network: bool) -> Iterator[ZygoteProcess]:
+        """A zygote of this tenant's, for as long as one of its boxes runs."""
+        with self._lock:
+            place = self._places.setdefault((tenant, network), _Place())
+        with place.lock:
+            zygote = self._current(place, network=network)
+            zygote.busy += 1
+            zygote.jobs += 1
+        try:
+            yield zygote
+        finally:
+            with place.lock:
+                zygote.busy -= 1
+                zygote.used_at = time.monotonic()
+            self._tidy()
+
+    def discard(self, tenant: str, *, network: bool) -> None:
+        """Do not use this tenant's zygote again."""
+        with self._lock:
+            place = self._places.get((tenant, network))
+        if place is not None:
+            with place.lock:
+                self._retire(place)
+        self._tidy()
+
+    def close(self) -> None:
+        with self._lock:
+            places, self._places = list(self._places.values()), {}
+        for place in places:
+            with place.lock:
+                if place.zygote is not None:
+                    place.zygote.close()
+                    place.zygote = None
+        for zygote in self._retired:
+            zygote.close()
+        self._retired = []
+
+    def _current(self, place: _Place, *, network: bool) -> ZygoteProcess:
+        version = self._version()
+        worn = place.zygote is not None and (
+            place.zygote.jobs >= self._recycle_after or place.made_of != version or not place.zygote.alive
+        )
+        if worn:
+            self._retire(place)
+        if place.zygote is None:
+            place.zygote = self._make(network)
+            place.made_of = version
+        return place.zygote
+
+    def _retire(self, place: _Place) -> None:
+        if place.zygote is not None:
+            with self._lock:
+                self._retired.append(place.zygote)
+            place.zygote = None
+
+    def _tidy(self) -> None:
+        """End retired zygotes that have no box left, and idle ones that are old or too many."""
+        now = time.monotonic()
+        with self._lock:
+            done = [zygote for zygote in self._retired if zygote.busy == 0]
+            self._retired = [zygote for zygote in self._retired if zygote.busy]
+            idle = sorted(
+                (place.zygote.used_at, key)
+                for key, place in self._places.items()
+                if place.zygote is not None and place.zygote.busy == 0
+            )
+            surplus = len(idle) - MOST_IDLE
+            for index, (used_at, key) in enumerate(idle):
+                place = self._places[key]
+                if (index < surplus or now - used_at > IDLE_SECONDS) and place.lock.acquire(blocking=False):
+                    try:
+                        if place.zygote is not None and place.zygote.busy == 0:
+                            done.append(place.zygote)
+                            place.zygote = None
+                    finally:
+                        place.lock.release()
+        for zygote in done:
+            zygote.close()

@@ -1,0 +1,139 @@
+"""Everything a box needs, brought from the bucket to a scratch folder of this machine at exact versions."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from posixpath import basename
+from typing import Any, Protocol
+
+from core.drops import MAX_PACKAGE_BYTES
+from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
+from core.jobs import Job, ObjectRef
+from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest, parse_manifest
+from core.packages import check_zip, read_member
+from core.ports import BoxLimits, Fetched
+from core.settings import Settings
+from core.verdicts import Verdict
+
+
+class Source(Protocol):
+    """What staging needs of an ObjectStore; the desk of `ade try` has no more than this."""
+
+    def read(self, key: str, *, version: str | None = None, limit: int) -> bytes: ...
+
+    def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched: ...
+
+
+OUTPUTS = ("normalized.xlsx", "artifact.json", "report.html")
+
+
+class StagingFailed(Exception):
+    """The job cannot be brought to a box; says whose fault it is."""
+
+    def __init__(self, verdict: Verdict, message: str) -> None:
+        super().__init__(message)
+        self.verdict = verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    manifest: Manifest
+    order: dict[str, Any]
+    config: Path | None
+    requirements: Path | None
+
+
+def stage(store: Source, job: Job, scratch: Path, *, file_mb: int) -> Staged:
+    """Fetch manifest, config and inputs; raise StagingFailed where one is gone, too large or refused."""
+    if job.manifest is None:
+        raise StagingFailed(Verdict.BOX_FAILED, f"job {job.job_id} has no manifest in its row; drop it again")
+    try:
+        manifest = parse_manifest(store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES))
+        (scratch / "in").mkdir(parents=True)
+        config = fetch_config(store, job.config, job.config_place, scratch / "config")
+        inputs = []
+        for n, item in enumerate(job.inputs):
+            limit = file_mb * 1024 * 1024
+            fetched = store.fetch(item.ref.key, scratch / "in" / str(n), version=item.ref.version, limit=limit)
+            named = (
+                {"name": item.name} if item.role == "primary" else {"name": item.name, "file": basename(item.ref.key)}
+            )
+            inputs.append(
+                {"role": item.role, **named, "path": f"in/{n}", "size": fetched.size, "sha256": fetched.sha256}
+            )
+    except (ObjectMissing, ObjectChanged) as error:
+        raise StagingFailed(Verdict.INPUT_GONE, str(error)) from error
+    except ObjectTooLarge as error:
+        raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
+    except (PackageRefused, ManifestInvalid) as error:
+        raise StagingFailed(Verdict.CONFIG_REFUSED, str(error)) from error
+    return Staged(manifest, make_order(job, manifest, inputs, config), config, _requirements(config))
+
+
+def make_order(job: Job, manifest: Manifest, inputs: list[dict[str, Any]], config: Path | None) -> dict[str, Any]:
+    """The engine's order (docs/engine-order.md); the sandbox driver adds outputs and its own description."""
+    return {
+        "order": 1,
+        "job": {
+            "job_id": job.job_id,
+            "tenant": job.tenant,
+            "workflow": job.workflow,
+            "attempt": job.attempts_total,
+        },
+        "manifest": manifest.model_dump(mode="json"),
+        "params": job.params,
+        "inputs": inputs,
+        "config": {"path": "config" if config else None, "digest": job.config_digest},
+    }
+
+
+def fetch_config(store: Source, refs: tuple[ObjectRef, ...], place: str, target: Path) -> Path | None:
+    """Unpack a config package: one zip, or the objects of a folder."""
+    if not refs:
+        return None
+    target.mkdir(parents=True)
+    if len(refs) == 1 and refs[0].key.endswith(".zip"):
+        archive = check_zip(store.read(refs[0].key, version=refs[0].version, limit=MAX_PACKAGE_BYTES))
+        for member in archive.infolist():
+            if not member.is_dir():
+                _write_new(target / member.filename, read_member(archive, member))
+        return _unwrapped(target)
+    for ref in refs:
+        body = store.read(ref.key, version=ref.version, limit=MAX_PACKAGE_BYTES)
+        _write_new(target / ref.key.removeprefix(place), body)
+    return target
+
+
+def box_limits(asked: Limits, settings: Settings) -> BoxLimits:
+    """What the manifest asks for, capped by the settings."""
+
+    def capped(wanted: int | None, most: int) -> int:
+        return most if wanted is None else min(wanted, most)
+
+    return BoxLimits(
+        wall_seconds=capped(asked.timeout_seconds, settings.job_timeout_seconds),
+        cpu_seconds=capped(asked.cpu_seconds, settings.worker_cpu_seconds),
+        memory_mb=capped(asked.memory_mb, settings.worker_mem_mb),
+        file_mb=capped(asked.file_mb, settings.worker_fsize_mb),
+    )
+
+
+def _write_new(path: Path, body: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as out:
+        out.write(body)
+
+
+def _unwrapped(target: Path) -> Path:
+    """A zip of a folder holds that one folder: lift its content up."""
+    inside = list(target.iterdir())
+    if len(inside) == 1 and inside[0].is_dir() and inside[0].name not in ("columns", "row_types", "hooks", "lib"):
+        for entry in list(inside[0].iterdir()):
+            shutil.move(str(entry), target / entry.name)
+        inside[0].rmdir()
+    return target
+
+
+def _requirements(config: Path | None) -> Path | None:
+    path = config / "requirements.txt" if config else None
+    return path if path is not None and path.is_file() else None

@@ -1,0 +1,217 @@
+"""Death and company at every single external step of a drop's path, one after the other, none left out."""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from core.jobs import State
+from core.verdicts import Verdict
+from runner.results import job_folder
+from tests.support.world import Crash, World
+
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+STEPS = 60  # more than any of the paths below has
+
+
+@pytest.fixture
+def fresh():
+    """Makes worlds; thousands of syncs are not the point here, so they stand in memory where that can be."""
+    made, folders = [], []
+
+    def make(**settings):
+        folders.append(tempfile.mkdtemp(dir=MEMORY))
+        made.append(World(Path(folders[-1]), **settings))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()
+    for folder in folders:
+        shutil.rmtree(folder)
+
+
+def intake(world):
+    world.intake.changed(world.drop())
+
+
+def run(world):
+    world.handle_one(world.runner())
+
+
+def expire(world):
+    world.clock.move(49 * 3600)
+    world.runner().janitor.chores()
+
+
+def tidy(world):
+    world.clock.move(31)
+    world.runner().janitor.chores()
+    world.runner().janitor.collect()
+
+
+def published(world):
+    """Bodies of result.json that said SUCCEEDED, as they were written."""
+    bodies, put = [], world.store.put
+
+    def watched(key, body, **conditions):
+        info = put(key, body, **conditions)
+        if key.endswith("/result.json") and json.loads(body)["status"] == "SUCCEEDED":
+            bodies.append(body)
+        return info
+
+    world.store.put = watched
+    return bodies
+
+
+def come_to_rest(world):
+    world.crasher.arm(None)
+    world.intake = world.new_intake()
+    world.sweep()
+    world.clock.move(31)
+    world.work_off(world.runner())
+    world.runner().janitor.collect()
+
+
+def check(world, bodies, at):
+    (job,) = world.jobs()
+    told = world.result(job)
+    assert told is not None, f"{at}: {job.state} without result.json"
+    assert told["status"] == job.state, f"{at}: {job.state}, result.json says {told['status']}"
+    assert told["attempts"] == job.attempts_total, f"{at}: an earlier attempt overwrote the result of a later one"
+    assert len(set(bodies)) <= 1, f"{at}: published {len(set(bodies))} times"
+    assert not list(world.store.keys("work/")), f"{at}: staged files left"
+    assert not list((world.settings.storage_data_dir / "tmp").iterdir()), f"{at}: temporary files left"
+    for file in told["files"]:
+        body = world.store.read(job_folder(job) + file["name"], limit=1 << 20)
+        assert hashlib.sha256(body).hexdigest() == file["sha256"], f"{at}: {file['name']} differs from its hash"
+    return job
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("dies", [intake, run])
+def test_a_death_at_any_step_loses_nothing_and_publishes_once(fresh, dies, after):
+    for step in range(STEPS):
+        world = fresh()
+        bodies = published(world)
+        if dies is run:
+            intake(world)
+        world.crasher.arm(step, after=after)
+        with suppress(Crash):
+            dies(world)
+        struck = world.crasher.left is None
+        come_to_rest(world)
+        job = check(world, bodies, f"{dies.__name__} died {'after' if after else 'before'} step {step}")
+        assert job.state is State.SUCCEEDED
+        if not struck:
+            assert step > 3, "the path has no steps: this test tests nothing"
+            return
+    raise AssertionError(f"the path has more than {STEPS} steps")
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_death_at_any_step_of_expiry_ends_expired(fresh, after):
+    for step in range(STEPS):
+        world = fresh()
+        intake(world)
+        world.work_off(world.runner())
+        world.crasher.arm(step, after=after)
+        with suppress(Crash):
+            expire(world)
+        struck = world.crasher.left is None
+        come_to_rest(world)
+        job = check(world, [], f"expiry died {'after' if after else 'before'} step {step}")
+        assert job.state is State.EXPIRED
+        if not struck:
+            return
+    raise AssertionError(f"the path has more than {STEPS} steps")
+
+
+@pytest.mark.parametrize("company", [run, tidy, intake, expire])
+@pytest.mark.parametrize("actor", [run, tidy])
+def test_company_at_any_step_changes_nothing(fresh, actor, company):
+    for step in range(STEPS):
+        world = fresh()
+        bodies = published(world)
+        intake(world)
+        if actor is tidy:
+            # A runner that dies right after its commit leaves the publication to the janitor.
+            world.crasher.arm(14)
+            with suppress(Crash):
+                run(world)
+        world.crasher.arm(step, meanwhile=lambda world=world: company(world))
+        actor(world)
+        struck = world.crasher.left is None
+        come_to_rest(world)
+        job = check(world, bodies, f"{company.__name__} came at step {step} of {actor.__name__}")
+        assert job.state in (State.SUCCEEDED, State.EXPIRED)
+        if not struck:
+            return
+    raise AssertionError(f"the path has more than {STEPS} steps")
+
+
+def test_a_late_runner_cannot_commit_while_another_runs_the_job(fresh):
+    world = fresh()
+    intake(world)
+    late, other = world.runner(), world.runner()
+    seen = []
+
+    def die():
+        raise Crash
+
+    def meanwhile():
+        world.clock.move(31)
+        other.janitor.chores()
+        world.clock.move(5)
+        world.sandbox.during = die
+        with suppress(Crash):
+            world.handle_one(other)
+        seen.extend(world.jobs())
+
+    world.sandbox.during = meanwhile
+    world.handle_one(late)
+    assert (seen[0].state, seen[0].fence) == (State.RUNNING, 2)
+    assert world.jobs() == seen, "the late runner changed a row that another holds"
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_reset_during_a_slow_publication_ends_with_the_new_one(fresh, after):
+    for step in range(STEPS):
+        world = fresh()
+        intake(world)
+        runner = world.runner()
+
+        def again(world=world):
+            world.runner().janitor.chores()
+            for job in world.jobs():
+                if job.state is State.PUBLISHING:
+                    world.runner().publisher.finish(job)
+            for job in world.jobs():
+                if job.ended:
+                    world.control.reset(job.job_id)
+            world.work_off(world.runner())
+
+        world.crasher.arm(step, after=after, meanwhile=again)
+        world.handle_one(runner)
+        struck = world.crasher.left is None
+        come_to_rest(world)
+        check(world, [], f"reset at step {step}")
+        if not struck:
+            return
+    raise AssertionError(f"the path has more than {STEPS} steps")
+
+
+def test_a_verdict_that_is_ours_keeps_its_place_in_the_queue(fresh):
+    world = fresh()
+    intake(world)
+    runner = world.runner()
+    world.sandbox.verdict = Verdict.BOX_FAILED
+    world.handle_one(runner)
+    (job,) = world.jobs()
+    assert (job.state, job.attempt) == (State.QUEUED, 1)
+    assert job.reason.startswith("to be tried again")
+    assert world.queue.stats().in_flight + world.queue.stats().delayed == 1

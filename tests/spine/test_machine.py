@@ -1,0 +1,317 @@
+"""A rule-based state machine over the real SQLite adapters: anything may happen in any order, at any step.
+
+Events are duplicated, reordered and lost; intake, runners and janitor die before or after any external step; runners
+come back late; jobs are cancelled, retried, expired; time is moved by hand. What must hold is checked after every
+step, and after the storm everything must come to its end.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections import defaultdict
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from core.jobs import ENDED, RETRIABLE, TRANSITIONS, State
+from core.ports import Pause
+from core.verdicts import Verdict
+from runner.results import job_folder
+from tests.support.world import MANIFEST, Crash, World
+
+TENANTS = st.sampled_from(["acme", "globex"])
+NAMES = st.sampled_from(["a.csv", "b.csv", "c.csv"])
+BODIES = st.sampled_from([b"id\n1\n", b"id\n2\n", b"id\n3\n"])
+# Which external step to die at, and on which side of it; mostly none.
+CRASHES = st.one_of(st.none(), st.tuples(st.integers(0, 24), st.booleans()))
+VERDICTS = st.sampled_from(
+    [Verdict.OK] * 4 + [Verdict.RULE_ERROR, Verdict.BOX_FAILED, Verdict.WALL_CLOCK, Verdict.MEMORY]
+)
+CAP = 1
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # thousands of syncs, none of them the point here
+ACTS = st.sampled_from(
+    ["runner", "janitor", "late janitor", "all", "expiry", "intake", "new version", "cancel", "retry"]
+)
+AUXILIARY = {"primary": ["*.csv"], "auxiliary": [{"name": "plans", "path": "lookups/plans.csv"}]}
+
+
+def die():
+    raise Crash
+
+
+class Spine(RuleBasedStateMachine):
+    def __init__(self):
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(dir=MEMORY))
+        self.world = World(self.folder, tenant_concurrency=CAP, workflow_concurrency=CAP, max_attempts=3)
+        self.events: list[str] = []
+        self.latest: dict[str, bytes] = {}  # what each sender has put last under each key, and got a yes for
+        self.published: dict[str, set[bytes]] = defaultdict(set)
+        self.fences: dict[str, int] = defaultdict(int)
+        self.watch_publications()
+
+    def watch_publications(self):
+        put = self.world.store.put
+
+        def watched(key, body, **conditions):
+            info = put(key, body, **conditions)
+            if key.startswith("outputs/") and key.endswith("/result.json"):
+                told = json.loads(body)
+                if told["status"] == "SUCCEEDED":
+                    self.published[told["job_id"]].add(body)
+                elif told["status"] == "EXPIRED":
+                    self.published[told["job_id"]].clear()
+            return info
+
+        self.world.store.put = watched
+
+    def dying(self, crash, act):
+        """Run an act that may die at a step; a death loses the process's memory, never what it wrote."""
+        self.world.crasher.arm(*(crash[0],) if crash else (None,), after=bool(crash and crash[1]))
+        try:
+            act()
+        except Crash:
+            self.world.intake = self.world.new_intake()
+        finally:
+            self.world.crasher.arm(None)
+
+    @initialize()
+    def manifests_are_there(self):
+        for tenant in ("acme", "globex"):
+            self.world.put(f"inbox/{tenant}/d/manifest.json", MANIFEST)
+
+    # What senders do
+
+    @rule(tenant=TENANTS, name=NAMES, body=BODIES, crash=CRASHES)
+    def drop(self, tenant, name, body, crash):
+        self.upload(tenant, name, body)
+        self.dying(crash, lambda: self.world.intake.changed([self.events[-1]]))
+
+    def upload(self, tenant, name, body):
+        key = self.world.put(f"inbox/{tenant}/d/{name}", body)
+        self.latest[key] = body
+        self.events.append(key)
+
+    @rule(
+        tenant=TENANTS, name=NAMES, body=BODIES, what=st.sampled_from(["file", "manifest", "sweep", "needs", "look-up"])
+    )
+    def upload_unnoticed(self, tenant, name, body, what):
+        """An upload whose event is still on its way, or never comes."""
+        changed = {"manifest": {}, "sweep": {"sweep": {"rate": [1, 2]}}, "needs": {"inputs": AUXILIARY}}
+        if what == "file":
+            self.upload(tenant, name, body)
+        elif what == "look-up":
+            self.events.append(self.world.put(f"inbox/{tenant}/d/lookups/plans.csv", body))
+        else:
+            self.events.append(self.world.put(f"inbox/{tenant}/d/manifest.json", MANIFEST | changed[what]))
+
+    # What the event service does: any event, any number of times, in any order, or never
+
+    @rule(n=st.integers(0, 50), crash=CRASHES, sweep=st.booleans())
+    def deliver(self, n, crash, sweep):
+        if sweep:
+            self.dying(crash, self.world.sweep)
+        elif self.events:
+            key = self.events[n % len(self.events)]
+            self.dying(crash, lambda: self.world.intake.changed([key]))
+
+    # What runners do
+
+    @rule(verdict=VERDICTS, crash=CRASHES, more=st.integers(0, 3))
+    def run_some(self, verdict, crash, more):
+        runner = self.world.runner()
+        for _ in range(more):
+            self.world.handle_one(runner)
+        self.world.sandbox.verdict = verdict
+        self.dying(crash, lambda: self.world.handle_one(runner))
+        runner.close()
+
+    @rule(seconds=st.sampled_from([1.0, 31.0, 40.0]), crash=CRASHES, other_dies=st.booleans())
+    def run_late(self, seconds, crash, other_dies):
+        """A runner stands still in the middle of a job while the world goes on; then it wants to commit."""
+        late, other = self.world.runner(), self.world.runner()
+        taken = []
+
+        def meanwhile():
+            mine = next(j for j in self.world.jobs() if j.lease and j.lease.owner == late.presence.owner)
+            self.world.clock.move(seconds)
+            other.janitor.chores()
+            if other_dies:
+                self.world.sandbox.during = die
+            with suppress(Crash):
+                self.world.handle_one(other)
+            now = self.world.table.get(mine.job_id)
+            taken.extend([now] if now.fence > mine.fence else [])
+
+        self.world.sandbox.during = meanwhile
+        self.dying(crash, lambda: self.world.handle_one(late))
+        self.world.sandbox.during = lambda: None
+        for job in taken:
+            assert self.world.table.get(job.job_id) == job, f"{job.job_id}: a stale fence changed the row"
+        late.close()
+        other.close()
+
+    @rule(
+        step=st.integers(0, 30), actor=st.sampled_from(["runner", "janitor", "intake"]), other=ACTS, after=st.booleans()
+    )
+    def interleave(self, step, actor, other, after):
+        """Somebody else acts between any two external steps of a runner, the janitor or an intake."""
+        first, second = self.world.runner(), self.world.runner()
+        acts = {
+            "runner": self.world.handle_one,
+            "janitor": lambda r: r.janitor.chores(),
+            "late janitor": lambda r: (self.world.clock.move(31), r.janitor.chores()),
+            "all": lambda r: (self.world.clock.move(31), r.janitor.chores(), self.world.handle_one(r)),
+            "expiry": lambda r: (self.world.clock.move(49 * 3600), r.janitor.chores()),
+            "intake": lambda _: self.world.new_intake().sweep(),
+            "new version": lambda _: self.upload("acme", "a.csv", os.urandom(4)),
+            "cancel": lambda _: self.cancel(),
+            "retry": lambda _: self.retry(),
+        }
+        self.world.crasher.arm(step, after=after, meanwhile=lambda: acts[other](second))
+        acts[actor](first)
+        self.world.crasher.arm(None)
+        first.close()
+        second.close()
+
+    @rule(crash=CRASHES)
+    def run_cancelled(self, crash):
+        runner = self.world.runner()
+
+        def meanwhile():
+            for job in self.world.jobs():
+                if job.state is State.RUNNING:
+                    self.world.control.cancel(job.job_id)
+            runner.beats.round()
+
+        self.world.sandbox.during = meanwhile
+        self.dying(crash, lambda: self.world.handle_one(runner))
+        self.world.sandbox.during = lambda: None
+        runner.close()
+
+    # What operators and time do
+
+    @rule(act=st.sampled_from(["retry"] * 3 + ["resume"] * 2 + ["cancel", "pause", "expiry"]), tenant=TENANTS)
+    def operate(self, act, tenant):
+        match act:
+            case "cancel":
+                self.cancel()
+            case "retry":
+                self.retry()
+            case "pause":
+                self.world.table.pause(Pause(tenant=tenant, workflow=None, since=0.0, by="test"))
+            case "resume":
+                self.world.table.resume(tenant, None)
+            case "expiry":
+                self.world.clock.move(48 * 3600 + 60)
+
+    def cancel(self):
+        for job in self.world.jobs()[:1]:
+            if job.state in (State.QUEUED, State.AWAITING):
+                self.world.control.cancel(job.job_id)
+
+    def retry(self):
+        for job in self.world.jobs():
+            if job.state in RETRIABLE - {State.EXPIRED}:
+                self.world.control.retry(job.job_id)
+
+    @rule(crash=CRASHES, seconds=st.sampled_from([0.0, 3.0, 31.0, 1000.0]))
+    def tidy(self, crash, seconds):
+        self.world.clock.move(seconds)
+        runner = self.world.runner()
+        self.dying(crash, lambda: (runner.janitor.chores(), runner.janitor.collect()))
+        runner.close()
+
+    # What must hold, always
+
+    @invariant()
+    def caps_are_never_exceeded(self):
+        running = defaultdict(int)
+        for job in self.world.jobs():
+            running[job.tenant] += job.state is State.RUNNING
+        assert all(n <= CAP for n in running.values()), f"over the cap: {dict(running)}"
+
+    @invariant()
+    def fences_only_grow(self):
+        for job in self.world.jobs():
+            assert job.fence >= self.fences[job.job_id], f"{job.job_id}: fence went back"
+            self.fences[job.job_id] = job.fence
+
+    @invariant()
+    def every_step_is_in_the_table_of_transitions(self):
+        for job in self.world.jobs():
+            steps = [State(name) for name, _ in job.history]
+            for a, b in pairwise(steps):
+                assert b in TRANSITIONS[a], f"{job.job_id} went from {a} to {b}"
+
+    @invariant()
+    def published_files_match_their_hashes(self):
+        for job in self.world.jobs():
+            told = self.world.result(job)
+            if told is None or told["status"] != "SUCCEEDED":
+                continue
+            for file in told["files"]:
+                body = self.world.store.read(job_folder(job) + file["name"], limit=1 << 20)
+                assert hashlib.sha256(body).hexdigest() == file["sha256"], f"{job.job_id}: {file['name']} differs"
+
+    @invariant()
+    def a_job_is_published_once(self):
+        for job_id, bodies in self.published.items():
+            assert len(bodies) <= 1, f"{job_id} was published {len(bodies)} times with different content"
+
+    def teardown(self):
+        """After the storm: everything acknowledged comes to exactly one end, and nothing is left lying about."""
+        try:
+            self.come_to_rest()
+        finally:
+            self.world.close()
+            shutil.rmtree(self.folder)
+
+    def come_to_rest(self):
+        world = self.world
+        for tenant in ("acme", "globex"):
+            world.table.resume(tenant, None)
+            world.put(f"inbox/{tenant}/d/manifest.json", MANIFEST | {"inputs": AUXILIARY})
+            world.put(f"inbox/{tenant}/d/lookups/plans.csv", b"code\n")
+        runner = world.runner()
+        for _ in range(3):
+            world.sweep()
+            world.work_off(runner)
+        runner.janitor.collect()
+        jobs = world.jobs()
+        waiting = [j for j in jobs if j.state not in ENDED and self.has_input(j)]
+        assert not waiting, f"waits forever: {[(j.job_id, str(j.state), j.reason) for j in waiting]}"
+        for job in jobs:
+            if job.state in ENDED:
+                told = world.result(job)
+                assert told is not None, f"{job.job_id} is {job.state} and has no result.json"
+                assert told["status"] == job.state, f"{job.job_id} is {job.state}, result.json says {told['status']}"
+        for key, body in self.latest.items():
+            digest = hashlib.sha256(body).hexdigest()
+            ends = [j for j in jobs if any(i.ref.key == key and i.ref.digest == digest for i in j.inputs)]
+            assert any(j.state in ENDED for j in ends), f"drop {key} was lost"
+        assert not list(world.store.keys("work/")), "staged files were left behind"
+
+    @staticmethod
+    def has_input(job):
+        return any(i.role == "primary" for i in job.inputs)
+
+
+def test_nothing_is_lost_published_twice_or_stuck_whatever_happens():
+    many = int(os.environ.get("ADE_TEST_MACHINE_EXAMPLES", "40"))
+    run_state_machine_as_test(
+        Spine,
+        settings=settings(
+            max_examples=many,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            print_blob=True,
+        ),
+    )

@@ -1,0 +1,216 @@
+"""A whole spine in one process on real embedded adapters: a clock moved by hand, crashes at any external step."""
+
+import hashlib
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from core.chores import wake_at
+from core.jobs import Job
+from core.ports import BoxOrder, BoxReport, Isolation, JobQuery
+from core.settings import Settings
+from core.verdicts import Verdict
+from handlers.intake import Intake
+from infra.clocks import HandClock
+from infra.folder import FolderStore
+from infra.logs import Log
+from infra.sqlite import Database
+from infra.sqlite_queue import SqliteWorkQueue
+from infra.sqlite_table import SqliteJobTable
+from infra.wiring import Stack
+from runner.assembly import Runner, assemble
+from runner.control import Control
+from runner.results import result_key
+
+
+class Crash(BaseException):
+    """The process died on this line."""
+
+
+class Crasher:
+    """Counts external steps; at the one that was asked for the process dies, or somebody else acts first."""
+
+    def __init__(self) -> None:
+        self.left: int | None = None
+        self.after = False
+        self.seen = 0
+        self.meanwhile: Callable[[], None] | None = None
+
+    def arm(self, steps: int | None, *, after: bool = False, meanwhile: Callable[[], None] | None = None) -> None:
+        """Without `meanwhile`: die before or after that step. With it: let others act there, then go on."""
+        self.left, self.after, self.seen, self.meanwhile = steps, after, 0, meanwhile
+
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.seen += 1
+        due = self.left is not None and self.seen > self.left
+        if due and not self.after:
+            self._strike()
+        result = function(*args, **kwargs)
+        if due and self.left is not None:
+            self._strike()
+        return result
+
+    def _strike(self) -> None:
+        self.left, act = None, self.meanwhile
+        if act is None:
+            raise Crash
+        act()
+
+
+class Fragile:
+    """A port whose every call is an external step that the process may die before or after."""
+
+    def __init__(self, port: Any, crasher: Crasher) -> None:
+        self._port = port
+        self._crasher = crasher
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        if not callable(found):
+            return found
+        return lambda *args, **kwargs: self._crasher.call(found, args, kwargs)
+
+
+class ScriptedSandbox:
+    """Stands in for the box where thousands of runs are needed: writes outputs that depend only on the input."""
+
+    def __init__(self) -> None:
+        self.verdict = Verdict.OK
+        self.during: Callable[[], None] = lambda: None
+
+    def isolation(self) -> Isolation:
+        return Isolation(driver="scripted", level="isolated", rungs={}, gaps=())
+
+    def run(
+        self,
+        order: BoxOrder,
+        *,
+        killed: Callable[[], Verdict | None],
+        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
+    ) -> BoxReport:
+        during, self.during = self.during, lambda: None
+        verdict, self.verdict = self.verdict, Verdict.OK
+        during()
+        stopped = killed()
+        if stopped is not None:
+            return BoxReport(verdict=stopped, message="stopped")
+        log = order.scratch / "log.txt"
+        log.write_text("a rule said something\n")
+        if verdict is not Verdict.OK:
+            return BoxReport(verdict=verdict, message="scripted", log=log)
+        content = (order.scratch / "in" / "0").read_bytes()
+        outputs = {}
+        for name in ("normalized.xlsx", "artifact.json"):
+            path = order.scratch / f"out-{name}"
+            path.write_bytes(name.encode() + hashlib.sha256(content).digest())
+            outputs[name] = path
+        return BoxReport(verdict=Verdict.OK, message="", claim={"summary": {"rows_out": 1}}, outputs=outputs, log=log)
+
+    def reap(self, alive: Callable[[str], bool]) -> int:
+        return 0
+
+    def close(self) -> None:
+        pass
+
+
+MANIFEST = {"manifest": 1, "name": "members", "fields": [{"name": "id"}]}
+
+
+class World:
+    """One machine with a bucket, a table, a queue, an intake and runners that come and go."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.clock = HandClock()
+        base = {"storage_data_dir": folder, "lease_seconds": 30.0, "settle_seconds": 0.0, "sandbox": "process"}
+        self.settings = Settings(**(base | settings))
+        self.crasher = Crasher()
+        self.store = FolderStore(folder)
+        self.database = Database(folder / "ade.sqlite")
+        timings = self.settings.timings
+
+        def wake(job: Job) -> float | None:
+            return wake_at(job, timings)
+
+        self.table = SqliteJobTable(self.database, self.clock, wake)
+        self.queue = SqliteWorkQueue(self.database, self.clock)
+        self.sandbox = ScriptedSandbox()
+        self.log = Log(stream=io.StringIO())
+        self.fragile = Stack(
+            self.settings,
+            self.clock,
+            Fragile(self.store, self.crasher),
+            Fragile(self.table, self.crasher),
+            Fragile(self.queue, self.crasher),
+        )
+        self.control = Control(self.store, self.table, self.queue, self.clock)
+        self.runners: list[Runner] = []
+        self.intake = self.new_intake()
+
+    def new_intake(self) -> Intake:
+        f = self.fragile
+        return Intake(f.store, f.table, f.queue, self.clock, settle_seconds=self.settings.settle_seconds)
+
+    def runner(self) -> Runner:
+        made = assemble(self.fragile, self.sandbox, self.log, sweep=self.sweep)
+        self.runners.append(made)
+        return made
+
+    def sweep(self) -> None:
+        self.intake.sweep()
+
+    def put(self, key: str, body: bytes | dict[str, Any]) -> str:
+        """A sender's upload, acknowledged when this returns."""
+        self.store.put(key, body if isinstance(body, bytes) else json.dumps(body).encode())
+        return key
+
+    def drop(self, tenant: str = "acme", name: str = "a.csv", body: bytes = b"id\n1\n", **manifest: Any) -> list[str]:
+        folder = f"inbox/{tenant}/d"
+        return [
+            self.put(f"{folder}/{name}", body),
+            self.put(f"{folder}/manifest.json", MANIFEST | manifest),
+        ]
+
+    def handle_one(self, runner: Runner) -> bool:
+        """One message through one runner; False where there was none."""
+        deliveries = self.queue.receive(most=1, wait=0, visibility=runner.beats.visibility)
+        for delivery in deliveries:
+            runner.worker.handle(delivery)
+        return bool(deliveries)
+
+    def work_off(self, runner: Runner, *, rounds: int = 400) -> None:
+        """Let time pass until nothing is left to do."""
+        for _ in range(rounds):
+            busy = self.handle_one(runner)
+            busy |= bool(sum(runner.janitor.chores().values()))
+            stats, next_chore = self.queue.stats(), self.table.next_attention()
+            soon = next_chore is not None and next_chore <= self.clock.now() + 60
+            if not busy and not soon and not (stats.ready or stats.delayed or stats.in_flight):
+                return
+            if not busy:
+                self.clock.move(7.0)
+        raise AssertionError(f"still not done after {rounds} rounds: {self.queue.stats()} {self.table.counts()}")
+
+    def jobs(self) -> list[Job]:
+        found: list[Job] = []
+        cursor = None
+        while True:
+            page = self.table.page(JobQuery(), cursor=cursor)
+            found += page.jobs
+            cursor = page.cursor
+            if cursor is None:
+                return found
+
+    def result(self, job: Job) -> dict[str, Any] | None:
+        if self.store.head(result_key(job)) is None:
+            return None
+        found: dict[str, Any] = json.loads(self.store.read(result_key(job), limit=1 << 20))
+        return found
+
+    def close(self) -> None:
+        for runner in self.runners:
+            runner.close()
+        self.queue.close()
+        self.database.close()
+        self.store.close()

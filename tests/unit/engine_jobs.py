@@ -1,0 +1,132 @@
+"""Run the engine on small made-up workbooks, in this process, and look at what came out."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import openpyxl
+
+from core.manifests import parse_manifest
+from runner.engine import boxed
+
+
+class Outcome(NamedTuple):
+    code: int
+    events: list[dict[str, Any]]
+    folder: Path
+
+    @property
+    def end(self) -> dict[str, Any]:
+        return self.events[-1]
+
+    @property
+    def error(self) -> dict[str, Any]:
+        assert self.end["ok"] is False, self.end
+        return self.end["error"]
+
+    @property
+    def artifact(self) -> dict[str, Any]:
+        assert self.end["ok"] is True, self.end
+        return json.loads((self.folder / "artifact.json").read_bytes())
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        return self.artifact["validation"]["findings"]
+
+    def cells(self, code: str) -> list[str | None]:
+        """The cells of all findings of a code."""
+        return [f.get("cell") for f in self.findings if f["code"] == code]
+
+    def rows(self, sheet: str | None = None) -> list[list[Any]]:
+        """The written rows, header first, as openpyxl reads them."""
+        assert self.end["ok"] is True, self.end
+        book = openpyxl.load_workbook(self.folder / "normalized.xlsx")
+        return [list(r) for r in (book[sheet] if sheet else book.worksheets[0]).iter_rows(values_only=True)]
+
+    def column(self, header: str) -> list[Any]:
+        rows = self.rows()
+        at = rows[0].index(header)
+        return [r[at] for r in rows[1:]]
+
+    def mapped(self) -> dict[str, str | None]:
+        """header -> field."""
+        return {m["header"]: m["target"] for m in self.artifact["mapping"]}
+
+
+def workbook(path: Path, sheets: dict[str, list[list[Any]]]) -> Path:
+    book = openpyxl.Workbook()
+    book.remove(book.worksheets[0])
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for number, row in enumerate(rows, 1):
+            for column, value in enumerate(row, 1):
+                if value is not None:
+                    cell = sheet.cell(number, column, value)
+                    if isinstance(value, str) and value.startswith("="):
+                        cell.data_type = "s"  # a text, not a formula
+    book.save(path)
+    return path
+
+
+def run_job(
+    folder: Path,
+    rows: list[list[Any]] | dict[str, list[list[Any]]] | None = None,
+    *,
+    fields: list[dict[str, Any]] | None = None,
+    files: dict[str, list[list[Any]]] | None = None,
+    rules: dict[str, str] | None = None,
+    aux: dict[str, str] | None = None,
+    params: dict[str, Any] | None = None,
+    row_rules: list[dict[str, Any]] | None = None,
+    **manifest: Any,
+) -> Outcome:
+    """One job over `rows` (a sheet, or sheets by name) or over several `files`, with Python `rules` by path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if files is None:
+        files = {"in.xlsx": rows or []} if isinstance(rows, list) else {}
+        if isinstance(rows, dict):
+            workbook(folder / "in.xlsx", rows)
+    for name, body in files.items():
+        workbook(folder / name, {"Sheet1": body})
+    names = list(files) or ["in.xlsx"]
+    for path, source in (rules or {}).items():
+        place = folder / "config" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(source)
+    spec: dict[str, Any] = {"manifest": 1, "name": "test", "fields": fields or [], "rules": row_rules or [], **manifest}
+    if rules:
+        spec["config"] = "./config"
+    if aux:
+        listed = [{"name": n, "path": f"{n}.csv"} for n in aux]
+        spec["inputs"] = {**spec.get("inputs", {}), "auxiliary": listed}
+        for name, body in aux.items():
+            (folder / f"{name}.csv").write_text(body)
+    checked = parse_manifest(json.dumps(spec, default=str).encode())
+    order = {
+        "order": 1,
+        "job": {"job_id": "acme-test-1", "tenant": "acme", "workflow": "test", "attempt": 1},
+        "manifest": checked.model_dump(mode="json"),
+        "params": params or {},
+        "inputs": [{"role": "primary", "name": n, "path": n, "size": 1, "sha256": "0" * 64} for n in names]
+        + [{"role": "auxiliary", "name": n, "file": f"{n}.csv", "path": f"{n}.csv"} for n in aux or ()],
+        "config": {"path": "config" if rules else None, "digest": "0" * 8},
+        "outputs": {n: n for n in ("normalized.xlsx", "artifact.json", "report.html")},
+        "sandbox": {"driver": "process", "level": "limits", "rungs": {"rlimits": True}},
+    }
+    return run_order(order, folder)
+
+
+def run_order(order: dict[str, Any], folder: Path) -> Outcome:
+    channel = io.StringIO()
+    path, modules, writes = list(sys.path), set(sys.modules), sys.dont_write_bytecode
+    try:
+        code = boxed.run(order, channel, folder=folder)
+    finally:  # in the box a job has a process of its own; here the next test must not meet this one's rules
+        sys.path[:] = path
+        sys.dont_write_bytecode = writes
+        for name in set(sys.modules) - modules:
+            if name.startswith(("columns.", "row_types.", "hooks.")) or name in ("columns", "hooks", "row_types"):
+                del sys.modules[name]
+    return Outcome(code, [json.loads(line) for line in channel.getvalue().splitlines()], folder)

@@ -1,0 +1,144 @@
+"""Mapping a whole table: evidence, policy, collisions, several tables."""
+
+import pytest
+from engine_jobs import run_job
+
+PEOPLE = [
+    ["Member #", "Nick", "Begin", "Mail"],
+    ["M000001", "ada", "2026-01-31", "ada@a.de"],
+    ["M000002", "bob", "2026-02-01", "bob@b.de"],
+    ["M000003", "cy", "2026-02-02", "cy@c.de"],
+]
+FIELDS = [
+    {"name": "member_id", "synonyms": ["member #"]},
+    {"name": "start_date", "type": "date", "synonyms": ["begin"]},
+    {"name": "email", "type": "email"},
+]
+
+
+def test_columns_find_their_fields(tmp_path):
+    done = run_job(tmp_path, PEOPLE, fields=FIELDS)
+    assert done.mapped() == {"Member #": "member_id", "Nick": None, "Begin": "start_date", "Mail": "email"}
+
+
+def test_a_decision_says_what_spoke_for_it(tmp_path):
+    done = run_job(tmp_path, PEOPLE, fields=FIELDS)
+    begin = next(m for m in done.artifact["mapping"] if m["header"] == "Begin")
+    assert begin["contributors"] == [{"rule": "header:synonym", "delta": 1.0}, {"rule": "type:date", "delta": 0.25}]
+    assert begin["score"] == 1.25
+    assert begin["header_cell"] == "C1"
+
+
+def test_values_alone_can_tell_a_column(tmp_path):
+    rows = [["Column X", "n"], ["ada@a.de", 1], ["bob@b.de", 2], ["cy@c.de", 3]]
+    assert run_job(tmp_path, rows, fields=[{"name": "contact", "type": "email"}]).mapped()["Column X"] == "contact"
+
+
+def test_a_pattern_that_fits_tells_a_column(tmp_path):
+    rows = [["Column X", "n"], ["M000001", 1], ["M000002", 2], ["M000003", 3]]
+    assert run_job(tmp_path, rows, fields=[{"name": "key", "pattern": "M[0-9]{6}"}]).mapped()["Column X"] == "key"
+
+
+def test_a_pattern_that_fits_anything_tells_nothing(tmp_path):
+    rows = [["Column X", "n"], ["M000001", 1], ["M000002", 2], ["M000003", 3]]
+    assert run_job(tmp_path, rows, fields=[{"name": "key", "pattern": ".+"}]).mapped()["Column X"] is None
+
+
+def test_values_of_the_wrong_type_speak_against_a_likely_header(tmp_path):
+    rows = [["Begin", "Start"], ["x", "2026-01-31"], ["y", "2026-01-31"], ["z", "2026-01-31"]]
+    fields = [{"name": "when", "type": "date", "synonyms": ["begin", "start"]}]
+    assert run_job(tmp_path, rows, fields=fields).mapped() == {"Begin": None, "Start": "when"}
+
+
+def test_a_tie_is_said(tmp_path):
+    rows = [["Plan", "plan"], ["a", "b"], ["c", "d"]]
+    done = run_job(tmp_path, rows, fields=[{"name": "plan"}])
+    assert [m["target"] for m in done.artifact["mapping"]] == ["plan", None]
+    assert "tie" in done.artifact["mapping"][0]["note"]
+
+
+def test_a_lower_threshold_maps_more(tmp_path):
+    rows = [["Gross", "n"], ["a", 1], ["b", 2]]
+    fields = [{"name": "gross_pay_total"}]
+    assert run_job(tmp_path / "a", rows, fields=fields).mapped()["Gross"] is None
+    done = run_job(tmp_path / "b", rows, fields=fields, mapping={"threshold": 0.3})
+    assert done.mapped()["Gross"] == "gross_pay_total"
+
+
+@pytest.mark.parametrize(
+    ("policy", "headers"),
+    [
+        ("keep", ["member_id", "Nick", "start_date", "email"]),
+        ("prefix", ["member_id", "start_date", "email", "raw_Nick"]),
+        ("drop", ["member_id", "start_date", "email"]),
+    ],
+)
+def test_unmapped_columns_follow_the_policy(policy, headers, tmp_path):
+    assert run_job(tmp_path, PEOPLE, fields=FIELDS, mapping={"unmapped": policy}).rows()[0] == headers
+
+
+def test_an_unmapped_column_never_takes_a_fields_place(tmp_path):
+    rows = [["Plan", "plan", "PLAN"], ["a", "b", "c"], ["d", "e", "f"]]
+    done = run_job(tmp_path, rows, fields=[{"name": "plan"}])
+    assert done.rows() == [["plan", "plan_2", "PLAN_3"], ["a", "b", "c"], ["d", "e", "f"]]
+    assert [f["code"] for f in done.findings] == ["column_renamed", "column_renamed"]
+
+
+def test_fields_stand_in_their_declared_order_and_all_of_them(tmp_path):
+    fields = [{"name": "email", "type": "email"}, {"name": "absent"}, {"name": "member_id", "synonyms": ["member #"]}]
+    done = run_job(tmp_path, PEOPLE, fields=fields, mapping={"unmapped": "drop"})
+    assert done.rows()[0] == ["email", "absent", "member_id"]
+    assert done.column("absent") == [None] * 3
+
+
+def test_a_missing_required_field_is_one_finding(tmp_path):
+    done = run_job(tmp_path, PEOPLE, fields=[*FIELDS, {"name": "salary", "required": True}])
+    missing = [f for f in done.findings if f["code"] == "missing_field"]
+    assert [(f["field"], f["severity"]) for f in missing] == [("salary", "error")]
+    assert "required" not in {f["code"] for f in done.findings}
+
+
+def test_labels_can_head_the_output(tmp_path):
+    fields = [{"name": "member_id", "label": "Member ID", "synonyms": ["member #"]}]
+    done = run_job(tmp_path, PEOPLE, fields=fields, mapping={"unmapped": "drop"}, output={"header": "label"})
+    assert done.rows()[0] == ["Member ID"]
+
+
+def test_files_of_a_drop_append_into_one_output(tmp_path):
+    files = {
+        "a.xlsx": [["plan", "extra"], ["gold", 1], ["tin", 2]],
+        "b.xlsx": [["other", "PLAN"], ["x", "lead"], ["y", "zinc"]],
+    }
+    done = run_job(tmp_path, fields=[{"name": "plan"}], files=files, inputs={"per": "drop"})
+    assert done.rows() == [
+        ["other", "plan", "extra"],
+        [None, "gold", 1],
+        [None, "tin", 2],
+        ["x", "lead", None],
+        ["y", "zinc", None],
+    ]
+    assert {m["table"].partition("/")[0] for m in done.artifact["mapping"]} == {"a.xlsx", "b.xlsx"}
+
+
+def test_sheets_append_and_unrelated_tables_are_left_out(tmp_path):
+    body = [[f"p{n}", n] for n in range(6)]
+    sheets = {
+        "one": [["plan", "n"], *body],
+        "two": [["plan", "n"], *body],
+        "legend": [["colour", "meaning"], ["red", "bad"], ["green", "good"]],
+    }
+    done = run_job(tmp_path, sheets, fields=[{"name": "plan"}])
+    assert len(done.column("plan")) == 12
+    assert [f["code"] for f in done.findings] == ["table_unmapped"]
+
+
+def test_a_file_without_a_table_is_a_finding_and_an_empty_output(tmp_path):
+    done = run_job(tmp_path, {"Empty": []}, fields=[{"name": "plan"}])
+    assert done.rows() == [["plan"]]
+    assert [f["code"] for f in done.findings] == ["no_table"]
+
+
+def test_redacted_headers_stand_nowhere_in_the_artifact(tmp_path):
+    done = run_job(tmp_path, PEOPLE, fields=FIELDS, redact_headers=True)
+    for name in ("artifact.json", "report.html"):
+        assert "Nick" not in (done.folder / name).read_text()

@@ -1,0 +1,98 @@
+"""Numbers as people write them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.engine.values.memo import BAD
+from runner.engine.values.numbers import decimal_of, parse_number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("12", 12.0),
+        ("-12.5", -12.5),
+        ("+3", 3.0),
+        (" 7 ", 7.0),
+        (".5", 0.5),
+        ("1e3", 1000.0),
+        ("$1,234.50", 1234.5),
+        ("1.234,50 €", 1234.5),
+        ("EUR 1.234,50", 1234.5),
+        ("1 234,50", 1234.5),
+        ("1\u00a0234.50", 1234.5),
+        ("1'234.50", 1234.5),
+        ("CHF 1\u2019234.50", 1234.5),
+        ("(1,234.00)", -1234.0),
+        ("($5)", -5.0),
+        ("-$5", -5.0),
+        ("$-5", -5.0),
+        ("5-", -5.0),
+        ("−5", -5.0),  # noqa: RUF001  # a true minus sign
+        ("1,234", 1234.0),
+        ("1,234,567", 1234567.0),
+        ("12,34,567.5", 1234567.5),
+        ("1.234.567", 1234567.0),
+        ("0,5", 0.5),
+        ("12,5", 12.5),
+        ("1,2345", 1.2345),
+        ("1.234", 1.234),
+        ("kr 99", 99.0),
+        ("", None),
+        ("   ", None),
+    ],
+)
+def test_a_written_number_is_read(text, number):
+    assert parse_number(text) == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "abc",
+        "1,23,4",
+        "1.2.3",
+        "12 apples",
+        "--5",
+        "(-5)",
+        "$",
+        ",",
+        ".",
+        "1e999",
+        "nan",
+        "inf",
+        "5 - 3",
+        "1,,2",
+        "0x10",
+    ],
+)
+def test_what_is_no_number_is_refused(text):
+    assert parse_number(text) is BAD
+
+
+def test_a_given_decimal_comma_decides_what_the_shape_leaves_open():
+    assert parse_number("1.234", ",") == 1234.0
+    assert parse_number("1,234", ",") == 1.234
+
+
+def test_a_given_decimal_point_refuses_a_decimal_comma():
+    assert parse_number("12,5", ".") is BAD
+
+
+def test_a_column_shows_its_decimal_sign():
+    assert decimal_of(["1.234", "12,50", "3"]) == ","
+    assert decimal_of(["1,234", "12.50"]) == "."
+    assert decimal_of(["1.234", "5"]) is None
+
+
+@given(st.floats(min_value=-1e12, max_value=1e12).map(lambda f: round(f, 2)))
+def test_both_worlds_write_the_same_number(number):
+    point = f"{number:,.2f}"
+    comma = point.translate(str.maketrans(",.", ".,"))
+    assert parse_number(point, ".") == parse_number(comma, ",") == number
+
+
+@given(st.text(max_size=80))
+def test_any_text_gives_a_number_or_nothing_or_bad(text):
+    assert parse_number(text) is BAD or isinstance(parse_number(text), (float, type(None)))

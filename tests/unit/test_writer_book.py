@@ -1,0 +1,198 @@
+"""The workbook writer: what it writes, other readers read."""
+
+import io
+import zipfile
+from datetime import date, datetime, time, timedelta
+from xml.etree import ElementTree as ET
+
+import openpyxl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from python_calamine import CalamineWorkbook
+
+from runner.engine.reading import CellError
+from runner.engine.writing import BookWriter, Column
+from runner.engine.writing import book as book_module
+
+MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+
+
+def write(columns, rows, *, name="Normalized", chunk=2048):
+    file = io.BytesIO()
+    book = BookWriter(file, title="test")
+    sheet = book.sheet(name, columns)
+    for at in range(0, len(rows), chunk):
+        part = rows[at : at + chunk]
+        sheet.write([list(c) for c in zip(*part, strict=True)], len(part))
+    sheet.close()
+    book.close()
+    file.seek(0)
+    return file
+
+
+def by_openpyxl(file):
+    return [list(r) for r in openpyxl.load_workbook(file).worksheets[0].iter_rows(min_row=2, values_only=True)]
+
+
+def by_calamine(file):
+    return CalamineWorkbook.from_filelike(file).get_sheet_by_index(0).to_python()[1:]
+
+
+CELLS = [
+    "text", "<&>\"'", " outer blanks ", "two\nlines", "tab\t", "=1+1", "_x0041_", "ünï€😀", 7, -7, 2.5, 1e-9, 1e300, True, False,
+    date(2026, 1, 31), datetime(2026, 1, 31, 10, 20, 30), time(9, 30),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", CELLS, ids=repr)
+def test_openpyxl_reads_back_what_was_written(value):
+    expected = datetime(2026, 1, 31) if type(value) is date else value
+    if value == "_x0041_":
+        expected = "_x005F_x0041_"  # openpyxl leaves escapes as they stand
+    assert by_openpyxl(write([Column("a"), Column("b")], [[value, 1]])) == [[expected, 1]]
+
+
+@pytest.mark.parametrize("value", CELLS, ids=repr)
+def test_calamine_reads_back_what_was_written(value):
+    assert by_calamine(write([Column("a"), Column("b")], [[value, 1]])) == [[value, 1]]
+
+
+def test_a_duration_is_written_as_hours():
+    assert by_calamine(write([Column("a")], [[timedelta(hours=30)]])) == [[timedelta(hours=30)]]
+
+
+def test_control_characters_are_spelled_the_way_spreadsheets_do():
+    assert by_calamine(write([Column("a")], [["a\x00b\x1fc\rd"]])) == [["a\x00b\x1fc\rd"]]
+
+
+def test_lone_surrogates_and_noncharacters_do_not_break_the_file():
+    assert len(by_openpyxl(write([Column("a")], [["a\ud800b\uffffc"]]))) == 1
+
+
+def test_a_text_longer_than_a_cell_is_cut():
+    assert len(by_openpyxl(write([Column("a")], [["x" * 40_000]]))[0][0]) == 32_767
+
+
+def test_an_error_stays_an_error():
+    sheet = openpyxl.load_workbook(write([Column("a")], [[CellError("#DIV/0!")]])).active
+    assert (sheet["A2"].data_type, sheet["A2"].value) == ("e", "#DIV/0!")
+
+
+def test_numbers_no_cell_can_hold_become_text_or_an_error():
+    rows = [[10**15], [float("inf")], [float("nan")], [date(1850, 1, 1)]]
+    assert [r[0] for r in by_openpyxl(write([Column("a")], rows))] == [
+        "1000000000000000",
+        "#NUM!",
+        "#NUM!",
+        "1850-01-01",
+    ]
+
+
+def test_blank_cells_are_not_written():
+    file = write([Column("a"), Column("b")], [[None, 1], ["x", None]])
+    assert by_openpyxl(file) == [[None, 1], ["x", None]]
+    assert b'<c r="A2"' not in zipfile.ZipFile(file).read("xl/worksheets/sheet1.xml")
+
+
+def test_the_header_is_styled_frozen_and_filtered():
+    sheet = openpyxl.load_workbook(write([Column("a"), Column("b")], [["x", 1]])).active
+    assert sheet.freeze_panes == "A2"
+    assert sheet.auto_filter.ref == "A1:B2"
+    assert sheet["A1"].font.b is True
+    assert sheet["A1"].fill.fgColor.rgb == "FF1F3864"
+
+
+def test_formats_are_real_number_formats():
+    columns = [
+        Column.typed("d", "date", "yyyy-mm-dd"),
+        Column.typed("m", "money", "#,##0.00"),
+        Column.typed("t", "text", "@"),
+    ]
+    sheet = openpyxl.load_workbook(write(columns, [[date(2026, 1, 31), 5, "007"]])).active
+    assert [c.number_format for c in sheet[2]] == ["yyyy-mm-dd", "#,##0.00", "@"]
+    assert sheet["A2"].is_date
+
+
+def test_a_text_in_a_date_column_keeps_the_default_format():
+    sheet = openpyxl.load_workbook(write([Column.typed("d", "date", "yyyy-mm-dd")], [["soon"]])).active
+    assert sheet["A2"].number_format == "General"
+
+
+def test_the_dimension_and_widths_are_those_of_all_rows():
+    file = write([Column("a"), Column("b")], [["x" * 30, 1]] * 5000)
+    sheet = ET.fromstring(zipfile.ZipFile(file).read("xl/worksheets/sheet1.xml"))
+    assert sheet.find(f"{MAIN}dimension").get("ref") == "A1:B5001"
+    assert [c.get("width") for c in sheet.iter(f"{MAIN}col")] == ["32", "8"]
+
+
+def test_widths_stay_between_eight_and_sixty():
+    file = write([Column("a"), Column("h" * 200)], [["x" * 500, 1]])
+    sheet = ET.fromstring(zipfile.ZipFile(file).read("xl/worksheets/sheet1.xml"))
+    assert [c.get("width") for c in sheet.iter(f"{MAIN}col")] == ["60", "60"]
+
+
+def test_rows_beyond_the_limit_go_on_on_a_next_sheet(monkeypatch):
+    monkeypatch.setattr(book_module, "MAX_ROWS", 1000)
+    file = write([Column("a")], [[n] for n in range(2500)], chunk=300)
+    book = openpyxl.load_workbook(file)
+    assert book.sheetnames == ["Normalized", "Normalized (2)", "Normalized (3)"]
+    assert [s.max_row for s in book] == [1000, 1000, 503]
+    assert [s["A1"].value for s in book] == ["a"] * 3
+    assert [s["A2"].value for s in book] == [0, 999, 1998]
+
+
+def test_an_empty_table_is_a_header_alone():
+    assert by_openpyxl(write([Column("a")], [])) == []
+
+
+def test_a_sheet_without_columns_opens():
+    assert openpyxl.load_workbook(write([], [])).sheetnames == ["Normalized"]
+
+
+def test_names_that_no_sheet_may_bear_are_replaced():
+    assert openpyxl.load_workbook(write([Column("a")], [], name="a/b:[c]*?\\" + "x" * 40)).sheetnames == [
+        "a_b__c____" + "x" * 21
+    ]
+
+
+def test_the_same_rows_give_the_same_bytes():
+    rows = [[n, f"t{n}"] for n in range(100)]
+    assert write([Column("a"), Column("b")], rows).getvalue() == write([Column("a"), Column("b")], rows).getvalue()
+
+
+def test_every_part_is_sound_xml_and_the_archive_is_whole():
+    archive = zipfile.ZipFile(write([Column("a & <b>")], [["x"]], name="A&B"))
+    assert archive.testzip() is None
+    for name in archive.namelist():
+        ET.fromstring(archive.read(name))
+
+
+values = st.one_of(
+    st.none(),
+    st.text(max_size=30),
+    st.integers(-(10**14), 10**14),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.booleans(),
+    st.dates(min_value=date(1900, 3, 1), max_value=date(9999, 12, 31)),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(values, values, values), min_size=1, max_size=12))
+def test_any_mix_of_values_reads_back(rows):
+    file = write([Column("a"), Column("b"), Column("end")], [[*r[:2], "."] for r in rows])
+    seen = by_calamine(file)
+    wanted = [["" if v is None else v for v in r[:2]] + ["."] for r in rows]
+    assert seen == wanted
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30), min_size=1, max_size=12
+    )
+)
+def test_any_text_reads_back(texts):
+    seen = by_calamine(write([Column("a"), Column("b")], [[t, "."] for t in texts]))
+    assert [r[0] for r in seen] == texts
