@@ -32,9 +32,7 @@ def decode(
     return _viterbi(rows, chances, model, {**(scores or {}), **more})
 
 
-def _headers_again(
-    rows: Sequence[Row], labels: Sequence[Label], chances: Sequence[Sequence[float]]
-) -> list[int]:
+def _headers_again(rows: Sequence[Row], labels: Sequence[Label], chances: Sequence[Sequence[float]]) -> list[int]:
     """Rows that repeat a header cell by cell, as over the next table or on the next printed page."""
     known: dict[int, set[tuple[object, ...]]] = {}
     out: list[int] = []
@@ -54,9 +52,7 @@ def _repeats(cells: tuple[object, ...], header: tuple[object, ...]) -> bool:
     return cells == header or (len(cells) > 2 and cells[1:] == header[1:])
 
 
-def _viterbi(
-    rows: Sequence[Row], chances: Sequence[Sequence[float]], model: Model, scores: Scores
-) -> list[Label]:
+def _viterbi(rows: Sequence[Row], chances: Sequence[Sequence[float]], model: Model, scores: Scores) -> list[Label]:
     best: list[float] = [WEIGHT * one for one in model.start]
     back: list[list[int]] = []
     for at, row in enumerate(rows):

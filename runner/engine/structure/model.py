@@ -44,9 +44,7 @@ def load() -> Model:
     with Path(__file__).with_name("weights.json").open(encoding="utf-8") as file:
         raw = json.load(file)
     if raw["labels"] != [label.name.lower() for label in Label] or raw["features"] != features.names():
-        raise RuntimeError(
-            "weights.json was trained for other labels or features: run tests/bench/train_structure.py"
-        )
+        raise RuntimeError("weights.json was trained for other labels or features: run tests/bench/train_structure.py")
     return Model(
         classes=tuple(tuple(trees) for trees in raw["classes"]),
         start=tuple(raw["start"]),
