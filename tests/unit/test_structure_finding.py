@@ -37,9 +37,7 @@ HEADER = ["Name", "Start date", "Gross pay", "City"]
 
 def members(count=8):
     towns = ["Oslo", "Rome", "Lima", "Bonn"]
-    return [
-        [PEOPLE[at % 8], date(2024, 1 + at % 12, 3), 1000.5 + at * 10, towns[at % 4]] for at in range(count)
-    ]
+    return [[PEOPLE[at % 8], date(2024, 1 + at % 12, 3), 1000.5 + at * 10, towns[at % 4]] for at in range(count)]
 
 
 def shifted(lines, columns):
@@ -163,9 +161,7 @@ def test_one_column_list():
 
 def test_all_text_table():
     lines = [["First name", "Last name", "City", "Status"]]
-    lines += [
-        [*name.split(), town, "active"] for name, town in zip(PEOPLE, ["Oslo", "Rome"] * 4, strict=True)
-    ]
+    lines += [[*name.split(), town, "active"] for name, town in zip(PEOPLE, ["Oslo", "Rome"] * 4, strict=True)]
     table = only_table(lines)
     assert (table.header_rows, table.range.a1) == ((1,), "A1:D9")
 

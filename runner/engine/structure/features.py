@@ -56,15 +56,11 @@ def names() -> list[str]:
     place += ["width_of_max", "width_of_usual", "values_above", "since_values", "lone_above", "seen_before"]
     near: list[str] = []
     for at in NEAR:
-        near += [
-            f"{name}_{at:+d}"
-            for name in ("there", "width", "text", "values", "agree", "cover", "gap", "note")
-        ]
+        near += [f"{name}_{at:+d}" for name in ("there", "width", "text", "values", "agree", "cover", "gap", "note")]
     windows: list[str] = []
     for side in ("up", "down"):
         windows += [
-            f"{side}_{n}"
-            for n in ("values", "width", "contrast", "agree", "cover", "length", "repeat", "lone")
+            f"{side}_{n}" for n in ("values", "width", "contrast", "agree", "cover", "length", "repeat", "lone")
         ]
         windows += [f"{side}_{n}" for n in ("first_blank", "first_agree", "beyond")]
     block = [f"block_{n}" for n in ("size", "at", "left", "values", "contrast", "agree", "cover", "width")]
@@ -197,8 +193,7 @@ def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
     widths = sorted(row.width for row in rows) or [1]
     widest, usual = widths[-1], widths[len(widths) // 2]
     rich = [
-        fam.count(2) * 2 >= len(row.filled) and len(row.filled) > 1
-        for row, fam in zip(rows, families, strict=True)
+        fam.count(2) * 2 >= len(row.filled) and len(row.filled) > 1 for row, fam in zip(rows, families, strict=True)
     ]
     seen: dict[tuple[object, ...], int] = {}
     out: list[list[float]] = []
@@ -220,9 +215,7 @@ def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
         vector += [float(min(seen.get(key, 0), 3)) if len(key) > 1 else -1.0]
         for d in NEAR:
             vector += _near(rows, families, base, i, d)
-        vector += _window(
-            row, families[i], rows[max(0, i - WINDOW) : i][::-1], families[max(0, i - WINDOW) : i][::-1]
-        )
+        vector += _window(row, families[i], rows[max(0, i - WINDOW) : i][::-1], families[max(0, i - WINDOW) : i][::-1])
         vector += _window(row, families[i], rows[i + 1 : i + 1 + WINDOW], families[i + 1 : i + 1 + WINDOW])
         vector += _block(rows, families, blocks, i)
         vector += again[i]
@@ -265,9 +258,7 @@ def _blocks(rows: Sequence[Row]) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(starts) for _ in range(a, b)]
 
 
-def _block(
-    rows: Sequence[Row], families: Sequence[bytes], blocks: Sequence[tuple[int, int]], i: int
-) -> list[float]:
+def _block(rows: Sequence[Row], families: Sequence[bytes], blocks: Sequence[tuple[int, int]], i: int) -> list[float]:
     start, end = blocks[i]
     out = [float(min(end - start, 40)), float(min(i - start, 40)), float(min(end - i - 1, 40))]
     low, high = i + 1, min(end, i + 1 + WINDOW)

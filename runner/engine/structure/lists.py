@@ -24,9 +24,7 @@ def find(rows: Sequence[Row]) -> Draft | None:
         return None
     head = [0] if _heads(rows[0], rows[1:], column) else []
     labels = [Label.HEADER if at in head else Label.DATA for at in range(len(rows))]
-    chances: list[Sequence[float]] = [
-        [UNSURE if one is label else UNSURE / 5 for one in Label] for label in labels
-    ]
+    chances: list[Sequence[float]] = [[UNSURE if one is label else UNSURE / 5 for one in Label] for label in labels]
     return Draft(list(rows), labels, chances, Band(head, list(range(len(head), len(rows)))), column, column)
 
 

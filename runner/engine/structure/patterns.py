@@ -59,9 +59,7 @@ TITLE = re.compile(
     r"[\dA-Z]*[\d.:\-]",
     re.IGNORECASE,
 )
-FOOTNOTE = re.compile(
-    r"(?:\(?[\da-z]{1,2}[).\]/]|\[[\da-z]{1,2}\]|\\?\d{1,2}|[*†‡#]+|\\\d+)\s*[\\]?\s*[A-Za-z]{2}"
-)
+FOOTNOTE = re.compile(r"(?:\(?[\da-z]{1,2}[).\]/]|\[[\da-z]{1,2}\]|\\?\d{1,2}|[*†‡#]+|\\\d+)\s*[\\]?\s*[A-Za-z]{2}")
 UNIT = re.compile(
     r"[(\[].*[)\]]|%|[$€£]\s?(?:m|bn|k|000s?|million|billion|thousands?)?|.{0,12}(?:percent|pct)\.?",
     re.IGNORECASE,
@@ -70,9 +68,7 @@ RULE = re.compile(r"[-=_~*.\s|+]{4,}")
 CODE = re.compile(r"[A-Za-z]+(?:_[A-Za-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]*)+|[A-Za-z]+\d+[A-Za-z\d]*")
 
 # A cheap question to every row of a long sheet: does its first text open like a total?
-SPEAKS_OF_TOTAL = re.compile(
-    r"\s*(?:sub-?\s?|grand )?(?:total|sum\b|average|summe|gesamt|celkem)", re.IGNORECASE
-).match
+SPEAKS_OF_TOTAL = re.compile(r"\s*(?:sub-?\s?|grand )?(?:total|sum\b|average|summe|gesamt|celkem)", re.IGNORECASE).match
 
 # A cell that says nothing else: such a row is a total whatever stands beside it.
 ONLY_TOTAL = re.compile(r"\s*(?:sub-?\s?|grand )?totals?\s*:?\s*", re.IGNORECASE)
