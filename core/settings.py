@@ -76,6 +76,16 @@ def _text(text: str) -> str:
     return text
 
 
+def _url(scheme: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not text.startswith(f"{scheme}://"):
+            raise ValueError
+        return text
+
+    parse.__doc__ = f"{scheme}://<name>, with ?endpoint=http://… for a server that is not AWS"
+    return parse
+
+
 def _setting(default: Any, parse: Callable[[str], Any], doc: str) -> Any:
     return field(default=default, metadata={"parse": parse, "doc": doc})
 
@@ -83,6 +93,10 @@ def _setting(default: Any, parse: Callable[[str], Any], doc: str) -> Any:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     storage_data_dir: Path = _setting(Path("data"), _path, "folder of the embedded bucket and table")
+    store_url: str = _setting("", _url("s3"), "bucket; the embedded folder where it is not set")
+    table_url: str = _setting("", _url("dynamodb"), "job table; the embedded SQLite file where it is not set")
+    queue_url: str = _setting("", _url("sqs"), "work queue; the embedded SQLite file where it is not set")
+    events_url: str = _setting("", _url("sqs"), "queue that the bucket's notifications come to, if there is one")
     max_concurrency: int = _setting(2, _int(1, 1000), "jobs one runner process works on at once")
     queue_size: int = _setting(10, _int(1), "waiting jobs of a tenant above which HTTP submits get 429")
     job_timeout_seconds: int = _setting(300, _int(1), "wall clock a job may take, at most")

@@ -14,6 +14,7 @@ from runner.worker import REFUSED_SECONDS, Worker
 
 _RECEIVE_SECONDS = 20.0
 _ERROR_PAUSE_SECONDS = 1.0
+_POISON_RECEIVES = 20  # a message that breaks its handler so often goes to people instead
 
 
 class Fleet:
@@ -91,8 +92,14 @@ class Fleet:
     def _slot(self, delivery: Delivery) -> None:
         try:
             refused = self._worker.handle(delivery)
-        except (AdeError, OSError) as error:
-            self._log.error("job_not_handled", job_id=delivery.message.job_id, error=f"{type(error).__name__}: {error}")
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            self._log.error("job_not_handled", job_id=delivery.message.job_id, error=said)
+            if delivery.receives >= _POISON_RECEIVES:
+                self._queue.bury(delivery.message, f"could not be handled {delivery.receives} times; last: {said}")
+                self._queue.ack(delivery.receipt)
+            if not isinstance(error, AdeError | OSError):
+                raise
             return
         if refused is not None and refused.scope != "workflow":
             self._avoid[delivery.message.tenant] = time.monotonic() + REFUSED_SECONDS

@@ -5,8 +5,10 @@ from pathlib import Path
 from core.errors import SettingsError
 from core.ports import Sandbox
 from runner.sandbox.jail import JailSandbox
-from runner.sandbox.levels import LEVELS
+from runner.sandbox.levels import LEVELS, require
 from runner.sandbox.process import ProcessSandbox
+
+__all__ = ["DRIVERS", "make_sandbox", "require"]
 
 DRIVERS = ("jail", "process", "docker")
 

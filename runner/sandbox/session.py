@@ -170,12 +170,11 @@ class Session:
             setup_problem=said.get("setup_problem"),
         )
         ending = judge(seen, order.limits)
-        claim = watched.end.get("summary", {}) if watched.end is not None else {}
         return BoxReport(
             verdict=ending.verdict,
             message=ending.message,
             where=ending.where,
-            claim=claim,
+            claim=watched.end or {},
             outputs=found if ending.verdict is Verdict.OK else {},
             log=self._log.path,
             wall_seconds=time.monotonic() - self._started,

@@ -48,7 +48,7 @@ PARAMETERS = {
     "bagging_freq": 1,
     "lambda_l2": 2,
     "verbosity": -1,
-    "num_threads": 2,
+    "num_threads": 1,  # more only slow each other down on a shared machine
     "deterministic": True,
     "seed": 1,
 }

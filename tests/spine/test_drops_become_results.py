@@ -375,6 +375,22 @@ def test_an_ended_job_expires_and_its_outputs_go_but_result_json(world):
     assert [k.rpartition("/")[2] for k in world.store.keys("outputs/")] == ["result.json"]
 
 
+@pytest.mark.parametrize(("taken_back", "rows"), [(True, 0), (False, 1)])
+def test_an_expired_row_is_forgotten_once_its_input_is_gone(world, taken_back, rows):
+    world.intake.changed(world.drop())
+    runner = world.runner()
+    world.work_off(runner)
+    for _ in range(2):
+        world.clock.move(49 * 3600)
+        if taken_back:
+            world.store.delete("inbox/acme/d/a.csv")
+        runner.janitor.chores()
+        world.clock.move(5)
+        runner.janitor.chores()
+    assert len(world.jobs()) == rows
+    assert len(list(world.store.keys("outputs/"))) == rows
+
+
 def test_a_pause_holds_a_tenant_and_a_resume_lets_it_go(world):
     world.table.pause(Pause(tenant="acme", workflow=None, since=world.clock.now(), by="test"))
     world.intake.changed(world.drop())

@@ -21,6 +21,7 @@ class ReadLimits:
     max_rows: int = 1_048_576  # per sheet, as the formats say; text files have no such bound
     max_columns: int = 16_384
     max_cells: int = 200_000_000  # per sheet, the blanks left of a value counted
+    max_sorted_cells: int = 5_000_000  # in sheets whose rows are out of order, which must be held to be sorted
     max_sheets: int = 2_000
     max_text: int = 1 * MIB  # characters in one cell; Excel stops at 32,767
     max_token_bytes: int = 4 * MIB  # one XML tag or text run

@@ -61,6 +61,8 @@ def date_value(serial: float, *, epoch_1904: bool) -> Value:
 
 
 def datetime_value(serial: float, *, epoch_1904: bool) -> Value:
+    if not epoch_1904 and 0 <= serial < 1:
+        return time_value(serial, epoch_1904=epoch_1904)
     found = moment(serial, epoch_1904=epoch_1904)
     return serial if found is None else found
 
@@ -68,7 +70,8 @@ def datetime_value(serial: float, *, epoch_1904: bool) -> Value:
 def time_value(serial: float, *, epoch_1904: bool) -> Value:
     """A number in a time format: a time of day below one day, else the moment it stands for."""
     if not 0 <= serial < 1:
-        return datetime_value(serial, epoch_1904=epoch_1904)
+        found = moment(serial, epoch_1904=epoch_1904)
+        return serial if found is None else found
     milliseconds = round(serial * _DAY_MS) % _DAY_MS
     return (_EPOCH + timedelta(milliseconds=milliseconds)).time()
 

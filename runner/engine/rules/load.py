@@ -106,20 +106,14 @@ def _load_file(package: Package, part: str, path: Path) -> None:
 def _rules_in(path: Path, file: str) -> dict[str, Rule]:
     try:
         code = compile(path.read_bytes(), file, "exec", dont_inherit=True)
-    except SyntaxError as error:
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
         raise EngineStop(
             "rule_error",
-            f"{file} is no Python: {error.msg} (line {error.lineno})",
+            f"{file} is no Python: {getattr(error, 'msg', 'it holds zero bytes')} (line {line})",
             file=file,
-            line=error.lineno,
+            line=line,
             remedy="correct this line; `python -m py_compile` shows it too",
-        ) from None
-    except ValueError:
-        raise EngineStop(
-            "rule_error",
-            f"{file} is no Python: it holds zero bytes",
-            file=file,
-            remedy="save it as UTF-8 text",
         ) from None
     module = ModuleType(file.removesuffix(".py").replace("/", "."))
     module.__file__ = file

@@ -61,7 +61,7 @@ def cut_rows(rows: Sequence[Row], left: int, right: int) -> list[Row]:
 def drafts(rows: Sequence[Row], classify: Classify, depth: int = DEPTH) -> list[Draft]:
     labels, chances = classify(rows)
     out: list[Draft] = []
-    for band in bands(labels):
+    for band in bands(rows, labels):
         tables, strays = groups(rows, band)
         if len(tables) > 1 and depth:
             first, last = band.all[0], band.all[-1]

@@ -34,7 +34,15 @@ def shape(draft: Draft, layout: Layout) -> Table:
         notes=_around(draft, band.all[-1], 1, Label.NOTE),
         groups=groups,
         totals=totals,
+        asides=_asides(draft),
     )
+
+
+def _asides(draft: Draft) -> frozenset[int]:
+    """Rows between the body's ends that are no part of it."""
+    body = draft.band.body
+    inside = set(range(body[0], body[-1] + 1)) - set(body) if body else set()
+    return frozenset(draft.rows[at].number for at in inside)
 
 
 def _is_group(draft: Draft, at: int) -> bool:

@@ -72,9 +72,15 @@ def _score(sample: list[str], delimiter: str, quote: str) -> float:
     cells = [cell for row in rows if len(row) > 1 for cell in row]
     if not cells:
         return 0.0
-    if delimiter == " " and (len(rows) < 5 or max(widths.values()) < len(rows) / 3):  # stands in any prose
+    if delimiter == " " and not _is_spaced(sample, max(widths.values())):
         return 0.0
     alike = math.hypot(*widths.values()) / len(rows)  # 1 where all rows agree; one big group outdoes many small
     spread = sum(count * (width - 1) / width for width, count in widths.items()) / len(rows)
     known = sum(_KNOWN.fullmatch(cell[:200]) is not None for cell in cells) / len(cells)
     return alike * spread * (0.1 + known)
+
+
+def _is_spaced(sample: list[str], alike: int) -> bool:
+    """Blanks stand in any prose: they separate fields only where the lines agree or quotes meet at one."""
+    quoted = sum('" "' in line for line in sample)
+    return len(sample) >= 5 and (alike > 0.8 * len(sample) or quoted > 0.5 * len(sample))

@@ -1,12 +1,12 @@
 """Rows through a full XML parser: slower, and right for every dialect."""
 
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
 
 from runner.engine.reading import errors
 from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.rows import RowBuilder
 from runner.engine.reading.texts import XML_BLANKS
-from runner.engine.reading.values import Row, Value
+from runner.engine.reading.values import Row
 from runner.engine.reading.xlsx.cells import CellReader
 from runner.engine.reading.xlsx.coordinates import cell
 from runner.engine.reading.xlsx.markup import Attributes, Markup, local
@@ -23,16 +23,16 @@ class SheetData:
         self._in_data = False
         self.row = after
         self._column = 0
-        self._values: dict[int, Value] = {}
+        self._builder = RowBuilder(limits)
         self._kind = ""
         self._style = 0
         self._formula = False
-        self._held: str | None = None
+        self._held: str | None = None  # the stored value
+        self._inline: str | None = None  # the text stored in the cell itself
         self._text: list[str] = []
         self._keep = False
         self._strip = False
         self._phonetic = False
-        self._slots = 0
         self._markup = Markup("a sheet", limits)
         self._markup.parser.StartElementHandler = self.start
         self._markup.parser.EndElementHandler = self.end
@@ -52,9 +52,7 @@ class SheetData:
             given = attributes.get("r", "")
             self.row = int(given) if given.isdecimal() and len(given) < 12 else self.row + 1
             self._column = 0
-            self._values = {}
-            if not 0 < self.row <= self._limits.max_rows:
-                raise errors.damaged(f"a row numbered {self.row}, where {self._limits.max_rows} is the last")
+            self._builder.next_row(self.row)
         elif name == "sheetData":
             self._in_data = True
         elif name == "f":
@@ -70,13 +68,11 @@ class SheetData:
         reference = attributes.get("r")
         column = cell(reference)[1] if reference else 0
         self._column = column or self._column + 1
-        if self._column > self._limits.max_columns:
-            raise errors.damaged(f"a cell past column {self._limits.max_columns}, the last there is")
         self._kind = attributes.get("t", "")
         style = attributes.get("s", "")
         self._style = int(style) if style.isdecimal() and len(style) < 9 else 0
         self._formula = False
-        self._held = None
+        self._held = self._inline = None
 
     def text(self, data: str) -> None:
         if self._keep:
@@ -88,30 +84,23 @@ class SheetData:
         if name in ("v", "t"):
             if self._keep:
                 text = "".join(self._text)
-                self._held = (self._held or "") + (text.strip(XML_BLANKS) if self._strip else text)
+                if name == "v":
+                    self._held = text
+                else:
+                    self._inline = (self._inline or "") + (text.strip(XML_BLANKS) if self._strip else text)
             self._keep = False
         elif name == "c" and self._in_data:
-            value = self._cells.value(self._kind, self._style, self._held, formula=self._formula)
-            if value is not None:
-                self._values[self._column] = value
+            inline = self._kind == "inlineStr" or self._held is None
+            text = self._inline if inline and self._inline is not None else self._held
+            value = self._cells.value(self._kind, self._style, text, formula=self._formula)
+            self._builder.put(self._column, value)
         elif name == "row" and self._in_data:
-            self._end_row()
+            if (done := self._builder.done()) is not None:
+                self.done.append(done)
         elif name == "rPh":
             self._phonetic = False
         elif name == "sheetData":
             self._in_data = False
-
-    def _end_row(self) -> None:
-        if not self._values:
-            return
-        width = max(self._values)
-        self._slots += width
-        if self._slots > self._limits.max_cells:
-            raise errors.too_large(f"a sheet of over {self._limits.max_cells} cells, blanks counted")
-        values: list[Value] = [None] * width
-        for column, value in self._values.items():
-            values[column - 1] = value
-        self.done.append((self.row, values))
 
 
 def careful_rows(pieces: Iterable[bytes], cells: CellReader, limits: ReadLimits, *, after: int = 0) -> Iterator[Row]:
@@ -123,20 +112,3 @@ def careful_rows(pieces: Iterable[bytes], cells: CellReader, limits: ReadLimits,
         data.done.clear()
     data.feed(b"", last=True)
     yield from data.done
-
-
-def ascending(rows: Iterable[Row], limits: ReadLimits) -> Iterator[Row]:
-    """The same rows in order, those of one number joined, for sheets that are written out of order."""
-    held: dict[int, list[Value]] = {}
-    slots = 0
-    for number, values in rows:
-        slots += len(values)
-        if slots > limits.max_cells // 20:
-            raise errors.too_large("a sheet whose rows are out of order is too large to be sorted")
-        before = held.get(number)
-        held[number] = values if before is None else _joined(before, values)
-    yield from sorted(held.items())
-
-
-def _joined(before: list[Value], after: list[Value]) -> list[Value]:
-    return [old if new is None else new for old, new in zip_longest(before, after)]

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from functools import partial
 
 from runner.engine.reading import serials
+from runner.engine.reading.numbers import dated
+from runner.engine.reading.strings import SharedStrings
+from runner.engine.reading.styles import Kind, Styles
 from runner.engine.reading.texts import unescaped, without_entities
 from runner.engine.reading.values import NO_CACHED_VALUE, CellError, Value
-from runner.engine.reading.xlsx.strings import SharedStrings
-from runner.engine.reading.xlsx.styles import Kind, Styles
 
 _MEMO = 50_000  # dates, booleans and errors repeat; the memory of them is bounded
 _EXACT = 1e15  # whole numbers below this one are exact in a double
@@ -101,15 +102,9 @@ class CellReader:
 
     def _dated(self, kind: Kind, text: str) -> Value:
         serial = serials.number_from_text(text)
-        if not isinstance(serial, int | float) or abs(serial) > 1e9:
+        if not isinstance(serial, int | float):
             return serial
-        if kind is Kind.DURATION:
-            return serials.duration_value(serial)
-        if kind is Kind.TIME:
-            return serials.time_value(serial, epoch_1904=self._epoch_1904)
-        if kind is Kind.DATETIME:
-            return serials.datetime_value(serial, epoch_1904=self._epoch_1904)
-        return serials.date_value(serial, epoch_1904=self._epoch_1904)
+        return dated(kind, serial, epoch_1904=self._epoch_1904)
 
 
 def _numbers(texts: tuple[str, ...]) -> list[Value] | None:

@@ -8,11 +8,13 @@ from operator import lt
 
 from runner.engine.reading import errors
 from runner.engine.reading.books import Layout
+from runner.engine.reading.layouts import Marker
 from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.styles import Styles
 from runner.engine.reading.xlsx.chunks import Chunks, Opened, is_odd
 from runner.engine.reading.xlsx.coordinates import area, column_number
 from runner.engine.reading.xlsx.markup import Attributes, attribute, events
-from runner.engine.reading.xlsx.styles import Look, Styles, number
+from runner.engine.reading.xlsx.style_parts import number
 
 _MAX_TAIL = 64 * 1024 * 1024
 _ROW_NUMBER = re.compile(r'<row r="([0-9]{1,10})"')
@@ -25,7 +27,7 @@ _TRUE = ("1", "true")
 
 @dataclass(kw_only=True)
 class Survey:
-    layout: Layout = field(default_factory=Layout)
+    layout: Layout
     ordered: bool = True  # row numbers only grow: rows can be streamed as they come
     table_ids: list[str] = field(default_factory=list)  # relations of the sheet that lead to tables
 
@@ -40,41 +42,26 @@ class _Surveyor:
     """What both ways of looking share."""
 
     def __init__(self, styles: Styles, limits: ReadLimits) -> None:
-        self.survey = Survey()
-        self.layout = self.survey.layout
+        self.marker = Marker(styles, limits)
+        self.layout = self.marker.layout
+        self.survey = Survey(layout=self.layout)
         self.limits = limits
-        self._marked = {index: look for index, look in enumerate(styles.looks) if not look.plain}
         self._last = 0
-
-    def mark(self, row: int, column: int, style: int) -> None:
-        look = self._marked.get(style)
-        if look is not None:
-            for name in Look.__slots__:
-                if getattr(look, name):
-                    getattr(self.layout, name).setdefault(row, set()).add(column)
 
     def furniture(self, name: str, attributes: Attributes) -> None:
         """Elements before and after the cells."""
         layout = self.layout
         if name == "col" and attributes.get("hidden") in _TRUE:
-            last = min(number(attributes, "max"), self.limits.max_columns)
-            layout.hidden_columns.update(range(max(number(attributes, "min"), 1), last + 1))
+            self.marker.hide_columns(number(attributes, "min"), number(attributes, "max"))
         elif name == "pane" and attributes.get("state", "").startswith("frozen"):
             layout.frozen_rows = _split(attributes, "ySplit")
             layout.frozen_columns = _split(attributes, "xSplit")
         elif name == "mergeCell" and (merged := area(attributes.get("ref", ""))):
-            if len(layout.merged) >= self.limits.max_merged:
-                raise errors.hostile(f"over {self.limits.max_merged} merged areas in a sheet")
-            layout.merged.append(merged)
+            self.marker.merge(merged)
         elif name == "autoFilter":
             layout.autofilter = area(attributes.get("ref", ""))
         elif name == "tablePart" and (identity := attribute(attributes, "id")):
             self.survey.table_ids.append(identity)
-
-    def count(self, row: int) -> None:
-        if row <= self._last:
-            self.survey.ordered = False
-        self._last = row
 
 
 class _Cut(_Surveyor):
@@ -108,7 +95,7 @@ class _Cut(_Surveyor):
             self._hidden(chunk, first)
         if first < self.limits.layout_rows:
             self.layout.styled_rows = min(self._last, self.limits.layout_rows)
-            if self._marked:
+            if self.marker.marked:
                 self._styles(chunk)
 
     def _unnumbered(self, chunk: str) -> list[int]:
@@ -129,8 +116,8 @@ class _Cut(_Surveyor):
 
     def _styles(self, chunk: str) -> None:
         for letters, row, style in _CELL_STYLE.findall(chunk):
-            if int(style) in self._marked and int(row) <= self.limits.layout_rows:
-                self.mark(int(row), column_number(letters), int(style))
+            if int(style) in self.marker.marked and int(row) <= self.limits.layout_rows:
+                self.marker.mark(int(row), column_number(letters), int(style))
 
     def _tail(self, pieces: Iterator[bytes]) -> None:
         """Merges, filter and tables follow the cells; they are hints, so a broken tail costs only them."""
@@ -156,13 +143,10 @@ class _Parsed(_Surveyor):
             _, name, attributes = event
             if name == "row":
                 row, column = number(attributes, "r") or row + 1, 0
-                if attributes.get("hidden") in _TRUE and row <= self.limits.max_rows:
-                    self.layout.hidden_rows.add(row)
+                self.marker.row(row, hidden=attributes.get("hidden") in _TRUE)
             elif name == "c":
                 column = column_number(attributes.get("r", "").rstrip("0123456789")) or column + 1
-                if row <= self.limits.layout_rows and column <= self.limits.max_columns:
-                    self.layout.styled_rows = row
-                    self.mark(row, column, number(attributes, "s"))
+                self.marker.mark(row, column, number(attributes, "s"))
             else:
                 self.furniture(name, attributes)
         return self.survey

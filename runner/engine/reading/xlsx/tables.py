@@ -3,7 +3,7 @@
 from runner.engine.reading.books import DeclaredTable, Layout
 from runner.engine.reading.xlsx.coordinates import area
 from runner.engine.reading.xlsx.packages import Package
-from runner.engine.reading.xlsx.styles import number
+from runner.engine.reading.xlsx.style_parts import number
 
 _MAX_TABLES = 1_000
 

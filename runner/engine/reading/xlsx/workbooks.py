@@ -6,18 +6,20 @@ from functools import cached_property
 from typing import BinaryIO
 
 from runner.engine.reading import errors
-from runner.engine.reading.archives import Archive, Entry
+from runner.engine.reading.archives import Entry
 from runner.engine.reading.books import Book, Format, Layout, Sheet, Visibility
-from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.rows import ascending
+from runner.engine.reading.strings import SharedStrings
+from runner.engine.reading.styles import Styles
 from runner.engine.reading.values import Row
-from runner.engine.reading.xlsx.careful import ascending, careful_rows
+from runner.engine.reading.xlsx.careful import careful_rows
 from runner.engine.reading.xlsx.cells import CellReader
 from runner.engine.reading.xlsx.chunks import Opened
 from runner.engine.reading.xlsx.markup import attribute
 from runner.engine.reading.xlsx.packages import Package, Relation
 from runner.engine.reading.xlsx.quick import quick_rows
-from runner.engine.reading.xlsx.strings import SharedStrings, read_strings
-from runner.engine.reading.xlsx.styles import Styles, StylesReader
+from runner.engine.reading.xlsx.shared_strings import read_strings
+from runner.engine.reading.xlsx.style_parts import StylesReader
 from runner.engine.reading.xlsx.surveys import Survey, survey
 from runner.engine.reading.xlsx.tables import declared_tables, name_areas
 
@@ -37,9 +39,9 @@ class _Listed:
 class Workbook:
     """The parts that sheets share. Strings and styles are read when the first cell asks."""
 
-    def __init__(self, package: Package) -> None:
+    def __init__(self, package: Package, part: str) -> None:
         self.package = package
-        self.part = package.workbook_part()
+        self.part = part
         self.relations = package.relations(self.part)
         self.epoch_1904 = False
         self.names: list[tuple[str, int | None, str]] = []  # defined names: name, sheet position, formula
@@ -58,8 +60,8 @@ class Workbook:
                     self.names.append((name, int(sheet) if sheet.isdecimal() else None, event[2]))
                 continue
             _, tag, attributes = event
-            if tag == "workbookPr":
-                self.epoch_1904 = attributes.get("date1904", "0") in ("1", "true", "on")
+            if tag == "workbookPr" and "date1904" in attributes:  # an extension of the same name has none
+                self.epoch_1904 = attributes["date1904"] in ("1", "true", "on")
             elif tag == "definedName":
                 name, sheet = attributes.get("name", ""), attributes.get("localSheetId", "")
             elif tag == "sheet":
@@ -70,17 +72,15 @@ class Workbook:
         if position > self.package.limits.max_sheets:
             raise errors.too_large(f"more than {self.package.limits.max_sheets} sheets")
         relation = self.relations.get(attribute(attributes, "id") or "")
-        if relation is None:
+        if relation is None and not self.relations:
             relation = self._guess(attributes.get("sheetId", ""), position)
-        if relation is None:
-            raise errors.damaged("a sheet is listed whose part is missing")
-        if relation.kind != "worksheet":
-            return  # charts, dialogs and macro sheets hold no cells of data
+        if relation is None or relation.kind != "worksheet":
+            return  # charts, dialogs, modules and macro sheets hold no cells of data
         visibility = _VISIBILITY.get(attributes.get("state", ""), "visible")
         self.listed.append(_Listed(name=name, part=relation.part, position=position - 1, visibility=visibility))
 
     def _guess(self, sheet_id: str, position: int) -> Relation | None:
-        """Some writers leave the relation out: take the part that the number suggests."""
+        """Where the relations are lost: take the part that the number suggests."""
         for number in (sheet_id, str(position)):
             part = f"xl/worksheets/sheet{number}.xml"
             if self.package.archive.find(part) is not None:
@@ -151,8 +151,8 @@ class XlsxSheet:
         return layout
 
 
-def open_xlsx(file: BinaryIO, archive: Archive, limits: ReadLimits) -> Book:
-    workbook = Workbook(Package(archive, limits))
+def open_xlsx(file: BinaryIO, package: Package, part: str) -> Book:
+    workbook = Workbook(package, part)
     sheets: list[Sheet] = [XlsxSheet(workbook, one, index) for index, one in enumerate(workbook.listed)]
     kind: Format = "xlsm" if workbook.has_macros else "xlsx"
     notes: dict[str, object] = {"epoch": 1904 if workbook.epoch_1904 else 1900}

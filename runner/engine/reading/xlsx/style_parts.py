@@ -1,85 +1,11 @@
-"""Cell styles, as far as reading needs them: which numbers are dates, and which cells stand out."""
+"""The styles part of an .xlsx."""
 
-import re
-from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import TypeVar
 
+from runner.engine.reading.styles import BUILT_IN, Kind, Look, Styles, kind_of_format
 from runner.engine.reading.xlsx.markup import Attributes, Event
 
 _T = TypeVar("_T")
-
-
-class Kind(IntEnum):
-    """How a number is meant."""
-
-    NUMBER = 0
-    DATE = 1
-    DATETIME = 2
-    TIME = 3
-    DURATION = 4
-    ANY = 5  # built-in formats whose meaning depends on the language: decided by the value
-
-
-_BUILT_IN = {
-    **dict.fromkeys((14, 15, 16, 17), Kind.DATE),
-    **dict.fromkeys((18, 19, 20, 21), Kind.TIME),
-    22: Kind.DATETIME,
-    45: Kind.TIME,
-    46: Kind.DURATION,
-    47: Kind.TIME,
-    **dict.fromkeys((*range(27, 37), *range(50, 59)), Kind.ANY),  # East Asian
-}
-_LITERAL = re.compile(r'"[^"]*"?|\\.|_.|\*.')
-_ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]", re.IGNORECASE)
-_BRACKET = re.compile(r"\[[^\]]*\]")
-
-
-def kind_of_format(code: str) -> Kind:
-    """Read a number format code: only its first section counts, and no quoted text."""
-    bare = _LITERAL.sub("", code[:1024]).split(";")[0]
-    if _ELAPSED.search(bare):
-        return Kind.DURATION
-    bare = _BRACKET.sub("", bare).lower()
-    if "general" in bare or "#" in bare or "?" in bare or "@" in bare:
-        return Kind.NUMBER
-    bare = bare.replace("am/pm", "h").replace("a/p", "h")
-    has_time = "h" in bare or "s" in bare
-    has_date = "y" in bare or "d" in bare or "g" in bare or "e" in bare.replace("e+", "").replace("e-", "")
-    if has_date or ("m" in bare and not has_time) or "b" in bare:
-        return Kind.DATETIME if has_time else Kind.DATE
-    return Kind.TIME if has_time else Kind.NUMBER
-
-
-@dataclass(kw_only=True, slots=True)
-class Look:
-    """What makes a cell stand out."""
-
-    bold: bool = False
-    italic: bool = False
-    filled: bool = False
-    border_top: bool = False
-    border_bottom: bool = False
-    centred: bool = False
-    indented: bool = False
-
-    @property
-    def plain(self) -> bool:
-        return self == _PLAIN
-
-
-_PLAIN = Look()
-
-
-@dataclass(kw_only=True)
-class Styles:
-    """By the style index of a cell; an index out of range is a plain number."""
-
-    kinds: list[Kind] = field(default_factory=list)
-    looks: list[Look] = field(default_factory=list)
-
-    def kind(self, index: int) -> Kind:
-        return self.kinds[index] if 0 <= index < len(self.kinds) else Kind.NUMBER
 
 
 class StylesReader:
@@ -145,7 +71,7 @@ class StylesReader:
     def _format(self, name: str, attributes: Attributes) -> None:
         if name == "xf":
             identity = number(attributes, "numFmtId")
-            kind = self._formats.get(identity, _BUILT_IN.get(identity, Kind.NUMBER))
+            kind = self._formats.get(identity, BUILT_IN.get(identity, Kind.NUMBER))
             bold, italic = _at(self._fonts, number(attributes, "fontId"), (False, False))
             top, bottom = _at(self._borders, number(attributes, "borderId"), (False, False))
             self.styles.kinds.append(kind)

@@ -1,0 +1,182 @@
+"""An .xlsb opened: the package of an .xlsx with binary parts."""
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import BinaryIO
+
+from runner.engine.reading import errors
+from runner.engine.reading.archives import Entry
+from runner.engine.reading.binary.records import records, text, u32
+from runner.engine.reading.binary.xlsb_parts import Listed, read_contents, read_strings, read_styles
+from runner.engine.reading.books import Book, Layout, Sheet
+from runner.engine.reading.layouts import Marker
+from runner.engine.reading.numbers import ERRORS, UNKNOWN_ERROR, NumberReader, rk
+from runner.engine.reading.rows import RowBuilder, ascending
+from runner.engine.reading.strings import SharedStrings
+from runner.engine.reading.styles import Styles
+from runner.engine.reading.values import CellError, Row, Value
+from runner.engine.reading.xlsx.packages import Package
+
+_ROW, _BLANK, _LAST_CELL, _RICH_TEXT = 0, 1, 11, 62
+_SHORT_BLANK, _LAST_SHORT = 12, 18  # as the first ones, but the column is the next one
+_COLUMN, _PANE, _MERGED, _FILTER = 60, 151, 176, 161
+_END_DATA = 146
+_POINTS_NOWHERE = CellError("#VALUE!")
+_F64 = struct.Struct("<d")
+
+
+class XlsbWorkbook:
+    def __init__(self, package: Package, part: str) -> None:
+        self.package = package
+        self.relations = package.relations(part)
+        entry = package.archive.find(part)
+        if entry is None:
+            raise errors.damaged("its workbook part is missing")
+        self.contents = read_contents(package.archive.stream(entry), package.limits)
+
+    def part(self, relation: str) -> Entry | None:
+        found = self.relations.get(relation)
+        return self.package.archive.find(found.part) if found else None
+
+    def _related(self, kind: str) -> Entry | None:
+        for relation in self.relations.values():
+            if relation.kind == kind:
+                return self.package.archive.find(relation.part)
+        return None
+
+    @cached_property
+    def styles(self) -> Styles:
+        entry = self._related("styles")
+        if entry is None:
+            return Styles()
+        return read_styles(self.package.archive.stream(entry), self.package.limits)
+
+    @cached_property
+    def strings(self) -> SharedStrings:
+        entry = self._related("sharedStrings")
+        if entry is None:
+            raise errors.damaged("its cells refer to shared strings, and that part is missing")
+        return read_strings(self.package.archive.stream(entry), self.package.limits)
+
+
+class XlsbSheet:
+    def __init__(self, workbook: XlsbWorkbook, listed: Listed, index: int) -> None:
+        self.name = listed.name
+        self.index = index
+        self.visibility = listed.visibility
+        self._workbook = workbook
+        self._relation = listed.relation
+
+    def rows(self) -> Iterator[Row]:
+        rows = self._rows()
+        return rows if self._surveyed[1] else ascending(rows, self._workbook.package.limits)
+
+    def layout(self) -> Layout:
+        return self._surveyed[0]
+
+    def _records(self) -> Iterator[tuple[int, bytes]]:
+        entry = self._workbook.part(self._relation)
+        if entry is None:
+            raise errors.damaged("the part of a sheet is missing")
+        package = self._workbook.package
+        return records(package.archive.stream(entry), package.limits)
+
+    def _rows(self) -> Iterator[Row]:
+        book = self._workbook
+        numbers = NumberReader(book.styles, epoch_1904=book.contents.epoch_1904)
+        builder = RowBuilder(book.package.limits)
+        column = -1
+
+        def strings() -> SharedStrings:
+            return book.strings
+
+        for kind, body in self._records():
+            if kind == _ROW:
+                if (done := builder.next_row(u32(body, 0) + 1)) is not None:
+                    yield done
+                column = -1
+            elif _BLANK <= kind <= _LAST_CELL or kind == _RICH_TEXT:
+                column = u32(body, 0)
+                builder.put(column + 1, _value(kind, u32(body, 4), body, 8, numbers=numbers, strings=strings))
+            elif _SHORT_BLANK <= kind <= _LAST_SHORT:
+                column += 1
+                value = _value(kind - 11, u32(body, 0), body, 4, numbers=numbers, strings=strings)
+                builder.put(column + 1, value)
+        if (done := builder.done()) is not None:
+            yield done
+
+    @cached_property
+    def _surveyed(self) -> tuple[Layout, bool]:
+        """The layout, and whether the rows come in order."""
+        limits = self._workbook.package.limits
+        marker = Marker(self._workbook.styles, limits)
+        layout = marker.layout
+        row, ordered = 0, True
+        for kind, body in self._records():
+            if kind == _ROW:
+                ordered = ordered and u32(body, 0) + 1 > row
+                row = u32(body, 0) + 1
+                marker.row(row, hidden=len(body) > 11 and bool(body[11] & 0x10))
+            elif _BLANK <= kind <= _LAST_CELL and row <= limits.layout_rows:
+                marker.mark(row, u32(body, 0) + 1, u32(body, 4) & 0xFFFFFF)
+            elif kind == _COLUMN and len(body) > 16 and body[16] & 1:
+                marker.hide_columns(u32(body, 0) + 1, u32(body, 4) + 1)
+            elif kind in (_MERGED, _FILTER):
+                first, last, left, right = (u32(body, at) + 1 for at in (0, 4, 8, 12))
+                if kind == _MERGED:
+                    marker.merge((first, left, last, right))
+                else:
+                    layout.autofilter = (first, left, last, right)
+            elif kind == _PANE and len(body) >= 29 and body[28] & 1:
+                across, down = struct.unpack_from("<dd", body)
+                layout.frozen_rows, layout.frozen_columns = _count(down), _count(across)
+        return layout, ordered
+
+
+def _value(  # one line per type of cell
+    kind: int,
+    style: int,
+    body: bytes,
+    at: int,
+    *,
+    numbers: NumberReader,
+    strings: Callable[[], SharedStrings],
+) -> Value:
+    style &= 0xFFFFFF
+    if kind == 1:
+        return None
+    if kind == 2:
+        return numbers.value(style, rk(u32(body, at)))
+    if kind in (5, 9):
+        if len(body) < at + 8:
+            raise errors.damaged("a record is too short")
+        return numbers.value(style, _F64.unpack_from(body, at)[0])
+    if kind == 7:
+        table = strings()
+        index = u32(body, at)
+        return table[index] if index < len(table) else _POINTS_NOWHERE
+    if kind in (6, 8, _RICH_TEXT):
+        return text(body, at + (kind == _RICH_TEXT))[0] or None
+    code = body[at] if at < len(body) else 0
+    return bool(code) if kind in (4, 10) else ERRORS.get(code, UNKNOWN_ERROR)
+
+
+def _count(split: float) -> int:
+    return int(split) if 0 < split < 1_048_576 else 0
+
+
+def open_xlsb(file: BinaryIO, package: Package, part: str) -> Book:
+    workbook = XlsbWorkbook(package, part)
+    listed: Iterable[Listed] = workbook.contents.sheets
+    if len(workbook.contents.sheets) > package.limits.max_sheets:
+        raise errors.too_large(f"more than {package.limits.max_sheets} sheets")
+    kept = [one for one in listed if _is_worksheet(workbook, one)]
+    sheets: list[Sheet] = [XlsbSheet(workbook, one, index) for index, one in enumerate(kept)]
+    notes: dict[str, object] = {"epoch": 1904 if workbook.contents.epoch_1904 else 1900}
+    return Book(file_format="xlsb", reader="own", sheets=sheets, notes=notes, source=file)
+
+
+def _is_worksheet(workbook: XlsbWorkbook, listed: Listed) -> bool:
+    relation = workbook.relations.get(listed.relation)
+    return relation is not None and relation.kind == "worksheet"

@@ -1,0 +1,213 @@
+"""The tables of content.xml: where each stands, its rows, its layout."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from runner.engine.reading import errors
+from runner.engine.reading.books import Layout
+from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.opendocument.cells import value_of
+from runner.engine.reading.values import Row, Value
+from runner.engine.reading.xlsx.markup import Attributes, Markup, local
+
+_HIDDEN = ("collapse", "filter")
+_SHOWN = ("p", "h")
+_ASIDE = ("annotation", "ruby-text", "tracked-changes", "shapes", "forms")
+_CELL_ATTRIBUTES = {
+    "office:value-type": "value-type",
+    "office:value": "value",
+    "office:date-value": "date-value",
+    "office:time-value": "time-value",
+    "office:boolean-value": "boolean-value",
+    "office:string-value": "string-value",
+    "table:formula": "formula",
+    "calcext:value-type": "calcext",
+}
+
+
+@dataclass(kw_only=True)
+class Place:
+    """A table in the part: bytes from the start of its tag to after its end."""
+
+    name: str
+    style: str
+    start: int
+    end: int = 0
+
+
+@dataclass(kw_only=True)
+class Places:
+    tables: list[Place] = field(default_factory=list)
+    hidden_styles: set[str] = field(default_factory=set)
+
+
+def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
+    """One look over the whole part, so that each sheet can be read alone later."""
+    places = Places()
+    markup = Markup("content.xml", limits)
+    parser = markup.parser
+    style, depth, levels = "", 0, 0
+
+    def start(name: str, attributes: Attributes) -> None:
+        nonlocal style, depth, levels
+        levels += 1
+        if levels > limits.max_depth:
+            raise errors.hostile(f"elements nested over {limits.max_depth} deep in content.xml")
+        if name == "table:table":
+            depth += 1
+            if depth == 1:
+                if len(places.tables) >= limits.max_sheets:
+                    raise errors.too_large(f"more than {limits.max_sheets} sheets")
+                called = attributes.get("table:name") or f"Sheet{len(places.tables) + 1}"
+                where = parser.CurrentByteIndex
+                styled = attributes.get("table:style-name", "")
+                places.tables.append(Place(name=called, style=styled, start=where))
+        elif name == "style:style":
+            style = attributes.get("style:name", "")
+        elif name == "style:table-properties" and attributes.get("table:display") == "false":
+            places.hidden_styles.add(style)
+
+    def end(name: str) -> None:
+        nonlocal depth, levels
+        levels -= 1
+        if name == "table:table":
+            depth -= 1
+            if depth == 0:
+                places.tables[-1].end = parser.CurrentByteIndex
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    for piece in pieces:
+        markup.feed(piece)
+    markup.feed(b"", last=True)
+    return places
+
+
+class TableReader:
+    """The handlers of one pass over one table."""
+
+    def __init__(self, limits: ReadLimits) -> None:
+        self.done: list[Row] = []
+        self.layout = Layout()
+        self._limits = limits
+        self._row = 0
+        self._repeat = 1
+        self._column = 0
+        self._columns = 0
+        self._values: list[Value] = []
+        self._cell: dict[str, str] | None = None
+        self._spans = 1
+        self._aside = 0
+        self._text: list[str] = []
+        self._paragraphs = 0
+        self._depth = 0
+        self._in_paragraph = 0
+        self._slots = 0
+        self.markup = Markup("content.xml", limits)
+        self.markup.parser.StartElementHandler = self._start
+        self.markup.parser.EndElementHandler = self._end
+        self.markup.parser.CharacterDataHandler = self._data
+
+    def _start(self, name: str, attributes: Attributes) -> None:
+        self._depth += 1
+        if self._depth > self._limits.max_depth:
+            raise errors.hostile(f"elements nested over {self._limits.max_depth} deep in content.xml")
+        kind = local(name)
+        if self._aside or kind in _ASIDE:
+            self._aside += 1
+        elif self._cell is not None:
+            self._inside(kind, attributes)
+        elif kind in ("table-cell", "covered-table-cell"):
+            self._spans = _count(attributes, "table:number-columns-repeated")
+            self._cell = {_CELL_ATTRIBUTES[key]: held for key, held in attributes.items() if key in _CELL_ATTRIBUTES}
+            self._merge(attributes)
+        elif kind == "table-row":
+            self._repeat = _count(attributes, "table:number-rows-repeated")
+            self._column, self._values = 0, []
+            if attributes.get("table:visibility") in _HIDDEN:
+                last = min(self._row + self._repeat, self._limits.max_rows)
+                self.layout.hidden_rows.update(range(self._row + 1, last + 1))
+        elif kind == "table-column":
+            repeat = _count(attributes, "table:number-columns-repeated")
+            if attributes.get("table:visibility") in _HIDDEN:
+                last = min(self._columns + repeat, self._limits.max_columns)
+                self.layout.hidden_columns.update(range(self._columns + 1, last + 1))
+            self._columns += repeat
+        elif kind == "table-header-rows":
+            self.layout.print_title_rows = (self._row + 1, self._row + 1)
+
+    def _inside(self, kind: str, attributes: Attributes) -> None:
+        if kind in _SHOWN:
+            if self._paragraphs:
+                self._text.append("\n")
+            self._paragraphs += 1
+            self._in_paragraph += 1
+        elif kind == "s":
+            self._text.append(" " * min(_count(attributes, "text:c"), 1024))
+        elif kind == "tab":
+            self._text.append("\t")
+        elif kind == "line-break":
+            self._text.append("\n")
+
+    def _data(self, data: str) -> None:
+        if self._in_paragraph and not self._aside:
+            self._text.append(data)
+
+    def _end(self, name: str) -> None:
+        self._depth -= 1
+        kind = local(name)
+        if self._aside:
+            self._aside -= 1
+        elif kind in ("table-cell", "covered-table-cell"):
+            self._end_cell()
+        elif kind in _SHOWN and self._cell is not None:
+            self._in_paragraph -= 1
+        elif kind == "table-row":
+            self._end_row()
+        elif kind == "table-header-rows" and self.layout.print_title_rows:
+            self.layout.print_title_rows = (self.layout.print_title_rows[0], self._row)
+
+    def _end_cell(self) -> None:
+        if self._cell is None:
+            return
+        value = value_of(self._cell, "".join(self._text))
+        self._cell, self._text, self._paragraphs, self._in_paragraph = None, [], 0, 0
+        start, self._column = self._column, self._column + self._spans
+        if value is None:
+            return
+        if self._column > self._limits.max_columns:
+            raise errors.damaged(f"a cell past column {self._limits.max_columns}, the last there is")
+        self._values += [None] * (start - len(self._values))
+        self._values += [value] * self._spans
+
+    def _end_row(self) -> None:
+        first, self._row = self._row + 1, self._row + self._repeat
+        if not self._values:
+            return
+        self._slots += len(self._values) * self._repeat
+        if self._row > self._limits.max_rows or self._slots > self._limits.max_cells:
+            raise errors.too_large(f"a sheet with values down to row {self._row}")
+        if self._repeat > 1 and self._slots > self._limits.max_sorted_cells:
+            raise errors.hostile("rows that are repeated into millions of cells")
+        self.done += [(number, list(self._values)) for number in range(first, self._row + 1)]
+
+    def _merge(self, attributes: Attributes) -> None:
+        across = _count(attributes, "table:number-columns-spanned")
+        down = _count(attributes, "table:number-rows-spanned")
+        if (across > 1 or down > 1) and len(self.layout.merged) < self._limits.max_merged:
+            row, column = self._row + 1, self._column + 1
+            self.layout.merged.append((row, column, row + down - 1, column + across - 1))
+
+
+def read_table(pieces: Iterable[bytes], reader: TableReader) -> Iterator[Row]:
+    """Rows of a table from the bytes between its place's start and end."""
+    reader.markup.feed(b"<sheet>")
+    for piece in pieces:
+        reader.markup.feed(piece)
+        yield from reader.done
+        reader.done.clear()
+
+
+def _count(attributes: Attributes, name: str) -> int:
+    text = attributes.get(name, "1")
+    return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
