@@ -5,7 +5,6 @@ needs none of that, and a bomb needs all of it.
 """
 
 import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -113,7 +112,7 @@ class Archive:
             while raw:
                 try:
                     piece = inflate.decompress(raw, _INFLATE)
-                except zlib.error as error:
+                except isal_zlib.error as error:
                     raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
                 if piece:
                     yield piece
@@ -219,7 +218,7 @@ def _rest(inflate: Any, entry: Entry) -> Iterator[bytes]:
     while not inflate.eof:
         try:
             piece = inflate.decompress(b"", _INFLATE)
-        except zlib.error as error:
+        except isal_zlib.error as error:
             raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
         if not piece:
             return
