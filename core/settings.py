@@ -86,6 +86,21 @@ def _url(scheme: str) -> Callable[[str], str]:
     return parse
 
 
+def _listen(text: str) -> str:
+    """<address>:<port>"""
+    host, _, port = text.rpartition(":")
+    if not host or not 0 < int(port) < 65536:
+        raise ValueError
+    return text
+
+
+def _token(text: str) -> str:
+    """a secret of at least 16 characters"""
+    if len(text) < 16:
+        raise ValueError
+    return text
+
+
 def _setting(default: Any, parse: Callable[[str], Any], doc: str) -> Any:
     return field(default=default, metadata={"parse": parse, "doc": doc})
 
@@ -97,6 +112,12 @@ class Settings:
     table_url: str = _setting("", _url("dynamodb"), "job table; the embedded SQLite file where it is not set")
     queue_url: str = _setting("", _url("sqs"), "work queue; the embedded SQLite file where it is not set")
     events_url: str = _setting("", _url("sqs"), "queue that the bucket's notifications come to, if there is one")
+    webhook_listen: str = _setting("127.0.0.1:8090", _listen, "where the webhook for bucket events listens")
+    webhook_token: str = field(
+        default="",
+        repr=False,  # a secret
+        metadata={"parse": _token, "doc": "what callers of the webhook must know; without it there is no webhook"},
+    )
     max_concurrency: int = _setting(2, _int(1, 1000), "jobs one runner process works on at once")
     queue_size: int = _setting(10, _int(1), "waiting jobs of a tenant above which HTTP submits get 429")
     job_timeout_seconds: int = _setting(300, _int(1), "wall clock a job may take, at most")
@@ -136,7 +157,8 @@ class Settings:
             try:
                 values[spec.name] = parse(text)
             except ValueError:
-                wrong.append(f"{variable}={text!r}: must be {parse.__doc__} ({spec.metadata['doc']})")
+                shown = f"{variable}={text!r}" if spec.repr else variable
+                wrong.append(f"{shown}: must be {parse.__doc__} ({spec.metadata['doc']})")
         if not wrong:
             settings = cls(**values)
             beat = settings.beat_seconds

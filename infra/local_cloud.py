@@ -91,18 +91,28 @@ def ministack(
         "S3_DATA_DIR": str(data / "s3"),
     }
     endpoint = f"http://{_LOOPBACK}:{port}"
-    with _running("ministack", [str(command)], data, environment, f"{endpoint}/_ministack/health") as pid:
+    health = f"{endpoint}/_ministack/health"
+    with running("ministack", [str(command)], data, health=health, environment=environment) as pid:
         yield Server("MiniStack", endpoint, "test", "test", pid)
 
 
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """Where the store tells of changes."""
+
+    url: str
+    token: str
+
+
 @contextlib.contextmanager
-def seaweedfs(venvs: Path, data: Path, *, port: int | None = None) -> Iterator[Server]:
+def seaweedfs(venvs: Path, data: Path, *, port: int | None = None, hook: Hook | None = None) -> Iterator[Server]:
     """An S3 store that asks for credentials, for as long as the context lasts; what it holds stays in `data`."""
     command = install(venvs, "seaweedfs", SEAWEEDFS) / "weed"
     port = port or free_port()
     store = data / "store"
     store.mkdir(parents=True, exist_ok=True)
     access, secret = _credentials(data / "identities.json")
+    _tell(data / "notification.toml", hook)
     arguments = [
         *("-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={store}", "-master.telemetry=false"),
         *("-master.volumeSizeLimitMB=64", "-volume.max=300", "-volume.preStopSeconds=0", "-s3", f"-s3.port={port}"),
@@ -110,8 +120,28 @@ def seaweedfs(venvs: Path, data: Path, *, port: int | None = None) -> Iterator[S
         *(f"-{name}={free_port()}" for name in _WEED_PORTS),
     ]
     endpoint = f"http://{_LOOPBACK}:{port}"
-    with _running("seaweedfs", [str(command), "server", *arguments], data, {}, f"{endpoint}/healthz") as pid:
+    command_line = [str(command), "server", *arguments]
+    # It survives a kill at any moment, and takes its time to end by itself.
+    with running("seaweedfs", command_line, data, health=f"{endpoint}/healthz", grace=2) as pid:
         yield Server("SeaweedFS", endpoint, access, secret, pid)
+
+
+def _tell(path: Path, hook: Hook | None) -> None:
+    """Let the store tell of changes below its buckets; it reads the file in the folder that it starts in."""
+    path.unlink(missing_ok=True)
+    if hook is None:
+        return
+    lines = [
+        "[notification.webhook]",
+        "enabled = true",
+        f"endpoint = {json.dumps(hook.url)}",
+        f"bearer_token = {json.dumps(hook.token)}",
+        'path_prefixes = ["/buckets"]',
+        "max_retries = 10",
+        "backoff_seconds = 1",
+    ]
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        file.write("\n".join(lines) + "\n")
 
 
 def free_port() -> int:
@@ -132,10 +162,18 @@ def _credentials(path: Path) -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def _running(name: str, command: list[str], data: Path, environment: Mapping[str, str], health: str) -> Iterator[int]:
+def running(
+    name: str,
+    command: list[str],
+    data: Path,
+    *,
+    health: str,
+    environment: Mapping[str, str] | None = None,
+    grace: float = 20,
+) -> Iterator[int]:
     """A process in a group of its own, up before the body runs and gone after it."""
     log = data / f"{name}.log"
-    clean = {"PATH": os.environ.get("PATH", ""), "HOME": str(data), **environment}
+    clean = {"PATH": os.environ.get("PATH", ""), "HOME": str(data), **(environment or {})}
     with log.open("ab") as out:
         process = subprocess.Popen(
             command, cwd=data, env=clean, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
@@ -146,7 +184,7 @@ def _running(name: str, command: list[str], data: Path, environment: Mapping[str
     finally:
         process.terminate()
         try:
-            process.wait(20)
+            process.wait(grace)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

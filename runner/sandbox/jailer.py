@@ -86,7 +86,7 @@ class Jailer:
             zygote.close()
 
     def _make(self, network: bool, order: BoxOrder | None = None) -> ZygoteProcess:  # noqa: FBT001 - a factory
-        plan = self.build.plan(self._engine, network=network, root=self._root)
+        plan = self.build.plan(self._engine, network=network, root=self._root, warm=order is None)
         return ZygoteProcess(plan, wrapper=[] if order is None else self.build.wrapper(order, self._engine))
 
     def _start(
@@ -99,7 +99,8 @@ class Jailer:
         order = session.order
         root = self.build.box_root or str(order.scratch.resolve())
         path = order.scratch / "order.json"
-        write_order(path, session.engine_order(isolation, root=root) | (canary or {}))
+        layer = self.build.layer(order)
+        write_order(path, session.engine_order(isolation, root=root, layer=layer) | (canary or {}))
         targets = sorted(session.fds)
         shown = self.build.shown(order)
         request = {
@@ -107,7 +108,7 @@ class Jailer:
             "channel": CHANNEL,
             "limits": session.limits,
             "canary": canary is not None,
-            "path": self.build.layer_path(order),
+            "path": [] if layer is None else [layer],
             "show": shown if self.build.namespaces == "own" else [],
             "readable": [target for _, target in shown],
         }

@@ -30,6 +30,7 @@ class Engine:
 
     package: str = "runner.engine"
     root: Path | None = None  # where to import it from, if not from where we are
+    rehearses: bool = True  # whether it takes a spreadsheet to warm up on
 
     @property
     def paths(self) -> list[str]:
@@ -108,7 +109,7 @@ class Session:
             "processes": given.processes,
         }
 
-    def engine_order(self, isolation: Isolation, *, root: str) -> dict[str, Any]:
+    def engine_order(self, isolation: Isolation, *, root: str, layer: str | None) -> dict[str, Any]:
         """The order as the engine gets it; `root` is where the box sees what `scratch` holds."""
         job = self.order.job
         has_config = (self.order.scratch / "config").is_dir()
@@ -122,6 +123,7 @@ class Session:
                 "digest": (job.get("config") or {}).get("digest", ""),
                 "path": f"{root}/config" if has_config else None,
             },
+            "layer": layer,
             "outputs": self._outputs,
             "sandbox": {
                 "driver": isolation.driver,

@@ -26,8 +26,8 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from runner.engine.reading import open_book  # noqa: E402
-from runner.engine.structure import decoding, features  # noqa: E402
+from runner.engine.reading import Layout, open_book  # noqa: E402
+from runner.engine.structure import decoding, detectors, features  # noqa: E402
 from runner.engine.structure.drafts import drafts  # noqa: E402
 from runner.engine.structure.finder import Finder  # noqa: E402
 from runner.engine.structure.labels import Label  # noqa: E402
@@ -64,6 +64,7 @@ class Case:
     group: str
     truth: dict
     rows: list
+    layout: Layout = field(repr=False)
     vectors: np.ndarray = field(default=None, repr=False)
     labels: list[int] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
@@ -139,8 +140,8 @@ def cases(corpus):
             name = truth["file"]
             if source in TABLES and ("tables" not in truth or (not truth.get("sheet") and name.endswith(".xlsx"))):
                 continue
-            rows = kept_rows(root / name, truth.get("sheet"))
-            case = Case(source=source, file=name, group=group[name], truth=truth, rows=rows)
+            rows, layout = kept_rows(root / name, truth.get("sheet"))
+            case = Case(source=source, file=name, group=group[name], truth=truth, rows=rows, layout=layout)
             label(case)
             out.append(case)
         print(source, len(out), "sheets so far", flush=True)
@@ -153,7 +154,8 @@ def kept_rows(path, sheet_name):
         finder = Finder()
         for number, values in sheet.rows():
             finder.eat(number, values)
-        return finder.rows(sheet.layout())
+        layout = sheet.layout()
+        return finder.rows(layout), layout
 
 
 def label(case):
@@ -207,16 +209,16 @@ class Judge:
         start, moves = sequence_of(chosen)
         self.model = Model(classes=(), start=tuple(start), moves=moves)
 
-    def __call__(self, rows):
+    def __call__(self, rows, layout):
         total = rows[-1].ordinal + 1
         vectors = np.array(features.vectors(rows, total=total), dtype=np.float32)
         chances = np.maximum(self.booster.predict(vectors), FLOOR)
-        return decoding.decode(rows, chances, self.model), chances
+        return decoding.decode(rows, chances, self.model, detectors.points(rows, layout)), chances
 
 
 def found_in(case, judge):
     out = []
-    for draft in drafts(case.rows, judge) if case.rows else []:
+    for draft in drafts(case.rows, lambda rows: judge(rows, case.layout)) if case.rows else []:
         own = [draft.rows[at].number for at in draft.band.all]
         head = [draft.rows[at].number for at in draft.band.head]
         out.append({"range": (own[0], draft.left + 1, own[-1], draft.right + 1), "header_rows": head})

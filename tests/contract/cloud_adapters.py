@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
-from core.ports import JobTable, ObjectStore, WorkQueue
+from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.addresses import parse_address
 from infra.aws import client
 from infra.clocks import HandClock
@@ -57,9 +57,9 @@ def s3(start: Callable[[], Server], *, versioned: bool = False) -> Factory[Objec
 
 
 @contextmanager
-def dynamodb_table(url: str, environment: dict[str, str], at: float | HandClock) -> Iterator[JobTable]:
+def dynamodb_table(url: str, environment: dict[str, str], at: float | Clock) -> Iterator[JobTable]:
     os.environ.update(environment)
-    clock = at if isinstance(at, HandClock) else HandClock(at)
+    clock = HandClock(at) if isinstance(at, float) else at
     with closing(DynamoJobTable(parse_address(url), clock, job_wake_at)) as table:
         yield table
 
@@ -80,9 +80,9 @@ def dynamodb(start: Callable[[], Server], *, isolates: bool = True) -> Factory[J
 
 
 @contextmanager
-def sqs_queue(url: str, environment: dict[str, str], at: float | HandClock) -> Iterator[WorkQueue]:
+def sqs_queue(url: str, environment: dict[str, str], at: float | Clock) -> Iterator[WorkQueue]:
     os.environ.update(environment)
-    clock = at if isinstance(at, HandClock) else HandClock(at)
+    clock = HandClock(at) if isinstance(at, float) else at
     with closing(SqsWorkQueue(parse_address(url), clock, longest_poll=2)) as queue:
         yield queue
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.chores import Timings, wake_at
 from core.jobs import Job
-from core.ports import JobTable, ObjectStore, WorkQueue
+from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.clocks import HandClock
 from infra.folder import FolderStore
 from infra.sqlite import Database
@@ -27,14 +27,14 @@ def folder_store(where: Path) -> Iterator[ObjectStore]:
 
 
 @contextmanager
-def sqlite_table(where: Path, at: float | HandClock) -> Iterator[JobTable]:
-    clock = at if isinstance(at, HandClock) else HandClock(at)
+def sqlite_table(where: Path, at: float | Clock) -> Iterator[JobTable]:
+    clock = HandClock(at) if isinstance(at, float) else at
     with closing(Database(where / "ade.sqlite")) as database:
         yield SqliteJobTable(database, clock, job_wake_at)
 
 
 @contextmanager
-def sqlite_queue(where: Path, at: float | HandClock) -> Iterator[WorkQueue]:
-    clock = at if isinstance(at, HandClock) else HandClock(at)
+def sqlite_queue(where: Path, at: float | Clock) -> Iterator[WorkQueue]:
+    clock = HandClock(at) if isinstance(at, float) else at
     with closing(Database(where / "ade.sqlite")) as database, closing(SqliteWorkQueue(database, clock)) as queue:
         yield queue

@@ -30,7 +30,7 @@ def _moto(data: Path) -> Iterator[Server]:
     port = local_cloud.free_port()
     command = [str(Path(sys.executable).with_name("moto_server")), "-H", "127.0.0.1", "-p", str(port)]
     endpoint = f"http://127.0.0.1:{port}"
-    with local_cloud._running("moto", command, data, {}, f"{endpoint}/moto-api/") as pid:
+    with local_cloud.running("moto", command, data, health=f"{endpoint}/moto-api/", grace=2) as pid:
         yield Server("moto", endpoint, "test", "test", pid)
 
 

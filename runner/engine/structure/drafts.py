@@ -24,6 +24,7 @@ class Draft:
     left: int  # 0-based
     right: int
     beside: bool = False  # another table stands beside it
+    declared: bool = False  # the file itself says that this is a table
 
 
 def cut(row: Row, left: int, right: int) -> Row | None:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from runner.engine.reading import Layout, Sheet
-from runner.engine.structure import decoding, features, model
+from runner.engine.structure import declared, decoding, detectors, features, lists, model
 from runner.engine.structure.drafts import drafts
 from runner.engine.structure.labels import Label, RowScores
 from runner.engine.structure.rows import Row, row_of
@@ -90,10 +90,23 @@ class Finder:
         def classify(rows: Sequence[Row]) -> tuple[list[Label], list[list[float]]]:
             total = rows[-1].ordinal + 1 if rows else 0
             chances = [weights.chances(vector) for vector in features.vectors(rows, total=total)]
-            return decoding.decode(rows, chances, weights, self._scores), chances
+            return decoding.decode(rows, chances, weights, self._points(rows, layout)), chances
 
-        found = [shape(draft, layout) for draft in drafts(kept, classify)]
+        known, rest = declared.take(kept, layout.declared_tables)
+        guessed = drafts(rest, classify) if rest else []
+        if not known and not guessed and (one := lists.find(rest)):
+            guessed = [one]
+        found = [shape(draft, layout, frozenset(self._scores)) for draft in known + guessed]
         return sorted(found, key=lambda table: (table.range.top, table.range.left))
+
+    def _points(self, rows: Sequence[Row], layout: Layout) -> detectors.Points:
+        """What the built-in detectors and the rules say of these rows, summed."""
+        points = detectors.points(rows, layout)
+        for number, told in self._scores.items():
+            sums = points.setdefault(number, {})
+            for name, delta in told.items():
+                sums[name] = sums.get(name, 0.0) + delta
+        return points
 
 
 def _dress(rows: Iterable[Row], layout: Layout) -> None:

@@ -18,7 +18,7 @@ from runner.engine.reading.xlsx.shapes import Shape, shape_of
 _FORMULA = re.compile(r"<f(?:\s[^>]*)?/>|<f(?:\s[^>]*)?>[^<]*</f>")
 _BLANK_FORMULA = "<f/>"
 _INLINE_PLAIN = re.compile(r"<is>\s*<t>[ \t\n]*([^<]*?)[ \t\n]*</t>\s*</is>")
-_MAX_SHAPES = 20_000
+_MAX_WEIGHT = 16 * 1024 * 1024  # bytes, roughly, of shapes that are remembered
 _WRAP = "<worksheet><sheetData>"
 _UNWRAP = "</sheetData></worksheet>"
 
@@ -62,6 +62,7 @@ class _Rows:
         self._cells = cells
         self._limits = limits
         self._shapes: dict[str, Shape] = {}
+        self._weight = 0
         self._slots = 0
 
     def read(self, chunk: str) -> list[Row]:
@@ -108,9 +109,12 @@ class _Rows:
     def _shape(self, key: str) -> Shape:
         shape = self._shapes.get(key)
         if shape is None:
-            if len(self._shapes) >= _MAX_SHAPES:
+            shape = shape_of(key, self._limits.max_columns)
+            self._weight += len(key) + 100 * len(shape.slots)
+            if self._weight > _MAX_WEIGHT:  # every row its own shape, and wide: remembering them would not pay
                 self._shapes.clear()
-            shape = self._shapes[key] = shape_of(key, self._limits.max_columns)
+                self._weight = 0
+            self._shapes[key] = shape
         return shape
 
     def _filled(self, shape: Shape, numbers: list[int], texts: list[list[str]]) -> list[Row]:
