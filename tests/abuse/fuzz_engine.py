@@ -1,6 +1,6 @@
 """Throw mutated workbooks and random manifests at the engine: it may refuse them, but only in its own words.
 
-python tests/abuse/fuzz_engine.py [--seconds 600] [--seed N] [FOLDER of workbooks ...]
+python -m tests.abuse.fuzz_engine [--seconds 600] [--seed N] [FOLDER of workbooks ...]
 
 Prints one line per untyped end and keeps the input that caused it beside this script's --keep folder. Exit 1 if any.
 """
@@ -10,21 +10,16 @@ import io
 import json
 import random
 import signal
-import sys
 import tempfile
 import time
 import zipfile
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "unit")]
-
-from engine_jobs import run_order, workbook  # noqa: E402  # the paths above lead there
-
-from core.errors import ManifestInvalid  # noqa: E402
-from core.fields import NUMERIC, Clean, FieldType  # noqa: E402
-from core.manifests import parse_manifest  # noqa: E402
+from core.errors import ManifestInvalid
+from core.fields import NUMERIC, Clean, FieldType
+from core.manifests import parse_manifest
+from tests.unit.engine_jobs import run_order, workbook
 
 PATIENCE = 30  # seconds for one input
 TOKENS = [

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from fuzz_engine import fuzz
+from tests.abuse.fuzz_engine import fuzz
 
 
 def test_mutated_workbooks_and_random_manifests_end_in_the_engines_own_words():

@@ -112,7 +112,7 @@ class Archive:
             while raw:
                 try:
                     piece = inflate.decompress(raw, _INFLATE)
-                except isal_zlib.error as error:
+                except isal_zlib.IsalError as error:
                     raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
                 if piece:
                     yield piece
@@ -218,7 +218,7 @@ def _rest(inflate: Any, entry: Entry) -> Iterator[bytes]:
     while not inflate.eof:
         try:
             piece = inflate.decompress(b"", _INFLATE)
-        except isal_zlib.error as error:
+        except isal_zlib.IsalError as error:
             raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
         if not piece:
             return
