@@ -16,6 +16,7 @@ from runner.engine.reading.limits import ReadLimits
 
 _END = b"PK\x05\x06"
 _CENTRAL = b"PK\x01\x02"
+_UNPACKABLE: type[Exception] = isal_zlib.error  # isal's own; it is no zlib.error
 _LOCAL = b"PK\x03\x04"
 _END_SEARCH = 66_000  # the end record and its longest comment
 _READ = 64 * 1024
@@ -112,7 +113,7 @@ class Archive:
             while raw:
                 try:
                     piece = inflate.decompress(raw, _INFLATE)
-                except isal_zlib.IsalError as error:
+                except _UNPACKABLE as error:
                     raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
                 if piece:
                     yield piece
@@ -218,7 +219,7 @@ def _rest(inflate: Any, entry: Entry) -> Iterator[bytes]:
     while not inflate.eof:
         try:
             piece = inflate.decompress(b"", _INFLATE)
-        except isal_zlib.IsalError as error:
+        except _UNPACKABLE as error:
             raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
         if not piece:
             return
