@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
 from core.verdicts import Verdict
 from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, stage
+from runner.verify import BadOutput, verify
 
 _BLOCK = 1024 * 1024
 
@@ -122,7 +123,17 @@ def run_box(
         network=staged.manifest.runtime_network_access,
         trusted=trusted,
     )
-    return sandbox.run(order, killed=killed, on_event=on_event)
+    return _verified(sandbox.run(order, killed=killed, on_event=on_event), staged.order, sandbox)
+
+
+def _verified(report: BoxReport, order: dict[str, Any], sandbox: Sandbox) -> BoxReport:
+    """A success holds only where its outputs do; the counts are the checked ones, or none."""
+    if report.verdict is not Verdict.OK:
+        return replace(report, claim={})
+    try:
+        return replace(report, claim=verify(order, report.outputs, sandbox.isolation()))
+    except BadOutput as error:
+        return replace(report, verdict=Verdict.BAD_OUTPUT, message=str(error), claim={})
 
 
 def deliverables(report: BoxReport) -> dict[str, Path]:
@@ -143,7 +154,7 @@ def describe(name: str, path: Path) -> OutputFile:
 
 
 def summarize(report: BoxReport) -> dict[str, Any]:
-    """Counts that the box claims, beside what the runner measured itself."""
+    """Counts that were checked, beside what the runner measured itself."""
     return {
         **report.claim,
         "wall_seconds": round(report.wall_seconds, 3),

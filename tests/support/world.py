@@ -1,6 +1,5 @@
 """A whole spine in one process on real embedded adapters: a clock moved by hand, crashes at any external step."""
 
-import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from infra.wiring import Stack
 from runner.assembly import Runner, assemble
 from runner.control import Control
 from runner.results import result_key
+from tests.support.outputs import artifact, as_bytes, workbook
 
 
 class Crash(BaseException):
@@ -100,13 +100,16 @@ class ScriptedSandbox:
         log.write_text("a rule said something\n")
         if verdict is not Verdict.OK:
             return BoxReport(verdict=verdict, message="scripted", log=log)
-        content = (order.scratch / "in" / "0").read_bytes()
+        rows = (order.scratch / "in" / "0").stat().st_size
+        bodies = {
+            "normalized.xlsx": workbook(rows),
+            "artifact.json": as_bytes(artifact(order.job, self.isolation(), rows=rows)),
+        }
         outputs = {}
-        for name in ("normalized.xlsx", "artifact.json"):
-            path = order.scratch / f"out-{name}"
-            path.write_bytes(name.encode() + hashlib.sha256(content).digest())
-            outputs[name] = path
-        return BoxReport(verdict=Verdict.OK, message="", claim={"summary": {"rows_out": 1}}, outputs=outputs, log=log)
+        for name, body in bodies.items():
+            outputs[name] = order.scratch / f"out-{name}"
+            outputs[name].write_bytes(body)
+        return BoxReport(verdict=Verdict.OK, message="", outputs=outputs, log=log)
 
     def reap(self, alive: Callable[[str], bool]) -> int:
         return 0
