@@ -10,13 +10,13 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from console.commands.sweep import report_dict
 from console.parts import boxes, make_intake
 from core.errors import AdeError
-from core.ports import Sandbox
 from handlers.intake import Intake, Report
 from infra.folder import FolderStore
 from infra.logs import Log
 from infra.watch import FolderWatch
 from infra.wiring import Stack
 from runner.assembly import Runner, assemble
+from runner.attempt import Boxes
 
 GRACE_SECONDS = 30.0
 _QUIET_SECONDS = 3600.0
@@ -74,10 +74,10 @@ def log_report(log: Log, report: Report) -> None:
 class Service:
     """What `ade up`, `ade demo` and `ade run` are made of."""
 
-    def __init__(self, stack: Stack, sandbox: Sandbox, log: Log, *, role: str, everything: bool) -> None:
+    def __init__(self, stack: Stack, boxes: Boxes, log: Log, *, role: str, everything: bool) -> None:
         self._log = log
         self._sweeper: Intake | None = make_intake(stack) if everything else None
-        self.runner: Runner = assemble(stack, sandbox, log, role=role, sweep=self._sweep if everything else None)
+        self.runner: Runner = assemble(stack, boxes, log, role=role, sweep=self._sweep if everything else None)
         self._scratch = stack.run_dir / self.runner.presence.owner
         self._watcher = Watcher(stack, log) if everything else None
         self._scheduler: BackgroundScheduler | None = self.runner.janitor.scheduler() if everything else None

@@ -73,8 +73,8 @@ def _of_stack(settings: Settings, newest: list[float]) -> Iterator[Check]:
 def _sandbox(settings: Settings) -> Iterator[Check]:
     with contextlib.ExitStack() as cleanup:
         scratch = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="ade-doctor-"))
-        sandbox = cleanup.enter_context(boxes(settings, Path(scratch)))
-        yield from checks.check_sandbox(sandbox.isolation(), settings)
+        found = cleanup.enter_context(boxes(settings, Path(scratch)))
+        yield from checks.check_sandbox(found.sandbox.isolation(), settings)
 
 
 def _tell(check: Check, out: Output) -> None:

@@ -20,8 +20,10 @@ from infra.sqlite_queue import SqliteWorkQueue
 from infra.sqlite_table import SqliteJobTable
 from infra.wiring import Stack
 from runner.assembly import Runner, assemble
+from runner.attempt import Boxes
 from runner.control import Control
 from runner.results import result_key
+from runner.sandbox.layers import Layers
 from tests.support.outputs import artifact, as_bytes, workbook
 
 
@@ -139,6 +141,8 @@ class World:
         self.table = SqliteJobTable(self.database, self.clock, wake)
         self.queue = SqliteWorkQueue(self.database, self.clock)
         self.sandbox = ScriptedSandbox()
+        layers = Layers(cache=folder / "layers", wheelhouse=None, sandbox=self.sandbox)
+        self.boxes = Boxes(self.sandbox, layers)
         self.log = Log(stream=io.StringIO())
         self.fragile = Stack(
             self.settings,
@@ -156,7 +160,7 @@ class World:
         return Intake(f.store, f.table, f.queue, self.clock, settle_seconds=self.settings.settle_seconds)
 
     def runner(self) -> Runner:
-        made = assemble(self.fragile, self.sandbox, self.log, sweep=self.sweep)
+        made = assemble(self.fragile, self.boxes, self.log, sweep=self.sweep)
         self.runners.append(made)
         return made
 
