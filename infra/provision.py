@@ -157,7 +157,7 @@ def events_policy(queue_arn: str, bucket: str) -> dict[str, Any]:
         "Version": "2012-10-17",
         "Statement": [
             {
-                "Sid": "bucket-tells-of-changes",
+                "Sid": "BucketTellsOfChanges",
                 "Effect": "Allow",
                 "Principal": {"Service": "s3.amazonaws.com"},
                 "Action": "sqs:SendMessage",
