@@ -24,9 +24,10 @@ _ERROR_PAUSE_SECONDS = 1.0
 
 
 class Watcher:
-    """Turns changes of a folder bucket into jobs as they come."""
+    """Turns changes of the bucket into jobs as they come."""
 
     def __init__(self, stack: Stack, log: Log) -> None:
+        self._stack = stack
         self._intake = make_intake(stack)
         self._log = log
         # Watching starts before the first sweep, so that nothing falls between the two.
@@ -36,6 +37,11 @@ class Watcher:
     def run(self) -> None:
         self._look(self._intake.sweep)
         if self._watch is None:
+            from console.listening import listening  # noqa: PLC0415 - boto3 takes a moment that folders need not wait
+
+            # Other buckets tell of changes by themselves, if at all; the janitor's sweep finds the rest.
+            with listening(self._stack, self._log, lambda report: log_report(self._log, report)):
+                self._stopped.wait()
             return
         for batch in self._watch.batches(_QUIET_SECONDS):
             keys = [key for key in batch if key is not None]

@@ -1,0 +1,34 @@
+"""`ade listen`: take bucket events from the events queue and by the webhook, and record what they tell of."""
+
+import argparse
+import sys
+
+from console import wire
+from console.exits import Exit
+from console.listening import listening
+from console.output import Output
+from console.service import log_report
+from console.signals import Signals
+from core.errors import UsageError
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def run(_args: argparse.Namespace, out: Output) -> int:
+    settings = wire.load_settings()
+    if not settings.events_url and not settings.webhook_token:
+        raise UsageError("nothing to listen to: set ADE_EVENTS_URL (a queue) or ADE_WEBHOOK_TOKEN (the webhook)")
+    if not settings.store_url:
+        raise UsageError("ADE_STORE_URL is not set: a folder bucket is watched by `ade up`, it sends no events")
+    log = wire.make_log(settings, stream=sys.stdout if out.as_json else None)
+    with (
+        wire.opened(settings) as stack,
+        Signals() as signals,
+        listening(stack, log, lambda report: log_report(log, report)),
+    ):
+        webhook = settings.webhook_listen if settings.webhook_token else ""
+        log.info("listening", events=settings.events_url, webhook=webhook)
+        signals.wait()
+    return Exit.OK
