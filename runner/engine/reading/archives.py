@@ -16,13 +16,13 @@ from runner.engine.reading.limits import ReadLimits
 
 _END = b"PK\x05\x06"
 _CENTRAL = b"PK\x01\x02"
-_UNPACKABLE: Any = isal_zlib.error  # isal's own: no zlib.error, and its stubs call it an instance
 _LOCAL = b"PK\x03\x04"
 _END_SEARCH = 66_000  # the end record and its longest comment
 _READ = 64 * 1024
 _INFLATE = 256 * 1024
 _MAX_DIRECTORY = 16 * 1024 * 1024
 _STORED, _DEFLATED = 0, 8
+_INFLATE_ERROR: Any = isal_zlib.error  # its stub calls it an instance
 _HUGE32, _HUGE16 = 0xFFFFFFFF, 0xFFFF
 
 
@@ -113,7 +113,7 @@ class Archive:
             while raw:
                 try:
                     piece = inflate.decompress(raw, _INFLATE)
-                except _UNPACKABLE as error:
+                except _INFLATE_ERROR as error:
                     raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
                 if piece:
                     yield piece
@@ -219,7 +219,7 @@ def _rest(inflate: Any, entry: Entry) -> Iterator[bytes]:
     while not inflate.eof:
         try:
             piece = inflate.decompress(b"", _INFLATE)
-        except _UNPACKABLE as error:
+        except _INFLATE_ERROR as error:
             raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
         if not piece:
             return
