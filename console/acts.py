@@ -17,7 +17,7 @@ def act(job_ids: Iterable[str], change: Callable[[str], Job], *, done: Callable[
             job = change(job_id)
         except AdeError as error:
             code = Exit.USAGE
-            told.append({"job_id": job_id, "error": str(error)})
+            told.append({"job_id": job_id, "refused": str(error)})
             out.note(f"ade: {error}")
             continue
         told.append(job_shape(job))

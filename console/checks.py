@@ -3,12 +3,14 @@
 import os
 import platform
 import shutil
+import sqlite3
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from console.words import plural
 from core.errors import AdeError, SettingsError
 from core.ports import Isolation
 from core.settings import PREFIX, Settings, unknown_variables
@@ -48,7 +50,11 @@ def check_settings() -> Iterator[Check]:
             yield Check("settings", WRONG, line, f"correct or unset {variable}; docs/settings.md lists all of them")
     else:
         given = sorted(v for v in os.environ if v.startswith(PREFIX))
-        yield Check("settings", OK, f"{len(given)} ADE_* variables are set" if given else "all at their defaults")
+        yield Check(
+            "settings",
+            OK,
+            f"{len(given)} set by ADE_* variables: {', '.join(given)}" if given else "all at their defaults",
+        )
     known = [PREFIX + name.upper() for name in Settings.__dataclass_fields__]
     for variable in unknown_variables(os.environ):
         near = get_close_matches(variable, known, n=1)
@@ -130,9 +136,9 @@ def check_watch(folder: Path) -> Iterator[Check]:
     if limit is not None and needed * 2 > limit:
         level = WRONG if needed > limit else WARNING
         remedy = f"sysctl fs.inotify.max_user_watches={max(_FEW_WATCHES, needed * 4)}; what is not watched is swept"
-        yield Check(name, level, f"the inbox has {needed} folders and the limit is {limit} watches", remedy)
+        yield Check(name, level, f"the inbox has {plural(needed, 'folder')} and the limit is {limit} watches", remedy)
     else:
-        yield Check(name, OK, f"inotify, {needed} folders of {limit or 'unknown'} watches")
+        yield Check(name, OK, f"inotify, {plural(needed, 'folder')} of {limit or 'unknown'} watches")
 
 
 def _limit(name: str) -> int | None:
@@ -198,5 +204,5 @@ def guarded(name: str, checks: Iterator[Check]) -> Iterator[Check]:
     """A check that breaks is itself a finding and stops none of the others."""
     try:
         yield from checks
-    except (AdeError, OSError) as error:
+    except (AdeError, OSError, sqlite3.Error) as error:
         yield Check(name, WRONG, str(error), "mend this first and run `ade doctor` again")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from console import wire
 from console.checks import OK, WARNING, WRONG, Check
 from console.scopes import scope_words
-from console.words import span
+from console.words import plural, span
 from core.jobs import State
 from core.ports import JobQuery
 from infra.wiring import Stack
@@ -51,21 +51,21 @@ def check_queue(stack: Stack) -> Iterator[Check]:
             "start more runners (`ade run`) or raise ADE_MAX_CONCURRENCY; "
             "ADE_QUEUE_SIZE only says when HTTP submits get 429"
         )
-        said = f"queue full: tenant {tenant} has {n} jobs waiting, over ADE_QUEUE_SIZE={size}"
+        said = f"queue full: tenant {tenant} has {plural(n, 'job')} waiting, over ADE_QUEUE_SIZE={size}"
         yield Check("queue", WRONG, said, remedy)
     if stats.oldest_seconds is not None and stats.oldest_seconds > _OLD_SECONDS:
         said = f"the oldest message has been ready for {span(stats.oldest_seconds)}"
         yield Check("queue", WARNING, said, "see `ade jobs --state QUEUED` for what they wait for")
     if stats.ready and not working:
         remedy = "start `ade up`, or `ade run` on another machine that shares this data"
-        yield Check("queue", WRONG, f"{stats.ready} messages are ready and no runner is alive here", remedy)
+        yield Check("queue", WRONG, f"{plural(stats.ready, 'message')} ready and no runner is alive here", remedy)
     for pause in stack.table.pauses():
         name = scope_words(pause.tenant, pause.workflow)
         words = "all" if pause.tenant is None else f"tenant {pause.tenant}"
         words = f"workflow {pause.tenant} {pause.workflow}" if pause.workflow else words
         yield Check("queue", WARNING, f"{name} is paused by {pause.by}", f"ade resume {words}")
-    said = f"{stats.ready} ready, {stats.in_flight} in flight, {stats.delayed} delayed; {len(working)} runners here"
-    yield Check("queue", OK, said)
+    moving = f"{stats.ready} ready, {stats.in_flight} in flight, {stats.delayed} delayed"
+    yield Check("queue", OK, f"{moving}; {plural(len(working), 'runner')} here")
 
 
 def check_dead(stack: Stack) -> Iterator[Check]:
@@ -74,7 +74,7 @@ def check_dead(stack: Stack) -> Iterator[Check]:
         yield Check("dead letters", OK, "none")
         return
     last = letters[-1]
-    said = f"{len(letters)} jobs used up their tries through our own fault; the last: {last.reason}"
+    said = f"{plural(len(letters), 'job')} used up all tries through our own fault; the last: {last.reason}"
     yield Check("dead letters", WRONG, said, "mend the cause, then `ade queue redrive`; `ade queue dead` lists them")
 
 
@@ -86,7 +86,8 @@ def check_stuck(stack: Stack) -> Iterator[Check]:
         yield Check("chores", OK, "nothing is overdue")
         return
     states = sorted({str(job.state) for job in overdue})
-    said = f"{len(overdue)} jobs wait for a chore that nobody does ({', '.join(states)}), first {overdue[0].job_id}"
+    late = f"{plural(len(overdue), 'job')} overdue for a chore that nobody does"
+    said = f"{late} ({', '.join(states)}), first {overdue[0].job_id}"
     yield Check("chores", WRONG, said, "start `ade up` or `ade janitor run`, or do them now: `ade janitor run-once`")
 
 

@@ -32,7 +32,7 @@ def run(command: Command, args: argparse.Namespace) -> int:
         return _say(out, str(error), Exit.USAGE)
     except BrokenPipeError:
         raise
-    except (OSError, sqlite3.OperationalError) as error:
+    except (OSError, sqlite3.DatabaseError) as error:
         return _say(out, _os_words(error), Exit.UNAVAILABLE)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED

@@ -42,7 +42,7 @@ class LiveJobs:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stopped.set()
-        self._message = ""
+        self._message = "ended; what has not run yet waits in the bucket"
         self._draw()
         self._live.stop()
 

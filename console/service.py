@@ -1,13 +1,14 @@
 """Watch, fleet and janitor of one process, each in a thread of its own, ended together."""
 
 import contextlib
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from console import wire
 from console.commands.sweep import report_dict
+from console.parts import boxes, make_intake
 from core.errors import AdeError
 from core.ports import Sandbox
 from handlers.intake import Intake, Report
@@ -26,7 +27,7 @@ class Watcher:
     """Turns changes of a folder bucket into jobs as they come."""
 
     def __init__(self, stack: Stack, log: Log) -> None:
-        self._intake = wire.make_intake(stack)
+        self._intake = make_intake(stack)
         self._log = log
         # Watching starts before the first sweep, so that nothing falls between the two.
         self._watch = FolderWatch(stack.store) if isinstance(stack.store, FolderStore) else None
@@ -75,8 +76,9 @@ class Service:
 
     def __init__(self, stack: Stack, sandbox: Sandbox, log: Log, *, role: str, everything: bool) -> None:
         self._log = log
-        self._sweeper: Intake | None = wire.make_intake(stack) if everything else None
+        self._sweeper: Intake | None = make_intake(stack) if everything else None
         self.runner: Runner = assemble(stack, sandbox, log, role=role, sweep=self._sweep if everything else None)
+        self._scratch = stack.run_dir / self.runner.presence.owner
         self._watcher = Watcher(stack, log) if everything else None
         self._scheduler: BackgroundScheduler | None = self.runner.janitor.scheduler() if everything else None
         self._threads: list[threading.Thread] = []
@@ -107,6 +109,7 @@ class Service:
             thread.join()
         if self._scheduler is not None and self._scheduler.running:
             self._scheduler.shutdown(wait=True)
+        shutil.rmtree(self._scratch, ignore_errors=True)
         self.runner.close()
 
     def _spawn(self, name: str, target: Callable[[], None], on_end: Callable[[], None]) -> None:
@@ -137,7 +140,7 @@ def log_chores(log: Log, runner: Runner) -> None:
 @contextlib.contextmanager
 def service(stack: Stack, log: Log, *, role: str, everything: bool) -> Iterator[Service]:
     """A service with its sandbox; left, it has drained."""
-    with wire.boxes(stack.settings, stack.run_dir) as sandbox:
+    with boxes(stack.settings, stack.run_dir) as sandbox:
         made = Service(stack, sandbox, log, role=role, everything=everything)
         try:
             yield made

@@ -29,6 +29,10 @@ def size(n: float) -> str:
     return f"{n:.1f} GiB"
 
 
+def plural(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def note(job: Job) -> str:
     """Why a job stands where it stands, in one line."""
     if job.state is State.RUNNING:
@@ -53,7 +57,7 @@ def progress(job: Job) -> str:
 def counts(job: Job) -> str:
     found = job.summary.get("findings")
     rows = job.summary.get("rows_out")
-    parts = [f"{rows} rows"] if rows is not None else []
+    parts = [plural(rows, "row")] if isinstance(rows, int) else []
     if isinstance(found, dict):
-        parts += [f"{n} {severity}{'s' if n != 1 else ''}" for severity, n in found.items() if n and severity != "info"]
+        parts += [plural(n, severity) for severity, n in found.items() if n and severity != "info"]
     return ", ".join(parts)

@@ -20,13 +20,16 @@ class Chore(StrEnum):
     RESCUE = "rescue"  # its lease ran out
     PUBLISH = "publish"  # committed or ended, but not all is written
     EXPIRE = "expire"  # its retention is over
+    FORGET = "forget"  # expired long ago: the row goes too, unless its input still stands in the inbox
 
 
 def wake_at(job: Job, timings: Timings) -> float | None:
     """When the janitor should look at a job; None: only somebody's act will move it."""
     match job.state:
-        case State.AWAITING | State.EXPIRED:
-            return job.updated_at + timings.grace_seconds if job.unpublished else None
+        case State.AWAITING:
+            return None
+        case State.EXPIRED:
+            return job.updated_at + (timings.grace_seconds if job.unpublished else timings.retention_seconds)
         case State.SCHEDULED:
             return job.due_at if job.due_at is not None else job.updated_at
         case State.QUEUED:
@@ -58,5 +61,7 @@ def chore(job: Job, now: float, timings: Timings) -> Chore | None:
             return Chore.RESCUE
         case State.PUBLISHING:
             return Chore.PUBLISH
+        case State.EXPIRED if not job.unpublished:
+            return Chore.FORGET
         case _:
             return Chore.PUBLISH if job.unpublished else Chore.EXPIRE

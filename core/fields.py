@@ -1,10 +1,14 @@
 """The declared part of a workflow: fields, their types and the rules on them."""
 
 import re
+from collections.abc import Callable
+from datetime import date, datetime, time
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from core.wording import shown, wrong
 
 FIELD_NAME = r"^[A-Za-z_][A-Za-z0-9_ .-]{0,99}$"
 
@@ -44,6 +48,27 @@ class Clean(StrEnum):
 
 NUMERIC = {FieldType.INTEGER, FieldType.DECIMAL, FieldType.MONEY, FieldType.PERCENT}
 TEMPORAL = {FieldType.DATE, FieldType.DATETIME, FieldType.TIME}
+_ISO: dict[FieldType, tuple[Callable[[str], object], str]] = {
+    FieldType.DATE: (date.fromisoformat, "2026-01-31"),
+    FieldType.DATETIME: (datetime.fromisoformat, "2026-01-31T12:00:00"),
+    FieldType.TIME: (time.fromisoformat, "12:00:00"),
+}
+
+
+def fits(kind: FieldType, value: object) -> str | None:
+    """None where a constant can stand beside values of this type; else what would fit."""
+    if kind in NUMERIC:
+        return None if isinstance(value, int | float) and not isinstance(value, bool) else "a number"
+    if kind is FieldType.BOOLEAN:
+        return None if isinstance(value, bool) else "true or false"
+    if kind not in TEMPORAL:
+        return None
+    parse, example = _ISO[kind]
+    try:
+        parse(value if isinstance(value, str) else "")
+    except ValueError:
+        return f"an ISO 8601 text such as {shown(example)}"
+    return None
 
 
 class Lookup(Strict):
@@ -82,26 +107,58 @@ class FieldSpec(Strict):
         if pattern is not None:
             try:
                 re.compile(pattern)
-            except re.error as error:
-                raise ValueError(f"is no regular expression: {error}") from None
+            except (re.error, RecursionError, OverflowError) as error:
+                raise wrong(f"is no regular expression: {error}", "a Python regular expression") from None
         return pattern
+
+    @field_validator("allowed", mode="before")
+    @classmethod
+    def _list_or_lookup(cls, allowed: Any) -> Any:
+        what = 'a list of values, or {"lookup": an auxiliary input, "column": its column}'
+        if isinstance(allowed, Lookup) or allowed is None:
+            return allowed
+        if isinstance(allowed, dict):
+            if set(allowed) != {"lookup", "column"} or not all(isinstance(v, str) and v for v in allowed.values()):
+                raise wrong(f"is {shown(allowed)}", what)
+            return allowed
+        if not isinstance(allowed, list | tuple) or not all(isinstance(v, str | int | float) for v in allowed):
+            raise wrong(f"is {shown(allowed)}", what)
+        if not allowed:
+            raise wrong("is an empty list: no value would ever pass", what)
+        return tuple(allowed)
+
+    @field_validator("formats")
+    @classmethod
+    def _directives(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
+        for n, form in enumerate(formats):
+            if "%" not in form:
+                raise wrong(f"is {shown(form)}", "strptime directives such as %Y-%m-%d", n)
+        return formats
 
     @model_validator(mode="after")
     def _fits_type(self) -> Self:
         if self.type is FieldType.ENUM and self.allowed is None:
-            raise ValueError("an enum field needs `allowed`: a list of values, or a lookup and its column")
-        if self.formats and self.type not in TEMPORAL:
-            raise ValueError(f"`formats` is for {', '.join(sorted(TEMPORAL))}, not {self.type}")
-        for name in ("min", "max"):
-            bound = getattr(self, name)
-            if bound is None:
+            raise wrong("is missing", "an enum needs a list of values, or a lookup and its column", "allowed")
+        only_for: dict[str, set[FieldType]] = {
+            "formats": TEMPORAL,
+            "day_first": {FieldType.DATE, FieldType.DATETIME},
+            "decimal": NUMERIC,
+        }
+        for name, kinds in only_for.items():
+            if getattr(self, name) not in (None, ()) and self.type not in kinds:
+                raise wrong(f"does not go with type {self.type}", f"for {', '.join(sorted(kinds))}", name)
+        for name in ("min", "max", "default"):
+            value = getattr(self, name)
+            if value is None:
                 continue
-            if self.type in NUMERIC and isinstance(bound, str):
-                raise ValueError(f"`{name}` of a {self.type} field is a number")
-            if self.type in TEMPORAL and not isinstance(bound, str):
-                raise ValueError(f"`{name}` of a {self.type} field is an ISO 8601 text")
-            if self.type not in NUMERIC | TEMPORAL:
-                raise ValueError(f"`{name}` is for numbers and times; for text use `{name}_length`")
+            if name != "default" and self.type not in NUMERIC | TEMPORAL:
+                raise wrong(f"does not go with type {self.type}", f"numbers and times; for text {name}_length", name)
+            if wanted := fits(self.type, value):
+                raise wrong(f"is {shown(value)}, which is no {self.type}", wanted, name)
+        for low, high in (("min", "max"), ("min_length", "max_length")):
+            least, most = getattr(self, low), getattr(self, high)
+            if least is not None and most is not None and least > most:
+                raise wrong(f"is {shown(least)}, above {high} {shown(most)}", f"at most {high}", low)
         return self
 
 
@@ -130,10 +187,10 @@ class Comparison(Strict):
         unary = self.op in ("empty", "present")
         given = (self.value is not None) + (self.other is not None)
         if given != (0 if unary else 1):
-            wants = "nothing" if unary else "exactly one of `value` and `other`"
-            raise ValueError(f"operator {self.op!r} takes {wants} beside `field`")
+            wants = "nothing beside field" if unary else "exactly one of value and other beside field"
+            raise wrong(f"has {given} of value and other with operator {self.op}", wants)
         if self.op in ("in", "not in") and not isinstance(self.value, list):
-            raise ValueError(f"operator {self.op!r} takes a list in `value`")
+            raise wrong(f"is {shown(self.value)}", f"a list of values: operator {self.op} takes one", "value")
         return self
 
 

@@ -6,10 +6,10 @@ from itertools import product
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
-from pydantic_core import ErrorDetails
 
 from core.errors import ManifestInvalid, Problem
-from core.fields import FieldSpec, Lookup, RowRule, Strict
+from core.fields import FieldSpec, Lookup, RowRule, Strict, fits
+from core.wording import problem_of, shown, wrong
 
 MAX_MANIFEST_BYTES = 1024 * 1024
 MAX_SWEEP = 1000
@@ -19,11 +19,11 @@ Scalar = str | int | float | bool | None
 Pattern = Annotated[str, Field(min_length=1, max_length=500)]
 
 
-def _inside(path: str) -> str:
-    """Keep a path below the folder it is relative to."""
+def _inside(path: str, *at: int) -> str:
+    """Keep a path below the folder it is relative to; `at` is its place in a list."""
     parts = path.split("/")
     if path.startswith("/") or "\\" in path or ".." in parts or "\0" in path:
-        raise ValueError("must stay below its own folder: no leading '/', no '..', no backslash")
+        raise wrong(f"is {shown(path)}", "a path below its own folder: no leading '/', no '..', no backslash", *at)
     return path
 
 
@@ -38,7 +38,10 @@ class Auxiliary(Strict):
     path: Pattern
     required: bool = True
 
-    _path_inside = field_validator("path")(_inside)
+    @field_validator("path")
+    @classmethod
+    def _path_inside(cls, path: str) -> str:
+        return _inside(path)
 
 
 class Inputs(Strict):
@@ -52,13 +55,14 @@ class Inputs(Strict):
         for pattern in patterns:
             if pattern.split("/")[0] in ("inbox", "outputs", "configs", "work"):
                 raise ValueError("patterns are relative to the manifest's own folder, not keys of the bucket")
-        return tuple(_inside(pattern) for pattern in patterns)
+        return tuple(_inside(pattern, n) for n, pattern in enumerate(patterns))
 
     @model_validator(mode="after")
     def _unique_names(self) -> Self:
         names = [a.name for a in self.auxiliary]
         if len(set(names)) != len(names):
-            raise ValueError("auxiliary names must differ from each other")
+            twice = next(n for n, name in enumerate(names) if name in names[:n])
+            raise wrong(f"is {names[twice]} again", "names that differ from each other", "auxiliary", twice, "name")
         return self
 
 
@@ -92,6 +96,12 @@ class Schedule(Strict):
     @classmethod
     def _zoned(cls, at: datetime | None) -> datetime | None:
         return zoned(at)
+
+    @model_validator(mode="after")
+    def _forward(self) -> Self:
+        if self.start_time and self.end_time and self.start_time >= self.end_time:
+            raise wrong("is not before end_time", "a time before end_time", "start_time")
+        return self
 
     def holds(self, at: float) -> bool:
         after = self.start_time is None or at >= self.start_time.timestamp()
@@ -140,7 +150,7 @@ class Manifest(Strict):
     @field_validator("subscribe")
     @classmethod
     def _subscribe_inside(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_inside(pattern) for pattern in patterns)
+        return tuple(_inside(pattern, n) for n, pattern in enumerate(patterns))
 
     @field_validator("config")
     @classmethod
@@ -149,34 +159,58 @@ class Manifest(Strict):
             return place
         place = _inside(place.removeprefix("./"))
         if place.startswith("configs/") and not place.startswith(SHARED_PREFIX):
-            raise ValueError("may name only its own folder or configs/_shared/<name>")
+            raise wrong(f"is {shown(place)}", "a folder or zip beside the manifest, '.', or configs/_shared/<name>")
         return place
+
+    @field_validator("params", mode="before")
+    @classmethod
+    def _plain_params(cls, params: Any) -> Any:
+        for name, value in params.items() if isinstance(params, dict) else ():
+            if not isinstance(value, Scalar):
+                raise wrong(f"is {shown(value)}", "a text, a number, true, false or null", name)
+        return params
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if not self.fields and self.config is None:
-            raise ValueError("one of `fields` or `config` is required")
+            raise wrong("has neither fields nor config", "at least one of them")
         names = [f.name.casefold() for f in self.fields]
-        if twice := sorted({n for n in names if names.count(n) > 1}):
-            raise ValueError(f"field names must differ from each other: {', '.join(twice)}")
-        known = {f.name for f in self.fields}
-        for rule in self.rules:
-            for side in (rule.when, rule.then):
-                for name in (side.field, side.other) if side else ():
-                    if name is not None and name not in known:
-                        raise ValueError(f"rule {rule.name!r} names no declared field: {name}")
-        aux = {a.name for a in self.inputs.auxiliary}
-        for f in self.fields:
-            if isinstance(f.allowed, Lookup) and f.allowed.lookup not in aux:
-                raise ValueError(f"field {f.name!r} looks up {f.allowed.lookup!r}, which is no auxiliary input")
+        for n, name in enumerate(names):
+            if name in names[:n]:
+                raise wrong(f"is {name} again", "names that differ, upper and lower case alike", "fields", n, "name")
+        self._check_lookups()
+        self._check_rules()
         if both := sorted(set(self.params) & set(self.sweep)):
-            raise ValueError(f"a parameter stands in `params` or in `sweep`, not in both: {', '.join(both)}")
+            raise wrong("stands in params too", "a parameter in params or in sweep, not in both", "sweep", both[0])
         size = 1
         for values in self.sweep.values():
             size *= len(values)
         if size > MAX_SWEEP:
-            raise ValueError(f"the sweep makes {size} jobs per input; at most {MAX_SWEEP}")
+            raise wrong(f"makes {size} jobs per input", f"at most {MAX_SWEEP} combinations", "sweep")
         return self
+
+    def _check_lookups(self) -> None:
+        aux = [a.name for a in self.inputs.auxiliary]
+        for n, f in enumerate(self.fields):
+            if isinstance(f.allowed, Lookup) and f.allowed.lookup not in aux:
+                known = f"an auxiliary input: {', '.join(aux) or 'none is declared in inputs.auxiliary'}"
+                raise wrong(f"is {f.allowed.lookup}", known, "fields", n, "allowed", "lookup")
+
+    def _check_rules(self) -> None:
+        known = {f.name: f.type for f in self.fields}
+        for n, rule in enumerate(self.rules):
+            for word, side in (("when", rule.when), ("then", rule.then)):
+                if side is None:
+                    continue
+                for key, name in (("field", side.field), ("other", side.other)):
+                    if name is not None and name not in known:
+                        raise wrong(f"is {name}", f"a declared field: {', '.join(known)}", "rules", n, word, key)
+                constants = side.value if isinstance(side.value, list) else [side.value]
+                for constant in constants:
+                    wanted = None if constant is None else fits(known[side.field], constant)
+                    if wanted:
+                        what = f"is {shown(constant)}, but {side.field} is {known[side.field]}"
+                        raise wrong(what, wanted, "rules", n, word, "value")
 
     def param_sets(self) -> list[dict[str, Scalar]]:
         """Every combination of the sweep, over the fixed parameters; one set where there is no sweep."""
@@ -202,13 +236,13 @@ def parse_manifest(body: bytes) -> Manifest:
         problem = f"is not UTF-8 (byte {error.start})"
         raise ManifestInvalid([Problem("$", problem, "a JSON object in UTF-8")]) from None
     except (ValueError, RecursionError) as error:
-        raise ManifestInvalid([Problem("$", f"is no JSON: {error}", "a JSON object in UTF-8")]) from None
+        raise ManifestInvalid([Problem("$", f"is no JSON: {error}", "a JSON object, each key once")]) from None
     if not isinstance(raw, dict):
-        raise ManifestInvalid([Problem("$", f"is a JSON {type(raw).__name__}", "a JSON object")])
+        raise ManifestInvalid([Problem("$", f"is {shown(raw)}", "a JSON object: { ... }")])
     try:
         return Manifest.model_validate(raw)
     except ValidationError as error:
-        raise ManifestInvalid([_problem(e) for e in error.errors(include_url=False)]) from None
+        raise ManifestInvalid([problem_of(e, Manifest) for e in error.errors(include_url=False)]) from None
 
 
 def _no_constant(name: str) -> None:
@@ -221,20 +255,6 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [k for k, _ in pairs]
         raise ValueError(f"key stands twice: {next(n for n in names if names.count(n) > 1)}")
     return seen
-
-
-def _problem(error: ErrorDetails) -> Problem:
-    loc = [part for part in error["loc"] if not (isinstance(part, str) and part.startswith(("tuple[", "function-")))]
-    path = "$" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in loc)
-    kind, context = error["type"], error.get("ctx", {})
-    if kind == "extra_forbidden":
-        return Problem(path, "is no known key", "known keys are in docs/manifest.schema.json")
-    if kind == "missing":
-        return Problem(path, "is missing", "this key is required")
-    if kind == "value_error":
-        return Problem(path, str(context.get("error", error["msg"])), "see docs/manifest.md")
-    allowed = str(context.get("expected") or context.get("pattern") or error["msg"])
-    return Problem(path, error["msg"], allowed)
 
 
 def manifest_schema() -> dict[str, Any]:

@@ -25,14 +25,14 @@ def _int(low: int, high: int = 2**31) -> Callable[[str], int]:
     return parse
 
 
-def _seconds(low: float) -> Callable[[str], float]:
+def _seconds(low: float, unit: str = "seconds") -> Callable[[str], float]:
     def parse(text: str) -> float:
         value = float(text)
         if not (value >= low and math.isfinite(value)):
             raise ValueError
         return value
 
-    parse.__doc__ = f"a number of seconds, at least {low:g}"
+    parse.__doc__ = f"a number of {unit}, at least {low:g}"
     return parse
 
 
@@ -76,6 +76,31 @@ def _text(text: str) -> str:
     return text
 
 
+def _url(scheme: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not text.startswith(f"{scheme}://"):
+            raise ValueError
+        return text
+
+    parse.__doc__ = f"{scheme}://<name>, with ?endpoint=http://… for a server that is not AWS"
+    return parse
+
+
+def _listen(text: str) -> str:
+    """<address>:<port>"""
+    host, _, port = text.rpartition(":")
+    if not host or not 0 < int(port) < 65536:
+        raise ValueError
+    return text
+
+
+def _token(text: str) -> str:
+    """a secret of at least 16 characters"""
+    if len(text) < 16:
+        raise ValueError
+    return text
+
+
 def _setting(default: Any, parse: Callable[[str], Any], doc: str) -> Any:
     return field(default=default, metadata={"parse": parse, "doc": doc})
 
@@ -83,6 +108,16 @@ def _setting(default: Any, parse: Callable[[str], Any], doc: str) -> Any:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     storage_data_dir: Path = _setting(Path("data"), _path, "folder of the embedded bucket and table")
+    store_url: str = _setting("", _url("s3"), "bucket; the embedded folder where it is not set")
+    table_url: str = _setting("", _url("dynamodb"), "job table; the embedded SQLite file where it is not set")
+    queue_url: str = _setting("", _url("sqs"), "work queue; the embedded SQLite file where it is not set")
+    events_url: str = _setting("", _url("sqs"), "queue that the bucket's notifications come to, if there is one")
+    webhook_listen: str = _setting("127.0.0.1:8090", _listen, "where the webhook for bucket events listens")
+    webhook_token: str = field(
+        default="",
+        repr=False,  # a secret
+        metadata={"parse": _token, "doc": "what callers of the webhook must know; without it there is no webhook"},
+    )
     max_concurrency: int = _setting(2, _int(1, 1000), "jobs one runner process works on at once")
     queue_size: int = _setting(10, _int(1), "waiting jobs of a tenant above which HTTP submits get 429")
     job_timeout_seconds: int = _setting(300, _int(1), "wall clock a job may take, at most")
@@ -95,7 +130,7 @@ class Settings:
     heartbeat_seconds: float | None = _setting(None, _seconds(0.1), "time between heartbeats; a third of the lease")
     max_attempts: int = _setting(3, _int(1, 100), "tries of a job that fails through our own fault")
     retry_backoff_seconds: float = _setting(2.0, _seconds(0), "wait before the second try; doubles each time")
-    retention_hours: float = _setting(48.0, _seconds(0), "how long an ended job's outputs are kept, in hours")
+    retention_hours: float = _setting(48.0, _seconds(0, "hours"), "how long an ended job's outputs are kept, in hours")
     tenant_concurrency: int = _setting(5, _int(0), "running jobs of one tenant across the fleet; 0: no cap")
     workflow_concurrency: int = _setting(5, _int(0), "running jobs of one workflow across the fleet; 0: no cap")
     sandbox: str = _setting("jail", _one_of("jail", "process", "docker"), "driver that runs the engine")
@@ -122,7 +157,8 @@ class Settings:
             try:
                 values[spec.name] = parse(text)
             except ValueError:
-                wrong.append(f"{variable}={text!r}: must be {parse.__doc__} ({spec.metadata['doc']})")
+                shown = f"{variable}={text!r}" if spec.repr else variable
+                wrong.append(f"{shown}: must be {parse.__doc__} ({spec.metadata['doc']})")
         if not wrong:
             settings = cls(**values)
             beat = settings.beat_seconds

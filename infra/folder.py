@@ -27,6 +27,7 @@ from infra.hashes import HashCache
 
 _BLOCK = 1024 * 1024
 _QUIET_SECONDS = 2.0
+_ABANDONED_SECONDS = 3600.0
 _MAX_NAME_BYTES = 255
 _XATTR = "user.ade."
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -45,6 +46,7 @@ class FolderStore:
             folder.mkdir(parents=True, exist_ok=True)
         self._real = os.path.realpath(self.root)
         self._hashes = HashCache(data_dir / "hashes.sqlite")
+        self._collect_temporary()
 
     def head(self, key: str) -> ObjectInfo | None:
         try:
@@ -178,6 +180,13 @@ class FolderStore:
 
     def close(self) -> None:
         self._hashes.close()
+
+    def _collect_temporary(self) -> None:
+        """Half-written files of processes that died; those of the living are younger than this."""
+        for path in self._tmp.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - path.lstat().st_ctime > _ABANDONED_SECONDS:
+                    path.unlink()
 
     def _path(self, key: str) -> Path:
         return self.root / check_key(key)

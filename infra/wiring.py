@@ -1,20 +1,26 @@
 """The composition root of the ports: settings in, adapters out. Nothing else builds an adapter."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.chores import wake_at
 from core.errors import StoreUnavailable
 from core.jobs import Job
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from core.settings import Settings
+from infra.addresses import Address, parse_address
 from infra.clocks import SystemClock
 from infra.folder import FolderStore
+from infra.logs import Log
 from infra.sqlite import Database
 from infra.sqlite_queue import SqliteWorkQueue
 from infra.sqlite_table import SqliteJobTable
+
+if TYPE_CHECKING:
+    from infra.remote import Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +40,80 @@ class Stack:
 
 
 @contextlib.contextmanager
-def open_stack(settings: Settings, clock: Clock | None = None) -> Iterator[Stack]:
-    """The embedded stack: a folder as bucket, one SQLite file as table and queue."""
+def open_stack(settings: Settings, clock: Clock | None = None, log: Log | None = None) -> Iterator[Stack]:
+    """The ports that the settings name: a folder and one SQLite file, or cloud services, or a mixture."""
     clock = clock or SystemClock()
     timings = settings.timings
 
     def wake(job: Job) -> float | None:
         return wake_at(job, timings)
 
+    with contextlib.ExitStack() as opened:
+        yield Stack(
+            settings,
+            clock,
+            _store(settings, log, opened),
+            _table(settings, clock, wake, log, opened),
+            _queue(settings, clock, log, opened),
+        )
+
+
+def _store(settings: Settings, log: Log | None, opened: contextlib.ExitStack) -> ObjectStore:
+    if settings.store_url:
+        from infra.s3 import S3Store  # noqa: PLC0415 - boto3 takes a moment that the embedded mode need not wait
+
+        address = parse_address(settings.store_url)
+        return opened.enter_context(contextlib.closing(S3Store(address, caller=_caller(address, log))))
+    with _data_folder(settings):
+        return opened.enter_context(contextlib.closing(FolderStore(settings.storage_data_dir)))
+
+
+def _table(
+    settings: Settings,
+    clock: Clock,
+    wake: Callable[[Job], float | None],
+    log: Log | None,
+    opened: contextlib.ExitStack,
+) -> JobTable:
+    if settings.table_url:
+        from infra.dynamodb import DynamoJobTable  # noqa: PLC0415 - as above
+
+        address = parse_address(settings.table_url)
+        table = DynamoJobTable(address, clock, wake, caller=_caller(address, log))
+        return opened.enter_context(contextlib.closing(table))
+    return SqliteJobTable(_database(settings, opened), clock, wake)
+
+
+def _queue(settings: Settings, clock: Clock, log: Log | None, opened: contextlib.ExitStack) -> WorkQueue:
+    if settings.queue_url:
+        from infra.sqs import SqsWorkQueue  # noqa: PLC0415 - as above
+
+        address = parse_address(settings.queue_url)
+        return opened.enter_context(contextlib.closing(SqsWorkQueue(address, clock, caller=_caller(address, log))))
+    return opened.enter_context(contextlib.closing(SqliteWorkQueue(_database(settings, opened), clock)))
+
+
+def _database(settings: Settings, opened: contextlib.ExitStack) -> Database:
+    with _data_folder(settings):
+        return opened.enter_context(contextlib.closing(Database(settings.storage_data_dir.absolute() / "ade.sqlite")))
+
+
+def _caller(address: Address, log: Log | None) -> "Caller":
+    from infra.remote import Caller  # noqa: PLC0415 - as above
+
+    if log is None:
+        return Caller(str(address))
+    return Caller(
+        str(address), on_retry=lambda what, why: log.warning("call_retried", service=str(address), call=what, why=why)
+    )
+
+
+@contextlib.contextmanager
+def _data_folder(settings: Settings) -> Iterator[None]:
     try:
-        store = FolderStore(settings.storage_data_dir)
-        database = Database(settings.storage_data_dir.absolute() / "ade.sqlite")
+        yield
     except OSError as error:
         raise StoreUnavailable(
             f"data folder {settings.storage_data_dir} cannot be used: {error.strerror}; "
             "make it writable or set ADE_STORAGE_DATA_DIR to another folder"
         ) from error
-    queue = SqliteWorkQueue(database, clock)
-    try:
-        yield Stack(settings, clock, store, SqliteJobTable(database, clock, wake), queue)
-    finally:
-        queue.close()
-        database.close()
-        store.close()

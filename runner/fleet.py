@@ -14,6 +14,7 @@ from runner.worker import REFUSED_SECONDS, Worker
 
 _RECEIVE_SECONDS = 20.0
 _ERROR_PAUSE_SECONDS = 1.0
+_POISON_RECEIVES = 20  # a message that breaks its handler so often goes to people instead
 
 
 class Fleet:
@@ -29,6 +30,7 @@ class Fleet:
         self._busy: dict[Future[None], Delivery] = {}
         self._lock = threading.Lock()
         self._avoid: dict[str, float] = {}
+        self._draining = False
 
     def stop(self) -> None:
         """Receive nothing more; what runs goes on. Safe from a signal handler."""
@@ -41,6 +43,7 @@ class Fleet:
         After `stop`, jobs that run get `grace_seconds` to end; then their boxes are killed and the jobs given back
         to the queue, with no attempt lost.
         """
+        self._draining = drain is not None
         self._beats.start()
         pool = ThreadPoolExecutor(self._slots, thread_name_prefix="slot")
         try:
@@ -91,8 +94,14 @@ class Fleet:
     def _slot(self, delivery: Delivery) -> None:
         try:
             refused = self._worker.handle(delivery)
-        except (AdeError, OSError) as error:
-            self._log.error("job_not_handled", job_id=delivery.message.job_id, error=f"{type(error).__name__}: {error}")
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            self._log.error("job_not_handled", job_id=delivery.message.job_id, error=said)
+            if delivery.receives >= _POISON_RECEIVES:
+                self._queue.bury(delivery.message, f"could not be handled {delivery.receives} times; last: {said}")
+                self._queue.ack(delivery.receipt)
+            if not isinstance(error, AdeError | OSError):
+                raise
             return
         if refused is not None and refused.scope != "workflow":
             self._avoid[delivery.message.tenant] = time.monotonic() + REFUSED_SECONDS
@@ -101,6 +110,8 @@ class Fleet:
         with self._lock:
             delivery = self._busy.pop(future, None)
         self._free.release()
+        if self._draining:
+            self._queue.wake()  # the last job's end is what a drain waits for
         error = future.exception()
         if error is not None:
             job_id = delivery.message.job_id if delivery else None

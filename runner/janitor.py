@@ -23,6 +23,7 @@ from infra.logs import Log
 from infra.presence import Presence
 from runner.changes import mutate
 from runner.publish import Publisher
+from runner.results import job_folder
 from runner.worker import Worker
 
 LEADER_SECONDS = 30.0
@@ -153,10 +154,22 @@ class Janitor:
                     expired = self._table.replace(job, move(job, State.EXPIRED, now=now, files=()))
                     if expired is not None:
                         self._publisher.finish(expired)
+                case Chore.FORGET:
+                    self._forget(job, now)
                 case None:
                     return Counter()
             return Counter({f"jobs_{what}": 1})
         return Counter(chores_failed=1)
+
+    def _forget(self, job: Job, now: float) -> None:
+        """Remove a tombstone; it stays while its input stands in the inbox, or the next sweep would run that again."""
+        for item in job.inputs:
+            there = self._store.head(item.ref.key) if item.role == "primary" else None
+            if there is not None and there.digest == item.ref.digest:
+                self._table.replace(job, replace(job, updated_at=now))
+                return
+        if self._table.remove(job):
+            self._store.delete_prefix(job_folder(job))
 
     def _send(self, job: Job) -> None:
         self._queue.send(Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority))

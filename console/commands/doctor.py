@@ -7,10 +7,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from console import checks, checks_jobs, wire
+from console import checks, checks_jobs
 from console.checks import WARNING, WRONG, Check, guarded
 from console.exits import Exit
 from console.output import Output
+from console.parts import boxes
 from core.settings import Settings
 from infra.wiring import open_stack
 
@@ -72,7 +73,7 @@ def _of_stack(settings: Settings, newest: list[float]) -> Iterator[Check]:
 def _sandbox(settings: Settings) -> Iterator[Check]:
     with contextlib.ExitStack() as cleanup:
         scratch = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="ade-doctor-"))
-        sandbox = cleanup.enter_context(wire.boxes(settings, Path(scratch)))
+        sandbox = cleanup.enter_context(boxes(settings, Path(scratch)))
         yield from checks.check_sandbox(sandbox.isolation(), settings)
 
 

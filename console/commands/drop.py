@@ -10,12 +10,13 @@ from console.desk import Desk, inbox_folder, lay_out, manifest_name, read_manife
 from console.exits import Exit, exit_of
 from console.follow import follow
 from console.output import Output, Progress
+from console.parts import make_intake
 from console.shapes import job_shape
 from console.words import note, size
 from core.drops import is_placeholder
-from core.errors import ManifestInvalid, UsageError
+from core.errors import KeyRefused, ManifestInvalid, UsageError
 from core.jobs import Job
-from core.keys import place, rejected_key
+from core.keys import INBOX, place, rejected_key
 from core.manifests import Manifest
 from core.ports import ObjectStore
 from infra.wiring import Stack
@@ -24,7 +25,7 @@ from infra.wiring import Stack
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="spreadsheets that the manifest selects")
     parser.add_argument("--manifest", metavar="M", required=True, type=Path, help="config/ beside it is dropped too")
-    parser.add_argument("--tenant", metavar="T", required=True)
+    parser.add_argument("--tenant", metavar="T", required=True, type=_tenant)
     parser.add_argument("--path", metavar="P", help="folder below inbox/T/ (default: the workflow's name)")
     parser.add_argument("--data-time", metavar="TIME", type=_time, help="the data's own time, ISO 8601")
     parser.add_argument("--wait", action="store_true", help="follow the jobs to their ends and exit by their status")
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     parcel = Parcel(args)
     with wire.opened() as stack:
         keys = parcel.put(stack.store)
-        report = wire.make_intake(stack).changed(keys)
+        report = make_intake(stack).changed(keys)
         if parcel.manifest_key in report.rejected:
             return _rejected(parcel, out)
         tell_refusals(report, out)
@@ -142,6 +143,16 @@ def _wait(stack: Stack, jobs: list[Job], keys: list[str], timeout: float | None,
     for job in ended:
         out.note(f"`ade outputs {job.job_id}` shows what it published")
     return exit_of(ended)
+
+
+def _tenant(name: str) -> str:
+    try:
+        fits = place(f"{INBOX}{name}/x").tenant == name
+    except KeyRefused:
+        fits = False
+    if not fits:
+        raise argparse.ArgumentTypeError(f"{name!r} is no tenant name; use letters, digits, '.', '_', '-', at most 63")
+    return name
 
 
 def _time(text: str) -> str:

@@ -6,6 +6,7 @@ import sys
 from console import wire
 from console.exits import Exit
 from console.output import Output
+from console.parts import boxes, make_intake
 from console.service import log_report
 from console.signals import Signals
 from infra.wiring import Stack
@@ -19,9 +20,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    with wire.opened() as stack, wire.boxes(stack.settings, stack.run_dir) as sandbox:
+    with wire.opened() as stack, boxes(stack.settings, stack.run_dir) as sandbox:
         log = wire.make_log(stack.settings, stream=sys.stdout if out.as_json and args.what == "run" else None)
-        intake = wire.make_intake(stack)
+        intake = make_intake(stack)
         runner = assemble(stack, sandbox, log, role="janitor", sweep=lambda: log_report(log, intake.sweep()))
         try:
             return _once(runner, out) if args.what == "run-once" else _on(stack, runner)

@@ -8,7 +8,7 @@ from pathlib import Path
 from console import wire
 from console.exits import Exit
 from console.output import Output, Progress
-from console.words import size
+from console.words import plural, size
 from core.errors import StoreUnavailable, UsageError
 from core.jobs import Job
 from core.ports import ObjectInfo, ObjectStore
@@ -49,7 +49,7 @@ def _tell(store: ObjectStore, job: Job, objects: list[ObjectInfo], args: argpars
         to = args.zip or args.to
         out.emit({"job_id": job.job_id, "outputs": job_folder(job), "files": files, "to": str(to) if to else None})
     elif args.zip or args.to:
-        out.line(f"{len(objects)} files in {args.zip or args.to}")
+        out.line(f"{plural(len(objects), 'file')} in {args.zip or args.to}")
     else:
         out.line(str(store.root / job_folder(job)) if isinstance(store, FolderStore) else job_folder(job))
         out.table(("FILE", "SIZE"), [(name, size(o.size)) for name, o in zip(names, objects, strict=True)])

@@ -8,6 +8,7 @@ from console.commands.jobs import every, row
 from console.exits import Exit
 from console.output import Output
 from console.shapes import job_shape
+from console.words import plural
 from core.jobs import State
 from core.ports import JobQuery
 
@@ -27,12 +28,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
         if not args.dry_run:
             control = wire.make_control(stack)
             code = act([j.job_id for j in jobs], control.retry, done=lambda job: f"{job.state}: {job.reason}", out=out)
-            out.note(f"{len(jobs)} jobs retried" if jobs else "no job to retry")
+            out.note(f"{plural(len(jobs), 'job')} retried" if jobs else "no job to retry")
             return code
         now = stack.clock.now()
     if out.as_json:
         out.emit([job_shape(job) for job in jobs])
     elif jobs:
         out.table(("JOB", "STATE", "TENANT", "WORKFLOW", "SUBJECT", "AGE", "NOTE"), [row(j, now) for j in jobs])
-    out.note(f"{len(jobs)} jobs would be retried")
+    out.note(f"{plural(len(jobs), 'job')} would be retried")
     return Exit.OK

@@ -14,6 +14,7 @@ from console.desk import Desk, DeskSource, inbox_folder, info_of, lay_out, read_
 from console.exits import exit_of
 from console.explain import explained
 from console.output import Output, Progress
+from console.parts import boxes
 from console.signals import Signals
 from core.drops import plan
 from core.errors import UsageError
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     trials = list(_trials(desk, files, args.out))
     with tempfile.TemporaryDirectory(prefix="ade-try-") as scratch, Signals() as signals:
         place = Path(scratch)
-        with wire.boxes(settings, place / "run") as sandbox:
+        with boxes(settings, place / "run") as sandbox:
             table = Table(settings, sandbox, DeskSource({**desk.files, **files}), place)
             ended = []
             for trial in trials:

@@ -77,7 +77,12 @@ class Artifact:
             "artifact_version": VERSION,
             "job": {k: order.job.get(k) for k in ("job_id", "tenant", "workflow", "attempt")}
             | {"params": order.params},
-            "engine": {"name": "ade-drop", "version": ENGINE_VERSION, "sandbox": order.sandbox},
+            "engine": {
+                "name": "ade-drop",
+                "version": ENGINE_VERSION,
+                "readers": sorted({s.reader for s in self._sources}),
+                "sandbox": order.sandbox,
+            },
             "config": {"digest": order.config_digest, "rules": self._package.files},
             "inputs": [self._input(s) for s in self._sources]
             + [{"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.auxiliary],

@@ -45,7 +45,7 @@ class Field:
             self.lookup = (allowed["lookup"], allowed["column"])
         elif allowed is not None:
             self.allowed = tuple(allowed)
-        self.default: Any = spec.get("default")
+        self.default: Any = bound(self.type, spec.get("default"))
         self.severity: str = spec.get("severity") or "error"
         self.number_format: str | None = spec.get("number_format")
 

@@ -22,6 +22,7 @@ from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import Package, load
 from runner.engine.rules.row_types import row_scores
 from runner.engine.sources import chunks, strands
+from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
 from runner.engine.survey import Source, survey
 from runner.engine.writing import BookWriter, Column, SheetWriter
@@ -59,27 +60,23 @@ class Job:
         inputs = [{"name": i.name, "role": i.role} for i in (*self.order.primary, *self.order.auxiliary)]
         hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
         sources = self._structure(fields, package, hooks)
-        try:
-            tables = self._map(sources, fields, package, hooks)
-            columns, plans = lay_out(
-                fields,
-                [(t.fields, t.kept()) for t in tables],
-                policy=self.mapping.get("unmapped", "keep"),
-                use_labels=self.output.get("header") == "label",
-            )
-            self._note_renamed(columns)
-            artifact = Artifact(
-                self.order,
-                package=package,
-                sources=sources,
-                tables=tables,
-                columns=columns,
-                findings=self.findings,
-            )
-            self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
-        finally:
-            for source in sources:
-                source.close()
+        tables = self._map(sources, fields, package, hooks)
+        columns, plans = lay_out(
+            fields,
+            [(t.fields, t.kept()) for t in tables],
+            policy=self.mapping.get("unmapped", "keep"),
+            use_labels=self.output.get("header") == "label",
+        )
+        self._note_renamed(columns)
+        artifact = Artifact(
+            self.order,
+            package=package,
+            sources=sources,
+            tables=tables,
+            columns=columns,
+            findings=self.findings,
+        )
+        self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
         summary = artifact.summary()
         hooks.tell("on_job_end", summary=summary)
         summary["findings"] = self.findings.by_severity()
@@ -107,11 +104,12 @@ class Job:
         files = self.order.primary
         if not files:
             raise EngineStop("engine_error", "the order has no primary input", remedy="see docs/engine-order.md")
-        sources = [Source(f, keep_open=len(files) == 1) for f in files]
+        sources = [Source(f) for f in files]
+        room = Room()
         reading = self.order.manifest.get("reading") or {}
         for n, source in enumerate(sources):
             judge = self._row_judge(source.file.name, fields, package, hooks)
-            survey(source, reading, self.findings, judge)
+            survey(source, reading, self.findings, room=room, scores=judge)
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables:
                 self.findings.add("no_table", "error", f"no table was found in {source.file.name}", rule="structure")
@@ -134,7 +132,7 @@ class Job:
         clock = perf_counter()
         mapped: list[MappedTable] = []
         for source in sources:
-            with source.opened():
+            with source.streaming():
                 mapped += [
                     map_table(
                         table,
@@ -145,7 +143,7 @@ class Job:
                         lookups=self.lookups,
                     )
                     for table in source.tables
-                    if table.table.data_range is not None
+                    if table.has_data
                 ]
         wanted = [t for t in mapped if t.fields] or mapped
         for one in mapped:
@@ -194,7 +192,7 @@ class Job:
             streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
             clock = perf_counter()
             for source in sources:
-                with source.opened():
+                with source.streaming():
                     self._pour(source, streams)
             reading = perf_counter() - clock - sum(line.times.values())
             self._finish(book, sheet, hooks, artifact)

@@ -62,8 +62,7 @@ def _read(file: InputFile) -> Lookup:
             for sheet in book.sheets:
                 for table in find_tables(sheet):
                     place = Place(file.name, sheet.name, file.name)
-                    none: frozenset[int] = frozenset()
-                    source = SourceTable(place, sheet, table, hidden_rows=none, hidden_columns=none)
+                    source = SourceTable(place, sheet, table)
                     columns: list[list[Any]] = [[] for _ in source.columns]
                     for _, rows in chunks([source]):
                         for n, values in enumerate(rows.columns):

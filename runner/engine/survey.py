@@ -10,16 +10,15 @@ from runner.engine.findings import Findings, Place
 from runner.engine.orders import InputFile
 from runner.engine.reading import Book, InputUnreadable, Sheet, open_book
 from runner.engine.sources import SourceTable
+from runner.engine.spool import Room, SpooledSheet
 from runner.engine.structure import RowScores, find_tables
 
 
 class Source:
-    """A primary input: opened to be surveyed, and again to be streamed where there are many."""
+    """A primary input: read once, and again only where a sheet was too large to be set aside."""
 
-    def __init__(self, file: InputFile, *, keep_open: bool) -> None:
+    def __init__(self, file: InputFile) -> None:
         self.file = file
-        self._keep = keep_open
-        self._book: Book | None = None
         self.format = ""
         self.reader = ""
         self.notes: dict[str, Any] = {}
@@ -28,14 +27,11 @@ class Source:
         self.skipped: list[SourceTable] = []  # left out by a hook
 
     @contextmanager
-    def opened(self) -> Iterator[Book]:
-        """The book; tables are bound to its sheets as long as it is open."""
+    def book(self) -> Iterator[Book]:
+        """The opened file; what makes it unreadable ends the job."""
         try:
-            book = self._book or open_book(self.file.path, name=self.file.file)
-            self._book = book if self._keep else None
-            for table in self.tables:
-                table.sheet = next(s for s in book.sheets if s.index == table.sheet.index)
-            yield book
+            with open_book(self.file.path, name=self.file.file) as book:
+                yield book
         except InputUnreadable as error:
             raise EngineStop(
                 "input_unreadable",
@@ -44,23 +40,35 @@ class Source:
                 reason=error.code,
                 remedy=error.remedy,
             ) from None
-        if not self._keep:
-            book.close()
 
-    def close(self) -> None:
-        if self._book is not None:
-            self._book.close()
-            self._book = None
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """While this holds, the tables' rows can be read again."""
+        large = [t for t in self.tables if not (isinstance(t.sheet, SpooledSheet) and t.sheet.complete)]
+        if not large:
+            yield
+            return
+        with self.book() as book:
+            sheets = {s.index: s for s in book.sheets}
+            for table in large:
+                table.sheet = sheets[table.sheet.index]
+            yield
 
 
 def survey(
-    source: Source, reading: dict[str, Any], findings: Findings, scores: Callable[[Sheet], RowScores | None]
+    source: Source,
+    reading: dict[str, Any],
+    findings: Findings,
+    *,
+    room: Room,
+    scores: Callable[[Sheet], RowScores | None],
 ) -> None:
     """Find the tables of an input; what is left out is said."""
-    with source.opened() as book:
+    with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
         patterns = reading.get("sheets") or ("*",)
-        for sheet in book.sheets:
+        for plain in book.sheets:
+            sheet: Sheet = SpooledSheet(plain, room)
             row: dict[str, Any] = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
             source.sheets.append(row)
             if not any(fnmatchcase(sheet.name, p) for p in patterns):

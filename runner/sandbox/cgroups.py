@@ -19,7 +19,7 @@ MIB = 1024 * 1024
 THREADS = 64
 OVERHEAD_MB = 16  # pages that a fork copies before the job begins, and the kernel's own
 _MOUNT = Path("/sys/fs/cgroup")
-_REMOVE_TRIES = 50
+_REMOVE_TRIES = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,6 +73,18 @@ class Cgroups:
             yield Group(memory, pids, self._names)
         finally:
             self.remove(label)
+
+    def holds(self, label: str) -> bool:
+        """Whether there is a group for this box."""
+        return any((folder / _name(label)).exists() for folder in (self._memory, self._pids))
+
+    def sweep(self, older_than: float) -> None:
+        """Remove groups without processes that a runner left when it was killed."""
+        before = time.time() - older_than
+        for folder in {*self._memory.glob("ade-*"), *self._pids.glob("ade-*")}:
+            with suppress(OSError):
+                if folder.stat().st_mtime < before:
+                    folder.rmdir()  # which the kernel refuses while there is a process in it
 
     def usable(self) -> bool:
         """Whether a group can be made, bounded and removed, found out by doing it."""

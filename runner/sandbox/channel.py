@@ -2,12 +2,13 @@
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 MAX_LINE = 64 * 1024
 MAX_DEPTH = 16
-MAX_TOTAL = 16 * 1024 * 1024
+MAX_TOTAL = 8 * 1024 * 1024
+MAX_LINES = 20_000
 MAX_DIGITS = 30
 MAX_MESSAGE = 2000
 
@@ -26,7 +27,8 @@ class Channel:
 
     end: dict[str, Any] | None = None
     _rest: bytes = b""
-    _total: int = field(default=0)
+    _total: int = 0
+    _lines: int = 0
 
     def feed(self, data: bytes) -> list[dict[str, Any]]:
         """The whole events in `data` and what was left over before; raises ChannelViolation."""
@@ -44,6 +46,9 @@ class Channel:
             raise ChannelViolation("the last line has no end")
 
     def _take(self, line: bytes) -> dict[str, Any] | None:
+        self._lines += 1
+        if self._lines > MAX_LINES:
+            raise ChannelViolation(f"more than {MAX_LINES} lines on the result channel")
         if self.end is not None:
             raise ChannelViolation("a line after the closing one")
         event = checked_event(parse_line(line))
@@ -60,7 +65,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ChannelViolation("a line that is not UTF-8") from error
-    if _depth(text) > MAX_DEPTH:
+    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise ChannelViolation(f"more than {MAX_DEPTH} levels deep")
     try:
         value = json.loads(

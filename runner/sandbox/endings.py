@@ -18,7 +18,8 @@ _OWN_KILL = {
     Verdict.CANCELLED: "cancelled",
     Verdict.LEASE_LOST: "the lease was lost while the box ran",
 }
-CANNOT_START = 71  # exit code of our own code in the box, before any rule has run
+_REFUSED_FORK = "BlockingIOError"  # what Python makes of the answer that a refused fork gets, and of little else
+OUT_OF_MEMORY = 72  # exit code of our own code in the box
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +77,8 @@ def _killed_by_us(why: Verdict, seen: Seen, limits: BoxLimits) -> Ending:
 
 
 def _signalled(number: int, seen: Seen, limits: BoxLimits) -> Ending:
-    if number == signal.SIGXCPU or (number == signal.SIGKILL and seen.cpu_seconds >= limits.cpu_seconds * 0.95):
+    # The kernel ends process 1 of a namespace by SIGKILL, and counts CPU for limits more coarsely than for usage.
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and seen.cpu_seconds >= limits.cpu_seconds / 2):
         return Ending(verdict=Verdict.CPU, message=f"used more than {limits.cpu_seconds} s of CPU")
     if number == signal.SIGXFSZ:
         return _file_size(limits)
@@ -92,8 +94,8 @@ def _signalled(number: int, seen: Seen, limits: BoxLimits) -> Ending:
 def _silent(seen: Seen, limits: BoxLimits) -> Ending:
     if seen.output_at_limit is not None:
         return _file_size(limits)
-    if seen.code == CANNOT_START:
-        return Ending(verdict=Verdict.BOX_FAILED, message="the box could not start; its log says why")
+    if seen.code == OUT_OF_MEMORY:
+        return _memory(limits)
     return Ending(verdict=Verdict.BAD_OUTPUT, message=f"ended with exit code {seen.code} and no closing word")
 
 
@@ -110,7 +112,7 @@ def _said(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
     if verdict in {Verdict.BOX_FAILED, Verdict.RULE_ERROR}:
         if seen.output_at_limit is not None:
             return _file_size(limits)
-        if seen.too_many_processes:
+        if seen.too_many_processes or _REFUSED_FORK in error["message"]:
             message = f"tried to start more than {limits.processes} further processes"
             return Ending(verdict=Verdict.PROCESSES, message=message, where=error["where"])
     return Ending(verdict=verdict, message=error["message"], where=error["where"])

@@ -41,6 +41,7 @@ from runner.sandbox.registry import Registry
 from runner.sandbox.session import Engine
 
 RECYCLE_AFTER = 500  # jobs of one zygote
+STALE_SECONDS = 60.0  # a group that is still empty after this long belongs to nobody
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +93,7 @@ class JailSandbox:
         if self._cgroups is not None:
             for label in reaped:
                 self._cgroups.remove(label)
+            self._cgroups.sweep(STALE_SECONDS)
         return len(reaped)
 
     def close(self) -> None:

@@ -71,7 +71,7 @@ def send_canary(jailer: Jailer, run_dir: Path) -> dict[str, Any]:
         report = jailer.run(order, _UNKNOWN, killed=lambda: None, canary=told)
         if report.verdict is not Verdict.OK:
             raise SandboxUnavailable(f"the canary died: {report.message or report.verdict}")
-        return report.claim
+        return dict(report.claim["summary"])
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -30,6 +30,7 @@ class Engine:
 
     package: str = "runner.engine"
     root: Path | None = None  # where to import it from, if not from where we are
+    rehearses: bool = True  # whether it takes a spreadsheet to warm up on
 
     @property
     def paths(self) -> list[str]:
@@ -108,7 +109,7 @@ class Session:
             "processes": given.processes,
         }
 
-    def engine_order(self, isolation: Isolation, *, root: str) -> dict[str, Any]:
+    def engine_order(self, isolation: Isolation, *, root: str, layer: str | None) -> dict[str, Any]:
         """The order as the engine gets it; `root` is where the box sees what `scratch` holds."""
         job = self.order.job
         has_config = (self.order.scratch / "config").is_dir()
@@ -122,6 +123,7 @@ class Session:
                 "digest": (job.get("config") or {}).get("digest", ""),
                 "path": f"{root}/config" if has_config else None,
             },
+            "layer": layer,
             "outputs": self._outputs,
             "sandbox": {
                 "driver": isolation.driver,
@@ -170,12 +172,11 @@ class Session:
             setup_problem=said.get("setup_problem"),
         )
         ending = judge(seen, order.limits)
-        claim = watched.end.get("summary", {}) if watched.end is not None else {}
         return BoxReport(
             verdict=ending.verdict,
             message=ending.message,
             where=ending.where,
-            claim=claim,
+            claim=watched.end or {},
             outputs=found if ending.verdict is Verdict.OK else {},
             log=self._log.path,
             wall_seconds=time.monotonic() - self._started,

@@ -3,67 +3,16 @@
 A factory gets an empty folder and a hand-moved clock and gives a Rig for as long as its context lasts.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
 
-from core.chores import Timings, wake_at
-from core.jobs import Job
 from core.ports import JobTable, ObjectStore, WorkQueue
 from infra.clocks import HandClock
-from infra.folder import FolderStore
-from infra.sqlite import Database
-from infra.sqlite_queue import SqliteWorkQueue
-from infra.sqlite_table import SqliteJobTable
-
-P = TypeVar("P")
-TIMINGS = Timings()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rig(Generic[P]):
-    """An adapter under test, and what the suites must know about the service behind it."""
-
-    port: P
-    clock: HandClock
-    another: Callable[[], AbstractContextManager[P]]  # one more client of the same data; can be pickled
-    moves_time: bool = True  # False: the server's own clock decides, so suites ask for short times and wait
-    keeps_metadata: bool = True
-    orders: bool = True  # a queue that serves priorities and tenants in turn, where others only lean that way
-
-    def later(self, seconds: float) -> None:
-        """Let time pass where it can be moved; elsewhere the next `receive` has to wait for it."""
-        self.clock.move(seconds)
-
-
-Factory = Callable[[Path, HandClock], AbstractContextManager[Rig[P]]]
-
-
-def job_wake_at(job: Job) -> float | None:
-    return wake_at(job, TIMINGS)
-
-
-@contextmanager
-def folder_store(where: Path) -> Iterator[ObjectStore]:
-    with closing(FolderStore(where)) as store:
-        yield store
-
-
-@contextmanager
-def sqlite_table(where: Path, at: float | HandClock) -> Iterator[JobTable]:
-    clock = at if isinstance(at, HandClock) else HandClock(at)
-    with closing(Database(where / "ade.sqlite")) as database:
-        yield SqliteJobTable(database, clock, job_wake_at)
-
-
-@contextmanager
-def sqlite_queue(where: Path, at: float | HandClock) -> Iterator[WorkQueue]:
-    clock = at if isinstance(at, HandClock) else HandClock(at)
-    with closing(Database(where / "ade.sqlite")) as database, closing(SqliteWorkQueue(database, clock)) as queue:
-        yield queue
+from tests.contract import cloud_adapters, servers
+from tests.contract.embedded import folder_store, sqlite_queue, sqlite_table
+from tests.contract.rigs import Factory, Rig
 
 
 @contextmanager
@@ -88,6 +37,20 @@ def _sqlite_queue(where: Path, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
         yield Rig(port=queue, clock=clock, another=partial(sqlite_queue, where, clock.at))
 
 
-STORES: Mapping[str, Factory[ObjectStore]] = {"folder": _folder}
-TABLES: Mapping[str, Factory[JobTable]] = {"sqlite": _sqlite_table}
-QUEUES: Mapping[str, Factory[WorkQueue]] = {"sqlite": _sqlite_queue}
+STORES: Mapping[str, Factory[ObjectStore]] = {
+    "folder": _folder,
+    "s3 on moto": cloud_adapters.s3(servers.moto),
+    "s3 on ministack": cloud_adapters.s3(servers.ministack),
+    "versioned s3 on ministack": cloud_adapters.s3(servers.ministack, versioned=True),
+    "s3 on seaweedfs": cloud_adapters.s3(servers.seaweedfs),
+}
+TABLES: Mapping[str, Factory[JobTable]] = {
+    "sqlite": _sqlite_table,
+    "dynamodb on moto": cloud_adapters.dynamodb(servers.moto, isolates=False),
+    "dynamodb on ministack": cloud_adapters.dynamodb(servers.ministack),
+}
+QUEUES: Mapping[str, Factory[WorkQueue]] = {
+    "sqlite": _sqlite_queue,
+    "sqs on moto": cloud_adapters.sqs(servers.moto),
+    "sqs on ministack": cloud_adapters.sqs(servers.ministack),
+}

@@ -7,7 +7,9 @@ import pytest
 
 from core.ports import JobTable, ObjectStore, WorkQueue
 from infra.clocks import HandClock
-from tests.contract.adapters import QUEUES, STORES, TABLES, Rig
+from tests.contract import servers
+from tests.contract.adapters import QUEUES, STORES, TABLES
+from tests.contract.rigs import Rig
 
 
 @pytest.fixture
@@ -46,3 +48,9 @@ def queue_rig(request: pytest.FixtureRequest, tmp_path: Path, clock: HandClock) 
 @pytest.fixture
 def queue(queue_rig: Rig[WorkQueue]) -> WorkQueue:
     return queue_rig.port
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _servers() -> Iterator[None]:
+    yield
+    servers.stop_all()

@@ -11,7 +11,7 @@ import pytest
 
 from core.ports import Delivery, Message, WorkQueue
 from tests.contract import contenders
-from tests.contract.adapters import Rig
+from tests.contract.rigs import Rig
 
 SHORT, LONG = 1.0, 60.0
 
@@ -100,7 +100,9 @@ class TestSendingAndReceiving:
     def test_concurrent_receivers_share_the_messages(self, queue_rig: Rig[WorkQueue], kind: str):
         for n in range(20):
             queue_rig.port.send(a_message(f"j{n:02d}"))
-        shares = contenders.race(kind, 4, contenders.receive_all, [queue_rig.another] * 4, [LONG] * 4)
+        shares = contenders.race(
+            queue_rig.race_in(kind), 4, contenders.receive_all, [queue_rig.another] * 4, [LONG] * 4
+        )
         assert sorted(name for share in shares for name in share) == [f"j{n:02d}" for n in range(20)]
 
 

@@ -1,6 +1,5 @@
 """Load a config package: columns/, row_types/ and hooks/, each file once."""
 
-import hashlib
 import sys
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -99,6 +98,8 @@ def _load_file(package: Package, part: str, path: Path) -> None:
         )
     if part == "columns":
         package.field_names.append(path.stem)
+    import hashlib  # noqa: PLC0415  # most jobs have no Python, and it takes milliseconds to load
+
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     package.files.append({"path": file, "sha256": digest, "rules": used})
 
@@ -106,20 +107,14 @@ def _load_file(package: Package, part: str, path: Path) -> None:
 def _rules_in(path: Path, file: str) -> dict[str, Rule]:
     try:
         code = compile(path.read_bytes(), file, "exec", dont_inherit=True)
-    except SyntaxError as error:
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
         raise EngineStop(
             "rule_error",
-            f"{file} is no Python: {error.msg} (line {error.lineno})",
+            f"{file} is no Python: {getattr(error, 'msg', 'it holds zero bytes')} (line {line})",
             file=file,
-            line=error.lineno,
+            line=line,
             remedy="correct this line; `python -m py_compile` shows it too",
-        ) from None
-    except ValueError:
-        raise EngineStop(
-            "rule_error",
-            f"{file} is no Python: it holds zero bytes",
-            file=file,
-            remedy="save it as UTF-8 text",
         ) from None
     module = ModuleType(file.removesuffix(".py").replace("/", "."))
     module.__file__ = file

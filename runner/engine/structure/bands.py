@@ -4,6 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from runner.engine.structure.labels import BODY, Label
+from runner.engine.structure.rows import Row
+
+HEADER_GAP = 5  # blank rows between two header rows that part them
+BODY_GAP = 8  # blank rows in a body after which rows of another shape are another table
+INTERRUPTION = 3  # rows of notes that a body may go on after
+LEAST = 4  # rows that a body without a header needs beside tables with one
+ALIKE = 0.8  # of a row's cells that have the kind usual in their column
 
 
 @dataclass(slots=True)
@@ -12,33 +19,59 @@ class Band:
 
     head: list[int] = field(default_factory=list)
     body: list[int] = field(default_factory=list)
-    split: bool = False  # cut from a neighbour beside it
 
     @property
     def all(self) -> list[int]:
         return self.head + self.body
 
 
-def bands(labels: Sequence[Label]) -> list[Band]:
+def bands(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
     found: list[Band] = []
     now: Band | None = None
     for at, label in enumerate(labels):
-        if label is Label.HEADER:
-            if now is None or now.body:
-                now = Band()
-                found.append(now)
-            now.head.append(at)
-        elif label in BODY:
-            if now is None:
-                now = Band()
-                found.append(now)
-            now.body.append(at)
-        else:
+        if label is not Label.HEADER and label not in BODY:
             now = None
+            continue
+        if now is None or _starts_anew(rows, at, label, now):
+            now = Band()
+            found.append(now)
+        (now.head if label is Label.HEADER else now.body).append(at)
     for band in found:
         _trim(band, labels)
-    found = [band for band in found if band.all]
-    return [band for band in found if band.body] or found
+    found = _joined(rows, [band for band in found if band.all])
+    found = [band for band in found if band.body] or found
+    headed = [band for band in found if band.head]
+    return [band for band in found if band.head or not headed or len(band.body) >= LEAST]
+
+
+def _joined(rows: Sequence[Row], found: Sequence[Band]) -> list[Band]:
+    """A headless body that looks like the one above it goes on with it: a note stood between them."""
+    out: list[Band] = []
+    for band in found:
+        last = out[-1] if out else None
+        if last and last.body and not band.head and band.body[0] - last.body[-1] <= INTERRUPTION + 1:
+            above = [rows[one] for one in last.body[-12:]]
+            if all(_alike(rows[one], above) for one in band.body[:3]):
+                last.body += band.body
+                continue
+        out.append(band)
+    return out
+
+
+def _starts_anew(rows: Sequence[Row], at: int, label: Label, now: Band) -> bool:
+    gap = rows[at].gap
+    if label is Label.HEADER:
+        return bool(now.body) or gap > HEADER_GAP
+    return bool(now.body) and gap >= BODY_GAP and not _alike(rows[at], [rows[one] for one in now.body[-12:]])
+
+
+def _alike(row: Row, above: Sequence[Row]) -> bool:
+    """Whether the row's cells have the kinds that stand in their columns above."""
+    agree = 0
+    for at in row.filled:
+        kinds = [other.kinds[at] for other in above if at < len(other.kinds) and other.kinds[at]]
+        agree += kinds.count(row.kinds[at]) * 2 >= len(kinds) > 0
+    return agree >= ALIKE * len(row.filled)
 
 
 def _trim(band: Band, labels: Sequence[Label]) -> None:

@@ -24,6 +24,7 @@ class Draft:
     left: int  # 0-based
     right: int
     beside: bool = False  # another table stands beside it
+    declared: bool = False  # the file itself says that this is a table
 
 
 def cut(row: Row, left: int, right: int) -> Row | None:
@@ -61,7 +62,7 @@ def cut_rows(rows: Sequence[Row], left: int, right: int) -> list[Row]:
 def drafts(rows: Sequence[Row], classify: Classify, depth: int = DEPTH) -> list[Draft]:
     labels, chances = classify(rows)
     out: list[Draft] = []
-    for band in bands(labels):
+    for band in bands(rows, labels):
         tables, strays = groups(rows, band)
         if len(tables) > 1 and depth:
             first, last = band.all[0], band.all[-1]

@@ -51,14 +51,12 @@ def names() -> list[str]:
     own = ["width", "width_log", "first", "spread", "text", "number", "date", "bool", "error", "filler"]
     own += [f"mark_{mark.name}" for mark in MARKS] + [f"first_{mark.name}" for mark in FIRST_MARKS]
     own += ["first_kind", "last_kind", "length_mean", "length_max", "length_first", "words_mean", "words_max"]
-    own += ["distinct", "repeats_left", "sequence", "bold", "merged", "bold_rest"]
+    own += ["distinct", "repeats_left", "sequence"]
     place = ["ordinal", "number", "left", "share_done", "gap_above", "gap_below", "skipped"]
     place += ["width_of_max", "width_of_usual", "values_above", "since_values", "lone_above", "seen_before"]
     near: list[str] = []
     for at in NEAR:
-        near += [
-            f"{name}_{at:+d}" for name in ("there", "width", "text", "values", "agree", "cover", "gap", "note", "bold")
-        ]
+        near += [f"{name}_{at:+d}" for name in ("there", "width", "text", "values", "agree", "cover", "gap", "note")]
     windows: list[str] = []
     for side in ("up", "down"):
         windows += [
@@ -99,7 +97,7 @@ def _own(row: Row) -> list[float]:
     values = [row.values[at] for at in filled]
     distinct = len({str(value) for value in values}) / n
     repeats = sum(1 for a, b in pairwise(values) if a == b) / n
-    out += [distinct, repeats, _sequence(row), row.bold, float(row.merged), -1.0]
+    out += [distinct, repeats, _sequence(row)]
     return out
 
 
@@ -231,27 +229,27 @@ def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
     return out
 
 
-def _base(row: Row, family: bytes) -> tuple[float, float, float, float]:
+def _base(row: Row, family: bytes) -> tuple[float, float, float]:
     n = len(row.filled) or 1
     note = any(row.marks[at] & _NOTES for at in row.filled[:1])
-    return (family.count(1) / n, family.count(2) / n, float(note), row.bold)
+    return (family.count(1) / n, family.count(2) / n, float(note))
 
 
 def _near(
     rows: Sequence[Row],
     families: Sequence[bytes],
-    base: Sequence[tuple[float, float, float, float]],
+    base: Sequence[tuple[float, float, float]],
     i: int,
     d: int,
 ) -> list[float]:
     j = i + d
     if not 0 <= j < len(rows):
-        return [0.0] + [-1.0] * 8
+        return [0.0] + [-1.0] * 7
     row, other = rows[i], rows[j]
     agree, cover = _agreement(families[i], families[j], row.filled)
     gap = sum(rows[k].gap for k in range(min(i, j) + 1, max(i, j) + 1))
-    text, values, note, bold = base[j]
-    return [1.0, other.width / (row.width or 1), text, values, agree, cover, float(min(gap, 10)), note, bold]
+    text, values, note = base[j]
+    return [1.0, other.width / (row.width or 1), text, values, agree, cover, float(min(gap, 10)), note]
 
 
 def _blocks(rows: Sequence[Row]) -> list[tuple[int, int]]:

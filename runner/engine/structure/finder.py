@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from runner.engine.reading import Layout, Sheet
-from runner.engine.structure import decoding, features, model
+from runner.engine.structure import declared, decoding, detectors, features, lists, model
 from runner.engine.structure.drafts import drafts
 from runner.engine.structure.labels import Label, RowScores
 from runner.engine.structure.rows import Row, row_of
@@ -21,6 +21,7 @@ from runner.engine.structure.usual import Usual
 
 AROUND = features.WINDOW  # rows kept before and after one that stands out
 KEPT = 4_000  # rows kept in full; what stands out after that is counted with the rest
+CELLS = 120_000  # and cells in them, for sheets that are wide as well
 FAR = 3  # blank rows above a row that make it stand out
 
 
@@ -35,6 +36,7 @@ class Finder:
         self._recent: deque[tuple[int, Sequence[object], int, int]] = deque(maxlen=AROUND)
         self._plain = 0  # plain rows since the last kept one
         self._wanted = 0  # rows still to be kept whatever they look like
+        self._cells = 0
         self._total = 0
         self._last = 0
 
@@ -47,7 +49,7 @@ class Finder:
             stands_out = True
         if stands_out:
             self._wanted = AROUND + 1
-        if self._wanted and len(self._rows) < KEPT:
+        if self._wanted and len(self._rows) < KEPT and self._cells < CELLS:
             self._flush()
             if not self._keep(number, values, gap, self._total):
                 return  # nothing but blanks: as if the row were not there
@@ -70,6 +72,7 @@ class Finder:
         if row is None:
             return False
         row.skipped, self._plain = self._plain, 0
+        self._cells += len(row.filled)
         self._rows.append(row)
         return True
 
@@ -90,10 +93,23 @@ class Finder:
         def classify(rows: Sequence[Row]) -> tuple[list[Label], list[list[float]]]:
             total = rows[-1].ordinal + 1 if rows else 0
             chances = [weights.chances(vector) for vector in features.vectors(rows, total=total)]
-            return decoding.decode(rows, chances, weights, self._scores), chances
+            return decoding.decode(rows, chances, weights, self._points(rows, layout)), chances
 
-        found = [shape(draft, layout) for draft in drafts(kept, classify)]
+        known, rest = declared.take(kept, layout.declared_tables)
+        guessed = drafts(rest, classify) if rest else []
+        if not known and not guessed and (one := lists.find(rest)):
+            guessed = [one]
+        found = [shape(draft, layout, frozenset(self._scores)) for draft in known + guessed]
         return sorted(found, key=lambda table: (table.range.top, table.range.left))
+
+    def _points(self, rows: Sequence[Row], layout: Layout) -> detectors.Points:
+        """What the built-in detectors and the rules say of these rows, summed."""
+        points = detectors.points(rows, layout)
+        for number, told in self._scores.items():
+            sums = points.setdefault(number, {})
+            for name, delta in told.items():
+                sums[name] = sums.get(name, 0.0) + delta
+        return points
 
 
 def _dress(rows: Iterable[Row], layout: Layout) -> None:

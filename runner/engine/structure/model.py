@@ -8,6 +8,7 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
+from runner.engine.structure import features
 from runner.engine.structure.labels import Label
 
 Node = Any  # a leaf's value, or [feature, threshold, where at most, where above]
@@ -42,8 +43,8 @@ def load() -> Model:
     """The weights that come with the package; read once a process."""
     with Path(__file__).with_name("weights.json").open(encoding="utf-8") as file:
         raw = json.load(file)
-    if raw["labels"] != [label.name.lower() for label in Label]:
-        raise RuntimeError("weights.json was trained for other labels; run tests/bench/train_structure.py")
+    if raw["labels"] != [label.name.lower() for label in Label] or raw["features"] != features.names():
+        raise RuntimeError("weights.json was trained for other labels or features: run tests/bench/train_structure.py")
     return Model(
         classes=tuple(tuple(trees) for trees in raw["classes"]),
         start=tuple(raw["start"]),

@@ -41,7 +41,7 @@ class Table:
     """One table of a sheet.
 
     Its data are the rows from `data_range.top` to `data_range.bottom` that hold something in its columns and
-    stand neither in `groups` nor in `totals`. `data_range` is None where a header has no data.
+    stand in none of `groups`, `totals` and `asides`. `data_range` is None where a header has no data.
     """
 
     range: Box
@@ -54,6 +54,7 @@ class Table:
     notes: tuple[int, ...] = ()  # rows right below that comment on it
     groups: frozenset[int] = field(default_factory=frozenset)  # captions between the data
     totals: frozenset[int] = field(default_factory=frozenset)  # sums and means, wherever they stand
+    asides: frozenset[int] = field(default_factory=frozenset)  # notes between the data
 
     @property
     def generated_header(self) -> bool:
@@ -62,7 +63,7 @@ class Table:
     @property
     def left_out(self) -> frozenset[int]:
         """Rows inside `data_range` that are no data."""
-        return self.groups | self.totals
+        return self.groups | self.totals | self.asides
 
     def as_dict(self) -> dict[str, object]:
         """How `ade scan` and the artifact show it: places and reasons, no cell values."""

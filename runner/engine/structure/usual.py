@@ -1,6 +1,7 @@
 """Tells plain rows from rows that stand out, at a few microseconds a row."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
@@ -11,16 +12,17 @@ SHARE = 0.1  # of a column's filled cells that a code needs to be usual there
 KNOWN = 5_000  # signatures remembered; a sheet with more has no usual rows to speak of
 EARLY = 40  # rows in which a header may stand that comes again later
 
-Signature = tuple[int, ...]
+Signature = tuple[Any, ...]  # the cells' types, or codes of what texts look like
+Codes = tuple[int, ...]
 
 _TEXT = 1
 _CODES: Mapping[type, int] = {
-    type(None): 0, int: 2, float: 2, bool: 3, datetime: 4, date: 4, time: 4, timedelta: 4,
+    type(None): 0, str: 1, int: 2, float: 2, bool: 3, datetime: 4, date: 4, time: 4, timedelta: 4,
 }  # fmt: skip
 _NUMERIC = frozenset("0123456789+-.($£€")
 
 
-def signature_of(values: Sequence[Any]) -> Signature:
+def codes_of(values: Sequence[Any]) -> Codes:
     """A code for each cell's kind, told from its type and a text's first character only."""
     codes = _CODES
     numeric = _NUMERIC
@@ -32,16 +34,26 @@ def signature_of(values: Sequence[Any]) -> Signature:
     )
 
 
+@dataclass(slots=True)
+class Look:
+    """One way that rows of the sheet look."""
+
+    codes: Codes
+    first_text: int  # where the first text stands; -1: none
+    count: int = 0
+    plain: bool | None = None  # not judged yet
+
+
 class Usual:
     """Learns what the rows of a sheet look like and judges each next one."""
 
     def __init__(self) -> None:
-        self._counts: dict[Signature, int] = {}
-        self._plain: dict[Signature, bool] = {}
-        self._first_text: dict[Signature, int] = {}
+        self._looks: dict[Signature, Look] = {}
+        self._typed = False  # cells have types of their own: no need to look into texts
         self._allowed: list[set[int]] = []
         self._least = 0.0
         self._least_values = 0.0
+        self._types: list[tuple[type, ...]] = []  # of the first rows
         self._early: dict[object, set[tuple[object, ...]]] = {}
         self._seen = 0
         self._learn_at = FIRST
@@ -49,63 +61,80 @@ class Usual:
     def stands_out(self, values: Sequence[Any]) -> bool:
         """Whether the row deserves a close look; also learns from it."""
         self._seen += 1
-        signature = signature_of(values)
-        counts = self._counts
-        if signature in counts:
-            counts[signature] += 1
-        elif len(counts) < KNOWN:
-            counts[signature] = 1
-            self._first_text[signature] = signature.index(_TEXT) if _TEXT in signature else -1
-        if self._seen <= FIRST:
-            if self._seen <= EARLY:
-                first = self._first_text[signature]
-                if first >= 0:
-                    self._early.setdefault(values[first], set()).add(tuple(values))
-            return True
         if self._seen > self._learn_at:
             self._learn()
-        plain = self._plain.get(signature)
-        if plain is None:
-            plain = self._judge(signature)
-            if len(self._plain) < KNOWN:
-                self._plain[signature] = plain
-        if not plain:
+        signature = tuple(map(type, values)) if self._typed else codes_of(values)
+        look = self._looks.get(signature)
+        if look is None:
+            look = self._add(signature)
+        look.count += 1
+        if look.plain is None:
+            if self._seen <= FIRST:
+                self._remember(values, look)
+                return True
+            look.plain = self._judge(look.codes)
+        if not look.plain:
             return True
-        at = self._first_text.get(signature, -1)
-        if at < 0:
+        if look.first_text < 0:
             return False
-        text = values[at]
+        text = values[look.first_text]
         if SPEAKS_OF_TOTAL(text) is not None:
             return True
         rows = self._early.get(text)
         return rows is not None and tuple(values) in rows
 
+    def _add(self, signature: Signature) -> Look:
+        codes = tuple([_CODES.get(one, 5) for one in signature]) if self._typed else signature
+        look = Look(codes, codes.index(_TEXT) if _TEXT in codes else -1)
+        if len(self._looks) < KNOWN:
+            self._looks[signature] = look
+        return look
+
+    def _remember(self, values: Sequence[Any], look: Look) -> None:
+        self._types.append(tuple(map(type, values)))
+        if self._seen <= EARLY and look.first_text >= 0:
+            self._early.setdefault(values[look.first_text], set()).add(tuple(values))
+
     def _learn(self) -> None:
         """Look again at what is usual whenever the sheet has doubled."""
+        if self._types:
+            self._choose()
         self._learn_at = self._seen * 2
         columns: list[dict[int, int]] = []
-        width = valued = 0
-        for signature, count in self._counts.items():
-            while len(columns) < len(signature):
+        known = width = valued = 0
+        for look in self._looks.values():
+            look.plain = None
+            known += look.count
+            while len(columns) < len(look.codes):
                 columns.append({})
-            for column, code in enumerate(signature):
+            for column, code in enumerate(look.codes):
                 if code:
-                    columns[column][code] = columns[column].get(code, 0) + count
-                    width += count
-                    valued += count * (code != _TEXT)
-        known = sum(self._counts.values())
+                    columns[column][code] = columns[column].get(code, 0) + look.count
+                    width += look.count
+                    valued += look.count * (code != _TEXT)
         self._allowed = [
             {code for code, count in codes.items() if count >= SHARE * sum(codes.values())} for codes in columns
         ]
         self._least = width / known / 2
         self._least_values = valued / known / 2
-        self._plain.clear()
 
-    def _judge(self, signature: Signature) -> bool:
-        if len(signature) > len(self._allowed):
+    def _choose(self) -> None:
+        """Where cells carry types, those alone tell rows apart, at a third of the cost."""
+        texts = sum(one.count(str) for one in self._types)
+        cells = sum(len(one) - one.count(type(None)) for one in self._types)
+        if texts * 4 <= cells * 3:
+            self._typed = True
+            self._looks.clear()
+            for one in self._types:
+                look = self._looks.get(one) or self._add(one)
+                look.count += 1
+        self._types = []
+
+    def _judge(self, codes: Codes) -> bool:
+        if len(codes) > len(self._allowed):
             return False
         filled = valued = 0
-        for code, allowed in zip(signature, self._allowed, strict=False):
+        for code, allowed in zip(codes, self._allowed, strict=False):
             if code:
                 if code not in allowed:
                     return False

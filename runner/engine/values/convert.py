@@ -38,6 +38,7 @@ class Converter:
         texts = list(texts)
         self.kind = field.type
         self.decimal = field.decimal or numbers.decimal_of(texts)
+        self._strict_decimal = field.decimal
         self.day_first = field.day_first if field.day_first is not None else dates.day_first_of(texts)
         undecided = field.type in ("date", "datetime") and self.day_first is None
         self.assumes_order = undecided and not field.formats and dates.ambiguous(texts)
@@ -91,9 +92,9 @@ class Converter:
     def _parser(self) -> Callable[[str], Any]:
         clean = self._clean
         parse: Callable[[str], Any] = {
-            "integer": lambda text: numbers.parse_integer(text, self.decimal),
-            "decimal": lambda text: numbers.parse_number(text, self.decimal),
-            "money": lambda text: numbers.parse_number(text, self.decimal),
+            "integer": lambda text: numbers.parse_integer(text, self._strict_decimal, self.decimal),
+            "decimal": lambda text: numbers.parse_number(text, self._strict_decimal, self.decimal),
+            "money": lambda text: numbers.parse_number(text, self._strict_decimal, self.decimal),
             "percent": self._percent,
             "date": self._read.day,
             "datetime": self._read.moment,
@@ -108,7 +109,7 @@ class Converter:
 
     def _percent(self, text: str) -> float | Bad | None:
         body = text.rstrip().removesuffix("%") if text.rstrip().endswith("%") else None
-        number = numbers.parse_number(text if body is None else body, self.decimal)
+        number = numbers.parse_number(text if body is None else body, self._strict_decimal, self.decimal)
         # Dividing the digits keeps 45 % at 0.45 where a product with 0.01 would not.
         return number / 100 if body is not None and isinstance(number, float) else number
 
@@ -129,8 +130,7 @@ class Converter:
         memo = self._memo
 
         def through_text(value: Any) -> Any:
-            text = text_of(value)
-            return text if text is BAD or isinstance(value, NoCachedValue) else memo[text]
+            return BAD if type(value) is CellError else memo[text_of(value)]
 
         return through_text
 
@@ -153,8 +153,6 @@ def text_of(value: Any) -> Any:
         return value.date().isoformat() if value.time() == time() else value.isoformat(sep=" ")
     if value is None or kind is NoCachedValue:
         return ""
-    if kind is CellError:
-        return BAD
     return value.isoformat() if kind in (date, time) else str(value)
 
 

@@ -33,7 +33,7 @@ def serial(value: Any) -> str:
         gap = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
     else:
         gap = value
-    return repr(round(gap.days + (gap.seconds + gap.microseconds / 1e6) / 86_400, 10))
+    return repr(gap.days + (gap.seconds + gap.microseconds / 1e6) / 86_400)
 
 
 def representable(value: Any) -> bool:

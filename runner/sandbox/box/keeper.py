@@ -23,15 +23,18 @@ def main(control_fd: int) -> int:
     kernel.set_name("ade-keeper")
     keeper = os.getpid()
     tasks = limits.tasks_of_user()
+    failed_read, failed_write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become_box(request, keeper, tasks)
-    for fd in set(request["fds"].values()):
+        _become_box(request, keeper, tasks, failed_write)
+    for fd in {failed_write, *request["fds"].values()}:
         os.close(fd)
     control.sendall(json.dumps({"pid": pid}).encode() + b"\n")
     status, usage = _wait(control, pid)
     kill_descendants()
+    problem = os.read(failed_read, 1000).decode("utf-8", "replace")
     report = {
+        "setup_problem": problem or None,
         "code": os.waitstatus_to_exitcode(status),
         "cpu": usage.ru_utime + usage.ru_stime,
         "peak_kb": usage.ru_maxrss,
@@ -48,17 +51,22 @@ def _line(control: socket.socket) -> bytes:
         return lines.readline()
 
 
-def _become_box(request: dict[str, Any], keeper: int, tasks: int) -> None:
+def _become_box(request: dict[str, Any], keeper: int, tasks: int, failed: int) -> None:
+    """The engine's program in place of this one; what goes wrong before that is written to `failed`."""
     try:
         os.setsid()
         kernel.die_with_parent(keeper)
-        kernel.place_fds({int(target): source for target, source in request["fds"].items()})
+        places = {int(target): source for target, source in request["fds"].items()}
+        highest = max(places) + 1
+        kernel.place_fds(places | {highest: failed})
+        failed = highest
+        os.set_inheritable(failed, False)
         os.chdir(request["cwd"])
         limits.apply(request["limits"], baseline=request["baseline"], tasks=tasks)
         os.execve(request["argv"][0], request["argv"], request["env"])  # noqa: S606 - no shell on purpose
     except BaseException as error:  # noqa: BLE001 - a fork must never return into the keeper's code
-        os.write(2, f"the box could not start: {error}\n".encode())
-    os._exit(71)
+        os.write(failed, f"{type(error).__name__}: {error}".encode()[:500])
+    os._exit(1)
 
 
 def _wait(control: socket.socket, pid: int) -> tuple[int, Any]:

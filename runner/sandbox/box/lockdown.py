@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from runner.sandbox.box.zygote import Zygote
 
 GO = b"g"
-CANNOT_START = 71
+CANNOT_START, OUT_OF_MEMORY = 71, 72
 _THREADS_IN_NAMESPACE = 256
 _filters: dict[tuple[bool, bool], seccomp.Filter] = {}
 
@@ -38,6 +38,8 @@ def become_box(zygote: "Zygote", request: dict[str, Any], fds: list[int], parent
         status = _run(zygote, request, order)
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else 1
+    except MemoryError:
+        status = OUT_OF_MEMORY
     except BaseException:  # noqa: BLE001 - as above
         traceback.print_exc()
         status = 70

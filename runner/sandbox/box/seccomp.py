@@ -108,6 +108,14 @@ def supported() -> bool:
     return os.uname().machine in _MACHINES
 
 
+def install(program: bytes) -> None:
+    """Put a program in force, for good. Needs no_new_privs or the right to do without."""
+    buffer = ctypes.create_string_buffer(program, len(program))
+    head = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(buffer))
+    fprog = ctypes.create_string_buffer(head, len(head))
+    kernel.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(fprog))
+
+
 class Filter:
     """The filter for one kind of box, assembled once; only the box's own pid differs between jobs."""
 
@@ -116,17 +124,14 @@ class Filter:
         self._program = Program()
         self._special = numbers(SPECIAL, self._machine)
         self._build(processes=processes, network=network)
+        self._assembled = self._program.assembled()
 
     def assembled(self, pid: int) -> bytes:
-        return self._program.assembled(pid=pid)
+        return self._program.patched(self._assembled, pid=pid)
 
     def install(self, pid: int) -> None:
-        """For good, on this process and all that it starts. Needs no_new_privs."""
-        code = self.assembled(pid)
-        buffer = ctypes.create_string_buffer(code, len(code))
-        head = struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(buffer))
-        fprog = ctypes.create_string_buffer(head, len(head))
-        kernel.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(fprog))
+        """On this process and all that it starts."""
+        install(self.assembled(pid))
 
     def _build(self, *, processes: bool, network: bool) -> None:
         program = self._program

@@ -1,0 +1,7 @@
+"""`python -m console` is `ade`."""
+
+import sys
+
+from console.main import main
+
+sys.exit(main())

@@ -1,0 +1,126 @@
+"""What is wrong with a manifest, in words that name the place and the remedy."""
+
+import json
+from collections.abc import Iterable
+from difflib import get_close_matches
+from types import UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from core.errors import Problem
+
+_SHOWN: Final = 60
+_OURS: Final = "ade"
+# Patterns as people would say them.
+_PATTERNS: Final = {
+    r"^[A-Za-z_][A-Za-z0-9_ .-]{0,99}$": "a letter or _ first, then letters, digits, blanks and _ . - (at most 100)",
+    r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$": "a letter or _ first, then letters, digits, _ and - (at most 64)",
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": "a letter or digit first, then letters, digits and . _ - (at most 64)",
+    r"^[^\[\]:*?/\\]+$": "1 to 31 characters, none of [ ] : * ? / \\",
+}
+_KINDS: Final = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "string_type": "a text in quotes",
+    "tuple_type": "a list: [ ... ]",
+    "list_type": "a list: [ ... ]",
+    "dict_type": "an object: { ... }",
+    "model_type": "an object: { ... }",
+    "model_attributes_type": "an object: { ... }",
+    "datetime_parsing": "an ISO 8601 time such as 2026-01-31T00:00:00Z",
+    "datetime_from_date_parsing": "an ISO 8601 time such as 2026-01-31T00:00:00Z",
+    "datetime_type": "an ISO 8601 time such as 2026-01-31T00:00:00Z",
+    "finite_number": "a finite number",
+}
+_BOUNDS: Final = {
+    "greater_than_equal": ("ge", "at least {}"),
+    "greater_than": ("gt", "more than {}"),
+    "less_than_equal": ("le", "at most {}"),
+    "less_than": ("lt", "less than {}"),
+    "string_too_short": ("min_length", "at least {} character(s)"),
+    "string_too_long": ("max_length", "at most {} characters"),
+    "too_short": ("min_length", "at least {} item(s)"),
+    "too_long": ("max_length", "at most {} items"),
+}
+
+
+def wrong(problem: str, allowed: str, *at: str | int) -> PydanticCustomError:
+    """An error for a validator to raise; `at` is the place below the value that is being validated."""
+    return PydanticCustomError(_OURS, "{problem}", {"problem": problem, "allowed": allowed, "at": list(at)})
+
+
+def shown(value: object) -> str:
+    """A manifest's own value, short enough for a message."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def problem_of(error: ErrorDetails, model: type[BaseModel]) -> Problem:
+    """One of pydantic's errors as a line of a rejection."""
+    loc = _place(error["loc"])
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == _OURS:
+        return Problem(_path([*loc, *context["at"]]), context["problem"], context["allowed"])
+    path = _path(loc)
+    if kind == "missing":
+        return Problem(path, "is missing", "this key is required")
+    if kind == "extra_forbidden":
+        return _unknown(path, str(loc[-1]), _keys(model, loc[:-1]))
+    given = f"is {shown(error['input'])}"
+    if kind in ("literal_error", "enum"):
+        expected = str(context.get("expected", "")).replace("'", "")
+        return Problem(path, given + _guess(error["input"], expected.replace(" or ", ", ").split(", ")), expected)
+    if kind == "string_pattern_mismatch":
+        pattern = str(context.get("pattern"))
+        return Problem(path, given, _PATTERNS.get(pattern, pattern))
+    if kind in _BOUNDS:
+        key, words = _BOUNDS[kind]
+        return Problem(path, given, words.format(context.get(key)))
+    if kind == "value_error":
+        return Problem(path, str(context.get("error", error["msg"])), "see docs/manifest.md")
+    return Problem(path, given, _KINDS.get(kind, error["msg"]))
+
+
+def _unknown(path: str, key: str, known: list[str]) -> Problem:
+    return Problem(path, "is no known key" + _guess(key, known), f"known keys here: {', '.join(known)}")
+
+
+def _guess(given: object, known: Iterable[str]) -> str:
+    near = get_close_matches(str(given).casefold(), list(known), n=1, cutoff=0.66)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _place(loc: tuple[int | str, ...]) -> list[int | str]:
+    """The place without the names of types that pydantic puts between."""
+    return [p for p in loc if not (isinstance(p, str) and p.startswith(("tuple[", "function-", "list[")))]
+
+
+def _path(loc: Iterable[int | str]) -> str:
+    return "$" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in loc)
+
+
+def _keys(model: type[BaseModel], loc: Iterable[int | str]) -> list[str]:
+    """The keys that may stand at a place."""
+    here: Any = model
+    for part in loc:
+        if isinstance(part, str):
+            if not (isinstance(here, type) and issubclass(here, BaseModel)) or part not in here.model_fields:
+                return []
+            here = here.model_fields[part].annotation
+        here = _model_in(here)
+    return list(here.model_fields) if isinstance(here, type) and issubclass(here, BaseModel) else []
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model inside a container or a union."""
+    if get_origin(annotation) in (Annotated, tuple, list, Union, UnionType):
+        inside = (_model_in(a) for a in get_args(annotation))
+        return next((m for m in inside if isinstance(m, type) and issubclass(m, BaseModel)), annotation)
+    return annotation

@@ -1,0 +1,67 @@
+"""The Lambda entry: `handlers.aws_lambda.handler`. S3, EventBridge, SNS and SQS may call it.
+
+From SQS it answers with the messages that failed, so that only those come back; a shape that nobody knows goes to
+the events' dead-letter queue with its reason where ADE_EVENTS_URL names the queue, and fails where it does not.
+From anything else it raises, and Lambda's own retries and on-failure destination take over.
+"""
+
+import functools
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from core.errors import AdeError
+from core.settings import Settings
+from handlers.arrivals import Arrivals
+from handlers.events import UnknownEvent
+from handlers.intake import Intake
+from infra.addresses import parse_address
+from infra.logs import Log
+from infra.sqs_events import EventsQueue
+from infra.wiring import open_stack
+
+
+class LambdaHandler:
+    def __init__(self, arrivals: Arrivals, log: Log, refuse: EventsQueue | None = None) -> None:
+        self._arrivals = arrivals
+        self._log = log
+        self._refuse = refuse
+
+    def __call__(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        records = event.get("Records")
+        if isinstance(records, list) and records and records[0].get("eventSource") == "aws:sqs":
+            failed = [record["messageId"] for record in records if not self._took(record)]
+            return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+        return {"keys": self._arrivals.take(event)}
+
+    def _took(self, record: Mapping[str, Any]) -> bool:
+        try:
+            self._arrivals.take(record["body"])
+        except UnknownEvent as error:
+            self._log.warning("event_refused", reason=str(error), message=record["messageId"])
+            if self._refuse is None:
+                return False
+            self._refuse.refuse(record["body"], str(error))
+        except (AdeError, OSError) as error:
+            self._log.error("intake_failed", error=f"{type(error).__name__}: {error}", message=record["messageId"])
+            return False
+        return True
+
+
+_OPEN = ExitStack()  # never closed: Lambda ends the environment without a word
+
+
+@functools.cache
+def _assembled() -> LambdaHandler:
+    """Built at the first call and kept while the environment lives."""
+    settings = Settings.from_env(os.environ)
+    log = Log(level=settings.log_level, role="lambda")
+    stack = _OPEN.enter_context(open_stack(settings, log=log))
+    intake = Intake(stack.store, stack.table, stack.queue, stack.clock, settle_seconds=settings.settle_seconds)
+    refuse = EventsQueue(parse_address(settings.events_url)) if settings.events_url else None
+    return LambdaHandler(Arrivals(intake, parse_address(settings.store_url).name), log, refuse)
+
+
+def handler(event: Mapping[str, Any], _context: object = None) -> dict[str, Any]:
+    return _assembled()(event)

@@ -1,0 +1,168 @@
+"""What buckets tell: every envelope that a change notice comes in, decoded once, at the edge.
+
+The intake reads the bucket's present state, so a change is only a hint which key to look at. That makes duplicates,
+lost order and deletes harmless; what is left to get right is the key, to the letter, and never to drop a body that
+might have been a change: a shape that is not known raises UnknownEvent with a reason that people can act on.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from urllib.parse import unquote_plus
+
+from core.errors import AdeError
+
+
+class UnknownEvent(AdeError):
+    """A body that is no change notice that we know."""
+
+
+class Kind(StrEnum):
+    CREATED = "created"  # or changed
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """One object that came, changed or went."""
+
+    bucket: str
+    key: str
+    kind: Kind
+    sequencer: str = ""  # orders changes of one key, where the store gives one
+    version: str | None = None
+
+    @property
+    def order(self) -> str:
+        """Comparable for one key: S3's sequencers are hexadecimal of differing length."""
+        return self.sequencer.ljust(64, "0")
+
+
+_KINDS = {"ObjectCreated": Kind.CREATED, "ObjectRemoved": Kind.REMOVED, "LifecycleExpiration": Kind.REMOVED}
+_BRIDGE_KINDS = {"Object Created": Kind.CREATED, "Object Deleted": Kind.REMOVED}
+_WEED_KINDS = {"create": Kind.CREATED, "update": Kind.CREATED, "rename": Kind.CREATED, "delete": Kind.REMOVED}
+_WEED_BUCKETS = "/buckets/"
+_WEED_OWN = (".uploads", ".versions", ".system")  # parts under way, old versions, its own books
+_DEEPEST = 3  # SNS in SQS is one; more than this is no envelope but an attack
+
+
+def decode(body: str | bytes | Mapping[str, Any]) -> list[Change]:
+    """The changes that a body tells of, in its order; none for a test event or one that changes no content."""
+    return _decode(body, 0)
+
+
+def newest(changes: Iterable[Change]) -> list[Change]:
+    """One change per key: the last by sequencer, and where there is none, by arrival."""
+    latest: dict[tuple[str, str], Change] = {}
+    for change in changes:
+        known = latest.get((change.bucket, change.key))
+        if known is None or change.order >= known.order:
+            latest[change.bucket, change.key] = change
+    return list(latest.values())
+
+
+def _decode(body: str | bytes | Mapping[str, Any], depth: int) -> list[Change]:
+    if depth > _DEEPEST:
+        raise UnknownEvent(f"an event wrapped more than {_DEEPEST} times")
+    event = body if isinstance(body, Mapping) else _parsed(body)
+    try:
+        return _changes(event, depth)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UnknownEvent(f"an event of a known kind lacks a part: {type(error).__name__} {error}") from None
+
+
+def _parsed(body: str | bytes) -> Mapping[str, Any]:
+    try:
+        event = json.loads(body)
+    except ValueError:
+        raise UnknownEvent("a body that is no JSON") from None
+    if not isinstance(event, dict):
+        raise UnknownEvent(f"a JSON {type(event).__name__} where an event should be an object")
+    return event
+
+
+def _changes(event: Mapping[str, Any], depth: int) -> list[Change]:
+    if event.get("Event") == "s3:TestEvent":
+        return []
+    if "Records" in event:
+        if not isinstance(event["Records"], list):
+            raise UnknownEvent("Records that are no list")
+        return [change for record in event["Records"] for change in _record(record, depth)]
+    if event.get("source") == "aws.s3" and "detail" in event:
+        return _from_bridge(event)
+    if event.get("Type") == "Notification" and "Message" in event:
+        return _decode(event["Message"], depth + 1)
+    if event.get("Type") in {"SubscriptionConfirmation", "UnsubscribeConfirmation"}:
+        raise UnknownEvent(f"SNS asks for a {event['Type']} of {event.get('TopicArn')}; confirm it in the console")
+    if "event_type" in event and "message" in event and "key" in event:
+        return _from_seaweedfs(event)
+    raise UnknownEvent(f"an object with the keys {', '.join(sorted(map(str, event))[:12]) or 'none'}")
+
+
+def _record(record: Mapping[str, Any], depth: int) -> list[Change]:
+    source = record.get("eventSource", record.get("EventSource"))
+    if source == "aws:sns":
+        return _decode(record["Sns"]["Message"], depth + 1)
+    if source == "aws:sqs":
+        return _decode(record["body"], depth + 1)
+    if "s3" not in record:
+        raise UnknownEvent(f"a record from {source!r} without an s3 part")
+    version = str(record.get("eventVersion", ""))
+    if not version.startswith("2."):
+        raise UnknownEvent(f"an S3 record of version {version!r}; 2.x are known")
+    kind = _KINDS.get(record["eventName"].removeprefix("s3:").split(":")[0])
+    if kind is None:
+        return []  # restores, tags, access control: the content is as it was
+    found = record["s3"]["object"]
+    return [
+        Change(
+            bucket=record["s3"]["bucket"]["name"],
+            key=unquote_plus(found["key"]),
+            kind=kind,
+            sequencer=found.get("sequencer", ""),
+            version=found.get("versionId"),
+        )
+    ]
+
+
+def _from_bridge(event: Mapping[str, Any]) -> list[Change]:
+    kind = _BRIDGE_KINDS.get(event["detail-type"])
+    if kind is None:
+        return []
+    found = event["detail"]["object"]
+    return [
+        Change(
+            bucket=event["detail"]["bucket"]["name"],
+            key=found["key"],  # plain here, unlike in direct notifications
+            kind=kind,
+            sequencer=found.get("sequencer", ""),
+            version=found.get("version-id"),
+        )
+    ]
+
+
+def _from_seaweedfs(event: Mapping[str, Any]) -> list[Change]:
+    """The filer tells of files and folders; objects are the files below /buckets/<bucket>/."""
+    kind = _WEED_KINDS.get(event["event_type"])
+    if kind is None:
+        raise UnknownEvent(f"a SeaweedFS event of type {event['event_type']!r}")
+    told = event["message"]
+    moved = [(event["key"], told.get("old_entry"), kind)]
+    if event["event_type"] == "rename":
+        at = f"{told.get('new_parent_path', '')}/{told['new_entry']['name']}"
+        moved = [(event["key"], told.get("old_entry"), Kind.REMOVED), (at, told["new_entry"], Kind.CREATED)]
+    found = []
+    for path, entry, what in moved:
+        entry = entry or told.get("new_entry") or {}  # noqa: PLW2901 - one of the two is told
+        bucket, slash, key = path.removeprefix(_WEED_BUCKETS).partition("/")
+        ours = key.split("/")[0] in _WEED_OWN or bucket in _WEED_OWN
+        if path.startswith(_WEED_BUCKETS) and slash and not ours and not entry.get("is_directory"):
+            found.append(Change(bucket=bucket, key=key, kind=what, sequencer=_weed_time(told)))
+    return found
+
+
+def _weed_time(told: Mapping[str, Any]) -> str:
+    times = [c.get("modified_ts_ns", 0) for c in (told.get("new_entry") or {}).get("chunks", [])]
+    return f"{max(times):020d}" if times else ""

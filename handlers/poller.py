@@ -1,0 +1,74 @@
+"""S3 → SQS and S3 → EventBridge → SQS: bodies off the events queue, into the intake."""
+
+import threading
+from typing import Protocol
+
+from core.errors import AdeError
+from handlers.arrivals import Arrivals
+from handlers.events import Change, UnknownEvent, decode
+from infra.logs import Log
+from infra.sqs_events import RawEvent
+
+_ERROR_PAUSE_SECONDS = 2.0
+
+
+class Events(Protocol):
+    """A queue of bodies that come back unless they are `done`."""
+
+    def receive(self) -> list[RawEvent]: ...
+
+    def done(self, event: RawEvent) -> None: ...
+
+    def refuse(self, body: str, reason: str) -> None: ...
+
+
+class Poller:
+    """A body leaves the queue only after what it tells of is in the table. One that fails keeps no other back."""
+
+    def __init__(self, events: Events, arrivals: Arrivals, log: Log) -> None:
+        self._events = events
+        self._arrivals = arrivals
+        self._log = log
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Poll until `stop`; a service that does not answer is asked again after a pause."""
+        while not self._stopped.is_set():
+            try:
+                self.once()
+            except AdeError as error:
+                self._log.error("events_not_received", error=str(error))
+                self._stopped.wait(_ERROR_PAUSE_SECONDS)
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def once(self) -> int:
+        """One answer of the queue; how many bodies were dealt with."""
+        batch = [(event, changes) for event in self._events.receive() if (changes := self._read(event)) is not None]
+        if self._looked([change for _, changes in batch for change in changes]):
+            return self._finish([event for event, _ in batch])
+        # One of them cannot be looked at now; the others need not come back for that.
+        return self._finish([event for event, changes in batch if self._looked(changes)])
+
+    def _read(self, event: RawEvent) -> list[Change] | None:
+        try:
+            return decode(event.body)
+        except UnknownEvent as error:
+            self._log.warning("event_refused", reason=str(error))
+            self._events.refuse(event.body, str(error))
+            self._events.done(event)
+            return None
+
+    def _looked(self, changes: list[Change]) -> bool:
+        try:
+            self._arrivals.look(changes)
+        except (AdeError, OSError) as error:
+            self._log.error("intake_failed", error=f"{type(error).__name__}: {error}", changes=len(changes))
+            return False
+        return True
+
+    def _finish(self, events: list[RawEvent]) -> int:
+        for event in events:
+            self._events.done(event)
+        return len(events)

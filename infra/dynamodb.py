@@ -1,0 +1,326 @@
+"""JobTable on DynamoDB.
+
+Theory of operation. A job is one item; every write of it is conditional on its rev. Slots are counters per tenant
+and per workflow that change only in the transaction that moves a job into or out of RUNNING. Because the rev
+condition pins the state that the job had before, a counter always equals the number of RUNNING jobs: two runners
+cannot both take the last slot, and a lost runner's slot is freed by whoever moves its job on. Pauses stand on the
+same items, so that a start reads nothing beforehand. Indexes lag behind, so what they name is read again from the
+base item and judged by that. Each write carries a name of its own: where a retry meets a failed condition, the
+name tells whether the earlier try had got through.
+"""
+
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from core.jobs import Job, State
+from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
+from infra import dynamodb_items as items
+from infra.addresses import Address
+from infra.aws import client
+from infra.dynamodb_items import Item, number, text
+from infra.dynamodb_reads import Reads
+from infra.remote import Answered, Caller
+
+_NO = "ConditionalCheckFailed"
+_ONE_NO = "ConditionalCheckFailedException"
+_TRIES = 5
+
+
+class DynamoJobTable:
+    """One table, made by `infra/provision.py` or the template. Safe to share between threads."""
+
+    def __init__(
+        self, address: Address, clock: Clock, wake_at: Callable[[Job], float | None], *, caller: Caller | None = None
+    ) -> None:
+        self._name = address.name
+        self._shards = int(address.options.get("shards", items.SHARDS))
+        self._db = client(address)
+        self._call = caller or Caller(str(address))
+        self._clock = clock
+        self._wake_at = wake_at
+        self._reads = Reads(self._db, self._call, address.name, self._shards)
+        self._changed = threading.Condition()
+        self._changes = 0
+        self._seen = threading.local()  # a change between two waits of a thread is not lost
+
+    def add(self, job: Job) -> tuple[Job, bool]:
+        job, writer = replace(job, rev=1), _writer()
+        fresh = {"ConditionExpression": "attribute_not_exists(pk)"}
+        line = items.line_key(job) | {"job_id": text(job.job_id)}
+        for _ in range(_TRIES):
+            try:
+                self._transact(
+                    f"add {job.job_id}",
+                    writer,
+                    {"Put": self._item(job, writer) | fresh},
+                    {"Put": {"TableName": self._name, "Item": line}},
+                    *self._slots(job, _delta(None, job)),
+                )
+            except Answered:
+                there = self._row(job.job_id)
+                if there is None:
+                    continue  # it went between the two looks
+                found = items.job_of(there)
+                return found, there["writer"]["S"] == writer
+            self._tell()
+            return job, True
+        raise AssertionError(f"row {job.job_id} is removed as often as it is added")
+
+    def get(self, job_id: str) -> Job | None:
+        item = self._row(job_id)
+        return items.job_of(item) if item else None
+
+    def replace(self, old: Job, new: Job) -> Job | None:
+        written, writer = replace(new, rev=old.rev + 1), _writer()
+        delta = _delta(old, new)
+        put = self._item(written, writer) | _still(old)
+        try:
+            if delta:
+                self._transact(f"write {old.job_id}", writer, {"Put": put}, *self._slots(new, delta))
+            else:
+                self._call(f"write {old.job_id}", lambda: self._db.put_item(**put), expect=(_ONE_NO,))
+        except Answered:
+            return written if self._wrote(old.job_id, writer) else None
+        self._tell()
+        return written
+
+    def admit(self, old: Job, new: Job, caps: Caps) -> Job | Refused | None:
+        written, writer = replace(new, rev=old.rev + 1), _writer()
+        shard = items.shard_of(old.tenant, self._shards)
+        for _ in range(_TRIES):
+            try:
+                self._transact(
+                    f"start {old.job_id}",
+                    writer,
+                    {"Put": self._item(written, writer) | _still(old)},
+                    self._slot(items.slots_key(new.tenant), cap=caps.tenant),
+                    self._slot(items.slots_key(new.tenant, new.workflow), cap=caps.workflow),
+                    {"ConditionCheck": self._absent(items.all_paused_key(shard))},
+                )
+            except Answered as no:
+                if self._wrote(old.job_id, writer):
+                    break
+                reasons = no.response.get("CancellationReasons", [])
+                if not reasons or reasons[0].get("Code") == _NO:
+                    return None
+                if (refused := self._refused(new, caps, shard)) is not None:
+                    return refused
+                writer = _writer()  # what stood in the way went meanwhile; a token is good for one transaction
+            else:
+                break
+        else:
+            return Refused(reason=f"waiting: tenant {new.tenant} is busy starting jobs", scope="tenant")
+        self._tell()
+        return written
+
+    def remove(self, old: Job) -> bool:
+        try:
+            self._transact(
+                f"remove {old.job_id}",
+                _writer(),
+                {"Delete": {"TableName": self._name, "Key": items.job_key(old.job_id)} | _still(old)},
+                {"Delete": {"TableName": self._name, "Key": items.line_key(old)}},
+                *self._slots(old, _delta(old, None)),
+            )
+        except Answered:
+            return False
+        self._tell()
+        return True
+
+    def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
+        return self._reads.page(query, limit, cursor)
+
+    def line(self, line: str) -> tuple[Job, ...]:
+        return self._reads.line(line)
+
+    def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        found = [(self._wake_at(job), job) for job in self._reads.awake(before, limit)]
+        due = sorted(((at, job) for at, job in found if at is not None and at <= before), key=lambda pair: pair[0])
+        return tuple(job for _, job in due)[:limit]
+
+    def next_attention(self) -> float | None:
+        return self._reads.next_awake()
+
+    def counts(self, tenant: str | None = None) -> dict[State, int]:
+        """Reads the index entries of every job counted: for people, not for loops."""
+        found: dict[State, int] = {}
+        for _, state in self._reads.states(tenant):
+            found[state] = found.get(state, 0) + 1
+        return found
+
+    def tenants(self) -> dict[str, dict[State, int]]:
+        found: dict[str, dict[State, int]] = {}
+        for tenant, state in self._reads.states(None):
+            counts = found.setdefault(tenant, {})
+            counts[state] = counts.get(state, 0) + 1
+        return found
+
+    def pause(self, pause: Pause) -> None:
+        said = items.pause_key(pause.tenant, pause.workflow)
+        said |= {"since": number(pause.since), "by": text(pause.by)}
+        first = {"TableName": self._name, "Item": said, "ConditionExpression": "attribute_not_exists(pk)"}
+        try:
+            self._transact("pause", _writer(), {"Put": first}, *self._pausing(pause.tenant, pause.workflow, on=True))
+        except Answered:
+            return
+
+    def resume(self, tenant: str | None, workflow: str | None) -> bool:
+        there = {"TableName": self._name, "Key": items.pause_key(tenant, workflow)}
+        there |= {"ConditionExpression": "attribute_exists(pk)"}
+        try:
+            self._transact("resume", _writer(), {"Delete": there}, *self._pausing(tenant, workflow, on=False))
+        except Answered:
+            return False
+        self._tell()
+        return True
+
+    def pauses(self) -> tuple[Pause, ...]:
+        return self._reads.pauses()
+
+    def hold(self, name: str, owner: str, seconds: float) -> bool:
+        now = self._clock.now()
+        put = {
+            "TableName": self._name,
+            "Item": items.lease_key(name) | {"owner": text(owner), "expires": number(now + seconds)},
+            "ConditionExpression": "attribute_not_exists(pk) OR #owner = :owner OR expires <= :now",
+            "ExpressionAttributeNames": {"#owner": "owner"},
+            "ExpressionAttributeValues": {":owner": text(owner), ":now": number(now)},
+        }
+        try:
+            self._call(f"hold {name}", lambda: self._db.put_item(**put), expect=(_ONE_NO,))
+        except Answered:
+            return False
+        return True
+
+    def let_go(self, name: str, owner: str) -> None:
+        delete = {
+            "TableName": self._name,
+            "Key": items.lease_key(name),
+            "ConditionExpression": "#owner = :owner",
+            "ExpressionAttributeNames": {"#owner": "owner"},
+            "ExpressionAttributeValues": {":owner": text(owner)},
+        }
+        try:
+            self._call(f"let go {name}", lambda: self._db.delete_item(**delete), expect=(_ONE_NO,))
+        except Answered:
+            return
+
+    def wait(self, seconds: float) -> None:
+        """Sees this process's own changes; those of others show when the time is over."""
+        with self._changed:
+            seen = getattr(self._seen, "changes", self._changes)
+            self._changed.wait_for(lambda: self._changes != seen, timeout=seconds)
+            self._seen.changes = self._changes
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _tell(self) -> None:
+        with self._changed:
+            self._changes += 1
+            self._changed.notify_all()
+
+    def _row(self, job_id: str) -> Item | None:
+        answer = self._call(
+            f"get {job_id}",
+            lambda: self._db.get_item(TableName=self._name, Key=items.job_key(job_id), ConsistentRead=True),
+        )
+        item: Item | None = answer.get("Item")
+        return item
+
+    def _wrote(self, job_id: str, writer: str) -> bool:
+        item = self._row(job_id)
+        return item is not None and item["writer"]["S"] == writer
+
+    def _item(self, job: Job, writer: str) -> dict[str, Any]:
+        return {"TableName": self._name, "Item": items.job_item(job, writer, self._wake_at, self._shards)}
+
+    def _transact(self, what: str, token: str, *writes: dict[str, Any]) -> None:
+        """All or nothing; Answered where a condition failed. The token makes a repeated call one transaction."""
+        self._call(
+            what,
+            lambda: self._db.transact_write_items(TransactItems=list(writes), ClientRequestToken=token),
+            expect=(_NO,),
+        )
+
+    def _slots(self, job: Job, delta: int) -> list[dict[str, Any]]:
+        if not delta:
+            return []
+        keys = (items.slots_key(job.tenant), items.slots_key(job.tenant, job.workflow))
+        return [self._slot(key, delta=delta) for key in keys]
+
+    def _slot(self, key: Item, *, delta: int = 1, cap: int | None = None) -> dict[str, Any]:
+        update: dict[str, Any] = {
+            "TableName": self._name,
+            "Key": key,
+            "UpdateExpression": "ADD running :delta",
+            "ExpressionAttributeValues": {":delta": number(delta)},
+        }
+        if cap is not None:  # a start
+            update["ConditionExpression"] = "attribute_not_exists(paused)"
+        if cap:
+            update["ConditionExpression"] += " AND (attribute_not_exists(running) OR running < :cap)"
+            update["ExpressionAttributeValues"][":cap"] = number(cap)
+        return {"Update": update}
+
+    def _absent(self, key: Item) -> dict[str, Any]:
+        return {"TableName": self._name, "Key": key, "ConditionExpression": "attribute_not_exists(pk)"}
+
+    def _refused(self, job: Job, caps: Caps, shard: int) -> Refused | None:
+        """Why a start was refused, read again consistently; None: nothing stands in its way any more."""
+        if self._reads.item(items.all_paused_key(shard)):
+            return Refused(reason="waiting: paused, everything", scope="pause")
+        tenant = self._reads.item(items.slots_key(job.tenant))
+        workflow = self._reads.item(items.slots_key(job.tenant, job.workflow))
+        if "paused" in tenant:
+            return Refused(reason=f"waiting: paused, tenant {job.tenant}", scope="pause")
+        if "paused" in workflow:
+            what = f"workflow {job.workflow} of tenant {job.tenant}"
+            return Refused(reason=f"waiting: paused, {what}", scope="pause")
+        if caps.tenant and (n := _running(tenant)) >= caps.tenant:
+            return Refused(reason=f"waiting: tenant {job.tenant} {n}/{caps.tenant} running", scope="tenant")
+        if caps.workflow and (n := _running(workflow)) >= caps.workflow:
+            return Refused(reason=f"waiting: workflow {job.workflow} {n}/{caps.workflow} running", scope="workflow")
+        return None
+
+    def _pausing(self, tenant: str | None, workflow: str | None, *, on: bool) -> list[dict[str, Any]]:
+        """What makes starts see a pause (or its end)."""
+        if tenant is not None:
+            update: dict[str, Any] = {"TableName": self._name, "Key": items.slots_key(tenant, workflow)}
+            if on:
+                update |= {
+                    "UpdateExpression": "SET paused = :yes",
+                    "ExpressionAttributeValues": {":yes": {"BOOL": True}},
+                }
+            else:
+                update |= {"UpdateExpression": "REMOVE paused"}
+            return [{"Update": update}]
+        keys = [items.all_paused_key(shard) for shard in range(self._shards)]
+        if on:
+            return [{"Put": {"TableName": self._name, "Item": key}} for key in keys]
+        return [{"Delete": {"TableName": self._name, "Key": key}} for key in keys]
+
+
+def _writer() -> str:
+    return uuid.uuid4().hex
+
+
+def _still(old: Job) -> dict[str, Any]:
+    """The row is as the caller last saw it; the state too, since slots are counted by it."""
+    return {
+        "ConditionExpression": "rev = :rev AND #state = :state",
+        "ExpressionAttributeNames": {"#state": "state"},
+        "ExpressionAttributeValues": {":rev": number(old.rev), ":state": text(old.state)},
+    }
+
+
+def _delta(old: Job | None, new: Job | None) -> int:
+    """What a write changes in the number of running jobs."""
+    return int(new is not None and new.state is State.RUNNING) - int(old is not None and old.state is State.RUNNING)
+
+
+def _running(item: Item) -> int:
+    return int(item["running"]["N"]) if "running" in item else 0

@@ -1,0 +1,143 @@
+"""How rows stand in the one DynamoDB table: keys, attributes, indexes.
+
+| item            | pk                       | sk                | holds                                         |
+| --------------- | ------------------------ | ----------------- | --------------------------------------------- |
+| job             | J#<job_id>               | -                 | the record, rev, and what the indexes need    |
+| line            | L#<hash of the line>     | <created>#<id>    | which jobs a line has, readable consistently  |
+| slots           | C#<tenant>[#<workflow>]  | -                 | how many jobs run; whether it is paused       |
+| pause           | P                        | <tenant>#<workfl> | who paused what and when                      |
+| everything      | PA#<shard>               | -                 | there while everything is paused              |
+| lease           | X#<name>                 | -                 | owner, expiry                                 |
+
+Index partitions carry a shard number taken from the job id, so that no partition takes every write.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from core.jobs import Job
+from core.records import dump_job, load_job
+
+Item = dict[str, dict[str, Any]]
+
+BY_TIME, BY_TENANT, BY_STATE, BY_WAKE = "by_time", "by_tenant", "by_state", "by_wake"
+SHARDS = 8
+_COMPRESSED_FROM = 2048  # a write costs by the kilobyte; JSON of refs shrinks to a third
+
+
+def text(value: str) -> dict[str, str]:
+    return {"S": value}
+
+
+def number(value: float) -> dict[str, str]:
+    return {"N": repr(value)}
+
+
+def job_key(job_id: str) -> Item:
+    return {"pk": text(f"J#{job_id}"), "sk": text("-")}
+
+
+def line_key(job: Job) -> Item:
+    return {"pk": text(line_partition(job.line)), "sk": text(created(job))}
+
+
+def line_partition(line: str) -> str:
+    return f"L#{hashlib.sha256(line.encode()).hexdigest()}"  # lines may be longer than keys may
+
+
+def slots_key(tenant: str, workflow: str | None = None) -> Item:
+    return {"pk": text(f"C#{tenant}" if workflow is None else f"C#{tenant}#{workflow}"), "sk": text("-")}
+
+
+def pause_key(tenant: str | None, workflow: str | None) -> Item:
+    return {"pk": text("P"), "sk": text(f"{tenant or ''}#{workflow or ''}")}
+
+
+def all_paused_key(shard: int) -> Item:
+    return {"pk": text(f"PA#{shard}"), "sk": text("-")}
+
+
+def lease_key(name: str) -> Item:
+    return {"pk": text(f"X#{name}"), "sk": text("-")}
+
+
+def created(job: Job) -> str:
+    """Sorts as (created_at, job_id) does."""
+    return f"{job.created_at:019.7f}#{job.job_id}"
+
+
+def shard_of(job_id: str, shards: int) -> int:
+    return zlib.crc32(job_id.encode()) % shards
+
+
+def partition_of(index: str, shard: int, value: str = "") -> str:
+    return f"{index}#{shard}#{value}"
+
+
+def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shards: int) -> Item:
+    """The row of a job. `writer` names this very write, so that a lost answer can be told from a lost race."""
+    shard = shard_of(job.job_id, shards)
+    wake = wake_at(job)
+    doc = dump_job(job).encode()
+    item: Item = {
+        **job_key(job.job_id),
+        "doc": {"B": zlib.compress(doc)} if len(doc) > _COMPRESSED_FROM else {"B": doc},
+        "rev": number(job.rev),
+        "writer": text(writer),
+        "job_id": text(job.job_id),
+        "tenant": text(job.tenant),
+        "workflow": text(job.workflow),
+        "state": text(job.state),
+        "created": text(created(job)),
+        f"{BY_TIME}_pk": text(partition_of(BY_TIME, shard)),
+        f"{BY_TENANT}_pk": text(partition_of(BY_TENANT, shard, job.tenant)),
+        f"{BY_STATE}_pk": text(partition_of(BY_STATE, shard, job.state)),
+    }
+    if wake is not None:
+        item |= {f"{BY_WAKE}_pk": text(partition_of(BY_WAKE, shard)), "wake_at": number(wake)}
+    return item
+
+
+def job_of(item: Item) -> Job:
+    doc: bytes = item["doc"]["B"]
+    return load_job(doc if doc.startswith(b"{") else zlib.decompress(doc))
+
+
+def table_definition(name: str) -> dict[str, Any]:
+    """What CreateTable needs; infra/deploy's template says the same."""
+    names = ("pk", "sk", "created", *(f"{index}_pk" for index in (BY_TIME, BY_TENANT, BY_STATE, BY_WAKE)))
+    shown = {
+        BY_TIME: ["job_id", "tenant", "workflow", "state"],
+        BY_TENANT: ["job_id", "workflow", "state"],
+        BY_STATE: ["job_id", "tenant", "workflow", "state"],
+    }
+    return {
+        "TableName": name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [
+            *({"AttributeName": n, "AttributeType": "S"} for n in names),
+            {"AttributeName": "wake_at", "AttributeType": "N"},
+        ],
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        "GlobalSecondaryIndexes": [
+            *(
+                {
+                    "IndexName": index,
+                    "KeySchema": _index_keys(index, "created"),
+                    "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": attributes},
+                }
+                for index, attributes in shown.items()
+            ),
+            {
+                "IndexName": BY_WAKE,
+                "KeySchema": _index_keys(BY_WAKE, "wake_at"),
+                "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["job_id"]},
+            },
+        ],
+    }
+
+
+def _index_keys(index: str, sort: str) -> list[dict[str, str]]:
+    return [{"AttributeName": f"{index}_pk", "KeyType": "HASH"}, {"AttributeName": sort, "KeyType": "RANGE"}]

@@ -1,0 +1,162 @@
+"""Reading the DynamoDB table: index entries merged over their shards, then judged by the base items."""
+
+import heapq
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from core.errors import StoreUnavailable
+from core.jobs import Job, State
+from core.ports import JobQuery, Page, Pause
+from infra.dynamodb_items import (
+    BY_STATE,
+    BY_TENANT,
+    BY_TIME,
+    BY_WAKE,
+    Item,
+    job_key,
+    job_of,
+    line_partition,
+    number,
+    partition_of,
+    text,
+)
+from infra.remote import Caller
+
+_BATCH = 100
+
+
+class Reads:
+    def __init__(self, db: Any, call: Caller, table: str, shards: int) -> None:
+        self._db = db
+        self._call = call
+        self._table = table
+        self._shards = range(shards)
+
+    def item(self, key: Item) -> Item:
+        """An item read consistently; empty where there is none."""
+        answer = self._call("get", lambda: self._db.get_item(TableName=self._table, Key=key, ConsistentRead=True))
+        found: Item = answer.get("Item", {})
+        return found
+
+    def page(self, query: JobQuery, limit: int, cursor: str | None) -> Page:
+        if query.states is not None and not query.states:
+            return Page(jobs=(), cursor=None)
+        index, values = BY_TIME, [""]
+        if query.tenant is not None:
+            index, values = BY_TENANT, [query.tenant]
+        elif query.states is not None:
+            index, values = BY_STATE, sorted(query.states)
+        partitions = [partition_of(index, shard, value) for shard in self._shards for value in values]
+        shards = [self._entries(partition, index, query, cursor, limit) for partition in partitions]
+        # A job on its way from one state to the next may stand in an index twice.
+        once = (entry for entry, _ in itertools.groupby(heapq.merge(*shards, reverse=True)))
+        taken = list(itertools.islice(once, limit + 1))
+        jobs = self._jobs([job_id for _, job_id in taken[:limit]])
+        shown = tuple(job for job in jobs if _matches(job, query))
+        return Page(jobs=shown, cursor=taken[limit - 1][0] if len(taken) > limit else None)
+
+    def line(self, line: str) -> tuple[Job, ...]:
+        found = self._query({":pk": text(line_partition(line))}, "pk = :pk", ConsistentRead=True)
+        return tuple(self._jobs([item["job_id"]["S"] for item in found]))
+
+    def awake(self, before: float, limit: int) -> list[Job]:
+        """Jobs that an index thinks need attention; their items say whether they do."""
+        found: list[tuple[float, str]] = []
+        for shard in self._shards:
+            values = {":pk": text(partition_of(BY_WAKE, shard)), ":before": number(before)}
+            condition = f"{BY_WAKE}_pk = :pk AND wake_at <= :before"
+            due = itertools.islice(self._query(values, condition, IndexName=BY_WAKE, Limit=limit), limit)
+            found += [(float(item["wake_at"]["N"]), item["job_id"]["S"]) for item in due]
+        return self._jobs([job_id for _, job_id in sorted(found)[:limit]])
+
+    def next_awake(self) -> float | None:
+        found = []
+        for shard in self._shards:
+            values = {":pk": text(partition_of(BY_WAKE, shard))}
+            first = next(self._query(values, f"{BY_WAKE}_pk = :pk", IndexName=BY_WAKE, Limit=1), None)
+            if first is not None:
+                found.append(float(first["wake_at"]["N"]))
+        return min(found, default=None)
+
+    def states(self, tenant: str | None) -> Iterator[tuple[str, State]]:
+        """Tenant and state of every job (of one tenant)."""
+        index = BY_TIME if tenant is None else BY_TENANT
+        for shard in self._shards:
+            values = {":pk": text(partition_of(index, shard, tenant or ""))}
+            for item in self._query(values, f"{index}_pk = :pk", IndexName=index):
+                yield tenant or item["tenant"]["S"], State(item["state"]["S"])
+
+    def pauses(self) -> tuple[Pause, ...]:
+        found = []
+        for item in self._query({":pk": text("P")}, "pk = :pk", ConsistentRead=True):
+            tenant, _, workflow = item["sk"]["S"].partition("#")
+            since, by = float(item["since"]["N"]), item["by"]["S"]
+            found.append(Pause(tenant=tenant or None, workflow=workflow or None, since=since, by=by))
+        return tuple(sorted(found, key=lambda pause: pause.since))
+
+    def _entries(
+        self, partition: str, index: str, query: JobQuery, cursor: str | None, limit: int
+    ) -> Iterator[tuple[str, str]]:
+        """Index entries of one partition, newest first, as (created, job_id)."""
+        values: dict[str, Any] = {":pk": text(partition)}
+        condition = f"{index}_pk = :pk"
+        more: dict[str, Any] = {"ScanIndexForward": False, "IndexName": index, "Limit": limit + 1}
+        if cursor is not None:
+            values[":cursor"] = text(cursor)
+            condition += " AND created < :cursor"
+        filters = []
+        if query.workflow is not None:
+            values[":workflow"] = text(query.workflow)
+            filters.append("workflow = :workflow")
+        if query.states is not None and index != BY_STATE:
+            names = {f":state{n}": text(state) for n, state in enumerate(sorted(query.states))}
+            values |= names
+            filters.append(f"#state IN ({', '.join(names)})")
+            more["ExpressionAttributeNames"] = {"#state": "state"}
+        if filters:
+            more["FilterExpression"] = " AND ".join(filters)
+            more["Limit"] = 1000  # what is filtered out counts towards it
+        for item in self._query(values, condition, **more):
+            yield item["created"]["S"], item["job_id"]["S"]
+
+    def _query(self, values: dict[str, Any], condition: str, **more: Any) -> Iterator[Item]:
+        ask = {
+            "TableName": self._table,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": values,
+            **more,
+        }
+        while True:
+            answer = self._call("query", lambda: self._db.query(**ask))
+            yield from answer["Items"]
+            if "LastEvaluatedKey" not in answer:
+                return
+            ask["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _jobs(self, job_ids: list[str]) -> list[Job]:
+        """The jobs as they are now, in the order of their ids here; those that are gone are left out."""
+        found: dict[str, Job] = {}
+        for at in range(0, len(job_ids), _BATCH):
+            for item in self._batch([job_key(job_id) for job_id in job_ids[at : at + _BATCH]]):
+                job = job_of(item)
+                found[job.job_id] = job
+        return [found[job_id] for job_id in job_ids if job_id in found]
+
+    def _batch(self, keys: list[Item]) -> Iterator[Item]:
+        for _ in range(50):
+            ask = {self._table: {"Keys": keys, "ConsistentRead": True}}
+            answer = self._call("batch get", lambda: self._db.batch_get_item(RequestItems=ask))  # noqa: B023 - called at once
+            yield from answer["Responses"].get(self._table, ())
+            keys = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
+            if not keys:
+                return
+        raise StoreUnavailable(f"table {self._table} keeps leaving {len(keys)} rows unread; it is throttled")
+
+
+def _matches(job: Job, query: JobQuery) -> bool:
+    return (
+        (query.states is None or job.state in query.states)
+        and (query.tenant is None or job.tenant == query.tenant)
+        and (query.workflow is None or job.workflow == query.workflow)
+    )

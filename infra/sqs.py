@@ -1,0 +1,268 @@
+"""WorkQueue on SQS standard queues.
+
+The tenant is the MessageGroupId, which makes SQS deliver fairly between tenants under a backlog; caps in the table
+do the rest. SQS knows no priority: within one answer urgent messages come first, and no more is promised. A delay
+beyond 15 minutes is carried in the message and sent on in stages. A long poll cannot be broken off, so it runs in a
+thread of its own: `wake` lets the caller go at once, and what the poll still brings is handed to the next caller or,
+when there is none, shown to others again.
+"""
+
+import contextlib
+import json
+import threading
+import time
+from typing import Any
+
+from core.errors import AdeError
+from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
+from infra.addresses import Address
+from infra.aws import client
+from infra.remote import Answered, Caller
+from infra.sqs_poll import Poll
+
+_LONGEST_DELAY = 900
+_LONGEST_POLL = 10  # SQS allows 20; a runner that ends has to sit out the poll under way
+_LONGEST_HIDE = 12 * 3600
+_MOST_AT_ONCE = 10
+_READING_SECONDS = 30  # how long a look at the dead letters keeps them from others
+_STALE = (
+    "ReceiptHandleIsInvalid",
+    "InvalidParameterValue",
+    "AWS.SimpleQueueService.MessageNotInflight",
+    "MessageNotInflight",
+    "InvalidReceiptHandle",
+)
+
+
+class SqsWorkQueue:
+    """A queue and its dead-letter queue. Safe to share between threads."""
+
+    def __init__(
+        self, address: Address, clock: Clock, *, caller: Caller | None = None, longest_poll: int = _LONGEST_POLL
+    ) -> None:
+        self._clock = clock
+        self._sqs = client(address, read_timeout=_LONGEST_POLL + 10)
+        self._call = caller or Caller(str(address))
+        self._url = self._url_of(address.name)
+        self._dead_url = self._url_of(address.options.get("dead", f"{address.name}-dead"))
+        self._longest_poll = longest_poll
+        self._poll = Poll()
+        self._held: dict[str, float] = {}  # receipt → when its time is over, by this process's clock
+        self._held_lock = threading.Lock()
+
+    def send(self, message: Message, *, delay: float = 0.0) -> None:
+        self._send(message, not_before=self._clock.now() + delay if delay > 0 else None)
+
+    def receive(
+        self, *, most: int, wait: float, visibility: float, avoid: frozenset[str] = frozenset()
+    ) -> tuple[Delivery, ...]:
+        """`avoid` is ignored: SQS cannot choose."""
+        del avoid
+        until = time.monotonic() + wait
+        while True:
+            asked = min(max(0.0, until - time.monotonic()), self._longest_poll)
+            if wait <= 0:
+                got = self._poll.left_over() or self._receive(most, 0, visibility)
+            else:
+                got = self._poll.take(lambda seconds: self._receive(most, seconds, visibility), asked)
+            ready = self._ready(got)
+            if ready or self._poll.woken() or time.monotonic() >= until:
+                return tuple(sorted(ready, key=lambda delivery: -delivery.message.priority))
+
+    def hide(self, receipt: str, seconds: float) -> bool:
+        now = time.monotonic()
+        with self._held_lock:
+            if self._held.get(receipt, now + 1) <= now:
+                self._held.pop(receipt, None)
+                return False  # its time ran out; some servers would prolong it all the same
+        try:
+            self._call("hide", lambda: self._change(receipt, seconds), expect=_STALE)
+        except Answered:
+            return False
+        with self._held_lock:
+            if seconds > 0:
+                self._held[receipt] = now + seconds
+            else:
+                self._held.pop(receipt, None)
+        return True
+
+    def ack(self, receipt: str) -> None:
+        with self._held_lock:
+            expires = self._held.pop(receipt, None)
+        if expires is not None and expires <= time.monotonic():
+            return  # perhaps another runner has it by now; the table knows what to do with a second delivery
+        with contextlib.suppress(Answered):
+            self._call(
+                "ack", lambda: self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=receipt), expect=_STALE
+            )
+
+    def bury(self, message: Message, reason: str) -> None:
+        body = _body(message) | {"reason": reason, "at": self._clock.now()}
+        self._call(
+            f"bury {message.job_id}",
+            lambda: self._sqs.send_message(
+                QueueUrl=self._dead_url, MessageBody=json.dumps(body), MessageGroupId=_group(message.tenant)
+            ),
+        )
+
+    def dead(self, *, limit: int = 100) -> tuple[DeadLetter, ...]:
+        found = self._read_dead(limit)
+        self._show_again([handle for handle, _ in found])
+        return tuple(sorted((letter for _, letter in found), key=lambda letter: letter.at))
+
+    def redrive(self, job_id: str | None = None) -> int:
+        found = self._read_dead(None)
+        wanted = [handle for handle, letter in found if job_id is None or letter.message.job_id == job_id]
+        for handle in wanted:
+            self._call(
+                "redrive",
+                lambda: self._sqs.delete_message(QueueUrl=self._dead_url, ReceiptHandle=handle),  # noqa: B023 - called at once
+            )
+        self._show_again([handle for handle, _ in found if handle not in set(wanted)])
+        return len(wanted)
+
+    def stats(self) -> QueueStats:
+        """Approximate, as SQS says itself; the age of the oldest is known to CloudWatch only."""
+        work, dead = self._counts(self._url), self._counts(self._dead_url)
+        return QueueStats(
+            ready=work["ApproximateNumberOfMessages"],
+            in_flight=work["ApproximateNumberOfMessagesNotVisible"],
+            delayed=work["ApproximateNumberOfMessagesDelayed"],
+            dead=dead["ApproximateNumberOfMessages"] + dead["ApproximateNumberOfMessagesNotVisible"],
+            oldest_seconds=None,
+        )
+
+    def wake(self) -> None:
+        self._poll.wake()
+
+    def close(self) -> None:
+        """End the poll under way, giving back what it brings."""
+        for raw in self._poll.close(self._longest_poll + 10):
+            with contextlib.suppress(AdeError, Answered):
+                self._call("give back", lambda: self._change(raw["ReceiptHandle"], 0), expect=_STALE)  # noqa: B023 - called at once
+        self._sqs.close()
+
+    def _url_of(self, name: str) -> str:
+        answer = self._call(f"find queue {name}", lambda: self._sqs.get_queue_url(QueueName=name))
+        return str(answer["QueueUrl"])
+
+    def _send(self, message: Message, *, not_before: float | None) -> None:
+        body = _body(message)
+        delay = 0
+        if not_before is not None:
+            # Rounded up: a message that comes late is looked at late, one that comes early is sent once more.
+            left = max(0, -int(-(not_before - self._clock.now()) // 1))
+            delay = min(left, _LONGEST_DELAY)
+            if left > _LONGEST_DELAY:
+                body["not_before"] = not_before
+        self._call(
+            f"send {message.job_id}",
+            lambda: self._sqs.send_message(
+                QueueUrl=self._url,
+                MessageBody=json.dumps(body),
+                DelaySeconds=delay,
+                MessageGroupId=_group(message.tenant),
+            ),
+        )
+
+    def _receive(self, most: int, seconds: float, visibility: float) -> list[dict[str, Any]]:
+        answer = self._call(
+            "receive",
+            lambda: self._sqs.receive_message(
+                QueueUrl=self._url,
+                MaxNumberOfMessages=max(1, min(most, _MOST_AT_ONCE)),
+                WaitTimeSeconds=int(-(-seconds // 1)),
+                VisibilityTimeout=max(1, round(visibility)),
+                MessageSystemAttributeNames=["ApproximateReceiveCount", "SentTimestamp"],
+            ),
+        )
+        expires = time.monotonic() + max(1, round(visibility))
+        return [raw | {"expires": expires} for raw in answer.get("Messages", ())]
+
+    def _ready(self, got: list[dict[str, Any]]) -> list[Delivery]:
+        ready = []
+        for raw in got:
+            body, expires = json.loads(raw["Body"]), raw["expires"]
+            message = _message(body)
+            if (not_before := body.get("not_before", 0.0)) > self._clock.now():
+                self._send(message, not_before=not_before)
+                self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=raw["ReceiptHandle"])
+                continue
+            if expires <= time.monotonic():
+                continue  # it waited for a caller too long and is on its way to somebody else
+            attributes = raw["Attributes"]
+            with self._held_lock:
+                self._held[raw["ReceiptHandle"]] = expires
+            ready.append(
+                Delivery(
+                    message=message,
+                    receipt=raw["ReceiptHandle"],
+                    receives=int(attributes["ApproximateReceiveCount"]),
+                    sent_at=int(attributes["SentTimestamp"]) / 1000,
+                )
+            )
+        return ready
+
+    def _change(self, receipt: str, seconds: float) -> None:
+        self._sqs.change_message_visibility(
+            QueueUrl=self._url, ReceiptHandle=receipt, VisibilityTimeout=int(min(_LONGEST_HIDE, -(-seconds // 1)))
+        )
+
+    def _read_dead(self, limit: int | None) -> list[tuple[str, DeadLetter]]:
+        """Dead letters with their handles, hidden from others for a moment."""
+        found: dict[str, tuple[str, DeadLetter]] = {}
+        while limit is None or len(found) < limit:
+            most = _MOST_AT_ONCE if limit is None else min(_MOST_AT_ONCE, limit - len(found))
+            answer = self._call(
+                "read dead letters",
+                lambda: self._sqs.receive_message(
+                    QueueUrl=self._dead_url,
+                    MaxNumberOfMessages=most,  # noqa: B023 - called at once
+                    VisibilityTimeout=_READING_SECONDS,
+                    MessageSystemAttributeNames=["SentTimestamp"],
+                ),
+            )
+            fresh = [raw for raw in answer.get("Messages", ()) if raw["MessageId"] not in found]
+            if not fresh:
+                break
+            found |= {raw["MessageId"]: (raw["ReceiptHandle"], _letter(raw)) for raw in fresh}
+        return list(found.values())
+
+    def _show_again(self, handles: list[str]) -> None:
+        for handle in handles:
+            with contextlib.suppress(Answered):
+                self._call(
+                    "show again",
+                    lambda: self._sqs.change_message_visibility(
+                        QueueUrl=self._dead_url,
+                        ReceiptHandle=handle,  # noqa: B023 - called at once
+                        VisibilityTimeout=0,
+                    ),
+                    expect=_STALE,
+                )
+
+    def _counts(self, url: str) -> dict[str, int]:
+        names = [f"ApproximateNumberOfMessages{which}" for which in ("", "NotVisible", "Delayed")]
+        answer = self._call("count", lambda: self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names))
+        return {name: int(answer["Attributes"].get(name, 0)) for name in names}
+
+
+def _body(message: Message) -> dict[str, Any]:
+    return {"job_id": message.job_id, "tenant": message.tenant, "priority": message.priority}
+
+
+def _message(body: dict[str, Any]) -> Message:
+    return Message(job_id=body["job_id"], tenant=body["tenant"], priority=int(body.get("priority", 0)))
+
+
+def _letter(raw: dict[str, Any]) -> DeadLetter:
+    """Ours say why; those that SQS moved here by itself do not."""
+    body = json.loads(raw["Body"])
+    reason = body.get("reason", "received again and again and never handled; moved here by SQS")
+    at = body.get("at", int(raw["Attributes"]["SentTimestamp"]) / 1000)
+    return DeadLetter(message=_message(body), reason=reason, at=at)
+
+
+def _group(tenant: str) -> str:
+    """A MessageGroupId: at most 128 of the characters that SQS allows there; tenants with odd names share less well."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in tenant)[:128] or "_"

@@ -1,0 +1,74 @@
+"""The queue that a bucket's notifications come to: raw bodies, taken off one by one."""
+
+import contextlib
+import json
+from dataclasses import dataclass
+
+from infra.addresses import Address
+from infra.aws import client
+from infra.remote import Answered, Caller
+
+_POLL_SECONDS = 10
+_MOST_AT_ONCE = 10
+_HIDDEN_SECONDS = 60
+_LONGEST_REASON = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RawEvent:
+    body: str
+    receipt: str
+    receives: int
+
+
+class EventsQueue:
+    """An SQS queue and its dead-letter queue, `<name>-dead` unless `?dead=` says otherwise."""
+
+    def __init__(self, address: Address, *, caller: Caller | None = None, poll_seconds: int = _POLL_SECONDS) -> None:
+        self._poll_seconds = poll_seconds
+        self._sqs = client(address, read_timeout=_POLL_SECONDS + 10)
+        self._call = caller or Caller(str(address))
+        self._url = self._url_of(address.name)
+        self._dead_url = self._url_of(address.options.get("dead", f"{address.name}-dead"))
+
+    def receive(self) -> list[RawEvent]:
+        """Up to ten bodies, hidden from others for a minute."""
+        answer = self._call(
+            "receive events",
+            lambda: self._sqs.receive_message(
+                QueueUrl=self._url,
+                MaxNumberOfMessages=_MOST_AT_ONCE,
+                WaitTimeSeconds=self._poll_seconds,
+                VisibilityTimeout=_HIDDEN_SECONDS,
+                MessageSystemAttributeNames=["ApproximateReceiveCount"],
+            ),
+        )
+        return [
+            RawEvent(m["Body"], m["ReceiptHandle"], int(m["Attributes"]["ApproximateReceiveCount"]))
+            for m in answer.get("Messages", ())
+        ]
+
+    def done(self, event: RawEvent) -> None:
+        """Take a body off the queue; one that came back to the queue meanwhile is looked at twice, which is no harm."""
+        with contextlib.suppress(Answered):
+            self._call(
+                "delete event",
+                lambda: self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=event.receipt),
+                expect=("ReceiptHandleIsInvalid", "InvalidParameterValue"),
+            )
+
+    def refuse(self, body: str, reason: str) -> None:
+        """Put a body that nobody can use on the dead-letter queue, with the reason, for people to see."""
+        self._call(
+            "refuse event",
+            lambda: self._sqs.send_message(
+                QueueUrl=self._dead_url, MessageBody=json.dumps({"reason": reason[:_LONGEST_REASON], "body": body})
+            ),
+        )
+
+    def close(self) -> None:
+        self._sqs.close()
+
+    def _url_of(self, name: str) -> str:
+        answer = self._call(f"find queue {name}", lambda: self._sqs.get_queue_url(QueueName=name))
+        return str(answer["QueueUrl"])

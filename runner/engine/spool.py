@@ -1,0 +1,171 @@
+"""Keep what was read once in a small room, so that a sheet is parsed once and not twice.
+
+The structure pass must see a whole sheet before the first row can be transformed. Parsing it again would cost more
+than all other passes together, so rows are set aside as they stream by: in blocks, turned into columns, each column
+packed by what it holds and deflated, a few bytes a cell. A sheet that would outgrow its room is let go and read
+again instead; memory stays bounded whatever the size.
+"""
+
+import pickle
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date, datetime
+from itertools import repeat, zip_longest
+from typing import Any, Final, NamedTuple
+
+from isal import isal_zlib
+
+from runner.engine.reading import Layout, Row, Sheet
+
+BLOCK: Final = 2048
+ROOM: Final = 96 * 1024 * 1024  # bytes of packed rows that a job sets aside at most
+_SEPARATOR: Final = "\x1f"
+_SMALL: Final = 2**62
+_LEVEL: Final = 0
+
+
+class Block(NamedTuple):
+    """Consecutive rows: their numbers, and one list per column from column A."""
+
+    numbers: list[int]
+    columns: list[list[Any]]
+
+
+class Room:
+    """What is left of the room that all sheets of a job share."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = ROOM) -> None:
+        self.left = left
+
+
+class SpooledSheet:
+    """A sheet whose rows are set aside at the first reading; afterwards `blocks` gives them by columns."""
+
+    def __init__(self, sheet: Sheet, room: Room) -> None:
+        self._sheet = sheet
+        self._room = room
+        self._blocks: list[bytes] = []
+        self.complete = False  # every row is set aside; the sheet itself is needed no more
+        self.name = sheet.name
+        self.index = sheet.index
+        self.visibility = sheet.visibility
+
+    def layout(self) -> Layout:
+        return self._sheet.layout()
+
+    def rows(self) -> Iterator[Row]:
+        if self.complete:
+            for numbers, columns in self._unpacked():
+                yield from zip(numbers, map(list, zip(*columns, strict=True)), strict=True)
+            return
+        yield from self._first_reading()
+
+    def blocks(self) -> Iterator[Block] | None:
+        """The rows by blocks of columns; None where they were not all set aside."""
+        return self._unpacked() if self.complete else None
+
+    def _unpacked(self) -> Iterator[Block]:
+        return map(_unpack, self._blocks)
+
+    def _first_reading(self) -> Iterator[Row]:
+        self._blocks = []
+        numbers: list[int] = []
+        rows: list[list[Any]] = []
+        room: Room | None = self._room
+        for row in self._sheet.rows():
+            yield row
+            if room is None:
+                continue
+            numbers.append(row[0])
+            rows.append(row[1])
+            if len(rows) == BLOCK:
+                room = self._set_aside(numbers, rows, room)
+                numbers, rows = [], []
+        if room is not None and (not rows or self._set_aside(numbers, rows, room) is not None):
+            self.complete = True
+
+    def _set_aside(self, numbers: list[int], rows: list[list[Any]], room: Room) -> Room | None:
+        """Pack some rows; None where the sheet outgrew its room and was let go."""
+        block = _pack(numbers, rows)
+        self._blocks.append(block)
+        room.left -= len(block)
+        if room.left >= 0:
+            return room
+        room.left += sum(map(len, self._blocks))
+        self._blocks = []
+        return None
+
+
+def _pack(numbers: list[int], rows: list[list[Any]]) -> bytes:
+    columns = [_packed(column) for column in zip_longest(*rows)]
+    return bytes(isal_zlib.compress(pickle.dumps((array("I", numbers), columns), 5), _LEVEL))
+
+
+def _unpack(data: bytes) -> Block:
+    numbers, columns = pickle.loads(isal_zlib.decompress(data))  # noqa: S301  # our own bytes, never left this process
+    return Block(list(numbers), [_restored(kinds, parts, len(numbers)) for kinds, parts in columns])
+
+
+def _texts(values: list[str]) -> Any:
+    joined = _SEPARATOR.join(values)
+    return joined if joined.count(_SEPARATOR) == len(values) - 1 else values
+
+
+def _split(part: Any) -> Iterable[Any]:
+    return part.split(_SEPARATOR) if isinstance(part, str) else part
+
+
+def _whole(values: list[int]) -> Any:
+    return array("q", values) if min(values) > -_SMALL and max(values) < _SMALL else values
+
+
+# How values of a kind are packed, and how they come back. Any other kind sends its column through pickle.
+_PACKERS: Final[dict[type, tuple[Callable[[list[Any]], Any], Callable[[Any], Iterable[Any]]]]] = {
+    type(None): (len, lambda count: repeat(None, count)),
+    str: (_texts, _split),
+    float: (lambda values: array("d", values), iter),
+    int: (_whole, iter),
+    date: (lambda values: array("i", map(date.toordinal, values)), lambda part: map(date.fromordinal, part)),
+    datetime: (
+        lambda values: _texts(list(map(datetime.isoformat, values))),
+        lambda p: map(datetime.fromisoformat, _split(p)),
+    ),
+}
+_CODES: Final = {kind: code for code, kind in enumerate(_PACKERS)}
+_KINDS: Final = list(_PACKERS)
+_AS_IT_IS: Final = 255
+
+
+def _packed(column: tuple[Any, ...]) -> tuple[bytes | int, list[Any]]:
+    """The kinds of a column's values (one number if they are all alike), and each kind's values packed."""
+    types = list(map(type, column))
+    kinds = set(types)
+    if not kinds <= _PACKERS.keys():
+        return _AS_IT_IS, [list(column)]
+    if len(kinds) == 1:
+        kind = types[0]
+        return _CODES[kind], [_PACKERS[kind][0](list(column))]
+    codes = bytes(map(_CODES.__getitem__, types))
+    parts = [
+        _PACKERS[kind][0]([v for v, t in zip(column, types, strict=True) if t is kind]) if kind in kinds else None
+        for kind in _KINDS
+    ]
+    return codes, parts
+
+
+def _restored(kinds: bytes | int, parts: list[Any], count: int) -> list[Any]:
+    if isinstance(kinds, int):
+        if kinds == _AS_IT_IS:
+            return list(parts[0])
+        restored = _PACKERS[_KINDS[kinds]][1](parts[0])
+        return list(restored)
+    streams = [
+        iter(()) if part is None else iter(_PACKERS[kind][1](part)) for kind, part in zip(_KINDS, parts, strict=True)
+    ]
+    nexts = [stream.__next__ for stream in streams]
+    out = [nexts[code]() for code in kinds]
+    if len(out) != count:
+        raise RuntimeError("a spooled column lost a value")
+    return out

@@ -1,0 +1,187 @@
+"""The command line as a whole: help, JSON, exit codes, colours, completion, and that the docs tell the truth about it."""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from console.commands import COMMANDS
+from console.exits import Exit
+from console.main import build_parser
+from core.jobs import State
+from core.manifests import manifest_schema
+from core.settings import PREFIX, Settings
+from tests.acceptance.ade import ADE, Ade, Terminal
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = ("sender", "downstream", "operator", "commands", "settings")
+
+
+@pytest.fixture
+def ade(tmp_path):
+    return Ade(tmp_path, {"ADE_SANDBOX_MIN_LEVEL": "limits"}, within=True)
+
+
+def leaves(parser=None, path=()):
+    """Every command that can be run, with its parser."""
+    parser = parser or build_parser()
+    children = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    if not children:
+        yield " ".join(path), parser
+    for action in children:
+        for name, child in action.choices.items():
+            yield from leaves(child, (*path, name))
+
+
+def test_every_command_has_json():
+    without = [name for name, parser in leaves() if "--json" not in parser._option_string_actions]
+    assert without == []
+
+
+def test_every_command_stands_in_the_docs():
+    text = (DOCS / "commands.md").read_text()
+    assert [name for name, _ in leaves() if f"`ade {name}" not in text] == []
+
+
+def test_every_option_stands_in_the_docs():
+    text = (DOCS / "commands.md").read_text()
+    options = {o for _, parser in leaves() for o in parser._option_string_actions if o.startswith("--")}
+    assert sorted(o for o in options - {"--help"} if o not in text) == []
+
+
+def test_every_exit_code_stands_in_the_docs_with_its_name():
+    text = (DOCS / "commands.md").read_text()
+    assert [code.name for code in Exit if f"| {code.value} | {code.name} |" not in text] == []
+
+
+def test_every_state_stands_in_the_docs():
+    text = (DOCS / "states.md").read_text()
+    assert [state for state in State if f"| `{state}` |" not in text or f"\n| {state} |" not in text] == []
+
+
+@pytest.mark.parametrize("spec", fields(Settings), ids=lambda spec: spec.name)
+def test_every_setting_stands_in_the_docs_with_its_default(spec):
+    default = spec.default
+    shown = f"{default:g}" if isinstance(default, float) else str(default).lower() if default is not None else ""
+    words = f"| `{PREFIX}{spec.name.upper()}` | {f'`{shown}`' if shown else 'unset'} | {spec.metadata['doc']} |"
+    assert words in (DOCS / "settings.md").read_text()
+
+
+def test_the_published_schema_is_the_one_in_the_code():
+    assert json.loads((DOCS / "manifest.schema.json").read_text()) == manifest_schema()
+
+
+@pytest.mark.parametrize("page", [*PAGES, "README"])
+def test_the_examples_of_a_page_run_in_their_order(page, tmp_path):
+    """Every `sh` block of a page, one after the other in one shell, stopping at the first that fails."""
+    text = (ROOT / "README.md" if page == "README" else DOCS / f"{page}.md").read_text()
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    assert blocks, f"{page} has no example"
+    script = "set -eu\n" + "\n".join(blocks).replace(".venv/bin/ade", "ade").replace("make ", ": make ")
+    env = Ade(tmp_path).environment(ADE_SANDBOX_MIN_LEVEL="limits", ADE_STORAGE_DATA_DIR="data")
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
+
+
+def test_links_between_pages_lead_somewhere():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")]
+    broken = [
+        f"{page.name}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def test_help_loads_nothing_heavy():
+    code = "import sys; from console.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    code += "print([m for m in ('pydantic', 'rich', 'sqlite3.dbapi2', 'apscheduler') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    # sqlite3 is known to the guard by its error alone, which costs little.
+    assert done.stdout.splitlines()[-1] in ("[]", "['sqlite3.dbapi2']")
+
+
+def test_every_command_is_listed_in_the_help(ade):
+    said = ade("--help").out
+    assert [name for name in COMMANDS if f"    {name}" not in said] == []
+
+
+def test_no_words_at_all_is_a_usage_error(ade):
+    assert ade(expect=2).out.startswith("usage: ade")
+
+
+def test_an_unknown_word_is_a_usage_error_that_says_where_help_is(ade):
+    assert "--help" in ade("jbos", expect=2).err
+
+
+def test_the_version_is_told(ade):
+    assert ade("--version").out == ade("version").out
+    assert ade("version", "--json").json["version"]
+
+
+def test_a_pipe_gets_no_colours_and_no_cut_lines(ade):
+    job = ade.dropped()
+    said = ade("jobs").out
+    assert "\x1b" not in said
+    assert job in said
+
+
+def on_terminal(ade, *words, **env):
+    with Terminal(ade, *words, **env) as screen:
+        screen.end()
+    return screen.said
+
+
+def test_a_terminal_gets_colours_unless_told_otherwise(ade):
+    ade.dropped()
+    assert "\x1b[34mQUEUED\x1b[0m" in on_terminal(ade, "jobs")
+    assert "\x1b" not in on_terminal(ade, "jobs", NO_COLOR="1")
+
+
+def test_names_of_strangers_cannot_move_the_cursor(ade):
+    ade("sweep")
+    folder = ade.bucket / "inbox" / "acme"
+    folder.mkdir(parents=True)
+    (folder / "a\u202eb.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    ade("sweep")
+    said = ade("jobs").out
+    assert "\u202e" not in said
+    assert "a\ufffdb.csv" in said
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(ade):
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {ADE} manifest-schema | head -c 1"],
+        env=ade.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [("ade retr", ["retry", "retry-failed"]), ("ade queue re", ["redrive"]), ("ade jobs --te", ["--tenant"])],
+)
+def test_bash_completes_commands_and_options(ade, typed, expected):
+    words = typed.split()
+    script = f"""{ade("completion", "bash").out}
+COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _ade; printf '%s\\n' "${{COMPREPLY[@]}}" """
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == expected
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_other_shells_know_every_command(ade, shell):
+    script = ade("completion", shell).out
+    assert [name for name in COMMANDS if name not in script] == []

@@ -1,0 +1,107 @@
+"""Every shape that a change notice comes in, as golden files; each says what must happen."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handlers.events import Change, Kind, UnknownEvent, decode, newest
+
+GOLDEN = {path.stem: json.loads(path.read_text()) for path in sorted(Path(__file__).parent.glob("*.json"))}
+
+
+def told(changes: list[Change]) -> list[dict[str, str]]:
+    """The changes as the golden files write them: without what the event did not tell."""
+    found = []
+    for change in changes:
+        shown = {"bucket": change.bucket, "key": change.key, "kind": str(change.kind)}
+        shown |= {"sequencer": change.sequencer} if change.sequencer else {}
+        shown |= {"version": change.version} if change.version is not None else {}
+        found.append(shown)
+    return found
+
+
+@pytest.mark.parametrize("name", [n for n, golden in GOLDEN.items() if "changes" in golden["expect"]])
+def test_a_known_shape_gives_its_changes(name: str):
+    assert told(decode(GOLDEN[name]["event"])) == GOLDEN[name]["expect"]["changes"]
+
+
+@pytest.mark.parametrize("name", [n for n, golden in GOLDEN.items() if "changes" in golden["expect"]])
+def test_text_and_bytes_give_the_same(name: str):
+    text = json.dumps(GOLDEN[name]["event"])
+    assert decode(text) == decode(text.encode()) == decode(GOLDEN[name]["event"])
+
+
+@pytest.mark.parametrize("name", [n for n, golden in GOLDEN.items() if "error" in golden["expect"]])
+def test_an_unknown_shape_is_refused_with_a_reason(name: str):
+    with pytest.raises(UnknownEvent, match=GOLDEN[name]["expect"]["error"]):
+        decode(GOLDEN[name]["event"])
+
+
+def test_every_golden_file_says_what_must_happen():
+    assert {n for n, g in GOLDEN.items() if len(g["expect"]) != 1 or not g["about"]} == set()
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda c: (
+            st.lists(c)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "Records",
+                        "s3",
+                        "object",
+                        "key",
+                        "bucket",
+                        "name",
+                        "Type",
+                        "Message",
+                        "event_type",
+                        "message",
+                        "detail",
+                        "source",
+                        "eventVersion",
+                        "eventName",
+                        "eventSource",
+                        "body",
+                        "Sns",
+                    ]
+                ),
+                c,
+            )
+        ),
+        max_leaves=20,
+    )
+)
+def test_whatever_comes_is_decoded_or_refused(body):
+    try:
+        decode(json.dumps(body))
+    except UnknownEvent:
+        return
+
+
+class TestOrder:
+    def change(self, key: str, kind: Kind, sequencer: str) -> Change:
+        return Change(bucket="drops", key=key, kind=kind, sequencer=sequencer)
+
+    def test_the_later_sequencer_wins_whatever_came_first(self):
+        made = self.change("a", Kind.CREATED, "0055AED6DCD90281E5")
+        gone = self.change("a", Kind.REMOVED, "0055AED6DCD90281E7")
+        assert newest([gone, made]) == newest([made, gone]) == [gone]
+
+    def test_sequencers_of_differing_length_are_padded_on_the_right(self):
+        early = self.change("a", Kind.CREATED, "0055AED6DC")
+        late = self.change("a", Kind.REMOVED, "0055AED6DC01")
+        assert newest([late, early]) == [late]
+
+    def test_without_sequencers_the_last_to_come_wins(self):
+        first, last = self.change("a", Kind.CREATED, ""), self.change("a", Kind.REMOVED, "")
+        assert newest([first, last]) == [last]
+
+    def test_keys_are_not_compared_with_each_other(self):
+        one, two = self.change("a", Kind.CREATED, "01"), self.change("b", Kind.CREATED, "02")
+        assert newest([two, one]) == [two, one]

@@ -1,0 +1,131 @@
+"""Thirty kinds of bad manifest and more: each error names the place, what is wrong and what would be right."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import ManifestInvalid
+from core.manifests import manifest_schema, parse_manifest
+
+BASE = {"manifest": 1, "name": "m", "fields": [{"name": "a"}]}
+
+
+def top(**changes):
+    return json.dumps({**BASE, **changes}).encode()
+
+
+def field(**spec):
+    return top(fields=[{"name": "a", **spec}])
+
+
+def rule(**then):
+    return top(rules=[{"name": "r", "then": {"field": "a", **then}}])
+
+
+# what: (manifest, place, words of the problem, words of the remedy)
+BAD = {
+    "no JSON": (b"{", "$", "no JSON", "JSON object"),
+    "not UTF-8": (b"\xff{}", "$", "not UTF-8", "UTF-8"),
+    "no object": (b"[]", "$", "is []", "{ ... }"),
+    "NaN": (b'{"manifest": NaN}', "$", "NaN", "JSON object"),
+    "a key twice": (b'{"name": 1, "name": 2}', "$", "stands twice: name", "each key once"),
+    "another version": (top(manifest=2), "$.manifest", "is 2", "1"),
+    "no name": (b'{"manifest": 1, "fields": [{"name": "a"}]}', "$.name", "missing", "required"),
+    "a bad name": (top(name="a b/c"), "$.name", '"a b/c"', "letters, digits"),
+    "an unknown key": (top(feilds=[]), "$.feilds", "did you mean fields?", "known keys here: manifest, name"),
+    "nothing to do": (b'{"manifest": 1, "name": "m"}', "$", "neither fields nor config", "at least one"),
+    "fields that are no list": (top(fields={"a": 1}), "$.fields", "is {", "a list"),
+    "an unknown key of a field": (field(requird=True), "$.fields[0].requird", "did you mean required?", "known keys here: name, label"),
+    "an unknown type": (field(type="dat"), "$.fields[0].type", "did you mean date?", "text, integer, decimal"),
+    "a bad field name": (top(fields=[{"name": "1!"}]), "$.fields[0].name", '"1!"', "a letter or _ first"),
+    "a field twice": (top(fields=[{"name": "a"}, {"name": "A"}]), "$.fields[1].name", "a again", "differ"),
+    "a flag that is no flag": (field(required="maybe"), "$.fields[0].required", '"maybe"', "true or false"),
+    "a bad pattern": (field(pattern="("), "$.fields[0].pattern", "no regular expression", "regular expression"),
+    "an enum without values": (field(type="enum"), "$.fields[0].allowed", "missing", "list of values"),
+    "an empty list of values": (field(allowed=[]), "$.fields[0].allowed", "empty", "list of values"),
+    "half a lookup": (field(allowed={"lookup": "x"}), "$.fields[0].allowed", '"lookup"', '"column"'),
+    "a lookup of nothing": (field(allowed={"lookup": "x", "column": "y"}), "$.fields[0].allowed.lookup", "is x", "auxiliary"),
+    "formats of a text": (field(formats=["%Y"]), "$.fields[0].formats", "type text", "date, datetime, time"),
+    "a format without directives": (field(type="date", formats=["yyyy"]), "$.fields[0].formats[0]", '"yyyy"', "%Y-%m-%d"),
+    "day_first of a text": (field(day_first=True), "$.fields[0].day_first", "type text", "date"),
+    "a decimal sign": (field(type="money", decimal=";"), "$.fields[0].decimal", '";"', ". or ,"),
+    "min of a text": (field(min=1), "$.fields[0].min", "type text", "min_length"),
+    "min that is no number": (field(type="integer", min="1"), "$.fields[0].min", '"1"', "a number"),
+    "min that is no date": (field(type="date", min="soon"), "$.fields[0].min", '"soon"', "2026-01-31"),
+    "min above max": (field(type="integer", min=5, max=1), "$.fields[0].min", "above max 1", "at most max"),
+    "a negative length": (field(min_length=-1), "$.fields[0].min_length", "-1", "at least 0"),
+    "lengths crossed": (field(min_length=5, max_length=1), "$.fields[0].min_length", "above max_length 1", "at most"),
+    "a default of another type": (field(type="integer", default="x"), "$.fields[0].default", '"x"', "a number"),
+    "an unknown cleaning step": (field(clean=["trim"]), "$.fields[0].clean[0]", "did you mean strip?", "collapse"),
+    "an unknown severity": (field(severity="fatal"), "$.fields[0].severity", '"fatal"', "error or warning"),
+    "a path that climbs": (top(inputs={"primary": ["a", "../x"]}), "$.inputs.primary[1]", "../x", "no '..'"),
+    "an absolute path": (top(inputs={"auxiliary": [{"name": "p", "path": "/etc/passwd"}]}), "$.inputs.auxiliary[0].path", "/etc/passwd", "no leading '/'"),
+    "an auxiliary twice": (top(inputs={"auxiliary": [{"name": "p", "path": "a"}] * 2}), "$.inputs.auxiliary[1].name", "p again", "differ"),
+    "an unknown per": (top(inputs={"per": "folder"}), "$.inputs.per", '"folder"', "file or drop"),
+    "another tenant's config": (top(config="configs/other/x"), "$.config", "configs/other/x", "configs/_shared/<name>"),
+    "a rule on no field": (rule(op="present") .replace(b'"field": "a"', b'"field": "z"'), "$.rules[0].then.field", "is z", "a declared field: a"),
+    "an unknown operator": (rule(op="~", value=1), "$.rules[0].then.op", '"~"', "=="),
+    "an operator without a side": (rule(op="=="), "$.rules[0].then", "0 of value and other", "exactly one"),
+    "an operator that wants a list": (rule(op="in", value=3), "$.rules[0].then.value", "is 3", "a list"),
+    "a threshold": (top(mapping={"threshold": 7}), "$.mapping.threshold", "is 7", "at most 1"),
+    "an unknown policy": (top(mapping={"unmapped": "ignore"}), "$.mapping.unmapped", '"ignore"', "keep, prefix or drop"),
+    "a sheet name": (top(output={"sheet": "a/b"}), "$.output.sheet", '"a/b"', "none of [ ]"),
+    "what to do on errors": (top(on_rule_error="stop"), "$.on_rule_error", '"stop"', "finding or fail"),
+    "a parameter twice": (top(params={"a": 1}, sweep={"a": [1]}), "$.sweep.a", "params too", "not in both"),
+    "a sweep too large": (top(sweep={"a": list(range(101)), "b": list(range(101))}), "$.sweep", "10201 jobs", "at most 1000"),
+    "an empty sweep": (top(sweep={"a": []}), "$.sweep.a", "[]", "at least 1"),
+    "a parameter that is a list": (top(params={"a": [1]}), "$.params.a", "[1]", "a text, a number"),
+    "a limit too low": (top(limits={"memory_mb": 1}), "$.limits.memory_mb", "is 1", "at least 64"),
+    "a time that is none": (top(not_before="yesterday"), "$.not_before", '"yesterday"', "ISO 8601"),
+    "a window turned round": (top(schedule={"start_time": "2026-02-01", "end_time": "2026-01-01"}), "$.schedule.start_time", "not before", "before end_time"),
+    "a priority": (top(priority=99), "$.priority", "is 99", "at most 10"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_manifest_says_where_what_and_what_instead(what):
+    body, path, problem, allowed = BAD[what]
+    with pytest.raises(ManifestInvalid) as caught:
+        parse_manifest(body)
+    (found,) = caught.value.problems
+    assert found.path == path
+    assert problem in found.problem
+    assert allowed in found.allowed
+
+
+def test_there_are_more_than_thirty_kinds():
+    assert len(BAD) >= 30
+
+
+def test_every_mistake_is_told_at_once():
+    body = top(name="a b", priority=99, fields=[{"name": "a", "type": "x"}])
+    with pytest.raises(ManifestInvalid) as caught:
+        parse_manifest(body)
+    assert {p.path for p in caught.value.problems} == {"$.name", "$.priority", "$.fields[0].type"}
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+keys = st.sampled_from(sorted(manifest_schema()["properties"]))
+
+
+@given(st.dictionaries(keys, json_values, max_size=4))
+def test_any_manifest_is_accepted_or_refused_with_words(changes):
+    problems = None
+    try:
+        parse_manifest(json.dumps({**BASE, **changes}).encode())
+    except ManifestInvalid as refused:
+        problems = refused.problems
+    assert problems is None or all(p.path.startswith("$") and p.problem and p.allowed for p in problems)
+    assert problems != []
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_refused_with_words(body):
+    with pytest.raises(ManifestInvalid):
+        parse_manifest(body)
