@@ -6,6 +6,7 @@ Whatever is not plain goes to the parser: a row of unusual form alone, the rest 
 import re
 from collections.abc import Iterator
 from itertools import chain, repeat
+from operator import itemgetter
 
 from runner.engine.reading import errors
 from runner.engine.reading.limits import ReadLimits
@@ -73,7 +74,7 @@ class _Rows:
             if segment.startswith(' r="'):
                 end = segment.find('"', 4)
                 digits, row = segment[4:end], segment[end + 1 :]
-                if not digits.isdecimal():
+                if not digits.isdecimal() or len(digits) > 10:
                     return self._parsed(chunk)
                 number = int(digits)
             else:
@@ -103,7 +104,7 @@ class _Rows:
                 self.last = before - 1
                 found += self._parsed(f"<row{originals[position]}")
         self.last = number
-        found.sort(key=_number)
+        found.sort(key=itemgetter(0))
         return found
 
     def _shape(self, key: str) -> Shape:
@@ -146,7 +147,3 @@ class _Rows:
         data.feed(text.encode(), last=True)
         self.last = data.row
         return data.done
-
-
-def _number(row: Row) -> int:
-    return row[0]
