@@ -144,8 +144,9 @@ def describe(name: str, path: Path) -> OutputFile:
 
 def summarize(report: BoxReport) -> dict[str, Any]:
     """Counts that the box claims, beside what the runner measured itself."""
+    claimed = report.claim.get("summary")
     return {
-        **report.claim,
+        **(claimed if isinstance(claimed, dict) else {}),
         "wall_seconds": round(report.wall_seconds, 3),
         "cpu_seconds": round(report.cpu_seconds, 3),
         "peak_mb": round(report.peak_mb, 1),
