@@ -1,8 +1,8 @@
 """Runs one job in a jail's box: asks a zygote for it, looks it over from outside, lets it go, and watches."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +52,13 @@ class Jailer:
             if self.build.own_user:
                 open_to_all(order.scratch / "in")
                 open_to_all(order.scratch / "config")
-            zygote = stack.enter_context(self._zygote(order))
             group = None
             if self.cgroups is not None:
                 limits = order.limits
                 group = stack.enter_context(
                     self.cgroups.group(order.label, memory_mb=limits.memory_mb, processes=limits.processes)
                 )
-            box = self._start(zygote, session, isolation, canary)
+            box = self._box(stack, session, isolation, canary)
             stack.callback(box.close)
             stack.callback(box.kill)  # whatever happens below, it does not outlive us
             self._look_over(box)
@@ -73,17 +72,18 @@ class Jailer:
     def close(self) -> None:
         self._pool.close()
 
-    @contextmanager
-    def _zygote(self, order: BoxOrder) -> Iterator[ZygoteProcess]:
+    def _box(self, stack: ExitStack, session: Session, isolation: Isolation, canary: dict[str, Any] | None) -> Box:
+        """A box from the tenant's zygote or, where that has failed, from one of its own."""
+        order = session.order
         if self.warm:
-            with self._pool.zygote(order.tenant, network=order.network) as zygote:
-                yield zygote
-            return
+            try:
+                zygote = stack.enter_context(self._pool.zygote(order.tenant, network=order.network))
+                return self._start(zygote, session, isolation, canary)
+            except SandboxUnavailable:
+                self._pool.discard(order.tenant, network=order.network)
         zygote = self._make(order.network, order)
-        try:
-            yield zygote
-        finally:
-            zygote.close()
+        stack.callback(zygote.close)
+        return self._start(zygote, session, isolation, canary)
 
     def _make(self, network: bool, order: BoxOrder | None = None) -> ZygoteProcess:  # noqa: FBT001 - a factory
         plan = self.build.plan(self._engine, network=network, root=self._root, warm=order is None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from core.verdicts import Verdict
 
 V = Verdict
-STOPPED = frozenset({V.OK, V.RULE_ERROR})  # the attempt failed and the rule went on, or raised
+STOPPED = frozenset({V.OK, V.RULE_ERROR, V.PROCESSES})  # the attempt failed and the rule went on, or raised
 
 PRELUDE = """
 import ctypes, errno, os, sys, time

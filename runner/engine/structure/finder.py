@@ -21,6 +21,7 @@ from runner.engine.structure.usual import Usual
 
 AROUND = features.WINDOW  # rows kept before and after one that stands out
 KEPT = 4_000  # rows kept in full; what stands out after that is counted with the rest
+CELLS = 120_000  # and cells in them, for sheets that are wide as well
 FAR = 3  # blank rows above a row that make it stand out
 
 
@@ -35,6 +36,7 @@ class Finder:
         self._recent: deque[tuple[int, Sequence[object], int, int]] = deque(maxlen=AROUND)
         self._plain = 0  # plain rows since the last kept one
         self._wanted = 0  # rows still to be kept whatever they look like
+        self._cells = 0
         self._total = 0
         self._last = 0
 
@@ -47,7 +49,7 @@ class Finder:
             stands_out = True
         if stands_out:
             self._wanted = AROUND + 1
-        if self._wanted and len(self._rows) < KEPT:
+        if self._wanted and len(self._rows) < KEPT and self._cells < CELLS:
             self._flush()
             if not self._keep(number, values, gap, self._total):
                 return  # nothing but blanks: as if the row were not there
@@ -70,6 +72,7 @@ class Finder:
         if row is None:
             return False
         row.skipped, self._plain = self._plain, 0
+        self._cells += len(row.filled)
         self._rows.append(row)
         return True
 

@@ -130,8 +130,7 @@ class Converter:
         memo = self._memo
 
         def through_text(value: Any) -> Any:
-            text = text_of(value)
-            return text if text is BAD or isinstance(value, NoCachedValue) else memo[text]
+            return BAD if type(value) is CellError else memo[text_of(value)]
 
         return through_text
 
@@ -154,8 +153,6 @@ def text_of(value: Any) -> Any:
         return value.date().isoformat() if value.time() == time() else value.isoformat(sep=" ")
     if value is None or kind is NoCachedValue:
         return ""
-    if kind is CellError:
-        return BAD
     return value.isoformat() if kind in (date, time) else str(value)
 
 

@@ -75,7 +75,9 @@ class CellReader:
         return serials.number_from_text(text) if number is Kind.NUMBER else self._memos[number][text]
 
     def _known(self, kind: str | Kind, texts: tuple[str, ...]) -> list[Value] | None:
-        return None if "" in texts else list(map(self._memos[kind].__getitem__, texts))
+        if "" in texts or "&" in "".join(texts):
+            return None
+        return list(map(self._memos[kind].__getitem__, texts))
 
     def _shared(self, texts: tuple[str, ...]) -> list[Value] | None:
         strings = self._strings()
