@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import SimpleNamespace
 
+import boto3
 import pytest
 
 from infra.addresses import parse_address
@@ -95,6 +96,32 @@ def test_the_command_line_works_on_cloud_ports(cloud: SimpleNamespace):
     assert cloud.ade.state(job_id) == "SUCCEEDED"
     assert [job["job_id"] for job in cloud.ade("jobs", "--json").json] == [job_id]
     cloud.ade("outputs", job_id, "--to", "got")
+
+
+def test_the_template_deployed_by_its_api_carries_a_drop_to_its_result(tmp_path: Path):
+    server, stack = servers.ministack_with_templates(), f"ade-{free_port()}"
+    with servers.credentials(server), ExitStack() as opened:
+        session = boto3.session.Session(region_name="us-east-1")
+        make = opened.enter_context(closing(session.client("cloudformation", endpoint_url=server.endpoint)))
+        body = (Path(__file__).parents[2] / "infra/deploy/template.yaml").read_text()
+        make.create_stack(StackName=stack, TemplateBody=body, Capabilities=["CAPABILITY_IAM"])
+        make.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+        told = {o["OutputKey"]: o["OutputValue"] for o in make.describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]}
+        urls = {
+            f"ADE_{name.upper()}_URL": f"{told[f'{name}Url']}?endpoint={server.endpoint}"
+            for name in ("Store", "Table", "Queue", "Events")
+        }
+        ade = Ade(tmp_path, {**QUIET, **server.environment, **urls})
+        kept = {(step["kind"], step["action"]) for step in ade("infra", "plan", "--json").json}
+        assert {action for _, action in kept} == {"keep"}, kept
+        bucket = parse_address(urls["ADE_STORE_URL"])
+        s3 = opened.enter_context(closing(client(bucket)))
+        cloud = SimpleNamespace(s3=s3, bucket=bucket.name)
+        with ade.up() as up:
+            s3.put_object(Bucket=bucket.name, Key="inbox/acme/x/members.csv", Body=CSV.encode())
+            s3.put_object(Bucket=bucket.name, Key="inbox/acme/x/manifest.json", Body=json.dumps(MEMBERS).encode())
+            assert up.ended("acme")["state"] == "SUCCEEDED"
+        assert result(cloud, "acme")["status"] == "SUCCEEDED"
 
 
 def test_a_bucket_on_a_server_mixes_with_the_embedded_table(cloud: SimpleNamespace):
