@@ -243,3 +243,14 @@ def test_a_broken_tail_costs_only_the_hints(tmp_path):
 def test_an_empty_sheet_has_no_rows(tmp_path):
     path = xlsx(tmp_path, sheet("").replace("<sheetData></sheetData>", "<sheetData/>"), shared=strings())
     assert rows_of(path) == []
+
+
+def test_numbers_of_thousands_of_digits_are_no_numbers(tmp_path):
+    many = "9" * 5_000
+    path = xlsx(
+        tmp_path,
+        sheet(f'<row r="{many}"><c r="A{many}" s="{many}"><v>{many}</v></c></row>'),
+        workbook=f'<definedNames><definedName name="_xlnm.Print_Titles" localSheetId="{many}">S!${many}:${many}</definedName></definedNames>',
+    )
+    assert rows_of(path) == [(1, [many])]
+    assert layout_of(path).print_title_rows is None

@@ -6,18 +6,19 @@ Whatever is not plain goes to the parser: a row of unusual form alone, the rest 
 import re
 from collections.abc import Iterator
 from itertools import chain, repeat
+from operator import itemgetter
 
 from runner.engine.reading import errors
 from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.texts import BLANKS_DROPPED
 from runner.engine.reading.values import Row, Value
 from runner.engine.reading.xlsx.careful import SheetData, careful_rows
 from runner.engine.reading.xlsx.cells import CellReader
 from runner.engine.reading.xlsx.chunks import Chunks, Opened, drain, is_odd
 from runner.engine.reading.xlsx.shapes import Shape, shape_of
 
-_FORMULA = re.compile(r"<f(?:\s[^>]*)?/>|<f(?:\s[^>]*)?>[^<]*</f>")
+_FORMULA = re.compile(r"<f(?:\s[^<>]*)?/>|<f(?:\s[^<>]*)?>[^<]*</f>")  # never past the next tag: linear in time
 _BLANK_FORMULA = "<f/>"
-_INLINE_PLAIN = re.compile(r"<is>\s*<t>[ \t\n]*([^<]*?)[ \t\n]*</t>\s*</is>")
 _MAX_WEIGHT = 16 * 1024 * 1024  # bytes, roughly, of shapes that are remembered
 _WRAP = "<worksheet><sheetData>"
 _UNWRAP = "</sheetData></worksheet>"
@@ -47,8 +48,8 @@ def _plain(chunk: str) -> str:
     if "f" in chunk and "<f" in chunk:
         chunk = _FORMULA.sub(_BLANK_FORMULA, chunk)
     if "i" in chunk and "<is>" in chunk:
-        chunk = chunk.replace('<is><t xml:space="preserve">', "<v>")
-        chunk = _INLINE_PLAIN.sub(r"<v>\1<v>", chunk).replace("</t></is>", "<v>")
+        chunk = chunk.replace("<is><t>", "<v>" + BLANKS_DROPPED).replace('<is><t xml:space="preserve">', "<v>")
+        chunk = chunk.replace("</t></is>", "<v>")
     if "x" in chunk and "<v " in chunk:
         chunk = chunk.replace('<v xml:space="preserve">', "<v>")
     return chunk.replace("</v>", "<v>")
@@ -73,7 +74,7 @@ class _Rows:
             if segment.startswith(' r="'):
                 end = segment.find('"', 4)
                 digits, row = segment[4:end], segment[end + 1 :]
-                if not digits.isdecimal():
+                if not digits.isdecimal() or len(digits) > 10:
                     return self._parsed(chunk)
                 number = int(digits)
             else:
@@ -103,7 +104,7 @@ class _Rows:
                 self.last = before - 1
                 found += self._parsed(f"<row{originals[position]}")
         self.last = number
-        found.sort(key=_number)
+        found.sort(key=itemgetter(0))
         return found
 
     def _shape(self, key: str) -> Shape:
@@ -146,7 +147,3 @@ class _Rows:
         data.feed(text.encode(), last=True)
         self.last = data.row
         return data.done
-
-
-def _number(row: Row) -> int:
-    return row[0]
