@@ -85,6 +85,8 @@ def fault_proxy(upstream: str, faults: Faults) -> Iterator[str]:
 
         def _operation(self) -> str:
             target = self.headers.get("X-Amz-Target", "")
+            if "list-type=2" in self.path:
+                return "S3 LIST"
             return (
                 target.replace("AmazonSQS.", "SQS ").replace("DynamoDB_20120810.", "DynamoDB ") or f"S3 {self.command}"
             )
