@@ -23,6 +23,8 @@ COMMANDS = {
     "resume": "take a pause back",
     "queue": "look at the queue and its dead letters, or import messages",
     "janitor": "do the chores: rescue, publish, enqueue, expire, collect",
+    "listen": "take bucket events from a queue or by a webhook",
+    "infra": "bucket, queues, table and notification of the cloud settings",
     "init": "make a commented config package that works",
     "manifest-schema": "print the JSON Schema of the manifest",
     "doctor": "check this machine and say how to mend what is wrong",

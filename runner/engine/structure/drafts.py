@@ -24,6 +24,7 @@ class Draft:
     left: int  # 0-based
     right: int
     beside: bool = False  # another table stands beside it
+    strays: int = 0  # columns further out that hold cells of no table
     declared: bool = False  # the file itself says that this is a table
 
 
@@ -75,5 +76,6 @@ def drafts(rows: Sequence[Row], classify: Classify, depth: int = DEPTH) -> list[
             left, right = tables[0][0], tables[-1][1]
             if not strays and right == max(rows[at].filled[-1] for at in band.all):
                 right = max(rows[at].last for at in band.all) - 1
-            out.append(Draft(list(rows), labels, list(chances), band, left, right))
+            outside = [one for one in strays if one[1] < left or one[0] > right]
+            out.append(Draft(list(rows), labels, list(chances), band, left, right, strays=len(outside)))
     return out

@@ -110,6 +110,8 @@ def _why(draft: Draft, groups: frozenset[int], totals: frozenset[int]) -> list[s
         out.append(f"{_count(len(groups), 'group row')} left out of the data")
     if draft.beside:
         out.append("parted by blank columns from a table beside it")
+    if draft.strays:
+        out.append(f"stray cells beside it, without a header, left out in {_count(draft.strays, 'place')}")
     return out
 
 

@@ -1,0 +1,22 @@
+# Runner, janitor, event listener and console. Build from the repository's root:
+#   docker build -f infra/deploy/runner.Dockerfile -t ade-drop:local .
+FROM python:3.12-slim-bookworm AS build
+WORKDIR /src
+COPY requirements/runtime.txt requirements/runtime.txt
+RUN python -m venv /opt/ade && /opt/ade/bin/pip install --no-cache-dir --require-hashes -r requirements/runtime.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY core core
+COPY infra infra
+COPY handlers handlers
+COPY runner runner
+COPY console console
+RUN /opt/ade/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
+
+FROM python:3.12-slim-bookworm
+RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/ade ade
+COPY --from=build /opt/ade /opt/ade
+ENV PATH=/opt/ade/bin:$PATH PYTHONUNBUFFERED=1 ADE_STORAGE_DATA_DIR=/var/lib/ade/data
+USER 10001
+WORKDIR /var/lib/ade
+ENTRYPOINT ["ade"]
+CMD ["run"]
