@@ -72,7 +72,7 @@ class Finder:
         if row is None:
             return False
         row.skipped, self._plain = self._plain, 0
-        self._cells += len(row.filled)
+        self._cells += row.width
         self._rows.append(row)
         return True
 
