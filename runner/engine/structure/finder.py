@@ -74,12 +74,8 @@ class Finder:
         if row is None:
             return False
         row.skipped, self._plain = self._plain, 0
-<<<<<<< HEAD
         row.plain = plain
-        self._cells += len(row.filled)
-=======
         self._cells += row.width
->>>>>>> refs/heads/structure
         self._rows.append(row)
         return True
 
