@@ -4,11 +4,11 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.ports import Sandbox
 from core.settings import Settings
 from handlers.intake import Intake
 from infra.wiring import Stack
-from runner.sandbox.drivers import make_sandbox
+from runner.attempt import Boxes
+from runner.sandbox.drivers import make_layers, make_sandbox
 
 
 def make_intake(stack: Stack) -> Intake:
@@ -17,10 +17,15 @@ def make_intake(stack: Stack) -> Intake:
 
 
 @contextlib.contextmanager
-def boxes(settings: Settings, run_dir: Path) -> Iterator[Sandbox]:
-    """The sandbox that the settings name, closed at the end."""
-    sandbox = make_sandbox(settings.sandbox, min_level=settings.sandbox_min_level, run_dir=run_dir)
+def boxes(settings: Settings, run_dir: Path) -> Iterator[Boxes]:
+    """The sandbox that the settings name and its layers, closed at the end."""
+    name, level = settings.sandbox, settings.sandbox_min_level
+    sandbox = make_sandbox(name, min_level=level, run_dir=run_dir)
+    layers = make_layers(
+        name, min_level=level, run_dir=run_dir, cache=run_dir.parent / "layers", wheelhouse=settings.wheelhouse
+    )
     try:
-        yield sandbox
+        yield Boxes(sandbox, layers)
     finally:
+        layers.close()
         sandbox.close()

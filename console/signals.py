@@ -16,8 +16,12 @@ class Signals:
         self.asked = False
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._before: dict[int, object] = {}
+        self._wakeup = -1
 
     def __enter__(self) -> Self:
+        # The pipe is written by the interpreter's own handler: a signal that comes just before `select` begins would
+        # otherwise leave it asleep, for our handler only runs between two bytecodes.
+        self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, self._handle)
         return self
@@ -27,14 +31,14 @@ class Signals:
     ) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)  # type: ignore[arg-type]
+        signal.set_wakeup_fd(self._wakeup)
         os.close(self._read)
         os.close(self._write)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Sleep until a signal, a `wake` or the time is over; whether an end was asked for."""
         select.select([self._read], [], [], seconds)
-        if not self.asked:
-            self._clear()
+        self._clear()
         return self.asked
 
     def wake(self) -> None:
@@ -52,4 +56,3 @@ class Signals:
             # Boxes die with us and leases are taken over: that is what they are for.
             os._exit(Exit.INTERRUPTED)
         self.asked = True
-        os.write(self._write, b"s")

@@ -25,14 +25,14 @@ def _int(low: int, high: int = 2**31) -> Callable[[str], int]:
     return parse
 
 
-def _seconds(low: float) -> Callable[[str], float]:
+def _seconds(low: float, unit: str = "seconds") -> Callable[[str], float]:
     def parse(text: str) -> float:
         value = float(text)
         if not (value >= low and math.isfinite(value)):
             raise ValueError
         return value
 
-    parse.__doc__ = f"a number of seconds, at least {low:g}"
+    parse.__doc__ = f"a number of {unit}, at least {low:g}"
     return parse
 
 
@@ -130,7 +130,7 @@ class Settings:
     heartbeat_seconds: float | None = _setting(None, _seconds(0.1), "time between heartbeats; a third of the lease")
     max_attempts: int = _setting(3, _int(1, 100), "tries of a job that fails through our own fault")
     retry_backoff_seconds: float = _setting(2.0, _seconds(0), "wait before the second try; doubles each time")
-    retention_hours: float = _setting(48.0, _seconds(0), "how long an ended job's outputs are kept, in hours")
+    retention_hours: float = _setting(48.0, _seconds(0, "hours"), "how long an ended job's outputs are kept, in hours")
     tenant_concurrency: int = _setting(5, _int(0), "running jobs of one tenant across the fleet; 0: no cap")
     workflow_concurrency: int = _setting(5, _int(0), "running jobs of one workflow across the fleet; 0: no cap")
     sandbox: str = _setting("jail", _one_of("jail", "process", "docker"), "driver that runs the engine")

@@ -1,5 +1,6 @@
 """Log events: snake_case verbs with fields, one JSON object a line on standard error. Never a cell's value."""
 
+import contextlib
 import json
 import sys
 import threading
@@ -39,6 +40,7 @@ class Log:
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
         line = json.dumps({"at": at + "Z", "level": level, "event": event, **self._fields, **fields}, default=str)
         stream = self._stream or sys.stderr
-        with self._lock:
+        # A reader that went away must not take the work down with it.
+        with self._lock, contextlib.suppress(OSError, ValueError):
             stream.write(line + "\n")
             stream.flush()

@@ -1,13 +1,12 @@
-"""The runner's composition root: ports and a sandbox in, a fleet and a janitor out."""
+"""The runner's composition root: ports and boxes in, a fleet and a janitor out."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from core.ports import Sandbox
 from infra.logs import Log
 from infra.presence import Presence, new_owner
 from infra.wiring import Stack
-from runner.attempt import Attempts
+from runner.attempt import Attempts, Boxes
 from runner.fleet import Fleet
 from runner.janitor import Janitor
 from runner.leases import Beats
@@ -32,7 +31,7 @@ class Runner:
 
 
 def assemble(
-    stack: Stack, sandbox: Sandbox, log: Log, *, role: str = "runner", sweep: Callable[[], object] | None = None
+    stack: Stack, boxes: Boxes, log: Log, *, role: str = "runner", sweep: Callable[[], object] | None = None
 ) -> Runner:
     settings = stack.settings
     presence = Presence(stack.run_dir, new_owner(role))
@@ -50,7 +49,7 @@ def assemble(
         queue=stack.queue,
         clock=stack.clock,
         settings=settings,
-        attempts=Attempts(stack.store, sandbox, settings, stack.run_dir / presence.owner),
+        attempts=Attempts(stack.store, boxes, settings, stack.run_dir / presence.owner),
         publisher=publisher,
         beats=beats,
         presence=presence,
@@ -65,7 +64,7 @@ def assemble(
         worker=worker,
         publisher=publisher,
         presence=presence,
-        sandbox=sandbox,
+        boxes=boxes,
         run_dir=stack.run_dir,
         log=log,
         sweep=sweep,

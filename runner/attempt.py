@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from core.keys import staging_folder
 from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
 from core.verdicts import Verdict
+from runner.sandbox.layers import LayerRefused, Layers
 from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, stage
+from runner.verify import BadOutput, verify
 
 _BLOCK = 1024 * 1024
 
@@ -30,12 +32,20 @@ class Outcome:
     sandbox: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """What an attempt runs in: the sandbox, and what config packages may have installed there."""
+
+    sandbox: Sandbox
+    layers: Layers
+
+
 class Attempts:
     """Runs attempts below one scratch folder of this machine."""
 
-    def __init__(self, store: ObjectStore, sandbox: Sandbox, settings: Settings, scratch: Path) -> None:
+    def __init__(self, store: ObjectStore, boxes: Boxes, settings: Settings, scratch: Path) -> None:
         self._store = store
-        self._sandbox = sandbox
+        self._boxes = boxes
         self._settings = settings
         self._scratch = scratch
 
@@ -54,7 +64,7 @@ class Attempts:
             if (stopped := killed()) is not None:
                 return Outcome(verdict=stopped)
             report = run_box(
-                self._sandbox,
+                self._boxes,
                 staged,
                 folder,
                 label=f"{job.job_id}-{job.attempts_total}",
@@ -70,7 +80,7 @@ class Attempts:
                 where=report.where,
                 files=files,
                 summary=summarize(report),
-                sandbox=isolation_facts(self._sandbox),
+                sandbox=isolation_facts(self._boxes.sandbox),
             )
         except StagingFailed as error:
             return Outcome(verdict=error.verdict, message=str(error))
@@ -94,7 +104,7 @@ class Attempts:
 
 
 def run_box(
-    sandbox: Sandbox,
+    boxes: Boxes,
     staged: Staged,
     folder: Path,
     *,
@@ -112,6 +122,12 @@ def run_box(
             message="the manifest asks for runtime_network_access and this fleet does not allow it; "
             "remove it or let the operator set ADE_RUNTIME_NETWORK_ACCESS=true",
         )
+    layer = None
+    if staged.requirements is not None:
+        try:
+            layer = boxes.layers.prepare_layer(staged.requirements, tenant=tenant, killed=killed)
+        except LayerRefused as error:
+            return BoxReport(verdict=error.verdict, message=str(error))
     order = BoxOrder(
         label=label,
         tenant=tenant,
@@ -121,8 +137,19 @@ def run_box(
         limits=box_limits(staged.manifest.limits, settings),
         network=staged.manifest.runtime_network_access,
         trusted=trusted,
+        layer=layer,
     )
-    return sandbox.run(order, killed=killed, on_event=on_event)
+    return _verified(boxes.sandbox.run(order, killed=killed, on_event=on_event), staged.order, boxes.sandbox)
+
+
+def _verified(report: BoxReport, order: dict[str, Any], sandbox: Sandbox) -> BoxReport:
+    """A success holds only where its outputs do; the counts are the checked ones, or none."""
+    if report.verdict is not Verdict.OK:
+        return replace(report, claim={})
+    try:
+        return replace(report, claim=verify(order, report.outputs, sandbox.isolation()))
+    except BadOutput as error:
+        return replace(report, verdict=Verdict.BAD_OUTPUT, message=str(error), claim={})
 
 
 def deliverables(report: BoxReport) -> dict[str, Path]:
@@ -143,7 +170,7 @@ def describe(name: str, path: Path) -> OutputFile:
 
 
 def summarize(report: BoxReport) -> dict[str, Any]:
-    """Counts that the box claims, beside what the runner measured itself."""
+    """Counts that were checked, beside what the runner measured itself."""
     return {
         **report.claim,
         "wall_seconds": round(report.wall_seconds, 3),

@@ -30,6 +30,7 @@ class Fleet:
         self._busy: dict[Future[None], Delivery] = {}
         self._lock = threading.Lock()
         self._avoid: dict[str, float] = {}
+        self._draining = False
 
     def stop(self) -> None:
         """Receive nothing more; what runs goes on. Safe from a signal handler."""
@@ -42,6 +43,7 @@ class Fleet:
         After `stop`, jobs that run get `grace_seconds` to end; then their boxes are killed and the jobs given back
         to the queue, with no attempt lost.
         """
+        self._draining = drain is not None
         self._beats.start()
         pool = ThreadPoolExecutor(self._slots, thread_name_prefix="slot")
         try:
@@ -108,6 +110,8 @@ class Fleet:
         with self._lock:
             delivery = self._busy.pop(future, None)
         self._free.release()
+        if self._draining:
+            self._queue.wake()  # the last job's end is what a drain waits for
         error = future.exception()
         if error is not None:
             job_id = delivery.message.job_id if delivery else None

@@ -18,9 +18,10 @@ from core.chores import Chore, Timings, chore
 from core.errors import AdeError
 from core.jobs import ENDED, Job, State, move
 from core.keys import WORK
-from core.ports import Clock, JobQuery, JobTable, Message, ObjectStore, Sandbox, WorkQueue
+from core.ports import Clock, JobQuery, JobTable, Message, ObjectStore, WorkQueue
 from infra.logs import Log
 from infra.presence import Presence
+from runner.attempt import Boxes
 from runner.changes import mutate
 from runner.publish import Publisher
 from runner.results import job_folder
@@ -29,6 +30,7 @@ from runner.worker import Worker
 LEADER_SECONDS = 30.0
 CHORES_SECONDS = 2.0
 COLLECT_SECONDS = 600.0
+LAYER_SECONDS = 7 * 86400.0  # installed requirements that nobody asked for in so long
 _BATCH = 200
 
 
@@ -44,7 +46,7 @@ class Janitor:
         worker: Worker,
         publisher: Publisher,
         presence: Presence,
-        sandbox: Sandbox,
+        boxes: Boxes,
         run_dir: Path,
         log: Log,
         sweep: Callable[[], object] | None = None,
@@ -58,7 +60,7 @@ class Janitor:
         self._worker = worker
         self._publisher = publisher
         self._presence = presence
-        self._sandbox = sandbox
+        self._boxes = boxes
         self._run_dir = run_dir
         self._log = log
         self._sweep = sweep
@@ -110,7 +112,8 @@ class Janitor:
             job = self._table.get(prefix.removeprefix(WORK).rstrip("/"))
             if job is None or (job.state in ENDED and not job.unpublished):
                 done["staged_files_removed"] += self._store.delete_prefix(prefix)
-        done["boxes_reaped"] += self._sandbox.reap(self._label_alive)
+        done["boxes_reaped"] += self._boxes.sandbox.reap(self._label_alive)
+        done["layers_removed"] += self._boxes.layers.collect(LAYER_SECONDS)
         return done
 
     def sweep(self) -> Counter[str]:
@@ -192,7 +195,7 @@ class Janitor:
             cursor = page.cursor
             if cursor is None:
                 break
-        self._sandbox.reap(self._label_alive)
+        self._boxes.sandbox.reap(self._label_alive)
         shutil.rmtree(self._run_dir / owner, ignore_errors=True)
         self._presence.forget(owner)
         done["owners_buried"] += 1

@@ -140,8 +140,10 @@ class Beats:
         self._queue.hide(held.receipt, self.visibility)
 
     def _loop(self) -> None:
-        while not self._stopped:
+        while True:
             self._some.wait()
+            if self._stopped:
+                return
             self._table.wait(min(self._beat / 2, 1.0))
             self.round()
             # The table's bell rings for every job; looking at ours a few times a second is enough.

@@ -36,7 +36,7 @@ def _scanned(files: list[str]) -> Iterator[dict[str, Any]]:
     left = list(files)
     while left:
         with subprocess.Popen(
-            [sys.executable, "-m", "runner.engine.scan", *left],
+            [sys.executable, "-I", "-B", "-m", "runner.engine.scan", *left],
             stdout=subprocess.PIPE,
             text=True,
             encoding="utf-8",

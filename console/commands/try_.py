@@ -19,12 +19,12 @@ from console.signals import Signals
 from core.drops import plan
 from core.errors import UsageError
 from core.jobs import Job, JobError, State, move, start
-from core.ports import ObjectInfo, Sandbox
+from core.ports import ObjectInfo
 from core.retries import End, decide
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.clocks import SystemClock
-from runner.attempt import deliverables, describe, isolation_facts, run_box, summarize
+from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_box, summarize
 from runner.results import outcome, result_body
 from runner.staging import StagingFailed, stage
 
@@ -109,9 +109,9 @@ def _params_name(job: Job) -> str:
 class Table:
     """Runs trials one after the other and writes what `outputs/` would hold."""
 
-    def __init__(self, settings: Settings, sandbox: Sandbox, source: DeskSource, scratch: Path) -> None:
+    def __init__(self, settings: Settings, boxes: Boxes, source: DeskSource, scratch: Path) -> None:
         self._settings = settings
-        self._sandbox = sandbox
+        self._boxes = boxes
         self._source = source
         self._scratch = scratch
         self._clock = SystemClock()
@@ -137,7 +137,7 @@ class Table:
         staged = stage(self._source, job, folder, file_mb=self._settings.worker_fsize_mb)
         progress = Progress()
         report = run_box(
-            self._sandbox,
+            self._boxes,
             staged,
             folder,
             label=f"{job.job_id}-1",
@@ -151,7 +151,7 @@ class Table:
         files = tuple(describe(name, path) for name, path in paths.items())
         for name, path in paths.items():
             shutil.copyfile(path, out / name)
-        job = replace(job, files=files, summary=summarize(report), sandbox=isolation_facts(self._sandbox))
+        job = replace(job, files=files, summary=summarize(report), sandbox=isolation_facts(self._boxes.sandbox))
         if report.verdict is Verdict.OK:
             return move(job, State.PUBLISHING, now=self._clock.now())
         return self._ended(job, report.verdict, report.message, report.where)

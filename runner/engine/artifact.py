@@ -13,7 +13,7 @@ from runner.engine.rules.load import Package
 from runner.engine.sources import SourceTable
 from runner.engine.stream import TableStream
 from runner.engine.survey import Source
-from runner.engine.writing import SheetWriter
+from runner.engine.workbook import Workbook
 
 VERSION: Final = 1
 ENGINE_VERSION: Final = "0.1.0"
@@ -41,12 +41,13 @@ class Artifact:
         self._streams: list[TableStream] = []
         self._sheets: list[str] = []
         self._rows = 0
-        self.extra_sheets: list[dict[str, Any]] = []
+        self._extra: list[dict[str, Any]] = []
         self._redact = bool(order.manifest.get("redact_headers"))
 
-    def streamed(self, streams: list[TableStream], sheet: SheetWriter | None) -> None:
+    def streamed(self, streams: list[TableStream], workbook: Workbook) -> None:
         self._streams = streams
-        self._sheets = sheet.names if sheet else []
+        self._sheets = workbook.main.names if workbook.main else []
+        self._extra = workbook.extra
         self._rows = sum(s.rows for s in streams)
 
     def summary(self) -> dict[str, Any]:
@@ -191,7 +192,7 @@ class Artifact:
             "sheets": self._sheets,
             "rows": self._rows,
             "columns": columns,
-            "extra_sheets": self.extra_sheets,
+            "extra_sheets": self._extra,
         }
 
     def _passes(self, times: dict[str, float]) -> list[dict[str, Any]]:

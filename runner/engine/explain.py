@@ -29,8 +29,6 @@ def _sheet(sheet: dict[str, Any]) -> list[str]:
         head = ", ".join(map(str, table["header_rows"])) or "none"
         why = "; ".join(table["why"])
         line = f"{name}: table {table['range']}, header row {head}, confidence {table['confidence']:.2f} ({why})."
-        if table.get("left_out_rows"):
-            line += f" {table['left_out_rows']} group and total rows are not data."
         if table.get("skipped"):
             line += f" Left out: {table['skipped']}."
         lines.append(line)

@@ -25,8 +25,8 @@ from runner.engine.sources import chunks, strands
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
 from runner.engine.survey import Source, survey
-from runner.engine.writing import BookWriter, Column, SheetWriter
-from runner.engine.writing.styles import FORMATS
+from runner.engine.workbook import Workbook
+from runner.engine.writing import SheetWriter
 
 _SAY_EVERY: Final = 65_536  # rows between two words of progress
 
@@ -114,17 +114,7 @@ class Job:
             if not source.tables:
                 self.findings.add("no_table", "error", f"no table was found in {source.file.name}", rule="structure")
         if hooks.has("after_structure"):
-            seen = [
-                {
-                    "id": t.id, "input": t.place.input, "sheet": t.place.sheet, "range": t.table.range.a1,
-                    "headers": [c.name for c in t.columns], "confidence": t.table.confidence,
-                }
-                for s in sources for t in s.tables
-            ]  # fmt: skip
-            skip = hooks.skipped_tables(seen)
-            for source in sources:
-                source.skipped += [t for t in source.tables if t.id in skip]
-                source.tables = [t for t in source.tables if t.id not in skip]
+            leave_out(sources, hooks)
         self.times.spend("structure", clock)
         return sources
 
@@ -154,7 +144,7 @@ class Job:
                     place=one.source.place, rule="mapping",
                 )  # fmt: skip
         for one in wanted:
-            one.report_missing(fields, self.findings)
+            one.report(fields, self.findings)
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
         self.times.spend("mapping", clock)
         return wanted
@@ -179,11 +169,10 @@ class Job:
         package: Package,
         hooks: Hooks,
     ) -> None:
+        title, name = str(self.order.manifest.get("name", "")), self.output.get("sheet") or "Normalized"
         with self._opened("normalized.xlsx") as file:
-            book = BookWriter(file, title=str(self.order.manifest.get("name", ""))) if file else None
-            name = self.output.get("sheet") or "Normalized"
-            sheet = book.sheet(name, [_column(c) for c in artifact.columns]) if book else None
-            line = self._pipeline(artifact.columns, package, hooks, sheet)
+            workbook = Workbook(file, artifact.columns, title=title, sheet=name)
+            line = self._pipeline(artifact.columns, package, hooks, workbook.main)
             spelled = {
                 name: values
                 for name, check in line.checks.items()
@@ -195,8 +184,8 @@ class Job:
                 with source.streaming():
                     self._pour(source, streams)
             reading = perf_counter() - clock - sum(line.times.values())
-            self._finish(book, sheet, hooks, artifact)
-        artifact.streamed(list(streams.values()), sheet)
+            workbook.finish(hooks.sheets(), self.findings if self.output.get("findings_sheet") else None)
+        artifact.streamed(list(streams.values()), workbook)
         self.times |= line.times
         self.times["read"] = reading
 
@@ -240,50 +229,25 @@ class Job:
                         self.channel.progress("transform", done=done, table=table.id)
         self.channel.progress("write", done=done, total=done, table=source.file.name)
 
-    def _finish(self, book: BookWriter | None, sheet: SheetWriter | None, hooks: Hooks, artifact: Artifact) -> None:
-        if book is None or sheet is None:
-            return
-        sheet.close()
-        for name, rows in hooks.sheets():
-            extra = book.sheet(name, [Column(str(h)) for h in rows[0]])
-            width = len(rows[0])
-            body = [list(r[:width]) + [None] * (width - len(r)) for r in rows[1:]]
-            if body:
-                extra.write([list(c) for c in zip(*body, strict=True)], len(body))
-            extra.close()
-            artifact.extra_sheets.append({"name": extra.names[0], "rows": len(body)})
-        if self.output.get("findings_sheet"):
-            artifact.extra_sheets.append(_findings_sheet(book, self.findings))
-        book.close()
 
-
-def _findings_sheet(book: BookWriter, findings: Findings) -> dict[str, Any]:
-    heads = (
-        "severity",
-        "code",
-        "cell",
-        "field",
-        "message",
-        "rule",
-        "sheet",
-        "input",
-        "table",
-        "file",
-        "line",
-    )
-    sheet = book.sheet("Findings", [Column(h) for h in heads])
-    rows = [f.as_dict() for f in findings.kept]
-    if rows:
-        sheet.write([[r.get(h) for r in rows] for h in heads], len(rows))
-    sheet.close()
-    return {"name": sheet.names[0], "rows": len(rows)}
-
-
-def _column(column: OutColumn) -> Column:
-    field = column.field
-    if field is None or field.type == ANY:
-        return Column(column.header)
-    return Column.typed(column.header, field.type, field.number_format or FORMATS.get(field.type))
+def leave_out(sources: list[Source], hooks: Hooks) -> None:
+    """Let hooks leave tables out."""
+    seen = [
+        {
+            "id": t.id,
+            "input": t.place.input,
+            "sheet": t.place.sheet,
+            "range": t.table.range.a1,
+            "headers": [c.name for c in t.columns],
+            "confidence": t.table.confidence,
+        }
+        for source in sources
+        for t in source.tables
+    ]
+    skip = hooks.skipped_tables(seen)
+    for source in sources:
+        source.skipped += [t for t in source.tables if t.id in skip]
+        source.tables = [t for t in source.tables if t.id not in skip]
 
 
 def _log(*words: object) -> None:

@@ -37,7 +37,7 @@ def scan_file(path: str | Path) -> dict[str, object]:
 
 def main(arguments: list[str]) -> int:
     for path in arguments:
-        sys.stdout.write(json.dumps(scan_file(path), ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(scan_file(path)) + "\n")
         sys.stdout.flush()
     return 0
 

@@ -19,6 +19,8 @@ from runner.engine.rules.load import Package
 from runner.engine.sources import Rows
 from runner.engine.values.convert import Converter
 from runner.engine.writing import SheetWriter
+from runner.engine.writing.cells import holdable
+from runner.engine.writing.texts import MAX_TEXT
 
 
 class Times(dict[str, float]):
@@ -92,9 +94,23 @@ class TableStream:
         self._validate(out, bad, origin, count)
         clock = line.times.spend("validate", clock)
         if line.sheet is not None:
+            before = line.sheet.odd()
             line.sheet.write(out, count)
+            for n, odd in enumerate(line.sheet.odd()):
+                if odd != before[n]:
+                    self._odd(n, out[n], origin)
             line.times.spend("write", clock)
         self.rows += count
+
+    def _odd(self, n: int, values: list[Any], origin: Origin) -> None:
+        """Say which cells a spreadsheet cannot hold as they are."""
+        field = self._line.columns[n].field
+        where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "write"}
+        cut = [i for i, v in enumerate(values) if type(v) is str and len(v) > MAX_TEXT]
+        origin.flag(cut, "text_cut", "warning", f"is longer than {MAX_TEXT} characters and was cut", **where)
+        kept = [i for i, v in enumerate(values) if v is not None and not holdable(v)]
+        what = "is more than a spreadsheet can hold exactly and was written as text"
+        origin.flag(kept, "kept_as_text", "info", what, **where)
 
     def _column(self, n: int) -> int | None:
         """The sheet's column behind an output column."""

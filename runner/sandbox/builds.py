@@ -1,11 +1,14 @@
 """The ways to build a jail's box, strongest first. Which one works here is for the probe to find out."""
 
+import json
 import os
 import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from core.manifests import parse_manifest
 from core.ports import BoxOrder
 from runner.sandbox.box import landlock, namespaces, seccomp
 from runner.sandbox.box.zygote import Plan
@@ -33,7 +36,7 @@ class Build:
         """Where a box finds its job; None: where the host has it."""
         return None if self.namespaces == "none" else namespaces.JOB
 
-    def plan(self, engine: Engine, *, network: bool, root: Path) -> Plan:
+    def plan(self, engine: Engine, *, network: bool, root: Path, warm: bool) -> Plan:
         kind = {"own": "own", "bubblewrap": "given", "none": "none"}[self.namespaces]
         return Plan(
             module=f"{engine.package}.boxed",
@@ -45,6 +48,7 @@ class Build:
             network=network,
             box_id=BOX_ID if self.own_user else None,
             root=str(root),
+            rehearsal=rehearsal() if warm and engine.rehearses else None,
         )
 
     def shown(self, order: BoxOrder) -> list[tuple[str, str]]:
@@ -56,10 +60,11 @@ class Build:
         there = [(str(source), target) for source, target in pairs if source.is_dir()]
         return there if self.box_root else [(source, source) for source, _ in there]
 
-    def layer_path(self, order: BoxOrder) -> list[str]:
+    def layer(self, order: BoxOrder) -> str | None:
+        """Where a box sees its layer."""
         if order.layer is None:
-            return []
-        return [namespaces.LAYER if self.box_root else str(order.layer.resolve())]
+            return None
+        return namespaces.LAYER if self.box_root else str(order.layer.resolve())
 
     def wrapper(self, order: BoxOrder, engine: Engine) -> list[str]:
         """The command that has to stand before the zygote's."""
@@ -84,6 +89,26 @@ class Build:
         for source, target in self.shown(order):
             args += ["--ro-bind", source, target]
         return [*args, "--proc", "/proc", "--chdir", "/", "--"]
+
+
+def rehearsal() -> dict[str, Any]:
+    """A small job of our own, for the engine to warm up on."""
+    manifest = {
+        "manifest": 1,
+        "name": "rehearsal",
+        "fields": [{"name": "id", "type": "integer"}, {"name": "name"}, {"name": "start", "type": "date"}],
+    }
+    return {
+        "order": 1,
+        "job": {"job_id": "rehearsal", "tenant": "_rehearsal", "workflow": "rehearsal", "attempt": 1},
+        "manifest": parse_manifest(json.dumps(manifest).encode()).model_dump(mode="json"),
+        "params": {},
+        "inputs": [{"role": "primary", "name": "rehearsal.csv", "path": "", "size": 0, "sha256": "0" * 64}],
+        "config": {"path": None, "digest": ""},
+        "outputs": ["normalized.xlsx", "artifact.json", "report.html"],
+        "sandbox": {"driver": "jail", "level": "none", "rungs": {}},
+        "text": "id,name,start\n1,Ann,2026-01-05\n2,Bob,2026-02-06\n",
+    }
 
 
 def candidates() -> list[Build]:

@@ -18,6 +18,7 @@ _OWN_KILL = {
     Verdict.CANCELLED: "cancelled",
     Verdict.LEASE_LOST: "the lease was lost while the box ran",
 }
+_REFUSED_FORK = "BlockingIOError"  # what Python makes of the answer that a refused fork gets, and of little else
 OUT_OF_MEMORY = 72  # exit code of our own code in the box
 
 
@@ -111,7 +112,7 @@ def _said(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
     if verdict in {Verdict.BOX_FAILED, Verdict.RULE_ERROR}:
         if seen.output_at_limit is not None:
             return _file_size(limits)
-        if seen.too_many_processes:
+        if seen.too_many_processes or _REFUSED_FORK in error["message"]:
             message = f"tried to start more than {limits.processes} further processes"
             return Ending(verdict=Verdict.PROCESSES, message=message, where=error["where"])
     return Ending(verdict=verdict, message=error["message"], where=error["where"])

@@ -1,8 +1,8 @@
 """Runs one job in a jail's box: asks a zygote for it, looks it over from outside, lets it go, and watches."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from runner.sandbox.cgroups import Cgroups, Group
 from runner.sandbox.registry import Registry
 from runner.sandbox.session import CHANNEL, Engine, Session, write_order
 from runner.sandbox.zygotes import Box, Pool, ZygoteProcess
+
+_NAMESPACES = {"user", "pid", "mnt", "net", "ipc", "uts"}
 
 
 class Jailer:
@@ -52,20 +54,20 @@ class Jailer:
             if self.build.own_user:
                 open_to_all(order.scratch / "in")
                 open_to_all(order.scratch / "config")
-            zygote = stack.enter_context(self._zygote(order))
             group = None
             if self.cgroups is not None:
                 limits = order.limits
                 group = stack.enter_context(
                     self.cgroups.group(order.label, memory_mb=limits.memory_mb, processes=limits.processes)
                 )
-            box = self._start(zygote, session, isolation, canary)
+            box = self._box(stack, session, isolation, canary)
             stack.callback(box.close)
             stack.callback(box.kill)  # whatever happens below, it does not outlive us
-            self._look_over(box)
+            self._look_over(box, network=order.network)
             if group is not None:
                 _put_in(group, box.pid)
-            with self._registry.entry(order.label, box.pid):
+            # A canary is nobody's job: a janitor that looks for jobs without a runner must not find it.
+            with nullcontext() if canary is not None else self._registry.entry(order.label, box.pid):
                 box.go()
                 watched = session.watch(box.report, killed=killed, kill=box.kill, on_event=on_event)
             return session.report(watched, group.seen() if group is not None else None)
@@ -73,20 +75,21 @@ class Jailer:
     def close(self) -> None:
         self._pool.close()
 
-    @contextmanager
-    def _zygote(self, order: BoxOrder) -> Iterator[ZygoteProcess]:
+    def _box(self, stack: ExitStack, session: Session, isolation: Isolation, canary: dict[str, Any] | None) -> Box:
+        """A box from the tenant's zygote or, where that has failed, from one of its own."""
+        order = session.order
         if self.warm:
-            with self._pool.zygote(order.tenant, network=order.network) as zygote:
-                yield zygote
-            return
+            try:
+                zygote = stack.enter_context(self._pool.zygote(order.tenant, network=order.network))
+                return self._start(zygote, session, isolation, canary)
+            except SandboxUnavailable:
+                self._pool.discard(order.tenant, network=order.network)
         zygote = self._make(order.network, order)
-        try:
-            yield zygote
-        finally:
-            zygote.close()
+        stack.callback(zygote.close)
+        return self._start(zygote, session, isolation, canary)
 
     def _make(self, network: bool, order: BoxOrder | None = None) -> ZygoteProcess:  # noqa: FBT001 - a factory
-        plan = self.build.plan(self._engine, network=network, root=self._root)
+        plan = self.build.plan(self._engine, network=network, root=self._root, warm=order is None)
         return ZygoteProcess(plan, wrapper=[] if order is None else self.build.wrapper(order, self._engine))
 
     def _start(
@@ -99,7 +102,8 @@ class Jailer:
         order = session.order
         root = self.build.box_root or str(order.scratch.resolve())
         path = order.scratch / "order.json"
-        write_order(path, session.engine_order(isolation, root=root) | (canary or {}))
+        layer = self.build.layer(order)
+        write_order(path, session.engine_order(isolation, root=root, layer=layer) | (canary or {}))
         targets = sorted(session.fds)
         shown = self.build.shown(order)
         request = {
@@ -107,7 +111,7 @@ class Jailer:
             "channel": CHANNEL,
             "limits": session.limits,
             "canary": canary is not None,
-            "path": self.build.layer_path(order),
+            "path": [] if layer is None else [layer],
             "show": shown if self.build.namespaces == "own" else [],
             "readable": [target for _, target in shown],
         }
@@ -117,15 +121,26 @@ class Jailer:
         finally:
             os.close(order_fd)
 
-    def _look_over(self, box: Box) -> None:
+    def _look_over(self, box: Box, *, network: bool) -> None:
         """Refuse a box that is not locked down, by what the kernel says of it and not by what it says itself."""
         status = _status(box.pid)
         wanted = {"NoNewPrivs": "1", "CapEff": "0" * 16, "CapPrm": "0" * 16}
         if self.build.seccomp:
             wanted["Seccomp"] = "2"
         wrong = [f"{name} is {status.get(name)}" for name, value in wanted.items() if status.get(name) != value]
+        if self.build.namespaces != "none":
+            kinds = _NAMESPACES - ({"net"} if network else set())
+            wrong += [f"its {kind} namespace is ours" for kind in sorted(kinds) if _shares(box.pid, kind)]
         if wrong:
             raise SandboxUnavailable(f"the box is not locked down: {', '.join(wrong)}")
+
+
+def _shares(pid: int, kind: str) -> bool:
+    """Whether a process is in the same namespace as we are; what cannot be seen counts as shared."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")  # noqa: PTH115 - often
+    except OSError:
+        return True
 
 
 def _put_in(group: Group, pid: int) -> None:

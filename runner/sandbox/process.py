@@ -62,7 +62,8 @@ class ProcessSandbox:
             require(self.isolation(), self._min_level)
         with Session(order) as session:
             path = order.scratch / "order.json"
-            write_order(path, session.engine_order(self.isolation(), root=str(order.scratch.resolve())))
+            root, layer = str(order.scratch.resolve()), None if order.layer is None else str(order.layer)
+            write_order(path, session.engine_order(self.isolation(), root=root, layer=layer))
             keeper, control = _start_keeper(session)
             try:
                 pid = _start_box(control, self._request(session, path))

@@ -12,7 +12,7 @@ from core.ports import BoxLimits, BoxOrder, BoxReport
 from core.verdicts import Verdict
 from runner.sandbox.session import Engine
 
-ENGINE = Engine(package="snippet_engine", root=Path(__file__).parent / "engines")
+ENGINE = Engine(package="snippet_engine", root=Path(__file__).parent / "engines", rehearses=False)
 LIMITS = BoxLimits(wall_seconds=20, cpu_seconds=5, memory_mb=128, file_mb=4)
 
 

@@ -1,12 +1,17 @@
 """The real command in processes of its own, on a data folder of its own."""
 
 import contextlib
+import fcntl
 import io
 import json
 import os
+import pty
+import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,6 +131,56 @@ class Ade:
             yield running
 
 
+class Terminal:
+    """A command on a terminal of its own."""
+
+    def __init__(self, ade: Ade, *words: str, **env: str) -> None:
+        self._fd, secondary = pty.openpty()
+        fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        self.process = subprocess.Popen(
+            [str(ADE), *words],
+            env=ade.environment(TERM="xterm", **env),
+            cwd=ade.home,
+            stdin=secondary,
+            stdout=secondary,
+            stderr=secondary,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no other way to a terminal of its own
+        )
+        os.close(secondary)
+        self.said = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._fd)
+
+    def type(self, keys: str) -> None:
+        os.write(self._fd, keys.encode())
+
+    def until(self, text: str) -> None:
+        while text not in self.said:
+            assert self._more(), f"{text!r} was never shown:\n{self.said}"
+
+    def end(self) -> int:
+        """Read to the end; the exit code."""
+        while self._more():
+            pass
+        return self.process.wait(60)
+
+    def _more(self) -> bool:
+        try:
+            block = os.read(self._fd, 65536) if select.select([self._fd], [], [], 60)[0] else b""
+        except OSError:  # how Linux says that the other side is gone
+            block = b""
+        self.said += block.decode("utf-8", "replace")
+        return bool(block)
+
+
 class Up:
     def __init__(self, ade: Ade, words: tuple[str, ...], env: dict[str, str]) -> None:
         self.process = subprocess.Popen(
@@ -152,8 +207,13 @@ class Up:
         for stream in (self.process.stdout, self.process.stderr):
             stream.close()
 
-    def end(self, number: int = signal.SIGTERM) -> int:
-        self.process.send_signal(number)
+    def end(self, *numbers: int) -> int:
+        """Send SIGTERM, or these signals one after the other, and wait; its exit code."""
+        for number in numbers or (signal.SIGTERM,):
+            self.process.send_signal(number)
+            # Two equal signals at once are one to the kernel: the first must have been heard.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(0.5)
         return self.process.wait(60)
 
     def wait_for(self, wanted) -> dict[str, Any]:

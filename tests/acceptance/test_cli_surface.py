@@ -2,8 +2,6 @@
 
 import argparse
 import json
-import os
-import pty
 import re
 import subprocess
 import sys
@@ -18,7 +16,7 @@ from console.main import build_parser
 from core.jobs import State
 from core.manifests import manifest_schema
 from core.settings import PREFIX, Settings
-from tests.acceptance.ade import ADE, Ade
+from tests.acceptance.ade import ADE, Ade, Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -138,24 +136,9 @@ def test_a_pipe_gets_no_colours_and_no_cut_lines(ade):
 
 
 def on_terminal(ade, *words, **env):
-    """What a command writes to a terminal of 80 columns."""
-    primary, secondary = pty.openpty()
-    process = subprocess.Popen(
-        [str(ADE), *words], env=ade.environment(TERM="xterm", **env), cwd=ade.home, stdout=secondary, stdin=secondary
-    )
-    os.close(secondary)
-    said = b""
-    while True:
-        try:
-            block = os.read(primary, 65536)
-        except OSError:
-            break
-        if not block:
-            break
-        said += block
-    process.wait(60)
-    os.close(primary)
-    return said.decode()
+    with Terminal(ade, *words, **env) as screen:
+        screen.end()
+    return screen.said
 
 
 def test_a_terminal_gets_colours_unless_told_otherwise(ade):

@@ -16,7 +16,6 @@ import math
 import pathlib
 import pickle
 import random
-import re
 import sys
 from dataclasses import dataclass, field
 
@@ -26,15 +25,14 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from runner.engine.reading import open_book  # noqa: E402
-from runner.engine.structure import decoding, features  # noqa: E402
+from runner.engine.reading import Layout, open_book  # noqa: E402
+from runner.engine.structure import decoding, detectors, features  # noqa: E402
 from runner.engine.structure.drafts import drafts  # noqa: E402
 from runner.engine.structure.finder import Finder  # noqa: E402
 from runner.engine.structure.labels import Label  # noqa: E402
 from runner.engine.structure.model import FLOOR, Model  # noqa: E402
+from tests.bench.structure_scores import LINES, TABLES, box, counts, score  # noqa: E402
 
-LINES = ["lines_saus", "lines_cius", "lines_deex", "lines_govuk", "lines_troy", "lines_mendeley"]
-TABLES = ["deco_xlsx", "gov_xlsx", "tasi_xlsx", "regions_fuste", "tables_enron_csv"]
 WORDS = {"header": 0, "data": 1, "derived": 2, "group": 3, "metadata": 4, "notes": 5}
 UNSURE = "tables_enron_csv"  # its truth names ranges only, and not always all of a sheet's tables
 PARAMETERS = {
@@ -64,22 +62,10 @@ class Case:
     group: str
     truth: dict
     rows: list
+    layout: Layout = field(repr=False)
     vectors: np.ndarray = field(default=None, repr=False)
     labels: list[int] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
-
-
-def box(a1):
-    found = re.match(r"\$?([A-Z]+)\$?(\d+)(?::\$?([A-Z]+)\$?(\d+))?$", a1)
-    left, top, right, bottom = found[1], int(found[2]), found[3] or found[1], int(found[4] or found[2])
-    return top, column(left), bottom, column(right)
-
-
-def column(letters):
-    n = 0
-    for letter in letters:
-        n = n * 26 + ord(letter) - 64
-    return n
 
 
 def labels_of(case):
@@ -137,10 +123,10 @@ def cases(corpus):
         for line in (root / "truth" / f"{source}.jsonl").open(encoding="utf-8"):
             truth = json.loads(line)
             name = truth["file"]
-            if source in TABLES and ("tables" not in truth or (not truth.get("sheet") and name.endswith(".xlsx"))):
+            if not counts(source, truth):
                 continue
-            rows = kept_rows(root / name, truth.get("sheet"))
-            case = Case(source=source, file=name, group=group[name], truth=truth, rows=rows)
+            rows, layout = kept_rows(root / name, truth.get("sheet"))
+            case = Case(source=source, file=name, group=group[name], truth=truth, rows=rows, layout=layout)
             label(case)
             out.append(case)
         print(source, len(out), "sheets so far", flush=True)
@@ -153,7 +139,8 @@ def kept_rows(path, sheet_name):
         finder = Finder()
         for number, values in sheet.rows():
             finder.eat(number, values)
-        return finder.rows(sheet.layout())
+        layout = sheet.layout()
+        return finder.rows(layout), layout
 
 
 def label(case):
@@ -207,86 +194,20 @@ class Judge:
         start, moves = sequence_of(chosen)
         self.model = Model(classes=(), start=tuple(start), moves=moves)
 
-    def __call__(self, rows):
+    def __call__(self, rows, layout):
         total = rows[-1].ordinal + 1
         vectors = np.array(features.vectors(rows, total=total), dtype=np.float32)
         chances = np.maximum(self.booster.predict(vectors), FLOOR)
-        return decoding.decode(rows, chances, self.model), chances
+        return decoding.decode(rows, chances, self.model, detectors.points(rows, layout)), chances
 
 
 def found_in(case, judge):
     out = []
-    for draft in drafts(case.rows, judge) if case.rows else []:
+    for draft in drafts(case.rows, lambda rows: judge(rows, case.layout)) if case.rows else []:
         own = [draft.rows[at].number for at in draft.band.all]
         head = [draft.rows[at].number for at in draft.band.head]
         out.append({"range": (own[0], draft.left + 1, own[-1], draft.right + 1), "header_rows": head})
     return out
-
-
-def off(a, b):
-    return max(abs(x - y) for x, y in zip(a, b, strict=True))
-
-
-def score(pairs, quiet=False):
-    """The measures of the shared scorer, over (case, found tables)."""
-    totals = {}
-    for source in LINES + TABLES:
-        mine = [(case, found) for case, found in pairs if case.source == source]
-        if mine:
-            totals[source] = _score_set(source, mine)
-            if not quiet:
-                print(f"{source:18}", {k: round(v, 3) for k, v in totals[source].items()}, len(mine))
-
-    def mean(names, key):
-        values = [totals[name][key] for name in names if key in totals.get(name, {})]
-        return round(sum(values) / max(1, len(values)), 3)
-
-    result = {"header_f1": mean(LINES, "f1"), "leaf": mean(LINES + TABLES, "leaf")}
-    result |= {"recall": mean(TABLES, "recall"), "precision": mean(TABLES, "precision")}
-    print(f"{'mean':18}", result)
-    return result
-
-
-def _score_set(source, pairs):
-    right = wrong = missed = leaf = headed = hit = good = want = got = 0
-    for case, found in pairs:
-        truth = true_headers(case)
-        mine = {row for one in found for row in one["header_rows"]}
-        right, wrong, missed = (
-            right + len(mine & truth),
-            wrong + len(mine - truth),
-            missed + len(truth - mine),
-        )
-        first = min(found, key=lambda one: one["range"], default=None)
-        headed += bool(truth)
-        if truth and first and first["header_rows"]:
-            leaf += max(first["header_rows"]) == leaf_of(truth)
-        if source in TABLES:
-            a, b = [box(one["range"]) for one in case.truth["tables"]], [one["range"] for one in found]
-            want, got = want + len(a), got + len(b)
-            hit += sum(any(off(x, y) <= 2 for y in b) for x in a)
-            good += sum(any(off(x, y) <= 2 for x in a) for y in b)
-    out = {}
-    if headed:
-        out = {"f1": 2 * right / max(1, 2 * right + wrong + missed), "leaf": leaf / headed}
-    if source in TABLES:
-        out |= {"recall": hit / max(1, want), "precision": good / max(1, got)}
-    return out
-
-
-def true_headers(case):
-    if case.source in LINES:
-        return set(case.truth["header_rows"])
-    return {row for one in case.truth["tables"] for row in one.get("header_rows", [])}
-
-
-def leaf_of(truth):
-    block = sorted(truth)
-    end = block[0]
-    for row in block[1:]:
-        if row <= end + 2:
-            end = row
-    return end
 
 
 def fold_of(every, count, seed):
@@ -301,7 +222,7 @@ def cross_validate(every, count=5, seed=1):
     for fold in range(count):
         known = [case for case in every if folds[case.group] != fold]
         judge = Judge(train(known), known)
-        pairs += [(case, found_in(case, judge)) for case in every if folds[case.group] == fold]
+        pairs += [(case.source, case.truth, found_in(case, judge)) for case in every if folds[case.group] == fold]
     score(pairs)
     return pairs
 
@@ -311,7 +232,7 @@ def leave_out(every):
     for source in LINES + TABLES:
         known = [case for case in every if case.source != source]
         judge = Judge(train(known), known)
-        pairs += [(case, found_in(case, judge)) for case in every if case.source == source]
+        pairs += [(case.source, case.truth, found_in(case, judge)) for case in every if case.source == source]
     score(pairs)
     return pairs
 

@@ -1,6 +1,5 @@
 """A whole spine in one process on real embedded adapters: a clock moved by hand, crashes at any external step."""
 
-import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -21,8 +20,11 @@ from infra.sqlite_queue import SqliteWorkQueue
 from infra.sqlite_table import SqliteJobTable
 from infra.wiring import Stack
 from runner.assembly import Runner, assemble
+from runner.attempt import Boxes
 from runner.control import Control
 from runner.results import result_key
+from runner.sandbox.layers import Layers
+from tests.support.outputs import artifact, as_bytes, workbook
 
 
 class Crash(BaseException):
@@ -100,13 +102,16 @@ class ScriptedSandbox:
         log.write_text("a rule said something\n")
         if verdict is not Verdict.OK:
             return BoxReport(verdict=verdict, message="scripted", log=log)
-        content = (order.scratch / "in" / "0").read_bytes()
+        rows = (order.scratch / "in" / "0").stat().st_size
+        bodies = {
+            "normalized.xlsx": workbook(rows),
+            "artifact.json": as_bytes(artifact(order.job, self.isolation(), rows=rows)),
+        }
         outputs = {}
-        for name in ("normalized.xlsx", "artifact.json"):
-            path = order.scratch / f"out-{name}"
-            path.write_bytes(name.encode() + hashlib.sha256(content).digest())
-            outputs[name] = path
-        return BoxReport(verdict=Verdict.OK, message="", claim={"summary": {"rows_out": 1}}, outputs=outputs, log=log)
+        for name, body in bodies.items():
+            outputs[name] = order.scratch / f"out-{name}"
+            outputs[name].write_bytes(body)
+        return BoxReport(verdict=Verdict.OK, message="", outputs=outputs, log=log)
 
     def reap(self, alive: Callable[[str], bool]) -> int:
         return 0
@@ -136,6 +141,8 @@ class World:
         self.table = SqliteJobTable(self.database, self.clock, wake)
         self.queue = SqliteWorkQueue(self.database, self.clock)
         self.sandbox = ScriptedSandbox()
+        layers = Layers(cache=folder / "layers", wheelhouse=None, sandbox=self.sandbox)
+        self.boxes = Boxes(self.sandbox, layers)
         self.log = Log(stream=io.StringIO())
         self.fragile = Stack(
             self.settings,
@@ -153,7 +160,7 @@ class World:
         return Intake(f.store, f.table, f.queue, self.clock, settle_seconds=self.settings.settle_seconds)
 
     def runner(self) -> Runner:
-        made = assemble(self.fragile, self.sandbox, self.log, sweep=self.sweep)
+        made = assemble(self.fragile, self.boxes, self.log, sweep=self.sweep)
         self.runners.append(made)
         return made
 

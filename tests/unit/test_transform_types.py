@@ -97,3 +97,60 @@ def test_an_error_cell_is_a_finding_and_stays_an_error(tmp_path):
     done = run_job(tmp_path, [["a", "b"], ["#N/A", 1], ["x", 2]], fields=[{"name": "a"}])
     assert done.cells("cell_error") == ["A2"]
     assert done.column("a") == ["#N/A", "x"]
+
+
+def test_a_table_without_a_header_keeps_all_its_rows_and_says_so(tmp_path):
+    rows = [[n, n * 2.5, f"2026-01-{n:02d}"] for n in range(1, 12)]
+    done = run_job(tmp_path, rows, fields=[{"name": "when", "type": "date"}], mapping={"threshold": 0.2})
+    assert len(done.column("when")) == 11
+    assert "no_header" in {f["code"] for f in done.findings}
+
+
+def test_a_text_too_long_for_a_cell_is_cut_with_a_finding(tmp_path):
+    done = run_job(tmp_path, [["a", "n"], ["x" * 32_000, 1], ["y", 2]], fields=[{"name": "a"}], rules=LONGER)
+    assert done.cells("text_cut") == ["A2"]
+    assert len(done.column("a")[0]) == 32_767
+
+
+LONGER = {"columns/a.py": "def transform(*, value):\n    return value * 2\n"}
+
+
+def test_what_a_spreadsheet_cannot_hold_exactly_is_said_to_be_text(tmp_path):
+    rows = [["id", "n"], ["12345678901234567890", 1], ["7", 2]]
+    done = run_job(tmp_path, rows, fields=[{"name": "id", "type": "integer"}])
+    assert done.cells("kept_as_text") == ["A2"]
+
+
+def test_hidden_sheets_are_skipped_and_said(tmp_path):
+    book = openpyxl.Workbook()
+    for name in ("seen", "hidden"):
+        sheet = book.create_sheet(name)
+        for row in (["code", "n"], [name, 1], ["x", 2]):
+            sheet.append(row)
+    book["hidden"].sheet_state = "hidden"
+    book.remove(book.worksheets[0])
+    book.save(tmp_path / "in.xlsx")
+    done = run_job(tmp_path, fields=[{"name": "code"}])
+    assert done.column("code") == ["seen", "x"]
+    assert [f["code"] for f in done.findings] == ["hidden_sheet_skipped"]
+    read = run_job(tmp_path, fields=[{"name": "code"}], reading={"hidden_sheets": "read"})
+    assert read.column("code") == ["seen", "x", "hidden", "x"]
+
+
+def test_hidden_rows_and_columns_follow_the_manifest(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["code", "secret", "n"], ["a", 1, 1], ["b", 2, 2], ["c", 3, 3]):
+        book.active.append(row)
+    book.active.row_dimensions[3].hidden = True
+    book.active.column_dimensions["B"].hidden = True
+    book.save(tmp_path / "in.xlsx")
+    assert run_job(tmp_path, fields=[{"name": "code"}]).rows()[0] == ["code", "secret", "n"]
+    done = run_job(tmp_path, fields=[{"name": "code"}], reading={"hidden_rows": "skip", "hidden_columns": "skip"})
+    assert done.rows() == [["code", "n"], ["a", 1], ["c", 3]]
+
+
+def test_sheets_are_chosen_by_pattern(tmp_path):
+    sheets = {"2026-01": [["code", "n"], ["a", 1], ["b", 2]], "notes": [["code", "n"], ["c", 1], ["d", 2]]}
+    done = run_job(tmp_path, sheets, fields=[{"name": "code"}], reading={"sheets": ["2026-*"]})
+    assert done.column("code") == ["a", "b"]
+    assert [s.get("skipped") is not None for s in done.artifact["sheets"]] == [False, True]

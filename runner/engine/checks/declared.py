@@ -41,7 +41,7 @@ class FieldChecks:
             off = [
                 i
                 for i, v in enumerate(values)
-                if v is not None and match(v if type(v) is str else text_of(v)) is None and i not in skip
+                if v is not None and i not in skip and match(v if type(v) is str else text_of(v)) is None
             ]
             flag(off, "pattern", severity, f"does not match {field.pattern.pattern}", rule="pattern", **where)
         if field.min is not None or field.max is not None:

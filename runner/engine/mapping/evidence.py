@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from runner.engine.fields import Field
 from runner.engine.values.convert import Converter, fold, text_of
-from runner.engine.values.memo import BAD
 
 # How far values that fit a type speak for the field, and values that do not speak against it.
 FOR: Final = {
@@ -30,7 +29,7 @@ class Sample:
 
     def __init__(self, values: Sequence[Any]) -> None:
         self.values = [v for v in values if v is not None]
-        self.texts = [t for t in map(text_of, self.values) if t is not BAD and t.strip()]
+        self.texts = [t for t in map(text_of, self.values) if t.strip()]
         self._fits: dict[Any, float | None] = {}
 
     def fit(self, field: Field) -> float | None:
@@ -66,7 +65,7 @@ def pattern_delta(sample: Sample, field: Field) -> float:
         return 0.0
     converter = Converter(field)
     texts = [text_of(v) for v in converter.convert(list(sample.texts))[0] if v is not None]
-    fit = sum(field.pattern.fullmatch(t) is not None for t in texts if t is not BAD) / max(1, len(texts))
+    fit = sum(field.pattern.fullmatch(t) is not None for t in texts) / max(1, len(texts))
     if fit >= GOOD:
         loose = sum(field.pattern.fullmatch(p) is not None for p in _PROBES)
         return round(0.5 * fit * max(0.0, 1 - loose / 3), 4)

@@ -47,7 +47,16 @@ class MappedTable:
             out.append(Kept(choice.position, column.name, last))
         return out
 
-    def report_missing(self, fields: Sequence[Field], findings: Findings) -> None:
+    def report(self, fields: Sequence[Field], findings: Findings) -> None:
+        """Say what the table lacks: a header, required fields."""
+        if self.source.table.generated_header:
+            findings.add(
+                "no_header",
+                "warning",
+                "the table has no header row; its columns are named by their letters",
+                place=self.source.place,
+                rule="structure",
+            )
         for field in fields:
             if field.required and field.name not in self.fields and field.default is None:
                 findings.add(

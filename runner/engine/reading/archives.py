@@ -5,7 +5,6 @@ needs none of that, and a bomb needs all of it.
 """
 
 import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -23,6 +22,7 @@ _READ = 64 * 1024
 _INFLATE = 256 * 1024
 _MAX_DIRECTORY = 16 * 1024 * 1024
 _STORED, _DEFLATED = 0, 8
+_INFLATE_ERROR: Any = isal_zlib.error  # its stub calls it an instance
 _HUGE32, _HUGE16 = 0xFFFFFFFF, 0xFFFF
 
 
@@ -48,6 +48,9 @@ class Archive:
         self._length = file.tell()
         entries = self._directory()
         self._refuse_overlaps(entries)
+        total = sum(entry.size for entry in entries)
+        if total > 8 * limits.ratio_floor and total > self._length * limits.max_ratio:
+            raise errors.hostile(f"a zip of {self._length} bytes that declares {total} bytes of content")
         self.entries = {entry.name: entry for entry in entries}
         self._folded = {name.casefold(): name for name in self.entries}
 
@@ -113,7 +116,7 @@ class Archive:
             while raw:
                 try:
                     piece = inflate.decompress(raw, _INFLATE)
-                except zlib.error as error:
+                except _INFLATE_ERROR as error:
                     raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
                 if piece:
                     yield piece
@@ -219,7 +222,7 @@ def _rest(inflate: Any, entry: Entry) -> Iterator[bytes]:
     while not inflate.eof:
         try:
             piece = inflate.decompress(b"", _INFLATE)
-        except zlib.error as error:
+        except _INFLATE_ERROR as error:
             raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
         if not piece:
             return

@@ -1,6 +1,5 @@
 """A sheet's layout put together while its part is looked over."""
 
-from runner.engine.reading import errors
 from runner.engine.reading.books import Area, Layout
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.styles import Look, Styles
@@ -28,9 +27,8 @@ class Marker:
                 getattr(self.layout, name).setdefault(row, set()).add(column)
 
     def merge(self, area: Area) -> None:
-        if len(self.layout.merged) >= self._limits.max_merged:
-            raise errors.hostile(f"over {self._limits.max_merged} merged areas in a sheet")
-        self.layout.merged.append(area)
+        if len(self.layout.merged) < self._limits.max_merged:  # a hint, and worth no more memory
+            self.layout.merged.append(area)
 
     def hide_columns(self, first: int, last: int) -> None:
         self.layout.hidden_columns.update(range(max(first, 1), min(last, self._limits.max_columns) + 1))

@@ -12,10 +12,10 @@ class ReadLimits:
     max_file_bytes: int = 4096 * MIB
     max_entries: int = 20_000  # parts in a zip; a workbook with a thousand sheets and charts has about 5,000
     max_entry_bytes: int = 4096 * MIB  # one streamed part: a full sheet of 16 million cells is near 700 MiB
-    max_part_bytes: int = 64 * MIB  # one part that is held in memory: workbook, styles, relations
-    max_strings_bytes: int = 1024 * MIB  # the shared strings part, inflated
+    max_part_bytes: int = 64 * MIB  # one part beside sheets and strings: workbook, styles, relations
+    max_styles: int = 200_000  # Excel stops at 65,490
     max_strings: int = 20_000_000
-    max_strings_held: int = 160 * MIB  # shared strings, packed, in memory
+    max_strings_held: int = 128 * MIB  # shared strings in memory, as UTF-8
     max_ratio: int = 250  # inflated / stored, where a part is over ratio_floor; XML of real sheets stays under 60
     ratio_floor: int = 32 * MIB
     max_rows: int = 1_048_576  # per sheet, as the formats say; text files have no such bound
@@ -23,9 +23,8 @@ class ReadLimits:
     max_cells: int = 200_000_000  # per sheet, the blanks left of a value counted
     max_sorted_cells: int = 5_000_000  # in sheets whose rows are out of order, which must be held to be sorted
     max_sheets: int = 2_000
-    max_text: int = 1 * MIB  # characters in one cell; Excel stops at 32,767
     max_token_bytes: int = 4 * MIB  # one XML tag or text run
     max_depth: int = 200  # nested XML elements
-    max_loaded_bytes: int = 128 * MIB  # formats that can only be read whole (xls, xlsb, ods): all parts, inflated
-    max_merged: int = 1_000_000
+    max_loaded_bytes: int = 96 * MIB  # a file that can only be read whole (xls)
+    max_merged: int = 300_000  # merged areas beyond are not told
     layout_rows: int = 4_000  # rows whose cell styles are kept as hints

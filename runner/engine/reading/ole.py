@@ -84,7 +84,26 @@ class Container:
             first = table[first]
 
     def _chain_bytes(self, first: int) -> bytes:
-        return b"".join(self._sector_bytes(one) for one in self._chain(first, self._fat))
+        """Sectors that follow each other are read at once."""
+        parts: list[bytes] = []
+        start = end = -1
+        for sector in self._chain(first, self._fat):
+            if sector != end:
+                parts.append(self._run(start, end))
+                start = sector
+            end = sector + 1
+        parts.append(self._run(start, end))
+        return b"".join(parts)
+
+    def _run(self, start: int, end: int) -> bytes:
+        if start < 0:
+            return b""
+        self._file.seek((start + 1) * self._sector)
+        wanted = (end - start) * self._sector
+        raw = self._file.read(wanted)
+        if len(raw) <= wanted - self._sector:
+            raise errors.truncated("an OLE container")
+        return raw.ljust(wanted, b"\x00")  # the last sector may be short
 
     def _mini_bytes(self, first: int) -> bytes:
         stream = self._mini_stream

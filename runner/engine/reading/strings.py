@@ -6,6 +6,7 @@ from runner.engine.reading import errors
 from runner.engine.reading.limits import ReadLimits
 
 _LISTED = 300_000  # strings kept as they are; values that repeat come early in the part, so these serve most
+_LISTED_CHARACTERS = 32 * 1024 * 1024
 
 
 class SharedStrings:
@@ -18,20 +19,22 @@ class SharedStrings:
         self.listed: list[str | None] = []
         self._packed = bytearray()
         self._ends = array("Q", [0])
+        self._characters = 0  # in the listed ones
         self._limits = limits
 
     def __len__(self) -> int:
         return len(self.listed) + len(self._ends) - 1
 
     def extend(self, strings: list[str | None]) -> None:
-        room = _LISTED - len(self.listed)
-        if room > 0:
-            self.listed += strings[:room]
-            strings = strings[room:]
+        if len(self.listed) < _LISTED and self._characters < _LISTED_CHARACTERS and len(self._ends) == 1:
+            self.listed += strings
+            self._characters += sum(map(len, filter(None, strings)))
+            strings = []
         for one in strings:
             self._packed += (one or "").encode("utf-8", "replace")
             self._ends.append(len(self._packed))
-        if len(self) > self._limits.max_strings or len(self._packed) > self._limits.max_strings_held:
+        held = self._characters + len(self._packed)
+        if len(self) > self._limits.max_strings or held > self._limits.max_strings_held:
             raise errors.too_large(f"{len(self)} shared strings and more")
 
     def __getitem__(self, index: int) -> str | None:

@@ -1,6 +1,5 @@
 """Load a config package: columns/, row_types/ and hooks/, each file once."""
 
-import hashlib
 import sys
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -99,6 +98,8 @@ def _load_file(package: Package, part: str, path: Path) -> None:
         )
     if part == "columns":
         package.field_names.append(path.stem)
+    import hashlib  # noqa: PLC0415  # most jobs have no Python, and it takes milliseconds to load
+
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     package.files.append({"path": file, "sha256": digest, "rules": used})
 

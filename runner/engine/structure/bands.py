@@ -10,6 +10,7 @@ HEADER_GAP = 5  # blank rows between two header rows that part them
 BODY_GAP = 8  # blank rows in a body after which rows of another shape are another table
 INTERRUPTION = 3  # rows of notes that a body may go on after
 LEAST = 4  # rows that a body without a header needs beside tables with one
+NARROW = 0.6  # of the width above, below which rows after such a gap are no part of the table
 ALIKE = 0.8  # of a row's cells that have the kind usual in their column
 
 
@@ -49,7 +50,8 @@ def _joined(rows: Sequence[Row], found: Sequence[Band]) -> list[Band]:
     out: list[Band] = []
     for band in found:
         last = out[-1] if out else None
-        if last and last.body and not band.head and band.body[0] - last.body[-1] <= INTERRUPTION + 1:
+        near = last and last.body and not band.head and band.body[0] - last.body[-1] <= INTERRUPTION + 1
+        if last and near and rows[band.body[0]].gap < BODY_GAP:
             above = [rows[one] for one in last.body[-12:]]
             if all(_alike(rows[one], above) for one in band.body[:3]):
                 last.body += band.body
@@ -62,7 +64,11 @@ def _starts_anew(rows: Sequence[Row], at: int, label: Label, now: Band) -> bool:
     gap = rows[at].gap
     if label is Label.HEADER:
         return bool(now.body) or gap > HEADER_GAP
-    return bool(now.body) and gap >= BODY_GAP and not _alike(rows[at], [rows[one] for one in now.body[-12:]])
+    if not now.body or gap < BODY_GAP:
+        return False
+    above = [rows[one] for one in now.body[-12:]]
+    narrow = rows[at].width < NARROW * max(row.width for row in above)
+    return narrow or not _alike(rows[at], above)
 
 
 def _alike(row: Row, above: Sequence[Row]) -> bool:

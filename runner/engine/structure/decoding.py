@@ -8,6 +8,7 @@ from runner.engine.structure.model import Model
 from runner.engine.structure.rows import Row
 
 WEIGHT = 0.3  # of the sequence against the row's own look; chosen by cross-validation
+BARE = 2.0  # points against a header with nothing under it
 SURE = 0.9  # chance of a header that others are measured by
 AGAIN = 5.0  # points for a row that repeats a header
 
@@ -66,6 +67,8 @@ def _viterbi(rows: Sequence[Row], chances: Sequence[Sequence[float]], model: Mod
             now: list[float] = []
             for to in Label:
                 tries = [best[origin] + WEIGHT * moves[origin][to] for origin in Label]
+                if to in (Label.TITLE, Label.NOTE):
+                    tries[Label.HEADER] -= BARE
                 origin = max(range(len(tries)), key=tries.__getitem__)
                 came.append(origin)
                 now.append(tries[origin] + own[to])

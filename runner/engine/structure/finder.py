@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from runner.engine.reading import Layout, Sheet
-from runner.engine.structure import decoding, features, model
+from runner.engine.structure import declared, decoding, detectors, features, lists, model
 from runner.engine.structure.drafts import drafts
 from runner.engine.structure.labels import Label, RowScores
 from runner.engine.structure.rows import Row, row_of
@@ -21,6 +21,9 @@ from runner.engine.structure.usual import Usual
 
 AROUND = features.WINDOW  # rows kept before and after one that stands out
 KEPT = 4_000  # rows kept in full; what stands out after that is counted with the rest
+CELLS = 120_000  # and cells in them, for sheets that are wide as well
+# What a plain row is for: data, all but surely; the classifier would say so at two hundred times the cost.
+PLAIN = [0.97 if label is Label.DATA else 0.006 for label in Label]
 FAR = 3  # blank rows above a row that make it stand out
 
 
@@ -35,6 +38,7 @@ class Finder:
         self._recent: deque[tuple[int, Sequence[object], int, int]] = deque(maxlen=AROUND)
         self._plain = 0  # plain rows since the last kept one
         self._wanted = 0  # rows still to be kept whatever they look like
+        self._cells = 0
         self._total = 0
         self._last = 0
 
@@ -47,9 +51,9 @@ class Finder:
             stands_out = True
         if stands_out:
             self._wanted = AROUND + 1
-        if self._wanted and len(self._rows) < KEPT:
+        if self._wanted and len(self._rows) < KEPT and self._cells < CELLS:
             self._flush()
-            if not self._keep(number, values, gap, self._total):
+            if not self._keep(number, values, gap, self._total, plain=not stands_out):
                 return  # nothing but blanks: as if the row were not there
             self._wanted -= 1
         else:
@@ -62,14 +66,16 @@ class Finder:
     def _flush(self) -> None:
         """Bring back the plain rows right before one that is kept: they are its neighbours."""
         for number, values, gap, ordinal in self._recent:
-            self._keep(number, values, gap, ordinal)
+            self._keep(number, values, gap, ordinal, plain=True)
         self._recent.clear()
 
-    def _keep(self, number: int, values: Sequence[object], gap: int, ordinal: int) -> bool:
+    def _keep(self, number: int, values: Sequence[object], gap: int, ordinal: int, *, plain: bool) -> bool:
         row = row_of(number, values, ordinal=ordinal, gap=gap)
         if row is None:
             return False
         row.skipped, self._plain = self._plain, 0
+        row.plain = plain
+        self._cells += row.width
         self._rows.append(row)
         return True
 
@@ -89,11 +95,25 @@ class Finder:
 
         def classify(rows: Sequence[Row]) -> tuple[list[Label], list[list[float]]]:
             total = rows[-1].ordinal + 1 if rows else 0
-            chances = [weights.chances(vector) for vector in features.vectors(rows, total=total)]
-            return decoding.decode(rows, chances, weights, self._scores), chances
+            vectors = features.vectors(rows, total=total)
+            chances = [weights.chances(vector) if vector else PLAIN for vector in vectors]
+            return decoding.decode(rows, chances, weights, self._points(rows, layout)), chances
 
-        found = [shape(draft, layout) for draft in drafts(kept, classify)]
+        known, rest = declared.take(kept, layout.declared_tables)
+        guessed = drafts(rest, classify) if rest else []
+        if not known and not guessed and (one := lists.find(rest)):
+            guessed = [one]
+        found = [shape(draft, layout, frozenset(self._scores)) for draft in known + guessed]
         return sorted(found, key=lambda table: (table.range.top, table.range.left))
+
+    def _points(self, rows: Sequence[Row], layout: Layout) -> detectors.Points:
+        """What the built-in detectors and the rules say of these rows, summed."""
+        points = detectors.points(rows, layout)
+        for number, told in self._scores.items():
+            sums = points.setdefault(number, {})
+            for name, delta in told.items():
+                sums[name] = sums.get(name, 0.0) + delta
+        return points
 
 
 def _dress(rows: Iterable[Row], layout: Layout) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from runner.engine.reading import Layout
-from runner.engine.structure import headers
+from runner.engine.structure import headers, patterns
 from runner.engine.structure.cells import Kind, Mark
 from runner.engine.structure.drafts import Draft
 from runner.engine.structure.labels import Label
@@ -14,12 +14,13 @@ NEAR = 6  # title and note rows further away than this are not the table's own
 EDGE = 5
 
 
-def shape(draft: Draft, layout: Layout) -> Table:
+def shape(draft: Draft, layout: Layout, told: frozenset[int] = frozenset()) -> Table:
+    """The table of a draft; `told` are rows whose label a rule has spoken for."""
     rows, band = draft.rows, draft.band
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
-    groups = frozenset(rows[at].number for at in band.body if _is_group(draft, at))
-    totals = frozenset(rows[at].number for at in band.body if _is_total(draft, at)) - groups
+    groups = frozenset(rows[at].number for at in band.body if _is_group(draft, at, told))
+    totals = frozenset(rows[at].number for at in band.body if _is_total(draft, at, told)) - groups
     out = groups | totals
     data = [rows[at].number for at in band.body if rows[at].number not in out]
     first, last = rows[band.all[0]], rows[band.all[-1]]
@@ -45,18 +46,30 @@ def _asides(draft: Draft) -> frozenset[int]:
     return frozenset(draft.rows[at].number for at in inside)
 
 
-def _is_group(draft: Draft, at: int) -> bool:
-    """Only a lone text can be left out as a caption: a row with values is data whatever it looks like."""
+def _is_group(draft: Draft, at: int, told: frozenset[int]) -> bool:
+    """Only a lone text is left out as a caption: a row with values is data whatever it looks like."""
     row = draft.rows[at]
-    values = {str(row.values[c]) for c in row.filled}
-    return draft.labels[at] is Label.GROUP and len(values) == 1 and row.kinds[row.filled[0]] == Kind.TEXT
+    if row.number in told or draft.declared:
+        return draft.labels[at] is Label.GROUP
+    values = {str(row.values[one]) for one in row.filled}
+    lone = len(values) == 1 and row.kinds[row.filled[0]] == Kind.TEXT
+    return lone and _likeliest(draft, at) is Label.GROUP
 
 
-def _is_total(draft: Draft, at: int) -> bool:
+def _is_total(draft: Draft, at: int, told: frozenset[int]) -> bool:
     """A row is left out as a total only if it says so: losing data is worse than keeping a sum."""
     row = draft.rows[at]
-    said = any(row.marks[c] & Mark.TOTAL for c in row.filled[:3])
-    return draft.labels[at] is Label.TOTAL and said
+    if row.number in told or draft.declared:
+        return draft.labels[at] is Label.TOTAL
+    said = [row.values[one] for one in row.filled[:3] if row.marks[one] & Mark.TOTAL]
+    plainly = any(patterns.ONLY_TOTAL.fullmatch(str(text)) for text in said)
+    return plainly or (bool(said) and _likeliest(draft, at) is Label.TOTAL)
+
+
+def _likeliest(draft: Draft, at: int) -> Label:
+    """What the row looks like on its own, whatever its neighbours are."""
+    chances = draft.chances[at]
+    return max(Label, key=chances.__getitem__)
 
 
 def _confidence(draft: Draft) -> float:
@@ -81,7 +94,9 @@ def _around(draft: Draft, start: int, step: int, label: Label) -> tuple[int, ...
 def _why(draft: Draft, groups: frozenset[int], totals: frozenset[int]) -> list[str]:
     rows, band = draft.rows, draft.band
     out: list[str] = []
-    if band.head:
+    if draft.declared:
+        out.append("the file declares it as a table")
+    elif band.head:
         out.append(_header_reason([rows[at] for at in band.head], [rows[at] for at in band.body[:8]]))
     else:
         out.append("no row above the data reads as a header; names are made from the columns' letters")
@@ -95,6 +110,8 @@ def _why(draft: Draft, groups: frozenset[int], totals: frozenset[int]) -> list[s
         out.append(f"{_count(len(groups), 'group row')} left out of the data")
     if draft.beside:
         out.append("parted by blank columns from a table beside it")
+    if draft.strays:
+        out.append(f"stray cells beside it, without a header, left out in {_count(draft.strays, 'place')}")
     return out
 
 

@@ -7,7 +7,7 @@ from runner.engine.structure.bands import Band
 from runner.engine.structure.cells import Kind
 from runner.engine.structure.rows import Row
 
-UNLIKE_HEIGHT = 0.7  # of the shorter to the taller: what stands beside is another table
+UNLIKE_HEIGHT = 0.85  # of the shorter to the taller: what stands beside is another table
 STRAY = 0.5  # of the rows; what is filled less and has no header is no column
 
 
@@ -17,9 +17,10 @@ class Strip:
 
     left: int
     right: int
-    head: int  # columns with something in the header rows
-    rows: int  # body rows with something in them
-    cells: int
+    head: int = 0  # columns with something in the header rows
+    rows: int = 0  # body rows with something in them
+    first: int = 0  # place in the body of the first of them
+    last: int = 0
 
     @property
     def width(self) -> int:
@@ -36,13 +37,13 @@ def strips(rows: Sequence[Row], band: Band) -> list[Strip]:
         if out and out[-1].right == column - 1:
             out[-1].right = column
         else:
-            out.append(Strip(column, column, 0, 0, 0))
+            out.append(Strip(column, column))
     for strip in out:
         inside = range(strip.left, strip.right + 1)
         strip.head = len({c for at in band.head for c in rows[at].filled if c in inside})
-        counts = [sum(1 for c in rows[at].filled if c in inside) for at in band.body]
-        strip.rows = sum(1 for count in counts if count)
-        strip.cells = sum(counts)
+        own = [place for place, at in enumerate(band.body) if any(c in inside for c in rows[at].filled)]
+        strip.rows = len(own)
+        strip.first, strip.last = (own[0], own[-1]) if own else (0, 0)
     return out
 
 
@@ -62,12 +63,13 @@ def groups(rows: Sequence[Row], band: Band) -> tuple[list[tuple[int, int]], list
 
 
 def _parted(rows: Sequence[Row], band: Band, left: list[Strip], right: Strip) -> bool:
-    before = Strip(left[0].left, left[-1].right, sum(s.head for s in left), 0, 0)
-    before.rows = max(s.rows for s in left)
-    if min(right.width, before.width) < 2 or not right.rows or not before.rows:
+    width = left[-1].right - left[0].left + 1
+    if min(right.width, width) < 2 or not right.rows or not any(strip.rows for strip in left):
         return False
-    unlike = min(right.rows, before.rows) / max(right.rows, before.rows)
-    if unlike < UNLIKE_HEIGHT:
+    # Compared by where they start and end: a column that is filled here and there still belongs to its table.
+    tall = max(strip.last for strip in left) - min(strip.first for strip in left) + 1
+    own = right.last - right.first + 1
+    if min(own, tall) < UNLIKE_HEIGHT * max(own, tall) and abs(own - tall) > 1:
         return True
     if not band.head or right.head < right.width or len(left) > 1 or left[0].head < left[0].width:
         return False

@@ -38,12 +38,14 @@ class Converter:
         texts = list(texts)
         self.kind = field.type
         self.decimal = field.decimal or numbers.decimal_of(texts)
+        self._strict_decimal = field.decimal
         self.day_first = field.day_first if field.day_first is not None else dates.day_first_of(texts)
         undecided = field.type in ("date", "datetime") and self.day_first is None
         self.assumes_order = undecided and not field.formats and dates.ambiguous(texts)
         self._clean = cleaner(field.clean)
         self._plain_strip = field.clean == ("strip",)
         self._read = dates.DateReader(field.formats, day_first=self.day_first)
+        self._fine = words.COMMON_EMAIL.fullmatch if field.type == "email" else None
         self._native = NATIVE.get(field.type, NATIVE["text"])
         self._allowed = {fold(v): v for v in reversed(field.allowed or ())}
         self._memo = Memo(self._parser())
@@ -64,7 +66,11 @@ class Converter:
         if kinds <= TEXT_KINDS:
             if self.kind == "text":
                 return self._texts(values, kinds), []
-            out = list(map(memo.__getitem__, values))
+            if self._fine is not None and self._plain_strip:
+                fine = self._fine
+                out = [v if v is None or fine(v) else memo[v] for v in values]
+            else:
+                out = list(map(memo.__getitem__, values))
             if not memo.bad:
                 return out, []
         else:
@@ -91,9 +97,9 @@ class Converter:
     def _parser(self) -> Callable[[str], Any]:
         clean = self._clean
         parse: Callable[[str], Any] = {
-            "integer": lambda text: numbers.parse_integer(text, self.decimal),
-            "decimal": lambda text: numbers.parse_number(text, self.decimal),
-            "money": lambda text: numbers.parse_number(text, self.decimal),
+            "integer": lambda text: numbers.parse_integer(text, self._strict_decimal, self.decimal),
+            "decimal": lambda text: numbers.parse_number(text, self._strict_decimal, self.decimal),
+            "money": lambda text: numbers.parse_number(text, self._strict_decimal, self.decimal),
             "percent": self._percent,
             "date": self._read.day,
             "datetime": self._read.moment,
@@ -108,7 +114,7 @@ class Converter:
 
     def _percent(self, text: str) -> float | Bad | None:
         body = text.rstrip().removesuffix("%") if text.rstrip().endswith("%") else None
-        number = numbers.parse_number(text if body is None else body, self.decimal)
+        number = numbers.parse_number(text if body is None else body, self._strict_decimal, self.decimal)
         # Dividing the digits keeps 45 % at 0.45 where a product with 0.01 would not.
         return number / 100 if body is not None and isinstance(number, float) else number
 
@@ -129,8 +135,7 @@ class Converter:
         memo = self._memo
 
         def through_text(value: Any) -> Any:
-            text = text_of(value)
-            return text if text is BAD or isinstance(value, NoCachedValue) else memo[text]
+            return BAD if type(value) is CellError else memo[text_of(value)]
 
         return through_text
 
@@ -153,8 +158,6 @@ def text_of(value: Any) -> Any:
         return value.date().isoformat() if value.time() == time() else value.isoformat(sep=" ")
     if value is None or kind is NoCachedValue:
         return ""
-    if kind is CellError:
-        return BAD
     return value.isoformat() if kind in (date, time) else str(value)
 
 

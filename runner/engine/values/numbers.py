@@ -33,7 +33,7 @@ def decimal_of(texts: Iterable[str]) -> str | None:
     return None if comma == point else "," if comma > point else "."
 
 
-def parse_integer(text: str, decimal: str | None = None) -> int | Bad | None:
+def parse_integer(text: str, decimal: str | None = None, hint: str | None = None) -> int | Bad | None:
     """The whole number a text means, exact whatever its length."""
     bare = text.strip()
     if (
@@ -43,15 +43,16 @@ def parse_integer(text: str, decimal: str | None = None) -> int | Bad | None:
         and bare[1:].isdecimal() | (len(bare) == 1)
     ):
         return int(bare)
-    number = parse_number(text, decimal)
+    number = parse_number(text, decimal, hint)
     if not isinstance(number, float):
         return number
     return int(number) if number.is_integer() and abs(number) < EXACT else BAD
 
 
-def parse_number(text: str, decimal: str | None = None) -> float | Bad | None:
-    """The number a text means. Without a decimal separator given, the text's own shape decides."""
-    if decimal != "," and _PLAIN.fullmatch(text):
+def parse_number(text: str, decimal: str | None = None, hint: str | None = None) -> float | Bad | None:
+    """The number a text means. Without a decimal sign given, its own shape decides, then the column's `hint`."""
+    pointed = (decimal or hint) != ","
+    if pointed and _PLAIN.fullmatch(text):
         return _finite(text)
     text = text.strip().translate(_MINUS)
     if not text:
@@ -61,12 +62,12 @@ def parse_number(text: str, decimal: str | None = None) -> float | Bad | None:
     negative = text[0] == "(" and text[-1] == ")"
     found = _MONEY.fullmatch((text[1:-1] if negative else text).translate(_SPACES))
     if found is None:
-        return _finite(text) if decimal != "," and _PLAIN.fullmatch(text) else BAD
+        return _finite(text) if pointed and _PLAIN.fullmatch(text) else BAD
     before, inner, digits, after = found.groups()
     signs = before + inner + after
     if len(signs) > 1 or (negative and signs):
         return BAD
-    plain = _ungrouped(digits, decimal)
+    plain = _ungrouped(digits, decimal or _own_decimal(digits, hint))
     if plain is None:
         return BAD
     number = float(plain)
@@ -78,10 +79,8 @@ def _finite(text: str) -> float | Bad:
     return BAD if number in (float("inf"), float("-inf")) else number
 
 
-def _ungrouped(digits: str, decimal: str | None) -> str | None:
+def _ungrouped(digits: str, decimal: str) -> str | None:
     """`digits` with a point as its decimal sign and no groups; None where it is no number."""
-    if decimal is None:
-        decimal = _own_decimal(digits)
     group = "," if decimal == "." else "."
     if group in digits:
         shape = _POINT_GROUPS if decimal == "." else _COMMA_GROUPS
@@ -92,13 +91,14 @@ def _ungrouped(digits: str, decimal: str | None) -> str | None:
     return plain if _PLAIN.fullmatch(plain) else None
 
 
-def _own_decimal(digits: str) -> str:
+def _own_decimal(digits: str, hint: str | None) -> str:
     comma, point = digits.rfind(","), digits.rfind(".")
     if comma < 0 or point < 0:
         sign = "," if comma >= 0 else "."
         if digits.count(sign) > 1:
             return "." if sign == "," else ","
-        if sign == "," and len(digits) - comma == 4 and comma <= 3 and digits[:comma] not in ("", "0"):
-            return "."
-        return sign
+        at = max(comma, point)
+        if at < 0 or len(digits) - at != 4 or at > 3 or digits[:at] in ("", "0"):
+            return sign
+        return hint or "."  # 1,234 and 1.234 can be read both ways
     return "," if comma > point else "."

@@ -29,12 +29,9 @@ NOTHING: Final = frozenset(
         "nan",
     }
 )
-_EMAIL = re.compile(
-    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~\u0080-\U0010ffff-]{1,64}@"
-    r"(?:[A-Za-z0-9\u0080-\U0010ffff](?:[A-Za-z0-9\u0080-\U0010ffff-]{0,61}[A-Za-z0-9\u0080-\U0010ffff])?\.)+"
-    r"[A-Za-z\u0080-\U0010ffff][A-Za-z0-9\u0080-\U0010ffff-]{0,61}[A-Za-z0-9\u0080-\U0010ffff]"
-)
-_COMMON_EMAIL = re.compile(r"[A-Za-z0-9_-]{1,24}(?:\.[A-Za-z0-9_-]{1,24})?@[a-z0-9]{1,60}(?:\.[a-z]{2,24}){1,2}")
+_EMAIL = re.compile(r"[^\s@<>()\[\],;:\\\"]{1,64}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+[^\W\d_][\w-]{0,61}[^\W_]")
+# Texts that are already as they should be; a look at the whole is all they need.
+COMMON_EMAIL = re.compile(r"[A-Za-z0-9_-]{1,24}(?:\.[A-Za-z0-9_-]{1,24})?@[a-z0-9]{1,60}(?:\.[a-z]{2,24}){1,2}")
 _PHONE = re.compile(
     r"(\+|00)?\s*([0-9()\s./\-\u2010-\u2015\u00a0]{5,40}?)(?:\s*(?:ext\.?|x|#)\s*([0-9]{1,6}))?",
     re.IGNORECASE,
@@ -59,8 +56,6 @@ def parse_email(text: str) -> str | Bad | None:
     text = text.strip()
     if not text:
         return None
-    if _COMMON_EMAIL.fullmatch(text):
-        return text
     if len(text) > 320:
         return BAD
     if text[-1] == ">" and "<" in text:

@@ -109,6 +109,10 @@ class SheetWriter:
         )
         self._entry.write(f'<sheetData><row r="1" ht="18" customHeight="1">{header}</row>'.encode())
 
+    def odd(self) -> list[int]:
+        """How many cells of each column could not be written as they were, so far."""
+        return [cells.odd for cells in self._cells]
+
     def write(self, columns: list[list[Any]], count: int) -> None:
         """Append `count` rows, given as one list per column."""
         at = 0

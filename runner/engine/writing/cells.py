@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any, Final
 
 from runner.engine.reading import CellError, NoCachedValue
-from runner.engine.writing.texts import cell_text, harmless
+from runner.engine.writing.texts import MAX_TEXT, cell_text, harmless
 
 _DAY_ZERO: Final = 693_594  # 1899-12-30
 _MIDNIGHT_ZERO: Final = datetime(1899, 12, 30)  # noqa: DTZ001
@@ -33,13 +33,15 @@ def serial(value: Any) -> str:
         gap = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
     else:
         gap = value
-    return repr(round(gap.days + (gap.seconds + gap.microseconds / 1e6) / 86_400, 10))
+    return repr(gap.days + (gap.seconds + gap.microseconds / 1e6) / 86_400)
 
 
-def representable(value: Any) -> bool:
-    """Whether a spreadsheet can hold this moment: nothing before 1900, no negative time."""
+def holdable(value: Any) -> bool:
+    """Whether a cell can hold the value: no more than 15 digits, nothing before 1900, no negative time."""
     if type(value) in (date, datetime):
         return bool(value.year >= 1900)
+    if type(value) is int:
+        return -MAX_EXACT < value < MAX_EXACT
     return type(value) is not timedelta or value >= timedelta()
 
 
@@ -64,6 +66,7 @@ class CellFormatter:
             if kind is float:
                 self._styles[int] = style
         self._serials = Serials()
+        self.odd = 0  # cells that could not be written as they were
 
     def pieces(self, values: list[Any], rows: list[str]) -> Pieces:
         """Iterables that, zipped with those of the other columns and joined, give the rows."""
@@ -112,18 +115,20 @@ class CellFormatter:
         style = f' s="{self._styles[kind]}"' if self._styles.get(kind) else ""
         opening = f'<c r="{self._letters}{row}"{style}'
         if kind is str:
+            self.odd += len(value) > MAX_TEXT
             return f'{opening} t="inlineStr">{cell_text(value)}</c>' if value else ""
         if kind is float:
             return f"{opening}><v>{value!r}</v></c>" if isfinite(value) else f'{opening} t="e"><v>#NUM!</v></c>'
-        if kind is int and -MAX_EXACT < value < MAX_EXACT:
+        if kind is int and holdable(value):
             return f"{opening}><v>{value}</v></c>"
         if kind is bool:
             return f'{opening} t="b"><v>{int(value)}</v></c>'
-        if kind in (date, datetime, time, timedelta) and representable(value):
+        if kind in (date, datetime, time, timedelta) and holdable(value):
             return f"{opening}><v>{serial(value)}</v></c>"
         if kind is CellError:
             return f'{opening} t="e"><v>{value}</v></c>'
         if kind is NoCachedValue:
             return ""
+        self.odd += 1
         # What a spreadsheet cannot hold as such is kept as text: digits beyond 15, days before 1900.
         return f'<c r="{self._letters}{row}" t="inlineStr">{cell_text(str(value))}</c>'

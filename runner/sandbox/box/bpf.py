@@ -64,14 +64,17 @@ class Program:
             self.marks.setdefault(name, []).extend(len(self.code) + place for place in places)
         self.code += block.code
 
-    def assembled(self, **marks: int) -> bytes:
-        """The program as the kernel takes it, with the marked values filled in."""
-        code = list(self.code)
+    def assembled(self) -> bytes:
+        """The program as the kernel takes it."""
+        return b"".join(struct.pack("=HBBI", *instruction) for instruction in self.code)
+
+    def patched(self, assembled: bytes, **marks: int) -> bytes:
+        """An assembled program with the marked values filled in."""
+        raw = bytearray(assembled)
         for name, value in marks.items():
             for place in self.marks.get(name, ()):
-                op, yes, no, _ = code[place]
-                code[place] = (op, yes, no, value)
-        return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+                struct.pack_into("=I", raw, 8 * place + 4, value)
+        return bytes(raw)
 
     def _add(self, op: int, yes: int, no: int, value: int) -> None:
         if max(yes, no) > 255:

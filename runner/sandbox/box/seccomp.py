@@ -124,9 +124,10 @@ class Filter:
         self._program = Program()
         self._special = numbers(SPECIAL, self._machine)
         self._build(processes=processes, network=network)
+        self._assembled = self._program.assembled()
 
     def assembled(self, pid: int) -> bytes:
-        return self._program.assembled(pid=pid)
+        return self._program.patched(self._assembled, pid=pid)
 
     def install(self, pid: int) -> None:
         """On this process and all that it starts."""

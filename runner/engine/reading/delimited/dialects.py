@@ -14,7 +14,7 @@ _KNOWN = re.compile(
       | \d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?)?   # dates
       | \d{1,2}:\d{2}(?::\d{2})?(?:\s?[aApP][mM])?                                     # times
       | [\w.+-]+@[\w.-]+ | https?://\S+
-      | [\w#$%&()'*+./<>=?@\[\]{}°\u2013-]+(?:\s[\w#$%&()'*+./<>=?@\[\]{}°\u2013-]+){0,5}   # a few words
+      | [\w#$%&()'*+./<>=?@\[\]{}°\u2013-]+(?:,?[ ][\w#$%&()'*+./<>=?@\[\]{}°\u2013-]+){0,5}   # a few words
     )?\s*""",
     re.VERBOSE,
 )
@@ -70,8 +70,8 @@ def _score(sample: list[str], delimiter: str, quote: str) -> float:
         return 0.0
     widths = Counter(len(row) for row in rows)
     cells = [cell for row in rows if len(row) > 1 for cell in row]
-    if not cells:
-        return 0.0
+    if len(rows) - widths[1] <= len(rows) / 10:
+        return 0.0  # hardly ever met: a sign in a sentence
     if delimiter == " " and not _is_spaced(sample, max(widths.values())):
         return 0.0
     alike = math.hypot(*widths.values()) / len(rows)  # 1 where all rows agree; one big group outdoes many small

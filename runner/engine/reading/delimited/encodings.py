@@ -17,7 +17,7 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _BLOCK = 1024 * 1024
-_SAMPLE = 256 * 1024
+_SAMPLE = 64 * 1024
 _COMMON = "’‘“”–—…€£§°©®™«»·• ºª²³½¿¡´"
 _LATIN = "éèêëàâäáãåçùûüúôöóõòîïíìñßæøœÉÈÊÀÂÄÁÅÇÜÚÔÖÓÎÍÑÆØ"
 _LETTERS = {
@@ -103,6 +103,7 @@ def _east_asian(sample: bytes) -> str | None:
     runs = _HIGH_RUN.findall(sample)
     high = sum(map(len, runs))
     paired = sum(len(one) for one in runs if len(one) % 2 == 0)
+    together = sum(len(one) for one in runs if len(one) > 1)
     for name, first, last, share in (
         ("shift_jis", "\u3040", "\u30ff", 0.25),
         ("euc_jp", "\u3040", "\u30ff", 0.25),
@@ -110,7 +111,8 @@ def _east_asian(sample: bytes) -> str | None:
         ("gb18030", "\u4e00", "\u9fff", 0.6),
         ("big5", "\u4e00", "\u9fff", 0.6),
     ):
-        if name != "shift_jis" and (paired < 0.8 * high or high < 8):
+        mixed = name in ("shift_jis", "big5")  # the second byte of a character may be an ASCII one
+        if high < 8 or (together < 0.5 * high if mixed else paired < 0.8 * high):
             continue
         try:
             text = sample.decode(name)

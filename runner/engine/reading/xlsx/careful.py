@@ -91,8 +91,8 @@ class SheetData:
             self._keep = False
         elif name == "c" and self._in_data:
             inline = self._kind == "inlineStr" or self._held is None
-            text = self._inline if inline and self._inline is not None else self._held
-            value = self._cells.value(self._kind, self._style, text, formula=self._formula)
+            stored = self._inline if inline and self._inline is not None else self._held
+            value = self._cells.value(self._kind, self._style, stored, formula=self._formula)
             self._builder.put(self._column, value)
         elif name == "row" and self._in_data:
             if (done := self._builder.done()) is not None:

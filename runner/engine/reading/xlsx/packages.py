@@ -1,6 +1,7 @@
 """An OOXML package: parts and the relations between them."""
 
 import posixpath
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from runner.engine.reading import errors
@@ -33,10 +34,11 @@ class Package:
                 found[event[2].get("Id", "")] = relation
         return found
 
-    def events(self, entry: Entry) -> list[Event]:
-        """Every event of a part that is small enough to hold."""
-        raw = self.archive.read(entry)
-        return list(events([raw], what=entry.name, limits=self.limits))
+    def events(self, entry: Entry) -> Iterator[Event]:
+        """Every event of a part that is neither a sheet nor the strings."""
+        if entry.size > self.limits.max_part_bytes:
+            raise errors.too_large(f"its part {entry.name[-60:]!r} has {entry.size} bytes")
+        return events(self.archive.stream(entry), what=entry.name, limits=self.limits)
 
     def workbook_part(self) -> str:
         """Name of the workbook part, wherever the package keeps it."""

@@ -10,8 +10,10 @@ from runner.engine.reading.xlsx.chunks import Chunks, Opened, drain, is_odd
 from runner.engine.reading.xlsx.markup import events
 
 _WHAT = "sharedStrings.xml"
-_PLAIN = "<si><t>"
-_KEPT = '<si><t xml:space="preserve">'
+_OPEN, _CLOSE = "<si><t>", "</t>"
+_SPACE_KEPT = '<si><t xml:space="preserve">'
+_MARK = "\x01"  # no XML text can hold it: stands before texts whose blanks are kept
+_KEPT = _OPEN + _MARK
 
 
 def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
@@ -46,17 +48,12 @@ def _quick(chunk: str) -> list[str | None] | None:
     """The strings of a chunk where each is one plain text; None where any is not."""
     if not chunk:
         return []
-    found: list[str | None] = []
-    for part in chunk.split("</si>"):
-        if part.startswith(_PLAIN):
-            text = part[7:-4].strip(XML_BLANKS)
-        elif part.startswith(_KEPT):
-            text = part[28:-4]
-        else:
-            return None
-        if "<" in text or not part.endswith("</t>"):
-            return None
-        found.append(text or None)
+    if not chunk.startswith("<si><t") or not chunk.endswith("</t>"):
+        return None
+    texts = chunk.replace(_SPACE_KEPT, _KEPT)[len(_OPEN) : -len(_CLOSE)].split(_CLOSE + "</si>" + _OPEN)
+    if chunk.count("<") != 4 * len(texts) - 1:
+        return None
+    found = [(one[1:] if one.startswith(_MARK) else one.strip(XML_BLANKS)) or None for one in texts]
     if "&" in chunk:
         found = [without_entities(one) if one and "&" in one else one for one in found]
     if "_x" in chunk:

@@ -1,7 +1,10 @@
 """The styles part of an .xlsx."""
 
+from collections.abc import Iterable
 from typing import TypeVar
 
+from runner.engine.reading import errors
+from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.styles import BUILT_IN, Kind, Look, Styles, kind_of_format
 from runner.engine.reading.xlsx.markup import Attributes, Event
 
@@ -20,8 +23,10 @@ class StylesReader:
         self._path: list[str] = []
         self.styles = Styles()
 
-    def read(self, events: list[Event]) -> Styles:
+    def read(self, events: Iterable[Event], limits: ReadLimits) -> Styles:
         for event in events:
+            if len(self.styles.kinds) > limits.max_styles:
+                raise errors.hostile(f"over {limits.max_styles} cell styles")
             if event[0] == "start":
                 self._path.append(event[1])
                 self._start(event[1], event[2])

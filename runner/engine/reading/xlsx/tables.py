@@ -6,6 +6,8 @@ from runner.engine.reading.xlsx.packages import Package
 from runner.engine.reading.xlsx.style_parts import number
 
 _MAX_TABLES = 1_000
+_PRINT_TITLES, _FILTER = "_xlnm.Print_Titles", "_xlnm._FilterDatabase"
+NAMED_AREAS = (_PRINT_TITLES, _FILTER)
 
 
 def declared_tables(package: Package, sheet_part: str, identities: list[str]) -> list[DeclaredTable]:
@@ -38,9 +40,9 @@ def name_areas(layout: Layout, names: list[tuple[str, int | None, str]], positio
     for name, sheet, formula in names:
         if sheet != position:
             continue
-        if name == "_xlnm.Print_Titles":
+        if name == _PRINT_TITLES:
             layout.print_title_rows = _rows(formula)
-        elif name == "_xlnm._FilterDatabase" and layout.autofilter is None:
+        elif name == _FILTER and layout.autofilter is None:
             layout.autofilter = area(formula.rpartition("!")[2])
 
 
@@ -48,6 +50,10 @@ def _rows(formula: str) -> tuple[int, int] | None:
     """The rows of ``Sheet1!$A:$A,Sheet1!$3:$4``."""
     for reference in formula.split(","):
         first, _, last = reference.rpartition("!")[2].replace("$", "").partition(":")
-        if first.isascii() and first.isdecimal() and last.isascii() and last.isdecimal() and len(last) < 9:
+        if _is_row(first) and _is_row(last):
             return int(first), int(last)
     return None
+
+
+def _is_row(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 9

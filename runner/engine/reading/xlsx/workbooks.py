@@ -19,9 +19,9 @@ from runner.engine.reading.xlsx.markup import attribute
 from runner.engine.reading.xlsx.packages import Package, Relation
 from runner.engine.reading.xlsx.quick import quick_rows
 from runner.engine.reading.xlsx.shared_strings import read_strings
-from runner.engine.reading.xlsx.style_parts import StylesReader
+from runner.engine.reading.xlsx.style_parts import StylesReader, number
 from runner.engine.reading.xlsx.surveys import Survey, survey
-from runner.engine.reading.xlsx.tables import declared_tables, name_areas
+from runner.engine.reading.xlsx.tables import NAMED_AREAS, declared_tables, name_areas
 
 _VISIBILITY: dict[str, Visibility] = {"hidden": "hidden", "veryHidden": "very_hidden"}
 
@@ -52,18 +52,19 @@ class Workbook:
         entry = self.package.archive.find(self.part)
         if entry is None:
             raise errors.damaged("its workbook part is missing")
-        name, sheet = "", ""
+        name, sheet = "", None
         position = 0
         for event in self.package.events(entry):
             if event[0] == "end":
-                if event[1] == "definedName":
-                    self.names.append((name, int(sheet) if sheet.isdecimal() else None, event[2]))
+                if event[1] == "definedName" and name in NAMED_AREAS:
+                    self.names.append((name, sheet, event[2]))
                 continue
             _, tag, attributes = event
             if tag == "workbookPr" and "date1904" in attributes:  # an extension of the same name has none
                 self.epoch_1904 = attributes["date1904"] in ("1", "true", "on")
             elif tag == "definedName":
-                name, sheet = attributes.get("name", ""), attributes.get("localSheetId", "")
+                name = attributes.get("name", "")
+                sheet = number(attributes, "localSheetId") if "localSheetId" in attributes else None
             elif tag == "sheet":
                 position += 1
                 self._list(attribute(attributes, "name") or f"Sheet{position}", attributes, position)
@@ -81,8 +82,8 @@ class Workbook:
 
     def _guess(self, sheet_id: str, position: int) -> Relation | None:
         """Where the relations are lost: take the part that the number suggests."""
-        for number in (sheet_id, str(position)):
-            part = f"xl/worksheets/sheet{number}.xml"
+        for digits in (sheet_id, str(position)):
+            part = f"xl/worksheets/sheet{digits}.xml"
             if self.package.archive.find(part) is not None:
                 return Relation(kind="worksheet", part=part)
         return None
@@ -100,7 +101,7 @@ class Workbook:
     @cached_property
     def styles(self) -> Styles:
         entry = self.related("styles") or self.package.archive.find("xl/styles.xml")
-        return Styles() if entry is None else StylesReader().read(self.package.events(entry))
+        return Styles() if entry is None else StylesReader().read(self.package.events(entry), self.package.limits)
 
     def strings(self) -> SharedStrings:
         return self._strings

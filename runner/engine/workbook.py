@@ -1,0 +1,51 @@
+"""Pass 5 as a job sees it: the normalized workbook with its main sheet and those beside it."""
+
+from collections.abc import Iterable, Sequence
+from typing import IO, Any, Final
+
+from runner.engine.fields import ANY
+from runner.engine.findings import Findings
+from runner.engine.mapping.layout import OutColumn
+from runner.engine.writing import BookWriter, Column, SheetWriter
+from runner.engine.writing.styles import FORMATS
+
+_FINDING: Final = ("severity", "code", "cell", "field", "message", "rule", "sheet", "input", "table", "file", "line")
+
+
+class Workbook:
+    """The output. Without a file to write to, it counts rows and writes nothing."""
+
+    def __init__(self, file: IO[bytes] | None, columns: Sequence[OutColumn], *, title: str, sheet: str) -> None:
+        self._book = BookWriter(file, title=title) if file else None
+        self.main: SheetWriter | None = self._book.sheet(sheet, [_column(c) for c in columns]) if self._book else None
+        self.extra: list[dict[str, Any]] = []
+
+    def finish(self, beside: Iterable[tuple[str, list[list[Any]]]], findings: Findings | None) -> None:
+        """Close the main sheet, write the ones beside it and, if given, the findings."""
+        if self._book is None or self.main is None:
+            return
+        self.main.close()
+        for name, (header, *rows) in beside:
+            self._add(name, [str(h) for h in header], rows)
+        if findings is not None:
+            told = [f.as_dict() for f in findings.kept]
+            self._add("Findings", _FINDING, [[f.get(h) for h in _FINDING] for f in told])
+        self._book.close()
+
+    def _add(self, name: str, header: Sequence[str], rows: list[list[Any]]) -> None:
+        if self._book is None:
+            return
+        sheet = self._book.sheet(name, [Column(h) for h in header])
+        width = len(header)
+        body = [row[:width] + [None] * (width - len(row)) for row in rows]
+        if body:
+            sheet.write([list(c) for c in zip(*body, strict=True)], len(body))
+        sheet.close()
+        self.extra.append({"name": sheet.names[0], "rows": len(body)})
+
+
+def _column(column: OutColumn) -> Column:
+    field = column.field
+    if field is None or field.type == ANY:
+        return Column(column.header)
+    return Column.typed(column.header, field.type, field.number_format or FORMATS.get(field.type))

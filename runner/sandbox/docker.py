@@ -1,0 +1,187 @@
+"""The `docker` driver: a container per job, for hosts that have an engine and no wish for anything else.
+
+The image holds the interpreter and ade-drop itself (infra/deploy). Outputs are files that the runner made, each bound
+on its own, so no folder in the container can be written to; they reach the engine as descriptors, as in the jail.
+"""
+
+import json
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+from core.errors import SandboxUnavailable
+from core.ports import BoxOrder, BoxReport, Isolation
+from core.verdicts import Verdict
+from runner.sandbox.box.limits import THREADS
+from runner.sandbox.builds import BOX_ID
+from runner.sandbox.jailer import open_to_all
+from runner.sandbox.levels import require
+from runner.sandbox.session import CHANNEL, FIRST_OUTPUT, Engine, Kernel, Session, write_order
+
+IMAGE = "ade-drop:latest"
+LABEL = "ade.box"
+JOB = "/job"
+LAYER = "/layer"
+CLI_SECONDS = 60.0
+_ENGINE = """\
+import runpy, sys
+layer, package = sys.argv[1], sys.argv[2]
+sys.path += [layer] if layer else []
+sys.argv[1:3] = []
+runpy.run_module(package, run_name="__main__", alter_sys=True)
+"""
+_CLI_FAILED = 125  # what `docker run` ends with when there was no container
+
+
+class DockerSandbox:
+    """Containers without network, capabilities or a writable root. Safe to use from several threads."""
+
+    def __init__(self, *, min_level: str, image: str = IMAGE, engine: Engine | None = None) -> None:
+        self._min_level = min_level
+        self._image = image
+        self._engine = engine or Engine()
+
+    def isolation(self) -> Isolation:
+        problem = self._problem()
+        rungs = dict.fromkeys(("namespaces", "seccomp", "rlimits", "cgroup", "own_user"), problem is None)
+        rungs["landlock"] = False
+        gaps = ("the container engine and its profile are trusted, not probed", "boxes start cold")
+        return Isolation(
+            driver="docker",
+            level="isolated" if problem is None else "none",
+            rungs=rungs,
+            gaps=gaps if problem is None else (problem,),
+        )
+
+    def run(
+        self,
+        order: BoxOrder,
+        *,
+        killed: Callable[[], Verdict | None],
+        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
+    ) -> BoxReport:
+        isolation = self.isolation()
+        if isolation.level == "none":
+            raise SandboxUnavailable(f"no container can be had: {isolation.gaps[0]}")
+        if not order.trusted:
+            require(isolation, self._min_level)
+        name = container_name(order.label)
+        with Session(order) as session:
+            for folder in ("in", "config"):
+                open_to_all(order.scratch / folder)
+            layer = None if order.layer is None else LAYER
+            write_order(order.scratch / "order.json", session.engine_order(isolation, root=JOB, layer=layer))
+            (order.scratch / "order.json").chmod(0o644)
+            for output in order.outputs:
+                (order.scratch / "out" / output).chmod(0o666)  # the container's user writes it; the folder is ours
+            ours, theirs = socket.socketpair()
+            with ours:
+                waiter = self._start(order, session, theirs)
+                try:
+                    watched = session.watch(ours, killed=killed, kill=lambda: _kill(name), on_event=on_event)
+                    kernel = Kernel(out_of_memory=_out_of_memory(name))
+                finally:
+                    _cli("rm", "--force", name)
+                    waiter.join()
+            return session.report(watched, kernel)
+
+    def reap(self, alive: Callable[[str], bool]) -> int:
+        listed = _cli("ps", "--all", "--filter", f"label={LABEL}", "--format", f'{{{{.ID}}}} {{{{.Label "{LABEL}"}}}}')
+        gone = [line.split(" ", 1)[0] for line in listed.splitlines() if line and not alive(line.split(" ", 1)[1])]
+        if gone:
+            _cli("rm", "--force", *gone)
+        return len(gone)
+
+    def close(self) -> None:
+        """Every container ends with its own `run`."""
+
+    def command(self, order: BoxOrder) -> list[str]:
+        """The whole command line of one box."""
+        limits = order.limits
+        memory = f"{limits.memory_mb}m"
+        args = ["docker", "run", "--name", container_name(order.label), "--label", f"{LABEL}={order.label}"]
+        args += ["--pull", "never", "--log-driver", "none", "--hostname", "box", "--workdir", "/"]
+        args += ["--network", "bridge" if order.network else "none", "--ipc", "none", "--read-only"]
+        args += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", f"{BOX_ID}:{BOX_ID}"]
+        args += ["--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes + THREADS)]
+        args += ["--ulimit", f"cpu={limits.cpu_seconds}", "--ulimit", f"fsize={limits.file_mb * 1024 * 1024}"]
+        args += ["--ulimit", f"nofile={limits.open_files}", "--ulimit", "core=0"]
+        args += ["--env", "LANG=C.UTF-8", "--env", "TZ=UTC", "--env", "HOME=/nonexistent"]
+        scratch = order.scratch.resolve()
+        args += _bind(f"{scratch}/order.json", f"{JOB}/order.json")
+        for folder in ("in", "config"):
+            if (scratch / folder).is_dir():
+                args += _bind(f"{scratch}/{folder}", f"{JOB}/{folder}")
+        if order.layer is not None:
+            args += _bind(str(order.layer.resolve()), LAYER)
+        for output in order.outputs:
+            args += _bind(f"{scratch}/out/{output}", f"{JOB}/out/{output}", readonly=False)
+        args += ["--entrypoint", "/bin/sh", self._image, "-c", self._script(order), "box"]
+        args += ["python3", "-I", "-B", "-c", _ENGINE, LAYER if order.layer else "", self._engine.package]
+        return [*args, f"{JOB}/order.json", "--channel", str(CHANNEL)]
+
+    def _script(self, order: BoxOrder) -> str:
+        """Give the engine its descriptors: the channel is our standard output, the rules' output our error."""
+        opened = (f"{FIRST_OUTPUT + n}<>{JOB}/out/{name}" for n, name in enumerate(order.outputs))
+        return " ".join(('exec "$@"', f"{CHANNEL}>&1", "1>&2", *opened))
+
+    def _start(self, order: BoxOrder, session: Session, report: socket.socket) -> threading.Thread:
+        process = subprocess.Popen(
+            self.command(order),
+            stdin=subprocess.DEVNULL,
+            stdout=session.fds[CHANNEL],
+            stderr=session.fds[1],
+        )
+
+        def wait() -> None:
+            code = process.wait()
+            words: dict[str, Any] = {"code": code if code < 128 else 128 - code}
+            if code == _CLI_FAILED and not _cli("inspect", "--format", "{{.Id}}", container_name(order.label)):
+                words["setup_problem"] = "the container engine refused; the log says why"
+            with report:
+                report.sendall(json.dumps(words).encode() + b"\n")
+
+        waiter = threading.Thread(target=wait, name=f"docker-{order.label}")
+        waiter.start()
+        return waiter
+
+    def _problem(self) -> str | None:
+        if shutil.which("docker") is None:
+            return "there is no docker command; install one or set ADE_SANDBOX=jail"
+        if not _cli("version", "--format", "{{.Server.Version}}"):
+            return "the docker engine does not answer; start it or set ADE_SANDBOX=jail"
+        if not _cli("image", "inspect", "--format", "{{.Id}}", self._image):
+            return f"the image {self._image} is not here; build it with infra/deploy, or pull it"
+        return None
+
+
+def container_name(label: str) -> str:
+    """A name that any label can have."""
+    return f"ade-{sha256(label.encode()).hexdigest()[:24]}"
+
+
+def _bind(source: str, target: str, *, readonly: bool = True) -> list[str]:
+    if "," in source:
+        raise SandboxUnavailable(f"the docker driver cannot bind {source}: its name has a comma in it")
+    return ["--mount", f"type=bind,src={source},dst={target}{',readonly' if readonly else ''}"]
+
+
+def _kill(name: str) -> None:
+    _cli("kill", name)
+
+
+def _out_of_memory(name: str) -> bool:
+    return _cli("inspect", "--format", "{{.State.OOMKilled}}", name) == "true"
+
+
+def _cli(*args: str) -> str:
+    """What a docker command prints; nothing where it failed."""
+    try:
+        ran = subprocess.run(["docker", *args], capture_output=True, text=True, timeout=CLI_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ran.stdout.strip() if ran.returncode == 0 else ""

@@ -1,0 +1,58 @@
+"""The installer as the box runs it: requirements and wheelhouse in, one plain archive of files out."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any, TextIO
+
+from runner.sandbox.install.names import safe_name
+from runner.sandbox.install.requirements import Refused, parse
+from runner.sandbox.install.wheels import Wheel, Wheelhouse, members, resolve
+
+_BLOCK = 1024 * 1024
+ARCHIVE = "layer.zip"
+
+
+def run(order: dict[str, Any], channel: TextIO) -> int:
+    """As the contract of engines says (docs/engine-order.md)."""
+    try:
+        end = {"ok": True, "summary": _install(order)}
+    except Refused as refused:
+        end = _failed("config_refused", str(refused))
+    except MemoryError:
+        end = _failed("out_of_memory", "the wheels need more memory than an installation may use")
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
+        end = _failed("config_refused", f"a wheel cannot be read: {type(error).__name__}")
+    channel.write(json.dumps({"event": "end", **end}) + "\n")
+    return 0
+
+
+def _install(order: dict[str, Any]) -> dict[str, Any]:
+    text = Path(order["inputs"][0]["path"]).read_text(encoding="utf-8", errors="replace")
+    wanted, strict = parse(text)
+    if not order["layer"]:
+        raise Refused("there is no wheelhouse here; ask the operator to set ADE_WHEELHOUSE")
+    wheels = resolve(wanted, Wheelhouse(Path(order["layer"])), strict=strict)
+    with (
+        os.fdopen(os.dup(order["outputs"][ARCHIVE]), "wb") as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        files = sum(_copy(wheel, archive) for wheel in wheels)
+    return {"wheels": [f"{wheel.name}=={wheel.version}" for wheel in wheels], "files": files}
+
+
+def _copy(wheel: Wheel, archive: zipfile.ZipFile) -> int:
+    count = 0
+    for target, info, source in members(wheel):
+        if not safe_name(target):
+            raise Refused(f"{wheel.path.name} holds a file with a name that leads elsewhere")
+        with source.open(info) as content, archive.open(zipfile.ZipInfo(target), "w") as out:
+            while block := content.read(_BLOCK):
+                out.write(block)
+        count += 1
+    return count
+
+
+def _failed(code: str, message: str) -> dict[str, Any]:
+    return {"ok": False, "error": {"code": code, "message": message, "where": {"file": "requirements.txt"}}}

@@ -1,0 +1,155 @@
+"""The wheels of a wheelhouse: which of them meet the requirements, and what is in them."""
+
+import hashlib
+import stat
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.parser import BytesHeaderParser
+from pathlib import Path
+
+from packaging.markers import default_environment
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.tags import sys_tags
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
+
+from runner.sandbox.install.requirements import Refused, Wanted
+
+MAX_METADATA = 4 * 1024 * 1024
+_ROUNDS = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wheel:
+    name: str
+    version: Version
+    path: Path
+    rank: int  # place of its best tag among those that this interpreter takes; lower is better
+
+    @property
+    def sha256(self) -> str:
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Wheelhouse:
+    """A folder of wheels. Anything else in it (source archives above all) is not looked at."""
+
+    def __init__(self, folder: Path) -> None:
+        ranks = {tag: rank for rank, tag in enumerate(sys_tags())}
+        self._wheels: dict[str, list[Wheel]] = {}
+        for path in sorted(folder.glob("*.whl")):
+            try:
+                name, version, _, tags = parse_wheel_filename(path.name)
+            except InvalidWheelFilename:
+                continue
+            fitting = [ranks[tag] for tag in tags if tag in ranks]
+            if fitting:
+                wheel = Wheel(name=name, version=version, path=path, rank=min(fitting))
+                self._wheels.setdefault(name, []).append(wheel)
+
+    def best(self, name: str, wanted: list[Requirement], hashes: frozenset[str]) -> Wheel:
+        """The newest wheel that every requirement takes and, where hashes are given, whose hash is among them."""
+        fitting = [
+            wheel
+            for wheel in self._wheels.get(name, ())
+            if all(_takes(requirement, wheel.version) for requirement in wanted)
+        ]
+        for wheel in sorted(fitting, key=lambda found: (found.version, -found.rank), reverse=True):
+            if not hashes or wheel.sha256 in hashes:
+                return wheel
+        asked = ", ".join(sorted({str(requirement.specifier) or "any version" for requirement in wanted}))
+        why = "has another hash than the one given" if fitting else "is not in the wheelhouse for this Python"
+        raise Refused(f"{name} ({asked}) {why}; ask the operator to add its wheel to ADE_WHEELHOUSE")
+
+
+def resolve(wanted: list[Wanted], house: Wheelhouse, *, strict: bool) -> list[Wheel]:
+    """One wheel for everything that is needed, directly or not. Newest first, no going back."""
+    hashes: dict[str, frozenset[str]] = {}
+    for item in wanted:
+        hashes[item.name] = hashes.get(item.name, frozenset()) | item.hashes
+    direct = [item.requirement for item in wanted if _applies(item.requirement, "")]
+    chosen: dict[str, Wheel] = {}
+    for _ in range(_ROUNDS):
+        asked = _closure(direct, chosen)
+        fresh = {}
+        for name, requirements in asked.items():
+            if strict and not hashes.get(name):
+                raise Refused(f"{name} has no --hash in requirements.txt, and others have")
+            fresh[name] = house.best(name, requirements, hashes.get(name, frozenset()))
+        if fresh == chosen:
+            return [chosen[name] for name in sorted(chosen)]
+        chosen = fresh
+    raise Refused("the requirements do not come to rest; give exact versions")
+
+
+def _closure(direct: list[Requirement], chosen: dict[str, Wheel]) -> dict[str, list[Requirement]]:
+    """Every name that is needed with what is asked of it, as far as the chosen wheels tell."""
+    asked: dict[str, list[Requirement]] = {}
+    queue = list(direct)
+    seen: set[str] = set()
+    while queue:
+        requirement = queue.pop()
+        if str(requirement) in seen:
+            continue
+        seen.add(str(requirement))
+        name = canonicalize_name(requirement.name)
+        asked.setdefault(name, []).append(requirement)
+        wheel = chosen.get(name)
+        if wheel is not None:
+            for extra in ("", *requirement.extras):
+                queue += [needed for needed in needs(wheel) if _applies(needed, extra)]
+    return asked
+
+
+def needs(wheel: Wheel) -> list[Requirement]:
+    """What a wheel's own metadata asks for."""
+    with zipfile.ZipFile(wheel.path) as archive:
+        names = [n for n in archive.namelist() if n.count("/") == 1 and n.endswith(".dist-info/METADATA")]
+        if len(names) != 1:
+            raise Refused(f"{wheel.path.name} is not a wheel: it has no metadata")
+        with archive.open(names[0]) as file:
+            raw = file.read(MAX_METADATA)
+    try:
+        return [Requirement(line) for line in BytesHeaderParser().parsebytes(raw).get_all("Requires-Dist", [])]
+    except InvalidRequirement as error:
+        raise Refused(f"{wheel.path.name} has requirements that cannot be read") from error
+
+
+def members(wheel: Wheel) -> Iterator[tuple[str, zipfile.ZipInfo, zipfile.ZipFile]]:
+    """The files to install and where; scripts, data and path files are left out."""
+    with zipfile.ZipFile(wheel.path) as archive:
+        for info in archive.infolist():
+            if info.is_dir():
+                continue
+            if stat.S_ISLNK(info.external_attr >> 16):
+                raise Refused(f"{wheel.path.name} holds a link: {info.filename!r}")
+            target = _target(info.filename)
+            if target is not None:
+                yield target, info, archive
+
+
+def _target(name: str) -> str | None:
+    top, _, rest = name.partition("/")
+    if top.endswith(".data"):
+        kind, _, rest = rest.partition("/")
+        return rest if kind in {"purelib", "platlib"} and rest else None
+    if "/" not in name and name.endswith(".pth"):
+        return None
+    return name
+
+
+def _takes(requirement: Requirement, version: Version) -> bool:
+    return requirement.specifier.contains(version, prereleases=version.is_prerelease and _names_it(requirement))
+
+
+def _names_it(requirement: Requirement) -> bool:
+    return bool(requirement.specifier.prereleases)
+
+
+def _applies(requirement: Requirement, extra: str) -> bool:
+    if requirement.marker is None:
+        return not extra
+    environment = {key: str(value) for key, value in default_environment().items()}
+    return requirement.marker.evaluate(environment | {"extra": extra})

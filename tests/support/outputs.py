@@ -1,0 +1,70 @@
+"""The smallest outputs that a well-behaved box can write: they pass every check of the runner."""
+
+import io
+import json
+import zipfile
+from typing import Any
+
+from core.ports import Isolation
+
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+
+def workbook(rows: int = 1, *, sheet: str = "", more: dict[str, str] | None = None) -> bytes:
+    """A workbook with a header and so many rows; `sheet` replaces the sheet's rows, `more` adds parts."""
+    row = '<row r="{0}"><c r="A{0}"><v>{0}</v></c></row>'
+    lines = sheet or "".join(row.format(n) for n in range(1, rows + 2))
+    parts = {
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{_MAIN}"><sheetData>{lines}</sheetData></worksheet>',
+        "xl/workbook.xml": f'<workbook xmlns="{_MAIN}" xmlns:r="{_RELATIONS}"><sheets>'
+        '<sheet name="Normalized" sheetId="1" r:id="rId1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": '<Relationships><Relationship Id="rId1" Target="worksheets/sheet1.xml"/></Relationships>',
+        **(more or {}),
+    }
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, text in parts.items():
+            book.writestr(name, text)
+    return body.getvalue()
+
+
+def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> dict[str, Any]:
+    findings = {"error": 0, "warning": 0, "info": 0}
+    return {
+        "artifact_version": 1,
+        "job": {**order["job"], "params": order["params"]},
+        "engine": {
+            "name": "ade-drop",
+            "version": "0",
+            "readers": [],
+            "sandbox": {"driver": isolation.driver, "level": isolation.level, "rungs": {}},
+        },
+        "config": {"digest": order["config"]["digest"], "rules": []},
+        "inputs": [{k: i[k] for k in ("role", "name", "sha256", "size")} for i in order["inputs"]],
+        "sheets": [],
+        "mapping": [],
+        "transforms": [],
+        "validation": {
+            "findings": [],
+            "kept": 0,
+            "total": 0,
+            "by_severity": findings,
+            "by_code": {},
+            "totals": [],
+        },
+        "output": {"sheets": ["Normalized"], "rows": rows, "columns": [], "extra_sheets": []},
+        "pass_history": [],
+        "summary": {
+            "tables": 1,
+            "rows_in": rows,
+            "rows_out": rows,
+            "columns_mapped": 0,
+            "columns_unmapped": 0,
+            "findings": findings,
+        },
+    }
+
+
+def as_bytes(document: dict[str, Any]) -> bytes:
+    return json.dumps(document).encode()

@@ -1,0 +1,127 @@
+"""The quick way of reading a sheet and the careful one must never disagree."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runner.engine.reading import ReadLimits, open_book
+from runner.engine.reading.rows import ascending
+from runner.engine.reading.styles import Kind, Styles
+from runner.engine.reading.xlsx.careful import careful_rows
+from runner.engine.reading.xlsx.cells import CellReader
+from runner.engine.reading.xlsx.chunks import Opened
+from runner.engine.reading.xlsx.quick import quick_rows
+from runner.engine.reading.xlsx.shared_strings import read_strings
+from tests.unit.workbook_makers import sheet, strings, xlsx
+
+LIMITS = ReadLimits()
+STYLES = Styles(kinds=[Kind.NUMBER, Kind.DATE, Kind.DATETIME, Kind.TIME, Kind.DURATION, Kind.ANY, Kind.NUMBER])
+SHARED = strings("<t>zero</t>", "<t>one &amp; a</t>", "<t/>", "<r><t>three</t></r>")
+
+texts = st.text(st.sampled_from("abZ 019.,&<>\"'_x000D_\n\té東😀#-"), max_size=8)
+numbers = st.one_of(
+    st.integers(-(10**18), 10**18).map(str),
+    st.floats(allow_nan=True, allow_infinity=True).map(repr),
+    st.sampled_from(["0", "1", "45351", "0.5", "60", "-1", "1E3", " 7 ", "", "x", "NaN", "٣", "1_0", "007", "1e400"]),
+)
+columns = st.lists(st.integers(1, 30), min_size=1, max_size=6)
+
+
+def escaped(text):
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+@st.composite
+def stored_cell(draw):
+    """The inside of a cell's tag and body."""
+    style = draw(st.sampled_from(["", ' s="0"', ' s="1"', ' s="2"', ' s="3"', ' s="4"', ' s="5"', ' s="77"', ' s=""']))
+    formula = draw(st.sampled_from(["", "<f>A1+1</f>", '<f t="shared" si="0"/>', "<f>IF(A1&gt;1,2,3)</f>"]))
+    kind = draw(st.sampled_from(["n", "plain", "s", "str", "b", "e", "d", "inline", "rich", "none"]))
+    if kind == "none":
+        return style, draw(st.sampled_from(["/>", "></c>", f">{formula}</c>", f">{formula}<v/></c>"]))
+    if kind in ("inline", "rich"):
+        space = draw(st.sampled_from(["", ' xml:space="preserve"']))
+        text = f"<t{space}>{escaped(draw(texts))}</t>"
+        body = f"<is>{text}</is>" if kind == "inline" else f"<is><r>{text}</r><r>{text}</r></is>"
+        return f'{style} t="inlineStr"', f">{body}</c>"
+    if kind == "s":
+        value = draw(st.sampled_from(["0", "1", "2", "3", "4", "-1", "x", ""]))
+    elif kind in ("n", "plain"):
+        value = escaped(draw(numbers))
+    else:
+        value = escaped(draw(texts))
+    typed = "" if kind == "plain" else f' t="{kind}"'
+    return f"{style}{typed}", f">{formula}<v>{value}</v></c>"
+
+
+def letters(column):
+    return chr(64 + column) if column <= 26 else f"A{chr(64 + column - 26)}"
+
+
+@st.composite
+def sheets(draw):
+    """Rows that mostly look alike, as in real sheets, with odd ones between."""
+    templates = draw(
+        st.lists(st.tuples(columns, st.lists(stored_cell(), min_size=6, max_size=6)), min_size=1, max_size=3)
+    )
+    rows, number = [], 0
+    for _ in range(draw(st.integers(0, 25))):
+        number += draw(st.sampled_from([1, 1, 1, 1, 2, 9, 90]))
+        where, cells = draw(st.sampled_from(templates))
+        numbered = draw(st.sampled_from([True] * 9 + [False]))
+        body = "".join(
+            f"<c{f' r={chr(34)}{letters(at)}{number}{chr(34)}' if numbered else ''}{tag}{rest}"
+            for at, (tag, rest) in zip(where, cells, strict=False)
+        )
+        spans = draw(st.sampled_from(["", ' spans="1:9"', f' ht="{number}"']))
+        own = f' r="{number}"' if numbered or draw(st.booleans()) else ""
+        rows.append(f"<row{own}{spans}>{body}</row>")
+        rows.append(draw(st.sampled_from(["", "", "", "\n ", "<!-- -->", f'<row r="{number + 1}"/>'])))
+    return sheet("".join(rows))
+
+
+def cells():
+    return CellReader(lambda: read_strings([SHARED.encode()], LIMITS), STYLES, epoch_1904=False)
+
+
+@settings(max_examples=150, deadline=None)
+@given(sheets())
+def test_quick_and_careful_reading_agree(xml):
+    raw = xml.encode()
+    careful = list(ascending(careful_rows([raw], cells(), LIMITS), LIMITS))
+    quick = list(ascending(quick_rows(Opened([raw], b"sheetData"), cells(), LIMITS), LIMITS))
+    assert repr(quick) == repr(careful)
+
+
+@settings(max_examples=40, deadline=None)
+@given(sheets(), st.integers(1, 2000))
+def test_where_the_pieces_are_cut_changes_nothing(xml, size):
+    raw = xml.encode()
+    whole = list(quick_rows(Opened([raw], b"sheetData"), cells(), LIMITS))
+    pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
+    assert repr(list(quick_rows(Opened(pieces, b"sheetData"), cells(), LIMITS))) == repr(whole)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            texts, st.sampled_from(["<t>{}</t>", '<t xml:space="preserve">{}</t>', "<r><t>{}</t></r><r><t/></r>"])
+        )
+    )
+)
+def test_strings_cut_as_text_equal_strings_parsed(items):
+    body = strings(*(form.format(escaped(text)) for text, form in items))
+    quick = read_strings([body.encode()], LIMITS)
+    parsed = read_strings([body.replace("<sst", "<!-- --><sst").encode()], LIMITS)
+    assert [quick[n] for n in range(len(quick))] == [parsed[n] for n in range(len(parsed))]
+    assert len(quick) == len(items)
+
+
+def test_long_sheets_are_read_in_many_chunks(tmp_path):
+    rows = "".join(
+        f'<row r="{r}"><c r="A{r}"><v>{r}</v></c><c r="B{r}" t="str"><v>text {r} é</v></c></row>'
+        for r in range(1, 20_001)
+    )
+    with open_book(xlsx(tmp_path, sheet(rows)), name="x") as book:
+        read = list(book.sheets[0].rows())
+    assert read == [(r, [r, f"text {r} é"]) for r in range(1, 20_001)]

@@ -1,0 +1,290 @@
+"""xls, xlsb and ods: the same values, places and layout as from an .xlsx."""
+
+import struct
+from datetime import date, time, timedelta
+
+import pytest
+
+from runner.engine.reading import NO_CACHED_VALUE, CellError, InputUnreadable, open_book
+from tests.unit.workbook_makers import biff, brt, container, ods, wide, xls_stream, xlsb
+
+
+def read(path):
+    with open_book(path, name=path.name) as book:
+        return book, [list(sheet.rows()) for sheet in book.sheets]
+
+
+def layout(path):
+    with open_book(path, name=path.name) as book:
+        return book.sheets[0].layout()
+
+
+def xlsb_row(number, hidden=False):
+    return brt(0, struct.pack("<IIHBB", number, 0, 300, 0, 0x10 if hidden else 0))
+
+
+def xlsb_cell(kind, column, body=b"", style=0):
+    return brt(kind, struct.pack("<II", column, style) + body)
+
+
+XLSB_STYLES = (
+    brt(44, struct.pack("<H", 164) + wide("yyyy-mm-dd"))
+    + brt(43, struct.pack("<HHH", 220, 0, 400))
+    + brt(43, struct.pack("<HHH", 220, 2, 700))
+    + brt(617)
+    + brt(47, struct.pack("<HHHHHBBB", 0, 0, 0, 0, 0, 0, 0, 0))
+    + brt(47, struct.pack("<HHHHHBBB", 0, 164, 1, 0, 0, 0, 1, 2))
+    + brt(618)
+)
+
+
+def test_xlsb_cells_have_their_types(tmp_path):
+    cells = xlsb_row(4) + b"".join(
+        [
+            xlsb_cell(1, 0),
+            xlsb_cell(2, 1, struct.pack("<I", 42 << 2 | 2)),
+            xlsb_cell(2, 2, struct.pack("<I", 1250 << 2 | 3)),
+            xlsb_cell(3, 3, b"\x2a"),
+            xlsb_cell(4, 4, b"\x01"),
+            xlsb_cell(5, 5, struct.pack("<d", 45351.0), style=1),
+            xlsb_cell(6, 6, wide("007")),
+            xlsb_cell(7, 7, struct.pack("<I", 1)),
+            xlsb_cell(8, 8, wide("made") + bytes(4)),
+            xlsb_cell(9, 9, struct.pack("<d", 0.5) + bytes(4)),
+            xlsb_cell(10, 10, b"\x00" + bytes(4)),
+            xlsb_cell(11, 11, b"\x07" + bytes(4)),
+            xlsb_cell(7, 12, struct.pack("<I", 99)),
+            xlsb_cell(5, 13, struct.pack("<d", float("nan"))),
+        ]
+    )
+    shared = brt(19, b"\0" + wide("zero")) + brt(19, b"\0" + wide("one"))
+    book, (rows,) = read(xlsb(tmp_path, cells, shared=shared, style=XLSB_STYLES))
+    assert book.format == "xlsb"
+    assert rows == [
+        (
+            5,
+            [
+                None,
+                42,
+                12.5,
+                "#N/A",
+                True,
+                date(2024, 2, 29),
+                "007",
+                "one",
+                "made",
+                0.5,
+                False,
+                "#DIV/0!",
+                "#VALUE!",
+                "#NUM!",
+            ],
+        )
+    ]
+    assert [type(rows[0][1][at]) for at in (3, 11, 12, 13)] == [CellError] * 4
+
+
+def test_xlsb_tells_layout_epoch_and_visibility(tmp_path):
+    cells = (
+        brt(60, struct.pack("<IIIIH", 1, 2, 0, 0, 1))
+        + xlsb_row(0)
+        + xlsb_cell(5, 0, struct.pack("<d", 0.0), style=1)
+        + xlsb_row(1, hidden=True)
+        + brt(176, struct.pack("<IIII", 0, 1, 0, 3))
+        + brt(151, struct.pack("<ddIII", 0, 2, 0, 0, 0) + b"\x01")
+    )
+    path = xlsb(tmp_path, cells, style=XLSB_STYLES, epoch=1, state=2)
+    book, (rows,) = read(path)
+    told = layout(path)
+    assert book.notes["epoch"] == 1904
+    assert book.sheets[0].visibility == "very_hidden"
+    assert rows == [(1, [date(1904, 1, 1)])]
+    assert told.merged == [(1, 1, 2, 4)]
+    assert (told.hidden_rows, told.hidden_columns, told.frozen_rows) == ({2}, {2, 3}, 2)
+    assert told.bold == told.italic == told.centred == told.indented == {1: {1}}
+
+
+def test_xlsb_rows_out_of_order_are_sorted(tmp_path):
+    cells = b"".join(xlsb_row(r) + xlsb_cell(2, 0, struct.pack("<I", r << 2 | 2)) for r in (7, 1, 3))
+    _, (rows,) = read(xlsb(tmp_path, cells))
+    assert rows == [(2, [1]), (4, [3]), (8, [7])]
+
+
+@pytest.mark.parametrize("body", [b"", b"\0\0", struct.pack("<II", 0, 0), struct.pack("<III", 0, 0, 9_000_000)])
+def test_an_xlsb_record_that_is_too_short_is_damage(tmp_path, body):
+    with pytest.raises(InputUnreadable) as caught:
+        read(xlsb(tmp_path, xlsb_row(0) + brt(6, body)))
+    assert caught.value.code == "damaged"
+
+
+def xls_cell(kind, row, column, body, style=0):
+    return biff(kind, struct.pack("<HHH", row, column, style) + body)
+
+
+def shared_texts(*texts, cut=None):
+    body = struct.pack("<II", len(texts), len(texts))
+    for text in texts:
+        body += struct.pack("<HB", len(text), 1) + text.encode("utf-16-le")
+    if cut is None:
+        return biff(0xFC, body)
+    between_texts = cut == 19
+    return biff(0xFC, body[:cut]) + biff(0x3C, (b"" if between_texts else b"\x01") + body[cut:])
+
+
+XLS_STYLES = (
+    biff(0x41E, struct.pack("<HHB", 164, 10, 0) + b"yyyy-mm-dd")
+    + biff(0xE0, struct.pack("<HH", 0, 0) + bytes(16))
+    + biff(0xE0, struct.pack("<HH", 0, 164) + bytes(16))
+)
+
+
+def test_xls_cells_have_their_types(tmp_path):
+    cells = b"".join(
+        [
+            xls_cell(0x203, 2, 1, struct.pack("<d", 2.5)),
+            xls_cell(0x27E, 2, 2, struct.pack("<I", 42 << 2 | 2)),
+            xls_cell(0x203, 2, 3, struct.pack("<d", 45351.25), style=1),
+            xls_cell(0xFD, 2, 4, struct.pack("<I", 1)),
+            xls_cell(0x205, 2, 5, b"\x2a\x01"),
+            xls_cell(0x205, 2, 6, b"\x01\x00"),
+            xls_cell(0x204, 2, 7, struct.pack("<HB", 3, 0) + b"007"),
+            xls_cell(0x06, 2, 8, struct.pack("<d", 6.0) + bytes(6)),
+            xls_cell(0x06, 2, 9, b"\0\0\0\0\0\0\xff\xff" + bytes(6)),
+            biff(0x207, struct.pack("<HB", 2, 0) + b"ok"),
+            xls_cell(0x06, 2, 10, b"\2\0\x07\0\0\0\xff\xff" + bytes(6)),
+            biff(0xBD, struct.pack("<HHHIHIH", 2, 11, 0, 1 << 2 | 2, 0, 2 << 2 | 2, 12)),
+        ]
+    )
+    stream = xls_stream(cells, shared=XLS_STYLES + shared_texts("zero", "één"))
+    book, (rows,) = read(container(tmp_path / "a.xls", {"Workbook": stream}))
+    assert book.format == "xls"
+    ((number, values),) = rows
+    assert number == 3
+    assert [str(values[3]), *values[4:]] == [
+        "2024-02-29 06:00:00",
+        "één",
+        "#N/A",
+        True,
+        "007",
+        6,
+        "ok",
+        "#DIV/0!",
+        1,
+        2,
+    ]
+    assert values[:3] == [None, 2.5, 42]
+
+
+@pytest.mark.parametrize("cut", [11, 13, 15, 17, 19, 22, 24, 26, 28])
+def test_an_xls_text_may_be_cut_between_records_anywhere(tmp_path, cut):
+    """A continuation begins with a new flag where characters are cut, and with none between two texts."""
+    cells = xls_cell(0xFD, 0, 0, struct.pack("<I", 0)) + xls_cell(0xFD, 0, 1, struct.pack("<I", 1))
+    stream = xls_stream(cells, shared=shared_texts("abcd", "efgh", cut=cut))
+    _, (rows,) = read(container(tmp_path / "a.xls", {"Workbook": stream}))
+    assert rows == [(1, ["abcd", "efgh"])]
+
+
+def test_xls_tells_its_layout(tmp_path):
+    cells = (
+        biff(0x7D, struct.pack("<HHHHHH", 1, 1, 0, 0, 1, 0))
+        + biff(0x208, struct.pack("<HHHHHHI", 3, 0, 1, 0, 0, 0, 0x20))
+        + xls_cell(0x203, 3, 0, struct.pack("<d", 1.0))
+        + biff(0xE5, struct.pack("<HHHHH", 1, 0, 0, 0, 2))
+        + biff(0x23E, struct.pack("<HHHI", 8, 0, 0, 0))
+        + biff(0x41, struct.pack("<HHHHB", 0, 1, 0, 0, 0))
+    )
+    path = container(tmp_path / "a.xls", {"Workbook": xls_stream(cells, state=1)})
+    book, _ = read(path)
+    told = layout(path)
+    assert book.sheets[0].visibility == "hidden"
+    assert (told.merged, told.hidden_rows, told.hidden_columns, told.frozen_rows) == ([(1, 1, 1, 3)], {4}, {2}, 1)
+
+
+def test_an_xls_sheet_that_is_elsewhere_is_damage(tmp_path):
+    stream = xls_stream(b"")
+    at = stream.find(struct.pack("<H", 0x85)) + 4
+    broken = stream[:at] + struct.pack("<I", 3) + stream[at + 4 :]
+    with pytest.raises(InputUnreadable):
+        read(container(tmp_path / "a.xls", {"Workbook": broken}))
+
+
+def ods_cell(attributes="", text=""):
+    shown = f"<text:p>{text}</text:p>" if text else ""
+    return f"<table:table-cell {attributes}>{shown}</table:table-cell>"
+
+
+TWICE = ods_cell('table:number-columns-repeated="2" office:value-type="float" office:value="1"')
+EVERYWHERE = TWICE.replace('"2"', '"16384"')
+
+
+def test_ods_cells_have_their_types(tmp_path):
+    cells = "".join(
+        [
+            ods_cell('office:value-type="float" office:value="2.5"', "2,50"),
+            ods_cell('office:value-type="currency" office:value="1000"', "1.000 €"),
+            ods_cell('office:value-type="date" office:date-value="2024-02-29"', "29.02.24"),
+            ods_cell('office:value-type="time" office:time-value="PT13H30M00S"', "13:30"),
+            ods_cell('office:value-type="time" office:time-value="PT36H00M00S"', "36:00"),
+            ods_cell('office:value-type="boolean" office:boolean-value="true"', "WAHR"),
+            ods_cell('office:value-type="string"', "007"),
+            ods_cell('office:value-type="string" calcext:value-type="error" table:formula="of:=1/0"', "#DIV/0!"),
+            ods_cell('table:formula="of:=1/0"'),
+            (
+                "<table:table-cell office:value-type='string'><office:annotation><text:p>note</text:p></office:annotation><draw:frame><draw:text-box><text:p>box</text:p></draw:text-box></draw:frame>"
+                "<text:p>one<text:s text:c='2'/>two</text:p><text:p>three</text:p></table:table-cell>"
+            ),
+        ]
+    )
+    path = ods(tmp_path, f'<table:table table:name="Data"><table:table-row>{cells}</table:table-row></table:table>')
+    book, (rows,) = read(path)
+    assert book.format == "ods"
+    ((number, values),) = rows
+    assert number == 1
+    assert values == [
+        2.5,
+        1000,
+        date(2024, 2, 29),
+        time(13, 30),
+        timedelta(hours=36),
+        True,
+        "007",
+        "#DIV/0!",
+        NO_CACHED_VALUE,
+        "one  two\nthree",
+    ]
+    assert isinstance(values[7], CellError)
+
+
+def test_ods_repeats_count_and_cost_nothing(tmp_path):
+    blank = "<table:table-row table:number-rows-repeated='{}'><table:table-cell table:number-columns-repeated='16384'/></table:table-row>"
+    row = f"<table:table-row table:number-rows-repeated='2'><table:table-cell/>{TWICE}</table:table-row>"
+    path = ods(tmp_path, f'<table:table table:name="D">{blank.format(3)}{row}{blank.format(1048571)}</table:table>')
+    _, (rows,) = read(path)
+    assert rows == [(4, [None, 1, 1]), (5, [None, 1, 1])]
+
+
+def test_ods_sheets_are_read_alone_and_tell_their_layout(tmp_path):
+    hidden = '<style:style style:name="ta2" style:family="table"><style:table-properties table:display="false"/></style:style>'
+    one = ods_cell('office:value-type="float" office:value="1"')
+    spanned = ods_cell(
+        'office:value-type="string" table:number-columns-spanned="2" table:number-rows-spanned="1"', "title"
+    )
+    tables = (
+        f'<table:table table:name="A"><table:table-column/><table:table-column table:visibility="collapse"/>'
+        f"<table:table-row>{spanned}<table:covered-table-cell/></table:table-row>"
+        f'<table:table-row table:visibility="filter">{one}</table:table-row></table:table>'
+        f'<table:table table:name="B" table:style-name="ta2"><table:table-row>{one}{one}</table:table-row></table:table>'
+    )
+    path = ods(tmp_path, tables, styles=hidden)
+    book, (first, second) = read(path)
+    told = layout(path)
+    assert [(s.name, s.visibility) for s in book.sheets] == [("A", "visible"), ("B", "hidden")]
+    assert first == [(1, ["title"]), (2, [1])]
+    assert second == [(1, [1, 1])]
+    assert (told.merged, told.hidden_rows, told.hidden_columns) == ([(1, 1, 1, 2)], {2}, {2})
+
+
+def test_ods_rows_repeated_into_millions_of_cells_are_refused(tmp_path):
+    row = f"<table:table-row table:number-rows-repeated='1048576'>{EVERYWHERE}</table:table-row>"
+    with pytest.raises(InputUnreadable):
+        read(ods(tmp_path, f'<table:table table:name="D">{row}</table:table>'))

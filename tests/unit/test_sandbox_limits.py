@@ -1,0 +1,139 @@
+"""Limits and their verdicts, control groups of both versions, and the judge on its own."""
+
+import socket
+from dataclasses import replace
+
+import pytest
+
+from core.ports import BoxLimits
+from core.verdicts import FAULTS, Fault, Verdict
+from runner.sandbox.builds import Build
+from runner.sandbox.cgroups import Cgroups
+from runner.sandbox.endings import Seen, judge
+from runner.sandbox.jail import JailSandbox, Options
+from tests.abuse.boxes import ENGINE, LIMITS, never, order, result
+
+OK = {"event": "end", "ok": True, "summary": {}}
+
+
+def failed(code, message="m"):
+    return {"event": "end", "ok": False, "error": {"code": code, "message": message, "where": {}}}
+
+
+@pytest.mark.parametrize(
+    ("seen", "verdict"),
+    [
+        (Seen(end=OK, code=0), Verdict.OK),
+        (Seen(end=OK, code=1), Verdict.BAD_OUTPUT),
+        (Seen(end=OK, code=-9), Verdict.SIGNAL),
+        (Seen(end=OK, code=0, output_problem="a link"), Verdict.BAD_OUTPUT),
+        (Seen(end=OK, code=0, violation="NaN"), Verdict.BAD_OUTPUT),
+        (Seen(end=OK, code=0, killed_as=Verdict.CANCELLED), Verdict.CANCELLED),
+        (Seen(end=OK, code=0, killed_as=Verdict.WALL_CLOCK), Verdict.WALL_CLOCK),
+        (Seen(end=None, code=0), Verdict.BAD_OUTPUT),
+        (Seen(end=None, code=0, output_at_limit="x"), Verdict.FILE_SIZE),
+        (Seen(end=None, code=72), Verdict.MEMORY),
+        (Seen(end=None, code=None), Verdict.BOX_FAILED),
+        (Seen(end=None, code=-24), Verdict.CPU),
+        (Seen(end=None, code=-25), Verdict.FILE_SIZE),
+        (Seen(end=None, code=-9, cpu_seconds=9.9), Verdict.CPU),
+        (Seen(end=None, code=-9, cpu_seconds=0.1), Verdict.SIGNAL),
+        (Seen(end=None, code=-9, out_of_memory=True), Verdict.MEMORY),
+        (Seen(end=None, code=-31), Verdict.SIGNAL),
+        (Seen(end=None, code=-64), Verdict.SIGNAL),
+        (Seen(end=None, code=1, setup_problem="no fork"), Verdict.BOX_FAILED),
+        (Seen(end=failed("input_unreadable"), code=0), Verdict.INPUT_UNREADABLE),
+        (Seen(end=failed("rule_error"), code=0), Verdict.RULE_ERROR),
+        (Seen(end=failed("rule_error", "x raised BlockingIOError"), code=0), Verdict.PROCESSES),
+        (Seen(end=failed("rule_error"), code=0, too_many_processes=True), Verdict.PROCESSES),
+        (Seen(end=failed("rule_error"), code=0, output_at_limit="x"), Verdict.FILE_SIZE),
+        (Seen(end=failed("config_refused"), code=0), Verdict.CONFIG_REFUSED),
+        (Seen(end=failed("out_of_memory"), code=0), Verdict.MEMORY),
+        (Seen(end=failed("engine_error"), code=0), Verdict.BOX_FAILED),
+    ],
+)
+def test_the_verdict_follows_from_what_was_seen(seen, verdict):
+    limits = BoxLimits(wall_seconds=10, cpu_seconds=10, memory_mb=64, file_mb=1)
+    assert judge(seen, limits).verdict is verdict
+
+
+def test_what_a_rule_can_do_on_its_own_is_never_called_our_fault():
+    """Ours is tried again; a rule must not be able to earn itself further attempts by how it exits."""
+    limits = BoxLimits(wall_seconds=10, cpu_seconds=10, memory_mb=64, file_mb=1)
+    for code in range(-64, 256):
+        ending = judge(Seen(end=None, code=code), limits)
+        assert FAULTS[ending.verdict] is not Fault.OURS, (code, ending)
+
+
+def test_no_more_files_can_be_open_than_the_limit(tmp_path):
+    sandbox = JailSandbox(run_dir=tmp_path / "run", min_level="confined", engine=ENGINE)
+    snippet = """
+import os
+def main(order):
+    held = []
+    try:
+        while True:
+            held.append(os.dup(1))
+    except OSError:
+        count = len(held)
+    for fd in held:
+        os.close(fd)
+    return count
+"""
+    limits = replace(LIMITS, open_files=20)
+    assert result(sandbox.run(order(tmp_path, snippet, limits=limits), killed=never)) < 20
+    sandbox.close()
+
+
+@pytest.mark.parametrize("build", ["own", "none"])
+@pytest.mark.parametrize("network", [True, False])
+def test_the_network_is_there_only_for_a_job_that_may_use_it(tmp_path, build, network):
+    options = Options(builds=(Build(namespaces=build),))
+    sandbox = JailSandbox(run_dir=tmp_path / "run", min_level="confined", engine=ENGINE, options=options)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        snippet = f"""
+import socket
+def main(order):
+    try:
+        socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5).close()
+    except OSError:
+        return False
+    return True
+"""
+        assert result(sandbox.run(order(tmp_path, snippet, network=network), killed=never)) is network
+    sandbox.close()
+
+
+def fake_v2(tmp_path, *, delegated):
+    """A delegated group as systemd makes it: the runner one level down."""
+    mount = tmp_path / "cgroup"
+    service = mount / "system.slice" / "ade.service"
+    (service / "runner").mkdir(parents=True)
+    (mount / "cgroup.controllers").write_text("cpu memory pids\n")
+    (service / "cgroup.subtree_control").write_text("memory pids\n" if delegated else "")
+    if not delegated:
+        (service / "cgroup.subtree_control").unlink()
+    return Cgroups.find(mount, "0::/system.slice/ade.service/runner\n"), service
+
+
+def test_a_delegated_group_of_version_2_takes_boxes(tmp_path):
+    found, service = fake_v2(tmp_path, delegated=True)
+    with found.group("acme-1", memory_mb=100, processes=2) as group:
+        (made,) = service.glob("ade-*")
+        assert int((made / "memory.max").read_text()) == 116 * 1024 * 1024
+        assert int((made / "pids.max").read_text()) == 66
+        group.add(4711)
+        assert (made / "cgroup.procs").read_text() == "4711"
+        (made / "memory.events").write_text("low 0\noom 1\noom_kill 1\n")
+        (made / "pids.events").write_text("max 3\n")
+        (made / "memory.peak").write_text(str(50 * 1024 * 1024))
+        seen = group.seen()
+    assert (seen.out_of_memory, seen.too_many_processes, seen.peak_mb) == (True, True, 50)
+
+
+def test_a_group_that_is_not_delegated_is_not_used(tmp_path):
+    assert fake_v2(tmp_path, delegated=False)[0] is None
+
+
+def test_a_host_without_control_groups_has_none(tmp_path):
+    assert Cgroups.find(tmp_path, "0::/\n") is None
