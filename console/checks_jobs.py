@@ -16,6 +16,9 @@ _OVERDUE_SECONDS = 60.0
 
 
 def check_table(stack: Stack) -> Iterator[Check]:
+    if stack.settings.table_url:
+        yield Check("table", OK, f"{stack.settings.table_url.partition('?')[0]} answers; {_jobs(stack)}")
+        return
     path = stack.settings.storage_data_dir.absolute() / "ade.sqlite"
     db = sqlite3.connect(path, timeout=5, isolation_level=None)
     try:
@@ -32,9 +35,18 @@ def check_table(stack: Stack) -> Iterator[Check]:
         remedy = "put ADE_STORAGE_DATA_DIR on a local disk: network file systems do not carry WAL"
         yield Check("table", WRONG, f"{path} is in journal mode {mode}, not WAL", remedy)
         return
-    counts = stack.table.counts()
-    jobs = ", ".join(f"{n} {state}" for state, n in sorted(counts.items())) or "no jobs"
-    yield Check("table", OK, f"SQLite {sqlite3.sqlite_version}, WAL; {jobs}")
+    yield Check("table", OK, f"SQLite {sqlite3.sqlite_version}, WAL; {_jobs(stack)}")
+
+
+def _jobs(stack: Stack) -> str:
+    return ", ".join(f"{n} {state}" for state, n in sorted(stack.table.counts().items())) or "no jobs"
+
+
+def check_store(stack: Stack) -> Iterator[Check]:
+    """A bucket in the cloud: asked once; what it does not answer is an error in its own words."""
+    if stack.settings.store_url:
+        tenants = len(stack.store.folder("inbox/").folders)
+        yield Check("store", OK, f"{stack.settings.store_url.partition('?')[0]} answers; {plural(tenants, 'tenant')}")
 
 
 def check_queue(stack: Stack) -> Iterator[Check]:

@@ -7,74 +7,15 @@ from collections.abc import Callable, Iterator
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from console.commands.sweep import report_dict
 from console.parts import boxes, make_intake
-from core.errors import AdeError
-from handlers.intake import Intake, Report
-from infra.folder import FolderStore
+from console.sources import log_report, make_sources
+from handlers.intake import Intake
 from infra.logs import Log
-from infra.watch import FolderWatch
 from infra.wiring import Stack
 from runner.assembly import Runner, assemble
 from runner.attempt import Boxes
 
 GRACE_SECONDS = 30.0
-_QUIET_SECONDS = 3600.0
-_ERROR_PAUSE_SECONDS = 1.0
-
-
-class Watcher:
-    """Turns changes of the bucket into jobs as they come."""
-
-    def __init__(self, stack: Stack, log: Log) -> None:
-        self._stack = stack
-        self._intake = make_intake(stack)
-        self._log = log
-        # Watching starts before the first sweep, so that nothing falls between the two.
-        self._watch = FolderWatch(stack.store) if isinstance(stack.store, FolderStore) else None
-        self._stopped = threading.Event()
-
-    def run(self) -> None:
-        self._look(self._intake.sweep)
-        if self._watch is None:
-            from console.listening import listening  # noqa: PLC0415 - boto3 takes a moment that folders need not wait
-
-            # Other buckets tell of changes by themselves, if at all; the janitor's sweep finds the rest.
-            with listening(self._stack, self._log, lambda report: log_report(self._log, report)):
-                self._stopped.wait()
-            return
-        for batch in self._watch.batches(_QUIET_SECONDS):
-            keys = [key for key in batch if key is not None]
-            if len(keys) < len(batch):
-                self._look(self._intake.sweep)
-            elif keys:
-                self._look(lambda: self._intake.changed(keys))  # noqa: B023 - called before the loop goes on
-        self._watch.close()
-
-    def stop(self) -> None:
-        self._stopped.set()
-        if self._watch is not None:
-            self._watch.stop()
-
-    def _look(self, look: Callable[[], Report]) -> None:
-        """A look that fails is repeated as a sweep: the events that led to it are used up."""
-        while not self._stopped.is_set():
-            try:
-                report = look()
-            except (AdeError, OSError) as error:
-                self._log.error("intake_failed", error=f"{type(error).__name__}: {error}")
-                self._stopped.wait(_ERROR_PAUSE_SECONDS)
-                look = self._intake.sweep
-                continue
-            log_report(self._log, report)
-            return
-
-
-def log_report(log: Log, report: Report) -> None:
-    """Log what a look at the bucket changed; nothing where it changed nothing."""
-    told = {name: found for name, found in report_dict(report).items() if found and name != "met"}
-    if told:
-        log.info("drops_recorded", **told)
 
 
 class Service:
@@ -85,7 +26,8 @@ class Service:
         self._sweeper: Intake | None = make_intake(stack) if everything else None
         self.runner: Runner = assemble(stack, boxes, log, role=role, sweep=self._sweep if everything else None)
         self._scratch = stack.run_dir / self.runner.presence.owner
-        self._watcher = Watcher(stack, log) if everything else None
+        self._opened = contextlib.ExitStack()
+        self._sources = make_sources(stack, log, self._opened) if everything else {}
         self._scheduler: BackgroundScheduler | None = self.runner.janitor.scheduler() if everything else None
         self._threads: list[threading.Thread] = []
         self.failed: BaseException | None = None
@@ -95,8 +37,8 @@ class Service:
         log_chores(self._log, self.runner)
         if self._scheduler is not None:
             self._scheduler.start()
-        if self._watcher is not None:
-            self._spawn("watch", self._watcher.run, on_end)
+        for name, source in self._sources.items():
+            self._spawn(name, source.run, on_end)
 
         def work() -> None:
             self.runner.fleet.run(drain=drain, grace_seconds=GRACE_SECONDS)
@@ -106,8 +48,8 @@ class Service:
 
     def stop(self) -> None:
         """Take nothing new; what runs may end. A second call does nothing more."""
-        if self._watcher is not None:
-            self._watcher.stop()
+        for source in self._sources.values():
+            source.stop()
         self.runner.fleet.stop()
 
     def join(self) -> None:
@@ -115,6 +57,7 @@ class Service:
             thread.join()
         if self._scheduler is not None and self._scheduler.running:
             self._scheduler.shutdown(wait=True)
+        self._opened.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
         self.runner.close()
 

@@ -69,8 +69,19 @@ class Workflow:
         name = named or "config"
         return self.folder + (name if name.endswith(".zip") else f"{name.rstrip('/')}/")
 
+    @property
+    def unnamed_zip(self) -> str | None:
+        """The archive that counts as the package where the manifest names none; None: it names one."""
+        return f"{self.folder}config.zip" if self.manifest.config is None else None
+
+    def with_zip(self) -> "Workflow":
+        """The same workflow, its package being the archive beside the manifest."""
+        return replace(self, manifest=self.manifest.model_copy(update={"config": "config.zip"}))
+
     def is_config(self, key: str) -> bool:
         at = self.config_place
+        if key == self.unnamed_zip:
+            return True
         if not at.endswith("/"):
             return key == at
         if not key.startswith(at):

@@ -169,7 +169,7 @@ class Intake:
         now = self._clock.now()
         auxiliary = {k: found for k in workflow.auxiliary_keys() if (found := view.head(k)) is not None}
         try:
-            package = self._package(view, workflow)
+            workflow, package = self._packaged(view, workflow)
         except ManifestInvalid:
             return
         for job in plan(workflow, primaries, package=package, auxiliary=auxiliary, now=now):
@@ -181,6 +181,15 @@ class Intake:
             self._recorder.give_way(unselected(info, now=now, reason=""))
         if not workflow.standing:
             self._recorder.give_way(without_input(workflow, now=now))
+
+    def _packaged(self, view: View, workflow: Workflow) -> tuple[Workflow, Package]:
+        """A workflow with its package: the one it names, or what stands beside it as `config/` or `config.zip`."""
+        package = self._package(view, workflow)
+        unnamed = workflow.unnamed_zip
+        if unnamed is not None and not package.refs and view.head(unnamed) is not None:
+            workflow = workflow.with_zip()
+            package = self._package(view, workflow)
+        return workflow, package
 
     def _package(self, view: View, workflow: Workflow) -> Package:
         at = workflow.config_place
@@ -265,7 +274,7 @@ class Intake:
         loaded = self._load(info)
         if isinstance(loaded, Workflow):
             try:
-                self._package(view, loaded)
+                self._packaged(view, loaded)
             except ManifestInvalid as error:
                 return error.problems
             return []

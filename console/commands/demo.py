@@ -3,6 +3,7 @@
 import argparse
 import os
 import shutil
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +47,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
         for job in jobs:
             _show(home, job, out)
         out.line()
-        out.line(f"Done in {time.monotonic() - began:.1f} s. Look around: ADE_STORAGE_DATA_DIR={home} ade jobs")
+        out.line(
+            f"Done in {time.monotonic() - began:.1f} s. Look around: ADE_STORAGE_DATA_DIR={home} {sys.argv[0]} jobs"
+        )
     return exit_of(jobs)
 
 

@@ -49,7 +49,8 @@ def _all() -> Iterator[Check]:
         usable = usable and not (check.name == "data folder" and check.level == WRONG)
         yield check
     newest: list[float] = []
-    if usable and (folder / "ade.sqlite").exists():
+    remote = bool(settings.store_url or settings.table_url or settings.queue_url)
+    if usable and (remote or (folder / "ade.sqlite").exists()):
         yield from guarded("table", _of_stack(settings, newest))
     yield from guarded("change notice", checks.check_watch(folder))
     yield from guarded("sandbox", _sandbox(settings))
@@ -60,6 +61,7 @@ def _all() -> Iterator[Check]:
 def _of_stack(settings: Settings, newest: list[float]) -> Iterator[Check]:
     with open_stack(settings) as stack:
         for check in (
+            checks_jobs.check_store,
             checks_jobs.check_table,
             checks_jobs.check_queue,
             checks_jobs.check_dead,

@@ -80,10 +80,6 @@ class Parcel:
         except ManifestInvalid as error:
             self.invalid = error
             return None
-        if desk.workflow.manifest.config != manifest.config:
-            raise UsageError(
-                f'config.zip stands beside {self._path} and the manifest does not name it; add "config": "./config.zip"'
-            )
         for path in self._files:
             if not path.is_file():
                 raise UsageError(f"{path} is no file")

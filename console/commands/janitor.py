@@ -7,8 +7,8 @@ from console import wire
 from console.exits import Exit
 from console.output import Output
 from console.parts import boxes, make_intake
-from console.service import log_report
 from console.signals import Signals
+from console.sources import log_report
 from infra.wiring import Stack
 from runner.assembly import Runner, assemble
 

@@ -1,14 +1,15 @@
 """`ade listen`: take bucket events from the events queue and by the webhook, and record what they tell of."""
 
 import argparse
+import contextlib
 import sys
+import threading
 
 from console import wire
 from console.exits import Exit
-from console.listening import listening
 from console.output import Output
-from console.service import log_report
 from console.signals import Signals
+from console.sources import event_sources
 from core.errors import UsageError
 
 
@@ -23,11 +24,13 @@ def run(_args: argparse.Namespace, out: Output) -> int:
     if not settings.store_url:
         raise UsageError("ADE_STORE_URL is not set: a folder bucket is watched by `ade up`, it sends no events")
     log = wire.make_log(settings, stream=sys.stdout if out.as_json else None)
-    with (
-        wire.opened(settings) as stack,
-        Signals() as signals,
-        listening(stack, log, lambda report: log_report(log, report)),
-    ):
+    with wire.opened(settings) as stack, Signals() as signals, contextlib.ExitStack() as parts:
+        for name, source in event_sources(stack, log, parts).items():
+            thread = threading.Thread(target=source.run, name=name, daemon=True)
+            thread.start()
+            # What was taken off a queue is finished before we end.
+            parts.callback(thread.join)
+            parts.callback(source.stop)
         webhook = settings.webhook_listen if settings.webhook_token else ""
         log.info("listening", events=settings.events_url, webhook=webhook)
         signals.wait()

@@ -1,9 +1,9 @@
 """Keep what was read once in a small room, so that a sheet is parsed once and not twice.
 
 The structure pass must see a whole sheet before the first row can be transformed. Parsing it again would cost more
-than all other passes together, so rows are set aside as they stream by: in blocks, turned into columns, each column
-packed by what it holds and deflated, a few bytes a cell. A sheet that would outgrow its room is let go and read
-again instead; memory stays bounded whatever the size.
+than all other passes together, so rows are set aside as they stream by, in blocks turned into columns. The first
+million cells or so stay as they are; from then on each column is packed by what it holds and deflated, a few bytes a
+cell. A sheet that would outgrow its room is let go and read again instead; memory stays bounded whatever the size.
 """
 
 import pickle
@@ -19,6 +19,7 @@ from runner.engine.reading import Layout, Row, Sheet
 
 BLOCK: Final = 2048
 ROOM: Final = 96 * 1024 * 1024  # bytes of packed rows that a job sets aside at most
+LOOSE: Final = 1_200_000  # cells that a job keeps unpacked
 _SEPARATOR: Final = "\x1f"
 _SMALL: Final = 2**62
 _LEVEL: Final = 0
@@ -32,12 +33,13 @@ class Block(NamedTuple):
 
 
 class Room:
-    """What is left of the room that all sheets of a job share."""
+    """What is left of the room that all sheets of a job share: bytes of packed blocks, cells of loose ones."""
 
-    __slots__ = ("left",)
+    __slots__ = ("left", "loose")
 
-    def __init__(self, left: int = ROOM) -> None:
+    def __init__(self, left: int = ROOM, loose: int = LOOSE) -> None:
         self.left = left
+        self.loose = loose
 
 
 class SpooledSheet:
@@ -46,7 +48,7 @@ class SpooledSheet:
     def __init__(self, sheet: Sheet, room: Room) -> None:
         self._sheet = sheet
         self._room = room
-        self._blocks: list[bytes] = []
+        self._blocks: list[Block | bytes] = []
         self.complete = False  # every row is set aside; the sheet itself is needed no more
         self.name = sheet.name
         self.index = sheet.index
@@ -67,7 +69,7 @@ class SpooledSheet:
         return self._unpacked() if self.complete else None
 
     def _unpacked(self) -> Iterator[Block]:
-        return map(_unpack, self._blocks)
+        return (block if isinstance(block, Block) else _unpack(block) for block in self._blocks)
 
     def _first_reading(self) -> Iterator[Row]:
         self._blocks = []
@@ -87,20 +89,26 @@ class SpooledSheet:
             self.complete = True
 
     def _set_aside(self, numbers: list[int], rows: list[list[Any]], room: Room) -> Room | None:
-        """Pack some rows; None where the sheet outgrew its room and was let go."""
-        block = _pack(numbers, rows)
-        self._blocks.append(block)
-        room.left -= len(block)
+        """Keep some rows; None where the sheet outgrew its room and was let go."""
+        columns = list(zip_longest(*rows))
+        cells = len(columns) * len(rows)
+        if room.loose >= cells:
+            room.loose -= cells
+            self._blocks.append(Block(numbers, list(map(list, columns))))
+            return room
+        packed = _pack(numbers, columns)
+        room.left -= len(packed)
+        self._blocks.append(packed)
         if room.left >= 0:
             return room
-        room.left += sum(map(len, self._blocks))
+        room.left += sum(len(block) for block in self._blocks if isinstance(block, bytes))
         self._blocks = []
         return None
 
 
-def _pack(numbers: list[int], rows: list[list[Any]]) -> bytes:
-    columns = [_packed(column) for column in zip_longest(*rows)]
-    return bytes(isal_zlib.compress(pickle.dumps((array("I", numbers), columns), 5), _LEVEL))
+def _pack(numbers: list[int], columns: list[tuple[Any, ...]]) -> bytes:
+    body = (array("I", numbers), [_packed(column) for column in columns])
+    return bytes(isal_zlib.compress(pickle.dumps(body, 5), _LEVEL))
 
 
 def _unpack(data: bytes) -> Block:

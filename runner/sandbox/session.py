@@ -81,6 +81,7 @@ class Session:
         self._channel_read, channel_write = os.pipe2(os.O_CLOEXEC)
         self._log_read, log_write = os.pipe2(os.O_CLOEXEC)
         self._box_ends = [channel_write, log_write]
+        self._our_ends = [self._channel_read, self._log_read]
         self._outputs = {name: FIRST_OUTPUT + index for index, name in enumerate(opened)}
         self.fds = {LOG: log_write, LOG + 1: log_write, CHANNEL: channel_write} | {
             self._outputs[name]: fd for name, fd in opened.items()
@@ -91,6 +92,7 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release_box_ends()
+        outputs.close_all(self._our_ends)
         self._stack.close()
 
     def release_box_ends(self) -> None:
@@ -150,6 +152,7 @@ class Session:
             log=self._log,
             on_event=on_event,
         )
+        self._our_ends = []  # the watch closes what it has read to the end
         deadline = self._started + self.order.limits.wall_seconds
         return watch.until_over(deadline=deadline, killed=killed, kill=kill)
 
@@ -189,4 +192,4 @@ def write_order(path: Path, order: dict[str, Any]) -> None:
     """The order as a file, for a driver that starts the engine by name."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o640), "w", encoding="utf-8") as file:
-        json.dump(order, file)
+        file.write(json.dumps(order))

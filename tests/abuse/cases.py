@@ -82,7 +82,7 @@ def syscall(name: str, *args: str) -> Case:
     return tries("kernel", f"call {name}", f"call({given})")
 
 
-SMALL = {"cpu_seconds": 1, "wall_seconds": 8}
+SMALL = {"cpu_seconds": 1, "wall_seconds": 60}
 SHORT = {"cpu_seconds": 5, "wall_seconds": 0.6}
 
 READ = [

@@ -88,7 +88,7 @@ def test_nothing_gets_through_at_the_default_level(place):
 
 def test_nothing_gets_through_for_a_plain_user(place):
     if not ROOT:
-        needed("root, to become another user")
+        pytest.skip("needs root, to become another user")
     found, outcomes = suite(place, "--plain")
     if found["level"] != "isolated":
         needed("user namespaces for plain users")
@@ -98,7 +98,7 @@ def test_nothing_gets_through_for_a_plain_user(place):
 @pytest.mark.parametrize("user", ["root", "plain"])
 def test_nothing_gets_through_in_a_container_without_privileges(place, user):
     if not ROOT:
-        needed("root, to become a container")
+        pytest.skip("needs root, to become a container")
     options = ["--plain"] if user == "plain" else []
     found, outcomes = suite(place, "--contained", *options)
     assert found["level"] == "confined"

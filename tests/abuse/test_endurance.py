@@ -13,7 +13,6 @@ def test_nothing_grows_over_many_jobs(tmp_path):
     before, after = endurance(tmp_path, JOBS)
     for what in ("descriptors", "processes", "zombies", "mounts"):
         assert after[what] == before[what], f"{what} grew from {before[what]} to {after[what]}"
-    assert after["zombies"] == 0
     assert after["rss_mb"] - before["rss_mb"] < 4
     assert after["zygote_rss_mb"] - before["zygote_rss_mb"] < 4
     assert [path.name for path in (tmp_path / "run" / "boxes").iterdir()] == []

@@ -1,11 +1,13 @@
 """The whole path over S3, SQS and DynamoDB: the real command, real servers, events and no sweep to help."""
 
 import json
+import re
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import SimpleNamespace
 
+import boto3
 import pytest
 
 from infra.addresses import parse_address
@@ -97,6 +99,32 @@ def test_the_command_line_works_on_cloud_ports(cloud: SimpleNamespace):
     cloud.ade("outputs", job_id, "--to", "got")
 
 
+def test_the_template_deployed_by_its_api_carries_a_drop_to_its_result(tmp_path: Path):
+    server, stack = servers.ministack_with_templates(), f"ade-{free_port()}"
+    with servers.credentials(server), ExitStack() as opened:
+        session = boto3.session.Session(region_name="us-east-1")
+        make = opened.enter_context(closing(session.client("cloudformation", endpoint_url=server.endpoint)))
+        body = (Path(__file__).parents[2] / "infra/deploy/template.yaml").read_text()
+        make.create_stack(StackName=stack, TemplateBody=body, Capabilities=["CAPABILITY_IAM"])
+        make.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+        told = {o["OutputKey"]: o["OutputValue"] for o in make.describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]}
+        urls = {
+            f"ADE_{name.upper()}_URL": f"{told[f'{name}Url']}?endpoint={server.endpoint}"
+            for name in ("Store", "Table", "Queue", "Events")
+        }
+        ade = Ade(tmp_path, {**QUIET, **server.environment, **urls})
+        kept = {(step["kind"], step["action"]) for step in ade("infra", "plan", "--json").json}
+        assert {action for _, action in kept} == {"keep"}, kept
+        bucket = parse_address(urls["ADE_STORE_URL"])
+        s3 = opened.enter_context(closing(client(bucket)))
+        cloud = SimpleNamespace(s3=s3, bucket=bucket.name)
+        with ade.up() as up:
+            s3.put_object(Bucket=bucket.name, Key="inbox/acme/x/members.csv", Body=CSV.encode())
+            s3.put_object(Bucket=bucket.name, Key="inbox/acme/x/manifest.json", Body=json.dumps(MEMBERS).encode())
+            assert up.ended("acme")["state"] == "SUCCEEDED"
+        assert result(cloud, "acme")["status"] == "SUCCEEDED"
+
+
 def test_a_bucket_on_a_server_mixes_with_the_embedded_table(cloud: SimpleNamespace):
     mixed = {"ADE_TABLE_URL": "", "ADE_QUEUE_URL": "", "ADE_EVENTS_URL": ""}
     ade = Ade(cloud.ade.home, {**cloud.env, **mixed})
@@ -104,3 +132,24 @@ def test_a_bucket_on_a_server_mixes_with_the_embedded_table(cloud: SimpleNamespa
     ade("run", "--drain")
     assert ade.state(job_id) == "SUCCEEDED"
     assert (cloud.ade.home / "data" / "ade.sqlite").exists()
+
+
+def test_a_cloud_on_this_machine_takes_a_drop_and_tells_how(tmp_path: Path):
+    servers.seaweedfs()  # both are installed, or this is skipped at a desk
+    servers.ministack()
+    (tmp_path / "data" / "local-cloud").mkdir(parents=True)
+    (tmp_path / "data" / "local-cloud" / "venvs").symlink_to(servers.VENVS)
+    with Ade(tmp_path, QUIET).up("up", "--local-cloud") as up:
+        said = "".join(iter(up.process.stderr.readline, "  ade jobs\n"))
+        told = dict(re.findall(r"export (\w+)='(.*)'", said))
+        assert "aws --endpoint-url" in said
+        address = parse_address(told["ADE_STORE_URL"])
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+                patch.setenv(name, told[name])
+            with closing(client(address)) as s3:
+                s3.put_object(Bucket="drops", Key="inbox/acme/x/members.csv", Body=CSV.encode())
+                s3.put_object(Bucket="drops", Key="inbox/acme/x/manifest.json", Body=json.dumps(MEMBERS).encode())
+                assert up.ended("acme")["state"] == "SUCCEEDED"
+                assert result(SimpleNamespace(s3=s3, bucket="drops"), "acme")["status"] == "SUCCEEDED"
+        assert up.end() == 0

@@ -59,7 +59,14 @@ def seaweedfs() -> Server:
     return _started(functools.partial(local_cloud.seaweedfs, VENVS))
 
 
-STARTS = {"moto": moto, "ministack": ministack, "seaweedfs": seaweedfs}
+@functools.cache
+def ministack_with_templates() -> Server:
+    """The services that the template needs; no Lambda, which would run code of whoever reaches the port."""
+    services = "s3,sqs,dynamodb,cloudformation,cloudwatch,iam,logs,sts"
+    return _started(lambda data: local_cloud.ministack(VENVS, data, services=services))
+
+
+STARTS = {"moto": moto, "ministack": ministack, "seaweedfs": seaweedfs, "templates": ministack_with_templates}
 
 
 @contextlib.contextmanager

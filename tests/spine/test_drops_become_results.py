@@ -289,6 +289,16 @@ def test_a_config_that_has_not_arrived_holds_the_job(world):
     assert [str(j.state) for j in world.jobs()] == ["SUCCEEDED"]
 
 
+def test_a_config_zip_beside_the_manifest_counts_without_being_named(world):
+    world.put("inbox/acme/d/config.zip", zipped(("columns/id.py", b"x = 1\n", 0o644)))
+    world.intake.changed(world.drop())
+    (job,) = world.jobs()
+    assert [r.key for r in job.config] == ["inbox/acme/d/config.zip"]
+    assert job.config_place == "inbox/acme/d/config.zip"
+    world.work_off(world.runner())
+    assert world.jobs()[0].state is State.SUCCEEDED
+
+
 def test_a_tenant_at_its_cap_waits_with_a_reason_and_blocks_nobody(tmp_path):
     world = World(tmp_path, tenant_concurrency=1)
     for tenant in ("acme", "globex"):

@@ -65,6 +65,12 @@ def test_a_row_number_anywhere_in_its_tag_counts(tmp_path):
     assert rows_of(path) == [(8, [1]), (9, [2])]
 
 
+@pytest.mark.parametrize("wrong", ["", "x", "-2", "1.5"])
+def test_a_row_number_that_is_none_counts_on(tmp_path, wrong):
+    path = xlsx(tmp_path, sheet(f'<row r="3">{number("A3")}</row><row r="{wrong}"><c><v>2</v></c></row>'))
+    assert rows_of(path) == [(3, [1]), (4, [2])]
+
+
 def test_attributes_in_any_order_and_quotes_are_understood(tmp_path):
     path = xlsx(tmp_path, sheet("<row r='2'><c t='str' s='0' r='B2'><v>x</v></c></row>"))
     assert rows_of(path) == [(2, [None, "x"])]

@@ -314,3 +314,19 @@ def test_no_refusal_quotes_a_cell(tmp_path):
     broken = sheet(f'<row r="1"><c r="A1" t="str"><v>{secret}</v></c></row><row r="2"><c r="A2"><v>{secret}</v></oops>')
     error = refused(xlsx(tmp_path, broken.replace("</sheetData>", "<!-- --></sheetData>")))
     assert secret not in f"{error} {error.message} {error.remedy}"
+
+
+def test_many_parts_that_are_each_small_enough_are_refused_together(tmp_path):
+    bombs = [sheet(f'<row r="1"/>{" " * 900_000}') for _ in range(20)]
+    assert "declares" in refused(xlsx(tmp_path, *bombs)).message
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("junk", ["<f ", "<is><t> ", "<c ", '<c r="', "<row ", "<v>", "<is> ", "&", "<x:", " "])
+def test_repeated_scraps_of_tags_cost_linear_time(tmp_path, junk):
+    """A quarter of a megabyte of each would take minutes where a pattern looks ahead to the end every time."""
+    path = xlsx(tmp_path, sheet(f'<row r="1"><c r="A1" t="str"><v>{junk * 60_000}</v></c></row>'))
+    try:
+        read_all(path, path.name, SMALL)
+    except InputUnreadable as error:
+        assert error.code in ("damaged", "truncated", "hostile")  # noqa: PT017  # reading it is as good

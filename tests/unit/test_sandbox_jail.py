@@ -116,6 +116,20 @@ def test_a_zygote_has_one_thread_a_clean_environment_and_no_file_of_the_runners(
         assert not any(str(tmp_path) in target for target in held)
 
 
+def test_a_box_that_could_not_start_leaves_no_descriptor_open(jail, tmp_path, monkeypatch):
+    sandbox = jail(warm=False)
+    answer(sandbox, tmp_path, "def main(order): return 1")
+
+    def broken(*_):
+        raise SandboxUnavailable("broken on purpose")
+
+    monkeypatch.setattr("runner.sandbox.jailer.Jailer._make", broken)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(SandboxUnavailable, match="on purpose"):
+        answer(sandbox, tmp_path, "def main(order): return 1")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
 def test_several_threads_run_boxes_at_once(jail, tmp_path):
     sandbox = jail()
     found = {}
@@ -276,7 +290,9 @@ def test_a_setting_that_names_nothing_is_an_error_that_lists_what_it_can_be(tmp_
 
 @pytest.mark.parametrize("name", ["jail", "process", "docker"])
 def test_every_driver_has_its_name(tmp_path, name):
-    assert make_sandbox(name, min_level="none", run_dir=tmp_path).isolation().driver == name
+    sandbox = make_sandbox(name, min_level="none", run_dir=tmp_path)
+    assert sandbox.isolation().driver == name
+    sandbox.close()
 
 
 def test_what_earlier_jobs_printed_is_not_in_the_log_of_the_next(jail, tmp_path):

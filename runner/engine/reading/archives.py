@@ -48,6 +48,9 @@ class Archive:
         self._length = file.tell()
         entries = self._directory()
         self._refuse_overlaps(entries)
+        total = sum(entry.size for entry in entries)
+        if total > 8 * limits.ratio_floor and total > self._length * limits.max_ratio:
+            raise errors.hostile(f"a zip of {self._length} bytes that declares {total} bytes of content")
         self.entries = {entry.name: entry for entry in entries}
         self._folded = {name.casefold(): name for name in self.entries}
 

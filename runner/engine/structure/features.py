@@ -188,7 +188,7 @@ def _window(row: Row, family: bytes, others: Sequence[Row], families: Sequence[b
 
 
 def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
-    """One vector for each row; `total` counts the rows of the sheet that hold something, the skipped too."""
+    """One vector for each row, empty for a plain one; `total` counts the rows that hold something, the skipped too."""
     families = [_families(row) for row in rows]
     widths = sorted(row.width for row in rows) or [1]
     widest, usual = widths[-1], widths[len(widths) // 2]
@@ -204,21 +204,25 @@ def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
     for i, row in enumerate(rows):
         if row.skipped:
             above, since, lone = above + row.skipped, 0, 0
-        vector = _own(row)
-        gap_below = rows[i + 1].gap if i + 1 < len(rows) else -1
-        left = total - row.ordinal - 1
         key = tuple(row.values[at] for at in row.filled)
-        vector += [float(min(row.ordinal, 60)), float(min(row.number, 100)), float(min(left, 60))]
-        vector += [row.ordinal / (total or 1), float(min(row.gap, 10)), float(min(gap_below, 10))]
-        vector += [float(min(row.skipped, 50)), row.width / (widest or 1), row.width / (usual or 1)]
-        vector += [float(min(above, 40)), float(min(since, 20)), float(min(lone, 10))]
-        vector += [float(min(seen.get(key, 0), 3)) if len(key) > 1 else -1.0]
-        for d in NEAR:
-            vector += _near(rows, families, base, i, d)
-        vector += _window(row, families[i], rows[max(0, i - WINDOW) : i][::-1], families[max(0, i - WINDOW) : i][::-1])
-        vector += _window(row, families[i], rows[i + 1 : i + 1 + WINDOW], families[i + 1 : i + 1 + WINDOW])
-        vector += _block(rows, families, blocks, i)
-        vector += again[i]
+        vector: list[float] = []
+        if not row.plain:
+            vector = _own(row)
+            gap_below = rows[i + 1].gap if i + 1 < len(rows) else -1
+            left = total - row.ordinal - 1
+            vector += [float(min(row.ordinal, 60)), float(min(row.number, 100)), float(min(left, 60))]
+            vector += [row.ordinal / (total or 1), float(min(row.gap, 10)), float(min(gap_below, 10))]
+            vector += [float(min(row.skipped, 50)), row.width / (widest or 1), row.width / (usual or 1)]
+            vector += [float(min(above, 40)), float(min(since, 20)), float(min(lone, 10))]
+            vector += [float(min(seen.get(key, 0), 3)) if len(key) > 1 else -1.0]
+            for d in NEAR:
+                vector += _near(rows, families, base, i, d)
+            vector += _window(
+                row, families[i], rows[max(0, i - WINDOW) : i][::-1], families[max(0, i - WINDOW) : i][::-1]
+            )
+            vector += _window(row, families[i], rows[i + 1 : i + 1 + WINDOW], families[i + 1 : i + 1 + WINDOW])
+            vector += _block(rows, families, blocks, i)
+            vector += again[i]
         out.append(vector)
         seen[key] = seen.get(key, 0) + 1
         if rich[i]:

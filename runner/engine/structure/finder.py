@@ -22,6 +22,8 @@ from runner.engine.structure.usual import Usual
 AROUND = features.WINDOW  # rows kept before and after one that stands out
 KEPT = 4_000  # rows kept in full; what stands out after that is counted with the rest
 CELLS = 120_000  # and cells in them, for sheets that are wide as well
+# What a plain row is for: data, all but surely; the classifier would say so at two hundred times the cost.
+PLAIN = [0.97 if label is Label.DATA else 0.006 for label in Label]
 FAR = 3  # blank rows above a row that make it stand out
 
 
@@ -51,7 +53,7 @@ class Finder:
             self._wanted = AROUND + 1
         if self._wanted and len(self._rows) < KEPT and self._cells < CELLS:
             self._flush()
-            if not self._keep(number, values, gap, self._total):
+            if not self._keep(number, values, gap, self._total, plain=not stands_out):
                 return  # nothing but blanks: as if the row were not there
             self._wanted -= 1
         else:
@@ -64,14 +66,15 @@ class Finder:
     def _flush(self) -> None:
         """Bring back the plain rows right before one that is kept: they are its neighbours."""
         for number, values, gap, ordinal in self._recent:
-            self._keep(number, values, gap, ordinal)
+            self._keep(number, values, gap, ordinal, plain=True)
         self._recent.clear()
 
-    def _keep(self, number: int, values: Sequence[object], gap: int, ordinal: int) -> bool:
+    def _keep(self, number: int, values: Sequence[object], gap: int, ordinal: int, *, plain: bool) -> bool:
         row = row_of(number, values, ordinal=ordinal, gap=gap)
         if row is None:
             return False
         row.skipped, self._plain = self._plain, 0
+        row.plain = plain
         self._cells += row.width
         self._rows.append(row)
         return True
@@ -92,7 +95,8 @@ class Finder:
 
         def classify(rows: Sequence[Row]) -> tuple[list[Label], list[list[float]]]:
             total = rows[-1].ordinal + 1 if rows else 0
-            chances = [weights.chances(vector) for vector in features.vectors(rows, total=total)]
+            vectors = features.vectors(rows, total=total)
+            chances = [weights.chances(vector) if vector else PLAIN for vector in vectors]
             return decoding.decode(rows, chances, weights, self._points(rows, layout)), chances
 
         known, rest = declared.take(kept, layout.declared_tables)

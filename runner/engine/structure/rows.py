@@ -27,6 +27,7 @@ class Row:
     skipped: int = 0  # plain data rows right above that were only counted
     bold: float = -1.0  # share of filled cells in bold; -1: not known
     merged: int = 0  # merged ranges of several columns that start here
+    plain: bool = False  # looks like its column's usual rows; kept only as a neighbour of one that does not
 
     @property
     def first(self) -> int:

@@ -45,6 +45,7 @@ class Converter:
         self._clean = cleaner(field.clean)
         self._plain_strip = field.clean == ("strip",)
         self._read = dates.DateReader(field.formats, day_first=self.day_first)
+        self._fine = words.COMMON_EMAIL.fullmatch if field.type == "email" else None
         self._native = NATIVE.get(field.type, NATIVE["text"])
         self._allowed = {fold(v): v for v in reversed(field.allowed or ())}
         self._memo = Memo(self._parser())
@@ -65,7 +66,11 @@ class Converter:
         if kinds <= TEXT_KINDS:
             if self.kind == "text":
                 return self._texts(values, kinds), []
-            out = list(map(memo.__getitem__, values))
+            if self._fine is not None and self._plain_strip:
+                fine = self._fine
+                out = [v if v is None or fine(v) else memo[v] for v in values]
+            else:
+                out = list(map(memo.__getitem__, values))
             if not memo.bad:
                 return out, []
         else:

@@ -8,7 +8,7 @@ from runner.engine.reading import serials
 from runner.engine.reading.numbers import dated
 from runner.engine.reading.strings import SharedStrings
 from runner.engine.reading.styles import Kind, Styles
-from runner.engine.reading.texts import unescaped, without_entities
+from runner.engine.reading.texts import BLANKS_DROPPED, stored, unescaped
 from runner.engine.reading.values import NO_CACHED_VALUE, CellError, Value
 
 _MEMO = 50_000  # dates, booleans and errors repeat; the memory of them is bounded
@@ -54,11 +54,11 @@ class CellReader:
             number = self._styles.kind(style)
             found = _numbers(texts) if number is Kind.NUMBER else self._known(number, texts)
         elif kind in ("str", "inlineStr"):
-            found = None if "" in texts else _texts(texts)
+            found = None if "" in texts or BLANKS_DROPPED in texts else _texts(texts)
         elif kind in self._memos:
             found = self._known(kind, texts)
         if found is None:
-            found = [self.value(kind, style, without_entities(one), formula=formula) for one in texts]
+            found = [self.value(kind, style, stored(one), formula=formula) for one in texts]
         return found
 
     def value(self, kind: str, style: int, text: str | None, *, formula: bool) -> Value:
@@ -75,7 +75,8 @@ class CellReader:
         return serials.number_from_text(text) if number is Kind.NUMBER else self._memos[number][text]
 
     def _known(self, kind: str | Kind, texts: tuple[str, ...]) -> list[Value] | None:
-        if "" in texts or "&" in "".join(texts):
+        joined = "".join(texts)
+        if "" in texts or "&" in joined or BLANKS_DROPPED in joined:
             return None
         return list(map(self._memos[kind].__getitem__, texts))
 
@@ -128,8 +129,8 @@ def _numbers(texts: tuple[str, ...]) -> list[Value] | None:
 def _texts(texts: tuple[str, ...]) -> list[Value]:
     found: list[Value] = []
     for one in texts:
-        text = without_entities(one) if "&" in one else one
-        found.append(unescaped(text) if "_x" in text else text)
+        text = stored(one)
+        found.append((unescaped(text) if "_x" in text else text) or None)
     return found
 
 

@@ -18,7 +18,7 @@ from runner.engine.reading.xlsx.style_parts import number
 
 _MAX_TAIL = 64 * 1024 * 1024
 _ROW_NUMBER = re.compile(r'<row r="([0-9]{1,10})"')
-_ROW = re.compile(r"<row\b([^>]*)>")
+_ROW = re.compile(r"<row\b([^<>]*)>")
 _CELL_STYLE = re.compile(r'<c r="([A-Z]{1,3})([0-9]{1,7})" s="([0-9]{1,6})"')
 _NUMBERED = re.compile(r'\sr="([0-9]{1,10})"')
 _HIDDEN = re.compile(r'\shidden="(?:1|true)"')
