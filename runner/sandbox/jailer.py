@@ -15,6 +15,8 @@ from runner.sandbox.registry import Registry
 from runner.sandbox.session import CHANNEL, Engine, Session, write_order
 from runner.sandbox.zygotes import Box, Pool, ZygoteProcess
 
+_NAMESPACES = {"user", "pid", "mnt", "net", "ipc", "uts"}
+
 
 class Jailer:
     """One build, carried out."""
@@ -61,7 +63,7 @@ class Jailer:
             box = self._box(stack, session, isolation, canary)
             stack.callback(box.close)
             stack.callback(box.kill)  # whatever happens below, it does not outlive us
-            self._look_over(box)
+            self._look_over(box, network=order.network)
             if group is not None:
                 _put_in(group, box.pid)
             # A canary is nobody's job: a janitor that looks for jobs without a runner must not find it.
@@ -119,15 +121,26 @@ class Jailer:
         finally:
             os.close(order_fd)
 
-    def _look_over(self, box: Box) -> None:
+    def _look_over(self, box: Box, *, network: bool) -> None:
         """Refuse a box that is not locked down, by what the kernel says of it and not by what it says itself."""
         status = _status(box.pid)
         wanted = {"NoNewPrivs": "1", "CapEff": "0" * 16, "CapPrm": "0" * 16}
         if self.build.seccomp:
             wanted["Seccomp"] = "2"
         wrong = [f"{name} is {status.get(name)}" for name, value in wanted.items() if status.get(name) != value]
+        if self.build.namespaces != "none":
+            kinds = _NAMESPACES - ({"net"} if network else set())
+            wrong += [f"its {kind} namespace is ours" for kind in sorted(kinds) if _shares(box.pid, kind)]
         if wrong:
             raise SandboxUnavailable(f"the box is not locked down: {', '.join(wrong)}")
+
+
+def _shares(pid: int, kind: str) -> bool:
+    """Whether a process is in the same namespace as we are; what cannot be seen counts as shared."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")  # noqa: PTH115 - often
+    except OSError:
+        return True
 
 
 def _put_in(group: Group, pid: int) -> None:

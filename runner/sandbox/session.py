@@ -192,4 +192,4 @@ def write_order(path: Path, order: dict[str, Any]) -> None:
     """The order as a file, for a driver that starts the engine by name."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o640), "w", encoding="utf-8") as file:
-        json.dump(order, file)
+        file.write(json.dumps(order))

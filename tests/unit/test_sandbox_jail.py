@@ -290,7 +290,9 @@ def test_a_setting_that_names_nothing_is_an_error_that_lists_what_it_can_be(tmp_
 
 @pytest.mark.parametrize("name", ["jail", "process", "docker"])
 def test_every_driver_has_its_name(tmp_path, name):
-    assert make_sandbox(name, min_level="none", run_dir=tmp_path).isolation().driver == name
+    sandbox = make_sandbox(name, min_level="none", run_dir=tmp_path)
+    assert sandbox.isolation().driver == name
+    sandbox.close()
 
 
 def test_what_earlier_jobs_printed_is_not_in_the_log_of_the_next(jail, tmp_path):

@@ -75,7 +75,7 @@ class Finder:
             return False
         row.skipped, self._plain = self._plain, 0
         row.plain = plain
-        self._cells += len(row.filled)
+        self._cells += row.width
         self._rows.append(row)
         return True
 

@@ -22,7 +22,6 @@ def run(order: dict[str, Any], channel: TextIO) -> int:
         "make_file": _tried(lambda: os.close(os.open("/tmp/ade-canary", os.O_CREAT | os.O_WRONLY))),  # noqa: S108
         "socket": _tried(lambda: socket.socket(socket.AF_UNIX).close()),
         "fork": _tried(_fork),
-        "interfaces": len(socket.if_nameindex()) if _tried(socket.if_nameindex) == "done" else 0,
         "cpu_limit": resource.getrlimit(resource.RLIMIT_CPU)[0],
         "core_limit": resource.getrlimit(resource.RLIMIT_CORE)[0],
         "imports": _tried(lambda: __import__("decimal")),

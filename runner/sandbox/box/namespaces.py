@@ -129,9 +129,12 @@ def become_user() -> None:
 def fork(own: int) -> int:
     """A fork whose child is process 1 of a pid namespace of its own; `own` is ours, to come back to."""
     kernel.unshare(kernel.CLONE_NEWPID)
-    pid = os.fork()
-    if pid:
-        kernel.setns(own, kernel.CLONE_NEWPID)
+    pid = -1
+    try:
+        pid = os.fork()
+    finally:
+        if pid:  # the parent, or nobody because the fork failed
+            kernel.setns(own, kernel.CLONE_NEWPID)
     return pid
 
 
