@@ -6,6 +6,7 @@ might have been a change: a shape that is not known raises UnknownEvent with a r
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -44,7 +45,8 @@ _KINDS = {"ObjectCreated": Kind.CREATED, "ObjectRemoved": Kind.REMOVED, "Lifecyc
 _BRIDGE_KINDS = {"Object Created": Kind.CREATED, "Object Deleted": Kind.REMOVED}
 _WEED_KINDS = {"create": Kind.CREATED, "update": Kind.CREATED, "rename": Kind.CREATED, "delete": Kind.REMOVED}
 _WEED_BUCKETS = "/buckets/"
-_WEED_OWN = (".uploads", ".versions", ".system")  # parts under way, old versions, its own books
+_WEED_OWN = (".uploads", ".system")  # parts under way, its own books
+_WEED_VERSIONS = re.compile(r"(.+)\.versions(?:/v_[^/]+)?$")
 _DEEPEST = 3  # SNS in SQS is one; more than this is no envelope but an attack
 
 
@@ -155,10 +157,16 @@ def _from_seaweedfs(event: Mapping[str, Any]) -> list[Change]:
         moved = [(event["key"], told.get("old_entry"), Kind.REMOVED), (at, told["new_entry"], Kind.CREATED)]
     found = []
     for path, entry, what in moved:
-        entry = entry or told.get("new_entry") or {}  # noqa: PLW2901 - one of the two is told
         bucket, slash, key = path.removeprefix(_WEED_BUCKETS).partition("/")
-        ours = key.split("/")[0] in _WEED_OWN or bucket in _WEED_OWN
-        if path.startswith(_WEED_BUCKETS) and slash and not ours and not entry.get("is_directory"):
+        own = key.split("/")[0] in _WEED_OWN or bucket in _WEED_OWN
+        if not path.startswith(_WEED_BUCKETS) or not slash or own:
+            continue
+        folder = (entry or told.get("new_entry") or {}).get("is_directory", False)
+        versioned = _WEED_VERSIONS.match(key)
+        if versioned:
+            # Where the bucket keeps versions, an object is a folder of them; which one counts is told last.
+            found.append(Change(bucket=bucket, key=versioned[1], kind=Kind.CREATED, sequencer=_weed_time(told)))
+        elif not folder:
             found.append(Change(bucket=bucket, key=key, kind=what, sequencer=_weed_time(told)))
     return found
 

@@ -117,7 +117,8 @@ def _bucket(address: Address, *, apply: bool) -> Iterator[Step]:
         yield _refined(
             "versions", name, lambda: s3.put_bucket_versioning(Bucket=name, VersioningConfiguration=versions)
         )
-        yield _refined("encryption", name, lambda: s3.put_bucket_encryption(Bucket=name, **_ENCRYPTION))
+        if address.endpoint is None:  # SeaweedFS says yes to this, and then no to every write
+            yield _refined("encryption", name, lambda: s3.put_bucket_encryption(Bucket=name, **_ENCRYPTION))
         yield _refined("no public access", name, lambda: s3.put_public_access_block(Bucket=name, **_PRIVATE))
         yield _refined(
             "lifecycle of work/", name, lambda: s3.put_bucket_lifecycle_configuration(Bucket=name, **_LIFECYCLE)

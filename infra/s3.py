@@ -309,7 +309,7 @@ class S3Store:
 
     def _probe(self) -> bool:
         key = f"{WORK}.probe/{secrets.token_hex(8)}"
-        self._s3.put_object(Bucket=self._bucket, Key=key, Body=b"1")
+        self._call("probe", lambda: self._s3.put_object(Bucket=self._bucket, Key=key, Body=b"1"))
         honoured = 0
         try:
             for condition in ({"IfNoneMatch": "*"}, {"IfMatch": '"0123456789abcdef0123456789abcdef"'}):

@@ -1,6 +1,7 @@
 """`ade up`: watch, runners and janitor in one process; a live view on a terminal, JSON lines elsewhere."""
 
 import argparse
+import contextlib
 import sys
 
 from console import wire
@@ -12,12 +13,23 @@ from console.signals import Signals
 from infra.wiring import Stack
 
 
-def arguments(_parser: argparse.ArgumentParser) -> None:
-    pass
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--local-cloud",
+        action="store_true",
+        help="use a real S3 store and local SQS and DynamoDB, started on 127.0.0.1 (docs/cloud.md)",
+    )
 
 
-def run(_args: argparse.Namespace, out: Output) -> int:
-    with wire.opened() as stack, Signals() as signals:
+def run(args: argparse.Namespace, out: Output) -> int:
+    with contextlib.ExitStack() as parts:
+        settings = None
+        if args.local_cloud:
+            from console.local_cloud import local_cloud  # noqa: PLC0415 - boto3 takes a moment that `ade up` need not wait
+
+            settings = parts.enter_context(local_cloud(out.note))
+        stack = parts.enter_context(wire.opened(settings))
+        signals = parts.enter_context(Signals())
         return _watched(stack, signals) if out.terminal else _told(stack, signals)
 
 

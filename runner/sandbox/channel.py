@@ -14,7 +14,9 @@ MAX_MESSAGE = 2000
 
 PASSES = frozenset({"structure", "mapping", "transform", "validate", "write"})
 CODES = frozenset({"input_unreadable", "rule_error", "config_refused", "out_of_memory", "engine_error"})
-WHERE = frozenset({"input", "sheet", "table", "cell", "field", "rule", "file", "line", "remedy", "pass", "exception"})
+WHERE = frozenset(
+    {"input", "sheet", "table", "cell", "field", "rule", "file", "line", "reason", "remedy", "pass", "exception"}
+)
 
 
 class ChannelViolation(Exception):

@@ -1,6 +1,7 @@
 """The whole path over S3, SQS and DynamoDB: the real command, real servers, events and no sweep to help."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -131,3 +132,24 @@ def test_a_bucket_on_a_server_mixes_with_the_embedded_table(cloud: SimpleNamespa
     ade("run", "--drain")
     assert ade.state(job_id) == "SUCCEEDED"
     assert (cloud.ade.home / "data" / "ade.sqlite").exists()
+
+
+def test_a_cloud_on_this_machine_takes_a_drop_and_tells_how(tmp_path: Path):
+    servers.seaweedfs()  # both are installed, or this is skipped at a desk
+    servers.ministack()
+    (tmp_path / "data" / "local-cloud").mkdir(parents=True)
+    (tmp_path / "data" / "local-cloud" / "venvs").symlink_to(servers.VENVS)
+    with Ade(tmp_path, QUIET).up("up", "--local-cloud") as up:
+        said = "".join(iter(up.process.stderr.readline, "  ade jobs\n"))
+        told = dict(re.findall(r"export (\w+)='(.*)'", said))
+        assert "aws --endpoint-url" in said
+        address = parse_address(told["ADE_STORE_URL"])
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+                patch.setenv(name, told[name])
+            with closing(client(address)) as s3:
+                s3.put_object(Bucket="drops", Key="inbox/acme/x/members.csv", Body=CSV.encode())
+                s3.put_object(Bucket="drops", Key="inbox/acme/x/manifest.json", Body=json.dumps(MEMBERS).encode())
+                assert up.ended("acme")["state"] == "SUCCEEDED"
+                assert result(SimpleNamespace(s3=s3, bucket="drops"), "acme")["status"] == "SUCCEEDED"
+        assert up.end() == 0

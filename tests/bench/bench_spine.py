@@ -1,11 +1,16 @@
 """What a job costs in table and queue, with 1,000 and with 100,000 jobs there, and how long a drop takes end to end.
 
-python -m tests.bench.bench_spine [--small N] [--large N]
+python -m tests.bench.bench_spine [--small N] [--large N] [--drops N]
 """
 
 import argparse
 import contextlib
+import json
+import os
+import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -112,10 +117,31 @@ def measure(size: int) -> Measure:
     return found
 
 
+def end_to_end(drops: int) -> None:
+    """Drops through one runner process with two slots, from the sweep to the last result.json."""
+    manifest = {"manifest": 1, "name": "m", "fields": [{"name": "id", "type": "integer", "required": True}]}
+    with tempfile.TemporaryDirectory() as folder:
+        env = os.environ | {"ADE_STORAGE_DATA_DIR": folder, "ADE_LOG_LEVEL": "error"}
+        for n in range(drops):
+            drop = Path(folder) / f"bucket/inbox/t{n % 4}/d{n}"
+            drop.mkdir(parents=True)
+            (drop / "m.csv").write_text(f"id;name\n{n};a\n")
+            (drop / "manifest.json").write_text(json.dumps(manifest))
+        subprocess.run([sys.executable, "-m", "console", "sweep"], env=env, check=True, capture_output=True)
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        subprocess.run([sys.executable, "-m", "console", "run", "--drain"], env=env, check=True, capture_output=True)
+        wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = len(list(Path(folder).glob("bucket/outputs/**/result.json")))
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"\nEnd to end, one runner, jail: {done} of {drops} drops in {wall:.1f} s, {drops / wall:.0f} drops/s,")
+    print(f"{cpu / drops * 1000:.0f} ms of CPU per drop, start-up, zygotes and boxes included")
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", type=int, default=1_000)
     parser.add_argument("--large", type=int, default=100_000)
+    parser.add_argument("--drops", type=int, default=200)
     asked = parser.parse_args(arguments)
     small, large = measure(asked.small), measure(asked.large)
     print(f"\nTable and queue (SQLite, synced): median microseconds per operation, {ROUNDS} operations")
@@ -123,6 +149,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name in small.wall:
         (sw, sc), (lw, lc) = small.median(name), large.median(name)
         print(f"{name:26} {sw:9.0f} {sc:7.0f}   {lw:11.0f} {lc:7.0f}   {lc / sc:9.2f}")
+    end_to_end(asked.drops)
 
 
 if __name__ == "__main__":

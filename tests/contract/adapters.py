@@ -43,6 +43,7 @@ STORES: Mapping[str, Factory[ObjectStore]] = {
     "s3 on ministack": cloud_adapters.s3(servers.ministack),
     "versioned s3 on ministack": cloud_adapters.s3(servers.ministack, versioned=True),
     "s3 on seaweedfs": cloud_adapters.s3(servers.seaweedfs),
+    "versioned s3 on seaweedfs": cloud_adapters.s3(servers.seaweedfs, versioned=True),
 }
 TABLES: Mapping[str, Factory[JobTable]] = {
     "sqlite": _sqlite_table,

@@ -230,7 +230,7 @@ def test_ods_cells_have_their_types(tmp_path):
             ods_cell('office:value-type="string" calcext:value-type="error" table:formula="of:=1/0"', "#DIV/0!"),
             ods_cell('table:formula="of:=1/0"'),
             (
-                "<table:table-cell office:value-type='string'><office:annotation><text:p>note</text:p></office:annotation>"
+                "<table:table-cell office:value-type='string'><office:annotation><text:p>note</text:p></office:annotation><draw:frame><draw:text-box><text:p>box</text:p></draw:text-box></draw:frame>"
                 "<text:p>one<text:s text:c='2'/>two</text:p><text:p>three</text:p></table:table-cell>"
             ),
         ]

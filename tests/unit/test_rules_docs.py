@@ -96,3 +96,13 @@ def test_the_manifest_of_manifest_md_validates_and_names_every_key():
     parse_manifest(raw.encode())
     assert [k for k in Manifest.model_fields if f"`{k}" not in text] == []
     assert [k for k in FieldSpec.model_fields if f"`{k}`" not in text] == []
+
+
+def test_every_code_of_a_finding_is_in_findings_md():
+    """Codes are literals in the first place of `add`, or in the second of `flag`."""
+    text = (DOCS / "findings.md").read_text()
+    calls = re.compile(r"(?:findings\.add\(|flag\([^()]*?,)\s*\"([a-z_]+)\"", re.DOTALL)
+    engine = DOCS.parent / "runner" / "engine"
+    found = {code for path in engine.rglob("*.py") for code in calls.findall(path.read_text())}
+    assert len(found) >= 14
+    assert [code for code in sorted(found) if f"`{code}`" not in text] == []

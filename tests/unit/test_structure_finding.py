@@ -254,3 +254,20 @@ def test_reasons_hold_no_cell_value():
 def test_few_data_rows_are_enough(count):
     table = only_table([HEADER, *members(count)])
     assert (table.header_rows, table.data_range.a1) == ((1,), f"A2:D{1 + count}")
+
+
+def test_single_cells_right_of_the_header_are_no_columns():
+    lines = [HEADER, *members(40)]
+    lines[12] = [*lines[12], None, "?"]
+    assert only_table(lines).range.a1 == "A1:D41"
+
+
+def test_cells_far_to_the_right_alone_are_no_table():
+    assert find_tables(Grid([[None] * 600 + ["x"], [None] * 700 + [1]])) == []
+
+
+def test_very_wide_table_keeps_all_its_columns():
+    lines = [[f"Field {at}" for at in range(700)], *[[at * n for at in range(700)] for n in range(1, 6)]]
+    table = only_table(lines)
+    assert table.range.right == 700
+    assert [one.name for one in table.columns] == lines[0]

@@ -1,5 +1,6 @@
 """Cuts rows into tables: bands from top to bottom, strips from left to right, then again inside."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,9 @@ from runner.engine.structure.rows import Row
 from runner.engine.structure.strips import groups
 
 DEPTH = 3
+LONG = 20  # rows of a body in which single cells can be told from columns
+SLIPS = 0.05  # share of rows that a column without a header needs
+MANY = 10  # cells that are no slips any more
 
 Classify = Callable[[Sequence[Row]], tuple[list[Label], Sequence[Sequence[float]]]]
 
@@ -76,6 +80,19 @@ def drafts(rows: Sequence[Row], classify: Classify, depth: int = DEPTH) -> list[
             left, right = tables[0][0], tables[-1][1]
             if not strays and right == max(rows[at].filled[-1] for at in band.all):
                 right = max(rows[at].last for at in band.all) - 1
-            outside = [one for one in strays if one[1] < left or one[0] > right]
-            out.append(Draft(list(rows), labels, list(chances), band, left, right, strays=len(outside)))
+            trimmed = _trimmed(rows, band, right)
+            outside = sum(1 for one in strays if one[1] < left or one[0] > right) + (trimmed < right)
+            out.append(Draft(list(rows), labels, list(chances), band, left, trimmed, strays=outside))
     return out
+
+
+def _trimmed(rows: Sequence[Row], band: Band, right: int) -> int:
+    """The last column without those further out that have no header and hold a slip of the hand or two."""
+    if not band.head or len(band.body) < LONG:
+        return right
+    named = max(rows[at].last for at in band.head) - 1
+    counts = Counter(column for at in band.body for column in rows[at].filled if column > named)
+    few = min(SLIPS * len(band.body), MANY)
+    while right > named and counts[right] <= few:
+        right -= 1
+    return right

@@ -21,7 +21,7 @@ from runner.engine.structure.usual import Usual
 
 AROUND = features.WINDOW  # rows kept before and after one that stands out
 KEPT = 4_000  # rows kept in full; what stands out after that is counted with the rest
-CELLS = 120_000  # and cells in them, for sheets that are wide as well
+CELLS = 250_000  # and cells in them, blank ones too, for sheets that are wide as well
 # What a plain row is for: data, all but surely; the classifier would say so at two hundred times the cost.
 PLAIN = [0.97 if label is Label.DATA else 0.006 for label in Label]
 FAR = 3  # blank rows above a row that make it stand out
@@ -75,7 +75,7 @@ class Finder:
             return False
         row.skipped, self._plain = self._plain, 0
         row.plain = plain
-        self._cells += len(row.filled)
+        self._cells += len(row.values)
         self._rows.append(row)
         return True
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from runner.engine.structure.cells import look
 
-MAX_COLUMNS = 120  # a row's looks beyond this column add nothing to what the first ones say
+MAX_COLUMNS = 512  # cells further out only widen the table that stands before them
 KEPT_TEXT = 256
 
 
@@ -39,14 +39,14 @@ def _short(value: object) -> object:
 
 
 def row_of(number: int, values: Sequence[object], *, ordinal: int, gap: int) -> Row | None:
-    """The row's facts; None where it holds only blanks."""
+    """The row's facts; None where its first columns hold only blanks."""
     looks = [look(value) for value in values[:MAX_COLUMNS]]
     kinds = bytes([one[0] for one in looks])
     filled = tuple([at for at, kind in enumerate(kinds) if kind])
     last = len(values)
     while last and not look(values[last - 1])[0]:
         last -= 1
-    if not last:
+    if not filled:
         return None
     beyond = sum(value is not None for value in values[MAX_COLUMNS:last])
     return Row(
@@ -57,7 +57,7 @@ def row_of(number: int, values: Sequence[object], *, ordinal: int, gap: int) -> 
         marks=tuple([one[2] for one in looks]),
         lengths=tuple([one[1] for one in looks]),
         words=tuple([one[3] for one in looks]),
-        values=tuple([_short(value) for value in values[:MAX_COLUMNS]]),
+        values=tuple([_short(value) for value in values]),
         filled=filled,
         last=last,
         width=len(filled) + beyond,

@@ -113,7 +113,7 @@ class TableReader:
         if self._depth > self._limits.max_depth:
             raise errors.hostile(f"elements nested over {self._limits.max_depth} deep in content.xml")
         kind = local(name)
-        if self._aside or kind in _ASIDE:
+        if self._aside or kind in _ASIDE or name.startswith("draw:"):
             self._aside += 1
         elif self._cell is not None:
             self._inside(kind, attributes)

@@ -18,12 +18,13 @@ from runner.engine.reading.xlsx.chunks import Chunks, Opened, drain, is_odd
 from runner.engine.reading.xlsx.shapes import Shape, shape_of
 
 _FORMULA = re.compile(r"<f(?:\s[^<>]*)?/>|<f(?:\s[^<>]*)?>[^<]*</f>")  # never past the next tag: linear in time
+_NUMBER_ELSEWHERE = re.compile(r"<row\s[^<>]*\br=")
 _BLANK_FORMULA = "<f/>"
 _MAX_WEIGHT = 16 * 1024 * 1024  # bytes, roughly, of shapes that are remembered
 _WRAP = "<worksheet><sheetData>"
 _UNWRAP = "</sheetData></worksheet>"
 
-_Group = tuple[Shape, list[int], list[list[str]]]  # rows of one shape: their numbers, their stored values
+_Group = tuple[Shape, list[str], list[list[str]]]  # rows of one shape: their numbers, their stored values
 
 
 def quick_rows(opened: Opened, cells: CellReader, limits: ReadLimits) -> Iterator[Row]:
@@ -67,19 +68,12 @@ class _Rows:
         self._slots = 0
 
     def read(self, chunk: str) -> list[Row]:
+        rows = self._numbered(_plain(chunk))
+        if rows is None:
+            return self._parsed(chunk)
         groups: dict[str, _Group] = {}
-        odd: list[tuple[int, int]] = []
-        number = self.last
-        for position, segment in enumerate(_plain(chunk).split("<row")[1:], 1):
-            if segment.startswith(' r="'):
-                end = segment.find('"', 4)
-                digits, row = segment[4:end], segment[end + 1 :]
-                if not digits.isdecimal() or len(digits) > 10:
-                    return self._parsed(chunk)
-                number = int(digits)
-            else:
-                number += 1
-                digits, row = "", segment
+        odd: list[int] = []
+        for position, (digits, _, row) in enumerate(rows, 1):
             parts = row.split("<v>")
             between = "<v>".join(parts[::2])
             key = between.replace(digits + '"', '"')
@@ -88,11 +82,9 @@ class _Rows:
                 group = groups[key] = (self._shape(key), [], [])
             shape = group[0]
             if len(between) - len(key) != shape.referenced * len(digits) or len(parts) != shape.parts:
-                if not digits and " r=" in segment:
-                    return self._parsed(chunk)  # the number stands elsewhere in the tag
-                odd.append((number, position))
+                odd.append(position)
                 continue
-            group[1].append(number)
+            group[1].append(digits)
             group[2].append(parts[1::2])
         found: list[Row] = []
         for group in groups.values():
@@ -100,12 +92,26 @@ class _Rows:
                 found += self._filled(*group)
         if odd:
             originals = chunk.split("<row")
-            for before, position in odd:
-                self.last = before - 1
+            for position in odd:
+                self.last = int(rows[position - 1][0]) - 1
                 found += self._parsed(f"<row{originals[position]}")
-        self.last = number
+        if rows:
+            self.last = int(rows[-1][0])
         found.sort(key=itemgetter(0))
         return found
+
+    def _numbered(self, chunk: str) -> list[tuple[str, str, str]] | None:
+        """(number, quote, rest) of each row; None where only the parser can tell the numbers."""
+        segments = chunk.split('<row r="')[1:]
+        if chunk.count("<row") == len(segments):
+            rows = [segment.partition('"') for segment in segments]
+            numbers = [row[0] for row in rows]
+            if numbers and not ("".join(numbers).isdecimal() and all(numbers) and max(map(len, numbers)) <= 10):
+                return None
+            return rows
+        if segments or _NUMBER_ELSEWHERE.search(chunk):
+            return None
+        return [(str(at), "", row) for at, row in enumerate(chunk.split("<row")[1:], self.last + 1)]
 
     def _shape(self, key: str) -> Shape:
         shape = self._shapes.get(key)
@@ -118,7 +124,8 @@ class _Rows:
             self._shapes[key] = shape
         return shape
 
-    def _filled(self, shape: Shape, numbers: list[int], texts: list[list[str]]) -> list[Row]:
+    def _filled(self, shape: Shape, digits: list[str], texts: list[list[str]]) -> list[Row]:
+        numbers = list(map(int, digits))
         if min(numbers) < 1 or max(numbers) > self._limits.max_rows:
             raise errors.damaged(f"a row numbered past {self._limits.max_rows}, the last there is")
         self._slots += shape.width * len(numbers)
