@@ -24,6 +24,7 @@ class Faults:
     lost: float = 0.0  # done by the server, answer never delivered
     seed: int = 1
     down_until: float = 0.0  # until then nothing is reached at all
+    script: dict[str, list[str]] = field(default_factory=dict)  # operation → faults of its next requests, in order
     counted: Counter[str] = field(default_factory=Counter)
     injected: Counter[str] = field(default_factory=Counter)
 
@@ -36,7 +37,9 @@ class Faults:
             self.counted[what] += 1
             draw = self._random.random()
             fault = ""
-            if time.monotonic() < self.down_until:
+            if self.script.get(what):
+                fault = self.script[what].pop(0)
+            elif time.monotonic() < self.down_until:
                 fault = "down"
             elif draw < self.busy:
                 fault = "busy"
