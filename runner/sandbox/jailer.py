@@ -73,6 +73,10 @@ class Jailer:
                 watched = session.watch(box.report, killed=killed, kill=box.kill, on_event=on_event)
             return session.report(watched, group.seen() if group is not None else None)
 
+    def hand_over(self, tenant: str) -> None:
+        """Let the next tenant have this one's zygote."""
+        self._pool.hand_over(tenant)
+
     def close(self) -> None:
         self._pool.close()
 

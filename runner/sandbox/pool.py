@@ -31,6 +31,7 @@ class Pool:
         self._recycle_after = recycle_after
         self._version = version
         self._places: dict[tuple[str, bool], _Place] = {}
+        self._spare: _Place | None = None
         self._lock = threading.Lock()
         self._retired: list[ZygoteProcess] = []
 
@@ -38,6 +39,8 @@ class Pool:
     def zygote(self, tenant: str, *, network: bool) -> Iterator[ZygoteProcess]:
         """A zygote of this tenant's, for as long as one of its boxes runs."""
         with self._lock:
+            if not network and self._spare is not None and (tenant, network) not in self._places:
+                self._places[tenant, network], self._spare = self._spare, None
             place = self._places.setdefault((tenant, network), _Place())
         with place.lock:
             zygote = self._current(place, network=network)
@@ -51,6 +54,14 @@ class Pool:
                 zygote.used_at = time.monotonic()
             self._tidy()
 
+    def hand_over(self, tenant: str) -> None:
+        """Let whoever comes next have this one's zygote: nothing but our own code has run below it."""
+        with self._lock:
+            place = self._places.pop((tenant, False), None)
+            if place is not None and place.zygote is not None:
+                place.zygote.jobs = 0
+                self._spare = place
+
     def discard(self, tenant: str, *, network: bool) -> None:
         """Do not use this tenant's zygote again."""
         with self._lock:
@@ -63,6 +74,8 @@ class Pool:
     def close(self) -> None:
         with self._lock:
             places, self._places = list(self._places.values()), {}
+            places += [self._spare] if self._spare is not None else []
+            self._spare = None
         for place in places:
             with place.lock:
                 if place.zygote is not None:

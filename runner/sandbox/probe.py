@@ -15,6 +15,7 @@ from runner.sandbox.jailer import Jailer
 from runner.sandbox.levels import gaps_of, level_of
 
 _LIMITS = BoxLimits(wall_seconds=20, cpu_seconds=7, memory_mb=256, file_mb=1)
+_TENANT = "_canary"
 _UNKNOWN = Isolation(driver="jail", level="none", rungs={}, gaps=())
 
 
@@ -40,6 +41,7 @@ def strongest(builds: Sequence[Build], make: Callable[[Build], Jailer], run_dir:
                 level = level_of(rungs)
                 gaps = (*gaps_of(rungs), *(f"passed over: {reason}" for reason in refused))
                 isolation = Isolation(driver="jail", level=level, rungs=rungs, gaps=gaps)
+                jailer.hand_over(_TENANT)
                 return Found(jailer=jailer, isolation=isolation, refused=tuple(refused))
             reason = f"the canary got past {', '.join(missing)}"
         except SandboxUnavailable as error:
@@ -61,7 +63,7 @@ def send_canary(jailer: Jailer, run_dir: Path) -> dict[str, Any]:
         forbidden.write_bytes(b"not for the box")
         order = BoxOrder(
             label=scratch.name,
-            tenant="_canary",
+            tenant=_TENANT,
             scratch=scratch,
             job={"inputs": [{"path": "in/0"}]},
             outputs=(),

@@ -56,7 +56,16 @@ def test_jobs_of_one_tenant_share_a_zygote_and_tenants_do_not(jail, tmp_path):
     sandbox = jail()
     for tenant in ("acme", "acme", "globex"):
         answer(sandbox, tmp_path, "def main(order): return 1", tenant=tenant)
-    assert sorted(zygote for _, zygote in zygotes(sandbox)) == ["_canary", "acme", "globex"]
+    assert sorted(zygote for _, zygote in zygotes(sandbox)) == ["acme", "globex"]
+
+
+def test_the_first_tenant_gets_the_zygote_of_the_canary(jail, tmp_path):
+    sandbox = jail()
+    sandbox.isolation()
+    before = named("ade-zygote")
+    answer(sandbox, tmp_path, "def main(order): return 1", tenant="acme")
+    assert named("ade-zygote") == before
+    assert len(before) == 1
 
 
 def zygotes(sandbox):
