@@ -26,6 +26,7 @@ from infra.remote import Answered, Caller
 
 _NO = "ConditionalCheckFailed"
 _ONE_NO = "ConditionalCheckFailedException"
+_DONE_BEFORE = "IdempotentParameterMismatchException"
 _TRIES = 5
 
 
@@ -125,8 +126,9 @@ class DynamoJobTable:
                 {"Delete": {"TableName": self._name, "Key": items.line_key(old)}},
                 *self._slots(old, _delta(old, None)),
             )
-        except Answered:
-            return False
+        except Answered as no:
+            if no.code != _DONE_BEFORE:
+                return False
         self._tell()
         return True
 
@@ -172,8 +174,9 @@ class DynamoJobTable:
         there |= {"ConditionExpression": "attribute_exists(pk)"}
         try:
             self._transact("resume", _writer(), {"Delete": there}, *self._pausing(tenant, workflow, on=False))
-        except Answered:
-            return False
+        except Answered as no:
+            if no.code != _DONE_BEFORE:
+                return False
         self._tell()
         return True
 
@@ -239,11 +242,14 @@ class DynamoJobTable:
         return {"TableName": self._name, "Item": items.job_item(job, writer, self._wake_at, self._shards)}
 
     def _transact(self, what: str, token: str, *writes: dict[str, Any]) -> None:
-        """All or nothing; Answered where a condition failed. The token makes a repeated call one transaction."""
+        """All or nothing; Answered where a condition failed, or an earlier try of this very call had got through.
+
+        The token makes a repeated call one transaction; a server that forgot the answer says the token is in use.
+        """
         self._call(
             what,
             lambda: self._db.transact_write_items(TransactItems=list(writes), ClientRequestToken=token),
-            expect=(_NO,),
+            expect=(_NO, _DONE_BEFORE),
         )
 
     def _slots(self, job: Job, delta: int) -> list[dict[str, Any]]:

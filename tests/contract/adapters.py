@@ -40,7 +40,6 @@ def _sqlite_queue(where: Path, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
 STORES: Mapping[str, Factory[ObjectStore]] = {
     "folder": _folder,
     "s3 on moto": cloud_adapters.s3(servers.moto),
-    "s3 on ministack": cloud_adapters.s3(servers.ministack),
     "versioned s3 on ministack": cloud_adapters.s3(servers.ministack, versioned=True),
     "s3 on seaweedfs": cloud_adapters.s3(servers.seaweedfs),
     "versioned s3 on seaweedfs": cloud_adapters.s3(servers.seaweedfs, versioned=True),

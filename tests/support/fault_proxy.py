@@ -24,6 +24,7 @@ class Faults:
     lost: float = 0.0  # done by the server, answer never delivered
     seed: int = 1
     down_until: float = 0.0  # until then nothing is reached at all
+    script: dict[str, list[str]] = field(default_factory=dict)  # operation → faults of its next requests, in order
     counted: Counter[str] = field(default_factory=Counter)
     injected: Counter[str] = field(default_factory=Counter)
 
@@ -36,7 +37,9 @@ class Faults:
             self.counted[what] += 1
             draw = self._random.random()
             fault = ""
-            if time.monotonic() < self.down_until:
+            if self.script.get(what):
+                fault = self.script[what].pop(0)
+            elif time.monotonic() < self.down_until:
                 fault = "down"
             elif draw < self.busy:
                 fault = "busy"
@@ -85,6 +88,8 @@ def fault_proxy(upstream: str, faults: Faults) -> Iterator[str]:
 
         def _operation(self) -> str:
             target = self.headers.get("X-Amz-Target", "")
+            if "list-type=2" in self.path:
+                return "S3 LIST"
             return (
                 target.replace("AmazonSQS.", "SQS ").replace("DynamoDB_20120810.", "DynamoDB ") or f"S3 {self.command}"
             )
