@@ -8,7 +8,7 @@ from runner.engine.mapping.headers import normalized
 
 RowScores = Callable[[int, Sequence[object]], Mapping[str, float]]
 SPELLED: Final = {"header": 4.0}
-BELOW: Final = {"data": 2.0}  # what stands under the names is data rather than more header
+BELOW: Final = {"data": 4.0}  # what stands right under the names is data, unless it looks very much like units
 NOTHING: Final[dict[str, float]] = {}
 
 

@@ -108,6 +108,11 @@ def test_no_planted_value_is_found_outside_the_workbook(table, with_rules, on_er
         check(done)
 
 
+def test_texts_right_under_the_declared_names_are_data_and_stay_out(tmp_path):
+    rows = [[f"c{n}" for n in range(6)], [None, *[MARK] * 5], [MARK] * 6, [f"${NUMBER}.25"] * 6]
+    check(run_job(tmp_path, rows, fields=spec(["text"] * 6)))
+
+
 def test_titles_notes_and_totals_stay_out_too(tmp_path):
     rows = [
         [f"{MARK} of 2026"],

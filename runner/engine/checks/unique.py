@@ -22,7 +22,7 @@ class Seen:
 
     def repeats(self, values: Sequence[Any]) -> list[int]:
         """The indexes of values that were seen before, here or in an earlier chunk; blanks never count."""
-        keys = [v if v is None else hash(v) if type(v) is str else hash(repr(v)) for v in values]
+        keys = [v if v is None else hash(v) if type(v) is str else hash(f"\0{v!r}") for v in values]
         fresh = self._fresh
         if not self._runs:  # most chunks hold nothing but new values
             batch = {k for k in keys if k is not None}
