@@ -10,11 +10,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from console.output import STATE_COLOURS, printable
+from console.output import STATE_COLOURS
 from console.words import note, span
 from core.jobs import Job, State
 from core.ports import JobQuery
 from infra.wiring import Stack
+from runner.sandbox.logs import printable
 
 _QUIET_SECONDS = 30.0
 _RUNNING_SECONDS = 1.0

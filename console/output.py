@@ -4,9 +4,10 @@ import json
 import os
 import shutil
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
+
+from runner.sandbox.logs import printable
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 STATE_COLOURS = {
@@ -20,14 +21,6 @@ STATE_COLOURS = {
     "TIMED_OUT": "red",
 }
 _GAP = "  "
-
-
-def printable(text: str) -> str:
-    """Text that cannot move the cursor: names and headers come from strangers."""
-    return "".join(
-        c if c == "\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "\N{REPLACEMENT CHARACTER}"
-        for c in text
-    )
 
 
 def use_colour(stream: TextIO) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 from console import wire
 from console.exits import Exit, exit_of
 from console.follow import follow
-from console.output import Output, printable
+from console.output import Output
 from console.shapes import job_shape
 from console.words import note
 from core.errors import ObjectMissing
@@ -14,6 +14,7 @@ from core.jobs import Job, State
 from core.ports import ObjectStore
 from infra.wiring import Stack
 from runner.results import job_folder
+from runner.sandbox.logs import printable
 
 _LIMIT = 64 * 1024 * 1024
 

@@ -11,9 +11,10 @@ from core.ports import BoxOrder, BoxReport, Isolation
 from core.verdicts import Verdict
 from runner.sandbox.builds import Build
 from runner.sandbox.cgroups import Cgroups, Group
+from runner.sandbox.pool import Pool
 from runner.sandbox.registry import Registry
 from runner.sandbox.session import CHANNEL, Engine, Session, write_order
-from runner.sandbox.zygotes import Box, Pool, ZygoteProcess
+from runner.sandbox.zygotes import Box, ZygoteProcess
 
 _NAMESPACES = {"user", "pid", "mnt", "net", "ipc", "uts"}
 

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,7 +19,8 @@ class Registry:
     @contextmanager
     def entry(self, label: str, pid: int) -> Iterator[None]:
         """The box `label` is the process `pid`, for as long as the context lasts."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self._folder.is_dir():
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._path(label)
         half = path.with_suffix(f".{os.getpid()}.tmp")
         record = {"label": label, "pid": pid, "started": _started(pid), "boot": _boot_id()}
@@ -61,6 +63,7 @@ def _started(pid: int) -> int | None:
     return int(stat.rpartition(b")")[2].split()[19])
 
 
+@cache
 def _boot_id() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -75,7 +75,7 @@ def check(done: Outcome) -> None:
 @st.composite
 def tables(draw):
     kinds = draw(st.lists(st.sampled_from(TYPES), min_size=5, max_size=7))
-    cell = st.sampled_from(PLANTED)
+    cell = st.integers(0, len(PLANTED) - 1)  # which one: an example stays short enough to be shown
     rows = draw(st.lists(st.lists(cell, min_size=len(kinds), max_size=len(kinds)), min_size=3, max_size=8))
     return kinds, rows
 
@@ -98,7 +98,7 @@ def test_no_planted_value_is_found_outside_the_workbook(table, with_rules, on_er
     with tempfile.TemporaryDirectory() as folder:
         done = run_job(
             Path(folder),
-            [[f"c{n}" for n in range(len(kinds))], *rows],
+            [[f"c{n}" for n in range(len(kinds))], *([PLANTED[at] for at in row] for row in rows)],
             fields=spec(kinds),
             rules=LEAKY if with_rules else None,
             on_rule_error=on_error,

@@ -83,7 +83,7 @@ def cells():
     return CellReader(lambda: read_strings([SHARED.encode()], LIMITS), STYLES, epoch_1904=False)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(sheets())
 def test_quick_and_careful_reading_agree(xml):
     raw = xml.encode()

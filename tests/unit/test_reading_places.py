@@ -60,6 +60,11 @@ def test_rows_and_cells_without_numbers_count_on(tmp_path):
     assert rows_of(path) == [(1, [1, 2]), (3, [3])]
 
 
+def test_cells_may_be_referenced_in_rows_without_numbers(tmp_path):
+    path = xlsx(tmp_path, sheet('<row><c><v>1</v></c></row><row><c r="C2"><v>2</v></c><c><v>3</v></c></row>'))
+    assert rows_of(path) == [(1, [1]), (2, [None, None, 2, 3])]
+
+
 def test_a_row_number_anywhere_in_its_tag_counts(tmp_path):
     path = xlsx(tmp_path, sheet('<row spans="1:1" r="8"><c><v>1</v></c></row><row><c><v>2</v></c></row>'))
     assert rows_of(path) == [(8, [1]), (9, [2])]

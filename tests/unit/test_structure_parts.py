@@ -214,3 +214,11 @@ def test_a_fault_of_the_engine_is_told_without_a_value(tmp_path, monkeypatch):
     result = scan.scan_file(file)
     assert result["code"] == "engine_error"
     assert "secret" not in json.dumps(result)
+
+
+def test_far_cells_in_every_row_do_not_fill_the_memory():
+    finder = Finder()
+    for number in range(1, 400):
+        finder.eat(number, [number, "x", *[None] * 16_000, "y"])
+    kept = finder.rows(Layout())
+    assert sum(len(row.values) for row in kept) < 500_000

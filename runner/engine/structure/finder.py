@@ -9,6 +9,7 @@ counted, and are data like their neighbours. Memory is bounded by KEPT rows, wha
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from runner.engine.reading import Layout, Sheet
 from runner.engine.structure import declared, decoding, detectors, features, lists, model
@@ -21,7 +22,8 @@ from runner.engine.structure.usual import Usual
 
 AROUND = features.WINDOW  # rows kept before and after one that stands out
 KEPT = 4_000  # rows kept in full; what stands out after that is counted with the rest
-CELLS = 120_000  # and cells in them, for sheets that are wide as well
+CELLS = 250_000  # and cells in them, blank ones too, for sheets that are wide as well
+LONG = 5_000  # rows from which neighbours are taken for data unasked
 # What a plain row is for: data, all but surely; the classifier would say so at two hundred times the cost.
 PLAIN = [0.97 if label is Label.DATA else 0.006 for label in Label]
 FAR = 3  # blank rows above a row that make it stand out
@@ -75,7 +77,7 @@ class Finder:
             return False
         row.skipped, self._plain = self._plain, 0
         row.plain = plain
-        self._cells += row.width
+        self._cells += len(row.values)
         self._rows.append(row)
         return True
 
@@ -95,6 +97,8 @@ class Finder:
 
         def classify(rows: Sequence[Row]) -> tuple[list[Label], list[list[float]]]:
             total = rows[-1].ordinal + 1 if rows else 0
+            if total <= LONG:
+                rows = [replace(row, plain=False) for row in rows]
             vectors = features.vectors(rows, total=total)
             chances = [weights.chances(vector) if vector else PLAIN for vector in vectors]
             return decoding.decode(rows, chances, weights, self._points(rows, layout)), chances

@@ -9,7 +9,8 @@ from runner.engine.structure.patterns import SPEAKS_OF_TOTAL
 
 FIRST = 100  # rows before anything can be called usual
 SHARE = 0.1  # of a column's filled cells that a code needs to be usual there
-KNOWN = 5_000  # signatures remembered; a sheet with more has no usual rows to speak of
+KNOWN = 2_000  # signatures remembered; a sheet with more has no usual rows to speak of
+WIDE = 200  # columns by which rows are told apart
 EARLY = 40  # rows in which a header may stand that comes again later
 
 Signature = tuple[Any, ...]  # the cells' types, or codes of what texts look like
@@ -61,6 +62,8 @@ class Usual:
     def stands_out(self, values: Sequence[Any]) -> bool:
         """Whether the row deserves a close look; also learns from it."""
         self._seen += 1
+        if len(values) > WIDE:
+            values = values[:WIDE]
         if self._seen > self._learn_at:
             self._learn()
         signature = tuple(map(type, values)) if self._typed else codes_of(values)

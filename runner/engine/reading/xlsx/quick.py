@@ -18,6 +18,7 @@ from runner.engine.reading.xlsx.chunks import Chunks, Opened, drain, is_odd
 from runner.engine.reading.xlsx.shapes import Shape, shape_of
 
 _FORMULA = re.compile(r"<f(?:\s[^<>]*)?/>|<f(?:\s[^<>]*)?>[^<]*</f>")  # never past the next tag: linear in time
+_NUMBER_ELSEWHERE = re.compile(r"<row\s[^<>]*\br=")
 _BLANK_FORMULA = "<f/>"
 _MAX_WEIGHT = 16 * 1024 * 1024  # bytes, roughly, of shapes that are remembered
 _WRAP = "<worksheet><sheetData>"
@@ -108,7 +109,7 @@ class _Rows:
             if numbers and not ("".join(numbers).isdecimal() and all(numbers) and max(map(len, numbers)) <= 10):
                 return None
             return rows
-        if segments or " r=" in chunk:
+        if segments or _NUMBER_ELSEWHERE.search(chunk):
             return None
         return [(str(at), "", row) for at, row in enumerate(chunk.split("<row")[1:], self.last + 1)]
 
