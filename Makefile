@@ -46,4 +46,4 @@ pins: ## pin again, with hashes (needs uv)
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra dev --constraint requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml requirements/build.in
 
 clean: ## remove what the other targets made
-	@rm -rf .venv demo data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis bench-results
+	@rm -rf .venv .venv-cloud demo data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis bench-results
