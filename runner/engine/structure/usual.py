@@ -86,6 +86,21 @@ class Usual:
         rows = self._early.get(text)
         return rows is not None and tuple(values) in rows
 
+    def plainly(self, values: Sequence[Any]) -> bool:
+        """Whether a row is surely plain, at a glance; if so it is learnt, if not nothing is: ask `stands_out`."""
+        if not self._typed or self._seen >= self._learn_at or len(values) > WIDE:
+            return False
+        look = self._looks.get(tuple(map(type, values)))
+        if look is None or not look.plain:
+            return False
+        if look.first_text >= 0:
+            text = values[look.first_text]
+            if text in self._early or SPEAKS_OF_TOTAL(text) is not None:
+                return False
+        self._seen += 1
+        look.count += 1
+        return True
+
     def _add(self, signature: Signature) -> Look:
         codes = tuple([_CODES.get(one, 5) for one in signature]) if self._typed else signature
         look = Look(codes, codes.index(_TEXT) if _TEXT in codes else -1)
