@@ -21,7 +21,7 @@ from runner.engine.structure.tables import Table
 from runner.engine.structure.usual import Usual
 
 AROUND = features.WINDOW  # rows kept before and after one that stands out
-KEPT = 4_000  # rows kept in full; what stands out after that is counted with the rest
+KEPT = 1_200  # rows kept in full; what stands out after that is counted with the rest
 CELLS = 250_000  # and cells in them, blank ones too, for sheets that are wide as well
 LONG = 5_000  # rows from which neighbours are taken for data unasked
 # What a plain row is for: data, all but surely; the classifier would say so at two hundred times the cost.
@@ -41,45 +41,63 @@ class Finder:
         self._plain = 0  # plain rows since the last kept one
         self._wanted = 0  # rows still to be kept whatever they look like
         self._cells = 0
+        self._full = False  # no room for more rows; what stands out from now on is counted with the rest
         self._total = 0
         self._last = 0
 
     def eat(self, number: int, values: Sequence[object]) -> None:
         """Take the next row; rows come in ascending order, blank ones may be left out."""
-        gap = number - self._last - 1
-        stands_out = self._usual.stands_out(values) or gap >= FAR
-        if self._row_scores is not None and (scores := self._row_scores(number, values)):
-            self._scores[number] = scores
-            stands_out = True
-        if stands_out:
-            self._wanted = AROUND + 1
-        if self._wanted and len(self._rows) < KEPT and self._cells < CELLS:
-            self._flush()
-            if not self._keep(number, values, gap, self._total, plain=not stands_out):
-                return  # nothing but blanks: as if the row were not there
-            self._wanted -= 1
-        else:
-            if len(self._recent) == AROUND:
-                self._plain += 1
-            self._recent.append((number, values, gap, self._total))
-        self._total += 1
-        self._last = number
+        ask = self._row_scores
+        self._take(number, values, ask(number, values) if ask is not None else None)
 
     def eat_all(self, rows: Iterable[tuple[int, Sequence[object]]]) -> None:
         """Take every row; long runs of plain ones at half the cost of taking them one by one."""
-        if self._row_scores is not None:
-            for number, values in rows:
-                self.eat(number, values)
-            return
-        usual, recent, eat = self._usual.plainly, self._recent, self.eat
+        ask, usual, recent = self._row_scores, self._usual.plainly, self._recent
         for number, values in rows:
-            if self._wanted or len(recent) < AROUND or number - self._last > FAR or not usual(values):
-                eat(number, values)
+            scores = ask(number, values) if ask is not None else None
+            if (
+                scores
+                or (self._wanted and not self._full)
+                or len(recent) < AROUND
+                or number - self._last > FAR
+                or not (self._full or usual(values))
+            ):
+                self._take(number, values, scores)
                 continue
             self._plain += 1
             recent.append((number, values, number - self._last - 1, self._total))
             self._total += 1
             self._last = number
+
+    def _take(self, number: int, values: Sequence[object], scores: Mapping[str, float] | None) -> None:
+        gap = number - self._last - 1
+        if scores:
+            self._scores[number] = scores
+        if self._full:
+            self._count(number, values)
+            return
+        if scores or self._usual.stands_out(values) or gap >= FAR:
+            self._wanted = AROUND + 1
+            stands_out = True
+        else:
+            stands_out = False
+        if not self._wanted:
+            self._count(number, values)
+            return
+        self._flush()
+        if not self._keep(number, values, gap, self._total, plain=not stands_out):
+            return  # nothing but blanks: as if the row were not there
+        self._wanted -= 1
+        self._total += 1
+        self._last = number
+
+    def _count(self, number: int, values: Sequence[object]) -> None:
+        """A row that is not kept; the last ones of a sheet are brought back at its end."""
+        if len(self._recent) == AROUND:
+            self._plain += 1
+        self._recent.append((number, values, number - self._last - 1, self._total))
+        self._total += 1
+        self._last = number
 
     def _flush(self) -> None:
         """Bring back the plain rows right before one that is kept: they are its neighbours."""
@@ -95,6 +113,7 @@ class Finder:
         row.plain = plain
         self._cells += len(row.values)
         self._rows.append(row)
+        self._full = len(self._rows) >= KEPT or self._cells >= CELLS
         return True
 
     def rows(self, layout: Layout) -> list[Row]:
