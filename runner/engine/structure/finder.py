@@ -21,7 +21,9 @@ from runner.engine.structure.tables import Table
 from runner.engine.structure.usual import Usual
 
 AROUND = features.WINDOW  # rows kept before and after one that stands out
-KEPT = 1_200  # rows kept in full; what stands out after that is counted with the rest
+KEPT = 4_000  # rows kept in full; what stands out after that is counted with the rest
+SPARSE = 1_200  # rows kept after which a long sheet with few of them has shown what it has: dirt, no more tables
+SPARSE_SHARE = 8  # rows of such a sheet for each one kept
 CELLS = 250_000  # and cells in them, blank ones too, for sheets that are wide as well
 LONG = 5_000  # rows from which neighbours are taken for data unasked
 # What a plain row is for: data, all but surely; the classifier would say so at two hundred times the cost.
@@ -113,7 +115,9 @@ class Finder:
         row.plain = plain
         self._cells += len(row.values)
         self._rows.append(row)
-        self._full = len(self._rows) >= KEPT or self._cells >= CELLS
+        kept = len(self._rows)
+        sparse = kept >= SPARSE and self._total >= SPARSE_SHARE * kept
+        self._full = kept >= KEPT or self._cells >= CELLS or sparse
         return True
 
     def rows(self, layout: Layout) -> list[Row]:
