@@ -70,5 +70,5 @@ def assemble(
         sweep=sweep,
         sweep_seconds=settings.sweep_seconds,
     )
-    fleet = Fleet(worker, stack.queue, beats, stack.clock, log, slots=settings.max_concurrency)
+    fleet = Fleet(worker, stack.queue, beats, log, slots=settings.max_concurrency)
     return Runner(presence, worker, beats, fleet, janitor, publisher)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from core.errors import AdeError, StoreUnavailable
-from core.ports import Clock, Delivery, WorkQueue
+from core.ports import Delivery, WorkQueue
 from core.verdicts import Verdict
 from infra.logs import Log
 from runner.leases import Beats
@@ -18,11 +18,10 @@ _POISON_RECEIVES = 20  # a message that breaks its handler so often goes to peop
 
 
 class Fleet:
-    def __init__(self, worker: Worker, queue: WorkQueue, beats: Beats, clock: Clock, log: Log, *, slots: int) -> None:
+    def __init__(self, worker: Worker, queue: WorkQueue, beats: Beats, log: Log, *, slots: int) -> None:
         self._worker = worker
         self._queue = queue
         self._beats = beats
-        self._clock = clock
         self._log = log
         self._slots = slots
         self._stopping = threading.Event()
