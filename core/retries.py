@@ -21,7 +21,6 @@ class Retry:
 @dataclass(frozen=True, slots=True)
 class End:
     state: State
-    dead_letter: bool = False  # tries were used up through our own fault: people must see it
 
 
 def decide(verdict: Verdict, *, attempt: int, policy: RetryPolicy, jitter: float) -> Retry | End:
@@ -37,6 +36,6 @@ def decide(verdict: Verdict, *, attempt: int, policy: RetryPolicy, jitter: float
     if FAULTS[verdict] is not Fault.OURS:
         return End(State.FAILED)
     if attempt >= policy.max_attempts:
-        return End(State.FAILED, dead_letter=True)
+        return End(State.FAILED)
     ceiling = min(policy.backoff_cap_seconds, policy.backoff_seconds * 2 ** (attempt - 1))
     return Retry(ceiling * (0.5 + jitter / 2))

@@ -152,7 +152,7 @@ class Janitor:
                 case Chore.RESCUE:
                     self._worker.rescue(job)
                 case Chore.PUBLISH:
-                    self._publisher.finish(job)
+                    self._worker.finish(job)
                 case Chore.EXPIRE:
                     expired = self._table.replace(job, move(job, State.EXPIRED, now=now, files=()))
                     if expired is not None:

@@ -9,7 +9,7 @@ from core.jobs import Job, JobError, State, move, start
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.retries import Retry, decide
 from core.settings import Settings
-from core.verdicts import Verdict
+from core.verdicts import Fault, Verdict
 from infra.logs import Log
 from infra.presence import Presence
 from runner.attempt import Attempts, Outcome
@@ -56,7 +56,7 @@ class Worker:
             self._queue.ack(delivery.receipt)
             return None
         if job.state is not State.QUEUED:
-            self._publisher.finish(job)
+            self.finish(job)
             self._queue.ack(delivery.receipt)
             return None
         admitted = self._admit(job)
@@ -84,6 +84,12 @@ class Worker:
         self._log.warning("job_rescued", job_id=job.job_id, owner=owner, dead=dead, state=str(moved.state))
         self._follow(moved, None)
         return moved
+
+    def finish(self, job: Job) -> Job | None:
+        """What an end still needs, whoever comes by: a dead letter where the fault was ours, then its publication."""
+        if job.state is State.FAILED and job.unpublished and job.error is not None and job.error.fault == Fault.OURS:
+            self._queue.bury(_message(job), job.error.message)
+        return self._publisher.finish(job)
 
     def _admit(self, job: Job) -> Job | Refused | None:
         started = start(
@@ -138,17 +144,14 @@ class Worker:
 
     def _follow(self, job: Job, receipt: str | None) -> None:
         """Carry out what the row now says. A crash on any line here is mended by the janitor."""
-        message = Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority)
         if job.state is State.QUEUED:
             delay = max(0.0, (job.due_at or 0.0) - self._clock.now())
             if receipt is None or not self._queue.hide(receipt, delay):
-                self._queue.send(message, delay=delay)
+                self._queue.send(_message(job), delay=delay)
             self._table.replace(job, replace(job, enqueued_at=self._clock.now()))
             return
-        if job.state is State.FAILED and job.error is not None and job.error.fault == "ours":
-            self._queue.bury(message, job.error.message)
         try:
-            published = self._publisher.finish(job)
+            published = self.finish(job)
         except (StoreUnavailable, OSError) as error:
             self._log.warning("publish_failed", job_id=job.job_id, error=type(error).__name__)
             if receipt is not None:
@@ -158,6 +161,10 @@ class Worker:
             self._log.info("job_ended", job_id=job.job_id, state=str(published.state), outputs=job_folder(job))
         if receipt is not None:
             self._queue.ack(receipt)
+
+
+def _message(job: Job) -> Message:
+    return Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority)
 
 
 def _note(held: Held, event: dict[str, Any]) -> None:

@@ -114,6 +114,25 @@ def test_a_death_at_any_step_loses_nothing_and_publishes_once(fresh, dies, after
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_job_that_failed_through_our_fault_reaches_people_whatever_dies(fresh, after):
+    for step in range(STEPS):
+        world = fresh(max_attempts=1)
+        intake(world)
+        world.sandbox.verdict = Verdict.BOX_FAILED
+        world.crasher.arm(step, after=after)
+        with suppress(Crash):
+            run(world)
+        struck = world.crasher.left is None
+        come_to_rest(world)
+        job = check(world, [], f"run died {'after' if after else 'before'} step {step}")
+        buried = [letter.message.job_id for letter in world.queue.dead()]
+        assert buried == ([job.job_id] if job.state is State.FAILED else []), f"step {step}: {job.state}, {buried}"
+        if not struck:
+            return
+    raise AssertionError(f"the path has more than {STEPS} steps")
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_step_of_expiry_ends_expired(fresh, after):
     for step in range(STEPS):
         world = fresh()

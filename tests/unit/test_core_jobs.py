@@ -64,8 +64,8 @@ def test_our_faults_back_off_with_jitter(attempt, jitter):
     assert 2 ** (attempt - 1) <= decision.delay <= 2**attempt
 
 
-def test_our_faults_end_in_the_dead_letters():
-    assert decide(Verdict.STORE_FAILED, attempt=3, policy=POLICY, jitter=0) == End(State.FAILED, dead_letter=True)
+def test_our_faults_end_the_job_when_its_tries_are_used_up():
+    assert decide(Verdict.STORE_FAILED, attempt=3, policy=POLICY, jitter=0) == End(State.FAILED)
 
 
 @pytest.mark.parametrize(
