@@ -17,7 +17,7 @@ import pathlib
 import pickle
 import random
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import lightgbm
 import numpy as np
@@ -145,7 +145,8 @@ def kept_rows(path, sheet_name):
 
 def label(case):
     total = case.rows[-1].ordinal + 1 if case.rows else 0
-    case.vectors = np.array(features.vectors(case.rows, total=total), dtype=np.float32)
+    every = [replace(row, plain=False) for row in case.rows]
+    case.vectors = np.array(features.vectors(every, total=total), dtype=np.float32)
     pairs = labels_of(case)
     case.labels = [int(one) for one, _ in pairs]
     case.weights = [weight for _, weight in pairs]
@@ -196,6 +197,7 @@ class Judge:
 
     def __call__(self, rows, layout):
         total = rows[-1].ordinal + 1
+        rows = [replace(row, plain=False) for row in rows]
         vectors = np.array(features.vectors(rows, total=total), dtype=np.float32)
         chances = np.maximum(self.booster.predict(vectors), FLOOR)
         return decoding.decode(rows, chances, self.model, detectors.points(rows, layout)), chances
