@@ -17,7 +17,7 @@ import pathlib
 import pickle
 import random
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 
 import lightgbm
 import numpy as np
@@ -26,11 +26,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from runner.engine.reading import Layout, open_book  # noqa: E402
-from runner.engine.structure import decoding, detectors, features  # noqa: E402
-from runner.engine.structure.drafts import drafts  # noqa: E402
+from runner.engine.structure import features  # noqa: E402
 from runner.engine.structure.finder import Finder  # noqa: E402
+from runner.engine.structure.finding import tables_in  # noqa: E402
 from runner.engine.structure.labels import Label  # noqa: E402
-from runner.engine.structure.model import FLOOR, Model  # noqa: E402
+from runner.engine.structure.model import FLOOR  # noqa: E402
 from tests.bench.structure_scores import LINES, TABLES, box, counts, score  # noqa: E402
 
 WORDS = {"header": 0, "data": 1, "derived": 2, "group": 3, "metadata": 4, "notes": 5}
@@ -188,28 +188,22 @@ def sequence_of(chosen):
 
 
 class Judge:
-    """Classifies rows with a booster that was trained on other files."""
+    """Gives rows their chances by a booster that was trained on other files."""
 
     def __init__(self, booster, chosen):
         self.booster = booster
-        start, moves = sequence_of(chosen)
-        self.model = Model(classes=(), start=tuple(start), moves=moves)
+        self.start, self.moves = sequence_of(chosen)
 
-    def __call__(self, rows, layout):
-        total = rows[-1].ordinal + 1
-        rows = [replace(row, plain=False) for row in rows]
-        vectors = np.array(features.vectors(rows, total=total), dtype=np.float32)
-        chances = np.maximum(self.booster.predict(vectors), FLOOR)
-        return decoding.decode(rows, chances, self.model, detectors.points(rows, layout)), chances
+    def chances_of(self, vectors):
+        if not vectors:
+            return []
+        return np.maximum(self.booster.predict(np.array(vectors, dtype=np.float32)), FLOOR).tolist()
 
 
 def found_in(case, judge):
-    out = []
-    for draft in drafts(case.rows, lambda rows: judge(rows, case.layout)) if case.rows else []:
-        own = [draft.rows[at].number for at in draft.band.all]
-        head = [draft.rows[at].number for at in draft.band.head]
-        out.append({"range": (own[0], draft.left + 1, own[-1], draft.right + 1), "header_rows": head})
-    return out
+    """What the product would find in the sheet with these weights."""
+    tables = tables_in(case.rows, case.layout, judge, {}) if case.rows else []
+    return [{"range": astuple(table.range), "header_rows": list(table.header_rows)} for table in tables]
 
 
 def fold_of(every, count, seed):

@@ -8,6 +8,7 @@ from runner.engine.structure.rows import Row
 
 HEADER_GAP = 5  # blank rows between two header rows that part them
 BODY_GAP = 8  # blank rows in a body after which rows of another shape are another table
+OTHER_GAP = 2  # blank rows that are enough where rows are both narrower and of other kinds
 INTERRUPTION = 3  # rows of notes that a body may go on after
 LEAST = 4  # rows that a body without a header needs beside tables with one
 NARROW = 0.6  # of the width above, below which rows after such a gap are no part of the table
@@ -64,11 +65,12 @@ def _starts_anew(rows: Sequence[Row], at: int, label: Label, now: Band) -> bool:
     gap = rows[at].gap
     if label is Label.HEADER:
         return bool(now.body) or gap > HEADER_GAP
-    if not now.body or gap < BODY_GAP:
+    if not now.body or gap < OTHER_GAP:
         return False
     above = [rows[one] for one in now.body[-12:]]
     narrow = rows[at].width < NARROW * max(row.width for row in above)
-    return narrow or not _alike(rows[at], above)
+    unlike = not _alike(rows[at], above)
+    return (narrow or unlike) if gap >= BODY_GAP else (narrow and unlike and rows[at].width > 1)
 
 
 def _alike(row: Row, above: Sequence[Row]) -> bool:

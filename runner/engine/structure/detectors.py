@@ -3,6 +3,7 @@
 Each adds points to a row's labels, as the rules in `row_types/` do. One point multiplies the odds by e.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 from runner.engine.reading import Layout
@@ -14,6 +15,7 @@ FILLED = 0.5  # the same with a background colour
 FROZEN = 1.5  # the last row above the freeze line
 TITLES = 1.0  # rows repeated on each printed page
 FILTER = 3.0  # the row that carries the filter's arrows
+CAPTION = -1.5  # a lone text under a header, in the body's first column, as others further down
 ANEW = 2.0  # texts after a blank row, over rows unlike the ones above
 LOOK = 5  # rows above and below that are compared
 
@@ -24,10 +26,13 @@ Marks = dict[int, set[int]]
 def points(rows: Sequence[Row], layout: Layout) -> Points:
     """What the built-in detectors add for the header of each row, by row number."""
     out: dict[int, float] = {}
+    lone = Counter(row.filled[0] for row in rows if row.width == 1 and row.kinds[row.filled[0]] == Kind.TEXT)
     styled = False  # only the first row that stands out by its style: further down it may as well be a total
     for at, row in enumerate(rows):
         below = rows[at + 1] if at + 1 < len(rows) else None
         score = ANEW if _starts_anew(rows, at) else 0.0
+        if at and _captions(rows, at, lone):
+            score += CAPTION
         if not styled and below is not None and below.number <= layout.styled_rows and len(row.filled) > 1:
             style = BOLD * _only(layout.bold, row, below) + FILLED * _only(layout.filled, row, below)
             styled = style > 0
@@ -49,6 +54,16 @@ def _only(marks: Marks, row: Row, below: Row) -> bool:
     here = all(at + 1 in own and row.kinds[at] == Kind.TEXT for at in row.filled)
     there = sum(1 for at in below.filled if at + 1 in under)
     return here and there * 2 < len(below.filled)
+
+
+def _captions(rows: Sequence[Row], at: int, lone: Counter[int]) -> bool:
+    """Whether the row looks like the first of several captions between data, not like one more header row."""
+    row = rows[at]
+    first = row.filled[0]
+    if row.width != 1 or row.kinds[first] != Kind.TEXT or rows[at - 1].width == 1:
+        return False
+    below = rows[at + 1 : at + 1 + LOOK]
+    return bool(below) and first <= min(other.filled[0] for other in below) and lone[first] > 1
 
 
 def _starts_anew(rows: Sequence[Row], at: int) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import log2
 
+from runner.engine.structure import layouts
 from runner.engine.structure.cells import Kind, Mark
 from runner.engine.structure.rows import Row
 
@@ -66,7 +67,7 @@ def names() -> list[str]:
     block = [f"block_{n}" for n in ("size", "at", "left", "values", "contrast", "agree", "cover", "width")]
     block += ["block_next_values", "block_next_width", "block_next_agree"]
     again = ["text_seen", "text_again", "values_seen", "values_again"]
-    return own + place + near + windows + block + again
+    return own + place + near + windows + block + again + layouts.NAMES
 
 
 def _families(row: Row) -> bytes:
@@ -201,6 +202,7 @@ def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
     base = [_base(row, fam) for row, fam in zip(rows, families, strict=True)]
     blocks = _blocks(rows)
     again = _again(rows)
+    more = layouts.vectors(rows, families, rich)
     for i, row in enumerate(rows):
         if row.skipped:
             above, since, lone = above + row.skipped, 0, 0
@@ -223,6 +225,7 @@ def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
             vector += _window(row, families[i], rows[i + 1 : i + 1 + WINDOW], families[i + 1 : i + 1 + WINDOW])
             vector += _block(rows, families, blocks, i)
             vector += again[i]
+            vector += more[i]
         out.append(vector)
         seen[key] = seen.get(key, 0) + 1
         if rich[i]:

@@ -9,14 +9,11 @@ counted, and are data like their neighbours. Memory is bounded by KEPT rows, wha
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from runner.engine.reading import Layout, Sheet
-from runner.engine.structure import declared, decoding, detectors, features, lists, model
-from runner.engine.structure.drafts import drafts
-from runner.engine.structure.labels import Label, RowScores
+from runner.engine.structure import features, finding, model
+from runner.engine.structure.labels import RowScores
 from runner.engine.structure.rows import Row, row_of
-from runner.engine.structure.shaping import shape
 from runner.engine.structure.tables import Table
 from runner.engine.structure.usual import Usual
 
@@ -25,9 +22,6 @@ KEPT = 4_000  # rows kept in full; what stands out after that is counted with th
 SPARSE = 1_200  # rows kept after which a long sheet with few of them has shown what it has: dirt, no more tables
 SPARSE_SHARE = 8  # rows of such a sheet for each one kept
 CELLS = 250_000  # and cells in them, blank ones too, for sheets that are wide as well
-LONG = 5_000  # rows from which neighbours are taken for data unasked
-# What a plain row is for: data, all but surely; the classifier would say so at two hundred times the cost.
-PLAIN = [0.97 if label is Label.DATA else 0.006 for label in Label]
 FAR = 3  # blank rows above a row that make it stand out
 
 
@@ -130,33 +124,7 @@ class Finder:
         """The tables of what was eaten, from top to bottom."""
         layout = layout or Layout()
         kept = self.rows(layout)
-        if not kept:
-            return []
-        weights = model.load()
-
-        def classify(rows: Sequence[Row]) -> tuple[list[Label], list[list[float]]]:
-            total = rows[-1].ordinal + 1 if rows else 0
-            if total <= LONG:
-                rows = [replace(row, plain=False) for row in rows]
-            vectors = features.vectors(rows, total=total)
-            chances = [weights.chances(vector) if vector else PLAIN for vector in vectors]
-            return decoding.decode(rows, chances, weights, self._points(rows, layout)), chances
-
-        known, rest = declared.take(kept, layout.declared_tables)
-        guessed = drafts(rest, classify) if rest else []
-        if not known and not guessed and (one := lists.find(rest)):
-            guessed = [one]
-        found = [shape(draft, layout, frozenset(self._scores)) for draft in known + guessed]
-        return sorted(found, key=lambda table: (table.range.top, table.range.left))
-
-    def _points(self, rows: Sequence[Row], layout: Layout) -> detectors.Points:
-        """What the built-in detectors and the rules say of these rows, summed."""
-        points = detectors.points(rows, layout)
-        for number, told in self._scores.items():
-            sums = points.setdefault(number, {})
-            for name, delta in told.items():
-                sums[name] = sums.get(name, 0.0) + delta
-        return points
+        return finding.tables_in(kept, layout, model.load(), self._scores) if kept else []
 
 
 def _dress(rows: Iterable[Row], layout: Layout) -> None:

@@ -21,6 +21,9 @@ class Model:
     start: tuple[float, ...]  # log of how often each label opens a sheet
     moves: tuple[tuple[tuple[float, ...], ...], ...]  # log odds of label to label: without and with a gap
 
+    def chances_of(self, vectors: Sequence[Sequence[float]]) -> list[list[float]]:
+        return [self.chances(vector) for vector in vectors]
+
     def chances(self, vector: Sequence[float]) -> list[float]:
         """How likely each label is for a row, summing to one."""
         scores = []

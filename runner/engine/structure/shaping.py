@@ -1,6 +1,7 @@
 """Gives a draft its final form: places, names, rows to leave out, confidence and reasons."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from runner.engine.reading import Layout
 from runner.engine.structure import headers, patterns
@@ -12,6 +13,7 @@ from runner.engine.structure.tables import Box, Table
 
 NEAR = 6  # title and note rows further away than this are not the table's own
 EDGE = 5
+LIKE_OTHERS = 0.2  # chance of a caption in a table that has one for sure
 
 
 def shape(draft: Draft, layout: Layout, told: frozenset[int] = frozenset()) -> Table:
@@ -19,7 +21,7 @@ def shape(draft: Draft, layout: Layout, told: frozenset[int] = frozenset()) -> T
     rows, band = draft.rows, draft.band
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
-    groups = frozenset(rows[at].number for at in band.body if _is_group(draft, at, told))
+    groups = _groups(draft, told)
     totals = frozenset(rows[at].number for at in band.body if _is_total(draft, at, told)) - groups
     out = groups | totals
     data = [rows[at].number for at in band.body if rows[at].number not in out]
@@ -46,14 +48,34 @@ def _asides(draft: Draft) -> frozenset[int]:
     return frozenset(draft.rows[at].number for at in inside)
 
 
+def _groups(draft: Draft, told: frozenset[int]) -> frozenset[int]:
+    """Captions between the data. Where one is sure, another lone text over data in its column needs less to be one."""
+    sure = [at for at in draft.band.body if _is_group(draft, at, told)]
+    columns = {draft.rows[at].filled[0] for at in sure}
+    more = [
+        at
+        for at, below in pairwise(draft.band.body)
+        if at not in sure
+        and draft.rows[at].number not in told
+        and _lone(draft.rows[at])
+        and draft.rows[at].filled[0] in columns
+        and draft.rows[below].width > 1
+        and draft.chances[at][Label.GROUP] >= LIKE_OTHERS
+    ]
+    return frozenset(draft.rows[at].number for at in sure + more)
+
+
 def _is_group(draft: Draft, at: int, told: frozenset[int]) -> bool:
     """Only a lone text is left out as a caption: a row with values is data whatever it looks like."""
     row = draft.rows[at]
     if row.number in told or draft.declared:
         return draft.labels[at] is Label.GROUP
-    values = {str(row.values[one]) for one in row.filled}
-    lone = len(values) == 1 and row.kinds[row.filled[0]] == Kind.TEXT
-    return lone and _likeliest(draft, at) is Label.GROUP
+    return _lone(row) and _likeliest(draft, at) is Label.GROUP
+
+
+def _lone(row: Row) -> bool:
+    """One text, or the same one in several cells, as a merged caption may be stored."""
+    return len({str(row.values[one]) for one in row.filled}) == 1 and row.kinds[row.filled[0]] == Kind.TEXT
 
 
 def _is_total(draft: Draft, at: int, told: frozenset[int]) -> bool:

@@ -59,7 +59,23 @@ def groups(rows: Sequence[Row], band: Band) -> tuple[list[tuple[int, int]], list
             out[-1].append(strip)
         else:
             out.append([strip])
-    return [(group[0].left, group[-1].right) for group in out], strays
+    ranges = [(group[0].left, group[-1].right) for group in out]
+    return [part for one in ranges for part in _repeats(rows, band, *one)], strays
+
+
+def _repeats(rows: Sequence[Row], band: Band, left: int, right: int) -> list[tuple[int, int]]:
+    """The range cut where its only header row starts over: Year, Month, Jobs, Year, Month, Rate."""
+    whole = [(left, right)]
+    if len(band.head) != 1:
+        return whole
+    texts = [str(value) for value in rows[band.head[0]].values[left : right + 1]]
+    if len(texts) < right - left + 1 or texts.count(texts[0]) < 2:
+        return whole
+    period = texts.index(texts[0], 1)
+    same = sum(1 for at in range(period) if len(set(texts[at::period])) == 1)
+    if len(texts) % period or same < 2 or same * 2 < period:
+        return whole
+    return [(at, at + period - 1) for at in range(left, right + 1, period)]
 
 
 def _parted(rows: Sequence[Row], band: Band, left: list[Strip], right: Strip) -> bool:

@@ -1,0 +1,56 @@
+"""From the rows kept of a sheet to its tables: label the rows, cut them, drop what is no table, shape the rest."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from runner.engine.reading import Layout
+from runner.engine.structure import declared, decoding, detectors, features, lists, pruning
+from runner.engine.structure.drafts import drafts
+from runner.engine.structure.labels import Label
+from runner.engine.structure.rows import Row
+from runner.engine.structure.shaping import shape
+from runner.engine.structure.tables import Table
+
+LONG = 5_000  # rows from which neighbours are taken for data unasked
+# What a plain row is for: data, all but surely; the classifier would say so at two hundred times the cost.
+PLAIN = [0.97 if label is Label.DATA else 0.006 for label in Label]
+
+Told = Mapping[int, Mapping[str, float]]  # what rules in `row_types/` say: by row number, then by label
+
+
+class Judge(decoding.Sequel, Protocol):
+    """Gives rows their chances; the shipped trees, or in training a booster that has not seen the file."""
+
+    def chances_of(self, vectors: Sequence[Sequence[float]]) -> list[list[float]]: ...
+
+
+def tables_in(kept: Sequence[Row], layout: Layout, judge: Judge, told: Told) -> list[Table]:
+    """The tables of a sheet, from top to bottom and left to right."""
+
+    def classify(rows: Sequence[Row]) -> tuple[list[Label], list[list[float]]]:
+        total = rows[-1].ordinal + 1 if rows else 0
+        if total <= LONG:
+            rows = [replace(row, plain=False) for row in rows]
+        vectors = features.vectors(rows, total=total)
+        judged = iter(judge.chances_of([vector for vector in vectors if vector]))
+        chances = [next(judged) if vector else PLAIN for vector in vectors]
+        return decoding.decode(rows, chances, judge, _points(rows, layout, told))
+
+    known, rest = declared.take(kept, layout.declared_tables)
+    guessed = drafts(rest, classify) if rest else []
+    guessed = pruning.prune(guessed, known)
+    if not known and not guessed and (one := lists.find(rest)):
+        guessed = [one]
+    found = [shape(draft, layout, frozenset(told)) for draft in known + guessed]
+    return sorted(found, key=lambda table: (table.range.top, table.range.left))
+
+
+def _points(rows: Sequence[Row], layout: Layout, told: Told) -> detectors.Points:
+    """What the built-in detectors and the rules say of these rows, summed."""
+    points = detectors.points(rows, layout)
+    for number, scores in told.items():
+        sums = points.setdefault(number, {})
+        for name, delta in scores.items():
+            sums[name] = sums.get(name, 0.0) + delta
+    return points
