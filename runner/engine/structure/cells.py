@@ -33,11 +33,13 @@ class Mark(IntFlag):
     RULE = 4096  # a line drawn with characters: "-----"
     CODE = 8192  # letters joined by underscores or humps, or a word without blanks
     DIGITS = 16384  # text that has a digit in it
+    NAME = 32768  # has a word that people head columns with: "Start date", "Qty"
 
 
 Look = tuple[int, int, int, int]  # kind, length, marks, number of words
 
 LONG = 60
+SHORT, FEW = 40, 5  # characters and words of a text that may name a column
 BLANK: Look = (0, 0, 0, 0)
 # Plain integers: enum members cost a multiple in the loops over cells.
 _TEXT = int(Kind.TEXT)
@@ -81,6 +83,8 @@ def _marks(text: str, bare: str, words: int) -> int:
     for pattern, mark in _OPENING:
         if pattern.match(head):
             marks |= mark
+    digits = any(map(str.isdigit, head))
+    short = length <= SHORT and words <= FEW and not digits
     told = (
         (patterns.TOTAL.search(head) is not None, Mark.TOTAL),
         (bare[-1] == ":", Mark.COLON),
@@ -88,7 +92,8 @@ def _marks(text: str, bare: str, words: int) -> int:
         (head.upper() == head and head.lower() != head, Mark.CAPS),
         (head[0].isupper(), Mark.CAPITAL),
         (text[0] in " \t\u00a0", Mark.INDENT),
-        (any(map(str.isdigit, head)), Mark.DIGITS),
+        (digits, Mark.DIGITS),
+        (short and patterns.NAME.search(head.replace("_", " ")) is not None, Mark.NAME),
     )
     for holds, mark in told:
         if holds:

@@ -28,6 +28,7 @@ MARKS = (
     Mark.RULE,
     Mark.CODE,
     Mark.DIGITS,
+    Mark.NAME,
 )
 FIRST_MARKS = (
     Mark.YEAR,

@@ -10,13 +10,14 @@ from runner.engine.structure.cells import Kind, Mark
 from runner.engine.structure.rows import Row
 
 NAMES = ["rich_far", "rich_gap", "rich_contrast", "rich_agree", "rich_cover", "rich_width", "rich_lone", "rich_text"]
-NAMES += ["shape_before", "shape_after", "alternates", "rises", "purity", "ragged", "colons", "labels"]
+NAMES += ["shape_before", "shape_after", "alternates", "rises", "purity", "ragged", "colons", "labels", "names_below"]
 
 SOME = 5  # rows of values that a row is held against
 FAR = 20  # rows further down that are looked at for them
 AROUND = 6  # rows on either side among which a form would show
 _TEXT = int(Kind.TEXT)
 _COLON = int(Mark.COLON)
+_NAME = int(Mark.NAME)
 _NUMBER = (int(Kind.NUMBER), int(Kind.DATE))
 
 _NUMERALS = re.compile(r"\d{1,12}(?:\.\d{1,12})?")
@@ -25,7 +26,7 @@ Shape = tuple[tuple[int, ...], bytes]
 
 
 def vectors(rows: Sequence[Row], families: Sequence[bytes], rich: Sequence[bool]) -> list[list[float]]:
-    """One vector for each row in the order of NAMES, empty for a plain one; `rich` tells the rows that mostly hold values."""
+    """One vector for each row in the order of NAMES, empty for a plain one; `rich` rows mostly hold values."""
     below = _next_rich(rich)
     shapes = [_shape(row, family) for row, family in zip(rows, families, strict=True)]
     ahead = Counter(shapes)
@@ -40,6 +41,7 @@ def vectors(rows: Sequence[Row], families: Sequence[bytes], rich: Sequence[bool]
             vector += [float(min(behind[shape], 10)), float(min(ahead[shape], 10))]
             vector += [_alternates(row), rises(row)]
             vector += _form(rows[max(0, i - AROUND) : i + AROUND + 1])
+            vector.append(_names(rows[i + 1 : i + 1 + SOME]))
         behind[shape] += 1
         out.append(vector)
     return out
@@ -106,6 +108,12 @@ def _key(value: object) -> tuple[float, ...]:
     if isinstance(value, date):
         return (float(value.year), float(value.month), float(value.day))
     return tuple([float(one) for one in _NUMERALS.findall(str(value))[:3]])
+
+
+def _names(below: Sequence[Row]) -> float:
+    """Share of the cells below that read like names of columns: a header's own stand out only where they do not."""
+    cells = sum(len(row.filled) for row in below)
+    return sum(1 for row in below for at in row.filled if row.marks[at] & _NAME) / cells if cells else -1.0
 
 
 def _form(near: Sequence[Row]) -> list[float]:

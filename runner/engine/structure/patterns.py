@@ -72,3 +72,22 @@ SPEAKS_OF_TOTAL = re.compile(r"\s*(?:sub-?\s?|grand )?(?:total|sum\b|average|sum
 
 # A cell that says nothing else: such a row is a total whatever stands beside it.
 ONLY_TOTAL = re.compile(r"\s*(?:sub-?\s?|grand )?totals?\s*:?\s*", re.IGNORECASE)
+
+# Words that people head columns with. A short text with one of them and without a digit reads like a column's name.
+NAME = re.compile(
+    r"\b(?:"
+    r"names?|surname|title|id|ids|code|codes|key|number|no|nr|num|ref|reference|index|rank|type|kind|"
+    r"class|category|group|description|desc|details|comments?|notes|remarks?|status|state|city|town|"
+    r"county|country|region|district|area|location|address|street|zip|postcode|post code|postal code|"
+    r"phone|telephone|tel|fax|mobile|e-?mail|url|website|date|day|week|month|quarter|year|years|period|"
+    r"time|hour|hours|start|end|begin|from|to|until|duration|age|sex|gender|amount|amt|price|cost|costs|"
+    r"fee|rate|value|values|balance|budget|salary|pay|tax|revenue|sales|currency|unit|units|uom|qty|"
+    r"quantity|count|frequency|size|length|width|height|weight|volume|capacity|percent|percentage|pct|"
+    r"share|ratio|score|change|difference|total|mean|average|median|min|max|customer|client|supplier|"
+    r"vendor|company|firm|employer|employee|member|person|contact|owner|manager|department|dept|office|"
+    r"position|role|job|occupation|product|item|material|brand|model|project|program|programme|account|"
+    r"order|invoice|source|latitude|longitude|lat|lon|lng|nom|prénom|ville|pays|montant|prix|datum|anzahl|"
+    r"betrag|ort|land|preis|menge|bezeichnung|fecha|nombre|importe|cantidad|precio"
+    r")\b|[#%]",
+    re.IGNORECASE,
+)
