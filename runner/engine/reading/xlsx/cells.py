@@ -1,8 +1,9 @@
 """Stored cells to values: one by one, or a column of cells of one type and style at once."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from json import loads
 
 from runner.engine.reading import serials
 from runner.engine.reading.numbers import dated
@@ -45,8 +46,17 @@ class CellReader:
             **{kind: Memo(partial(self._dated, kind)) for kind in Kind},
         }
 
-    def column(self, kind: str, style: int, texts: tuple[str, ...], *, formula: bool) -> list[Value]:
-        """Many cells of one type and style; the texts still hold their entities."""
+    def counts(self, style: int) -> bool:
+        """Whether a number in this style is just a number, not a date or a time."""
+        return self._styles.kind(style) is Kind.NUMBER
+
+    def column(self, kind: str, style: int, texts: Sequence[str], *, formula: bool, plain: bool) -> list[Value]:
+        """Many cells of one type and style; the texts still hold their entities.
+
+        ``plain`` ones are known to be an index, a day or a number in its simplest form, and need no closer look.
+        """
+        if plain:
+            return self._plain(kind, style, texts)
         found: list[Value] | None = None
         if kind == "s":
             found = self._shared(texts)
@@ -61,6 +71,18 @@ class CellReader:
             found = [self.value(kind, style, stored(one), formula=formula) for one in texts]
         return found
 
+    def _plain(self, kind: str, style: int, texts: Sequence[str]) -> list[Value]:
+        if kind == "s":
+            try:
+                return list(map(self._strings().listed.__getitem__, map(int, texts)))
+            except IndexError:
+                return list(map(self._shared_at, texts))
+        number = self._styles.kind(style)
+        if number is Kind.NUMBER:
+            numbers: list[Value] = loads(f"[{','.join(texts)}]")
+            return numbers
+        return list(map(self._memos[number].__getitem__, texts))
+
     def value(self, kind: str, style: int, text: str | None, *, formula: bool) -> Value:
         """One cell; ``text`` is None where it stores no value at all."""
         if not text:
@@ -74,13 +96,13 @@ class CellReader:
         number = self._styles.kind(style)
         return serials.number_from_text(text) if number is Kind.NUMBER else self._memos[number][text]
 
-    def _known(self, kind: str | Kind, texts: tuple[str, ...]) -> list[Value] | None:
+    def _known(self, kind: str | Kind, texts: Sequence[str]) -> list[Value] | None:
         joined = "".join(texts)
         if "" in texts or "&" in joined or BLANKS_DROPPED in joined:
             return None
         return list(map(self._memos[kind].__getitem__, texts))
 
-    def _shared(self, texts: tuple[str, ...]) -> list[Value] | None:
+    def _shared(self, texts: Sequence[str]) -> list[Value] | None:
         strings = self._strings()
         try:
             indexes = list(map(int, texts))
@@ -110,7 +132,7 @@ class CellReader:
         return dated(kind, serial, epoch_1904=self._epoch_1904)
 
 
-def _numbers(texts: tuple[str, ...]) -> list[Value] | None:
+def _numbers(texts: Sequence[str]) -> list[Value] | None:
     """Plain numbers, whole ones as int; None where any needs a closer look."""
     try:
         if texts[0].isdecimal():
@@ -126,7 +148,7 @@ def _numbers(texts: tuple[str, ...]) -> list[Value] | None:
     return [int(one) if one.is_integer() else one for one in numbers]
 
 
-def _texts(texts: tuple[str, ...]) -> list[Value]:
+def _texts(texts: Sequence[str]) -> list[Value]:
     found: list[Value] = []
     for one in texts:
         text = stored(one)

@@ -1,0 +1,189 @@
+"""Rows of a sheet by one regular expression, learnt from the sheet itself.
+
+Programs write every row of a sheet alike: the same cells in the same order, each column in one or two ways (a shared
+string here, a number in date format there). So the ways of each column are learnt from the first rows and put
+together into one expression that takes a whole row, its values as groups. Searching a chunk for it gives the stored
+values of hundreds of rows at once, by column, in compiled code. What does not fit is given back as text for the
+parser, and learnt from when it is not rare.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from runner.engine.reading.values import NO_CACHED_VALUE, Value
+from runner.engine.reading.xlsx.cells import CellReader
+from runner.engine.reading.xlsx.coordinates import column_number
+
+MOST_WAYS: Final = 4  # of one column; with more, what a cell's tag says is read cell by cell
+MOST: Final = 2_000  # ways in all: compiling takes a tenth of a millisecond for each
+_MOST_TAGS: Final = 10_000
+
+_CELL = re.compile(r'<c r="([A-Z]{1,3})[0-9]+"([^<>/]*)(?:/>|>(<f/>)?(?:<v>([^<]*)</v>|<v/>)?</c>)')
+_ATTRIBUTE = re.compile(r'\s+([\w:.]+)="([^"&]*)"')
+_ROW: Final = '<row r="([0-9]{1,10})"[^<>/]*(?:/>|>%s</row>)|(<row\\b(?s:.*?)</row>)'
+_NO_VALUE: Final = "(?:<v/>|<v></v>)?</c>"
+_WITH_FORMULA: Final = "><f/"  # how the tag of a formula ends where tags are read cell by cell
+_ANYTHING: Final = "[^<]+"
+_INDEX: Final = "[0-9]{1,9}"
+_DAYS: Final = "[0-9]{1,7}(?:\\.[0-9]{1,20})?"
+# A number whose text tells whether it is whole: none that rounding to a double would make so.
+_PLAIN_NUMBER: Final = "-?(?:(?:0|[1-9][0-9]{0,7})\\.(?!0000000|9999999)[0-9]{0,16}[1-9]|0|[1-9][0-9]{0,14})"
+
+
+class Way(NamedTuple):
+    """One way that the cells of a column are written."""
+
+    tag: str  # the attributes after the reference, as they stand
+    formula: bool
+    value: str  # the expression of its stored value; "" where it stores none
+
+
+class Stored(NamedTuple):
+    """The type and style that a tag speaks of."""
+
+    kind: str
+    style: int
+
+
+class Found(NamedTuple):
+    """The rows of a chunk: their numbers, their stored values by group, and the texts of those that did not fit."""
+
+    numbers: tuple[str, ...]  # "" for a row that did not fit
+    groups: list[tuple[str, ...]]
+    odd: tuple[str, ...]  # "" for a row that did
+
+
+class RowPattern:
+    """What was learnt of a sheet's rows, as one expression."""
+
+    def __init__(self, cells: CellReader, most_columns: int) -> None:
+        self._cells = cells
+        self._most_columns = most_columns
+        self._ways: dict[int, dict[Way, None]] = {}
+        self._letters: dict[int, str] = {}
+        self._tags: dict[str, Stored | None] = {}
+        self._pattern: re.Pattern[str] | None = None
+        self._layout: list[tuple[int, Way | None]] = []  # of each group of values; None: the tag of the next one
+
+    def learn(self, rows: str) -> None:
+        """Look at how these rows are written."""
+        for letters, tag, formula, value in set(_CELL.findall(rows)):
+            stored, column = self._stored(tag), column_number(letters)
+            untold = stored is None or (stored.kind == "str" and formula and not value)
+            if stored is None or untold or not 0 < column <= self._most_columns:
+                continue
+            self._letters[column] = letters
+            self._ways.setdefault(column, {})[Way(tag, bool(formula), self._expression(stored, value))] = None
+        self._layout = []
+        if sum(min(len(ways), MOST_WAYS) for ways in self._ways.values()) > MOST:
+            self._pattern = None
+        else:
+            self._pattern = re.compile(_ROW % "".join(map(self._column, sorted(self._ways))))
+
+    def _stored(self, tag: str) -> Stored | None:
+        if tag not in self._tags:
+            if len(self._tags) > _MOST_TAGS:
+                self._tags.clear()
+            self._tags[tag] = _stored_as(tag)
+        return self._tags[tag]
+
+    def _expression(self, stored: Stored, value: str) -> str:
+        if not value:
+            return ""
+        strict = _ANYTHING
+        if stored.kind == "s":
+            strict = _INDEX
+        elif stored.kind in ("", "n"):
+            strict = _PLAIN_NUMBER if self._cells.counts(stored.style) else _DAYS
+        return strict if re.fullmatch(strict, value) else _ANYTHING
+
+    def _column(self, column: int) -> str:
+        """The expression of one cell: atomic, so that a row which does not fit is given up at once."""
+        start = f'<c r="{self._letters[column]}\\1"'
+        ways = sorted(self._ways[column], key=lambda way: way.value == _ANYTHING)  # what strict ones leave, lax take
+        if len(ways) > MOST_WAYS:
+            self._layout += [(column, None), (column, ways[0])]
+            valued = f"([^<>/]*(?:{_WITH_FORMULA})?)><v>({_ANYTHING})</v></c>"
+            return f"(?>{start}(?:{valued}|[^<>/]*(?:/>|>{_NO_VALUE}))|)"
+        return f"(?>{start}(?:{'|'.join([self._way(column, way) for way in ways])})|)"
+
+    def _way(self, column: int, way: Way) -> str:
+        tag = re.escape(way.tag)
+        if way.value or way.formula:
+            self._layout.append((column, way))
+        if way.value:
+            return f"{tag}>{'<f/>' if way.formula else ''}<v>({way.value})</v></c>"
+        return f"{tag}>(<f/>){_NO_VALUE}" if way.formula else f"{tag}(?:/>|>{_NO_VALUE})"
+
+    def find(self, chunk: str) -> Found | None:
+        """The rows of a chunk of plain text; None where the expression misses any."""
+        if self._pattern is None:
+            return None
+        found = self._pattern.findall(chunk)
+        seen = len(found)
+        parts: list[tuple[str, ...]] = list(zip(*found, strict=True)) or [()] * (len(self._layout) + 2)
+        numbers, *groups, odd = parts
+        if any(odd):
+            seen += sum(text.count("<row") - 1 for text in odd if text)
+        if seen != chunk.count("<row") or not all(map(self._told, self._layout, groups)):
+            return None
+        return Found(numbers, groups, odd)
+
+    def _told(self, place: tuple[int, Way | None], tags: Sequence[str]) -> bool:
+        """Whether it is known how the cells of these tags are stored, if they are tags."""
+        return place[1] is not None or all(self._stored(tag.removesuffix(_WITH_FORMULA)) for tag in set(tags))
+
+    def columns(self, groups: Sequence[tuple[str, ...]]) -> dict[int, list[Value]]:
+        """The values of every column that holds any, by its number from 0."""
+        columns: dict[int, list[Value]] = {}
+        tags: tuple[str, ...] = ()
+        for (number, way), texts in zip(self._layout, groups, strict=True):
+            if way is None:
+                tags = texts
+                continue
+            own, tags = tags, ()
+            if not any(texts):
+                continue
+            values = self._tagged(own, texts) if own else self._values(way, texts)
+            if (known := columns.get(number - 1)) is not None:
+                values = [one if one is not None else other for one, other in zip(known, values, strict=True)]
+            columns[number - 1] = values
+        return columns
+
+    def _values(self, way: Way, texts: Sequence[str]) -> list[Value]:
+        """The values of one way; None in rows that are written otherwise."""
+        if not way.value:
+            return [NO_CACHED_VALUE if text else None for text in texts]
+        kind, style = self._stored(way.tag) or Stored("", 0)
+        plain = way.value != _ANYTHING
+        if "" not in texts:
+            return self._cells.column(kind, style, texts, formula=way.formula, plain=plain)
+        filled = list(filter(None, texts))
+        following = iter(self._cells.column(kind, style, filled, formula=way.formula, plain=plain)).__next__
+        return [following() if text else None for text in texts]
+
+    def _tagged(self, tags: Sequence[str], texts: Sequence[str]) -> list[Value]:
+        """Cells that each say how they are stored: taken together by what they say."""
+        values: list[Value] = [None] * len(texts)
+        places: dict[str, list[int]] = {}
+        for at, (tag, text) in enumerate(zip(tags, texts, strict=True)):
+            if text:
+                places.setdefault(tag, []).append(at)
+        for tag, own in places.items():
+            way = Way(tag.removesuffix(_WITH_FORMULA), tag.endswith(_WITH_FORMULA), _ANYTHING)
+            for at, value in zip(own, self._values(way, [texts[at] for at in own]), strict=True):
+                values[at] = value
+        return values
+
+
+def _stored_as(tag: str) -> Stored | None:
+    """What the attributes of a cell say; None where only the parser can tell."""
+    pairs = _ATTRIBUTE.findall(tag)
+    given = dict(pairs)
+    style = given.get("s", "")
+    if len(given) != len(pairs) or "r" in given or _ATTRIBUTE.sub("", tag).strip():
+        return None
+    if style and not (style.isascii() and style.isdecimal() and len(style) < 9):
+        return None
+    return Stored(given.get("t", ""), int(style or 0))
