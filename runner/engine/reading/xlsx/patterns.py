@@ -12,18 +12,27 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from runner.engine.reading.values import NO_CACHED_VALUE, Value
-from runner.engine.reading.xlsx.cells import CellReader
+from runner.engine.reading.xlsx.cells import CellReader, Stored
 from runner.engine.reading.xlsx.coordinates import column_number
 
 MOST_WAYS: Final = 4  # of one column; with more, what a cell's tag says is read cell by cell
 MOST: Final = 2_000  # ways in all: compiling takes a tenth of a millisecond for each
-_MOST_TAGS: Final = 10_000
+_MOST_LEADS: Final = 10_000
 
-_CELL = re.compile(r'<c r="([A-Z]{1,3})[0-9]+"([^<>/]*)(?:/>|>(<f/>)?(?:<v>([^<]*)</v>|<v/>)?</c>)')
 _ATTRIBUTE = re.compile(r'\s+([\w:.]+)="([^"&]*)"')
 _ROW: Final = '<row r="([0-9]{1,10})"[^<>/]*(?:/>|>%s</row>)|(<row\\b(?s:.*?)</row>)'
-_NO_VALUE: Final = "(?:<v/>|<v></v>)?</c>"
-_WITH_FORMULA: Final = "><f/"  # how the tag of a formula ends where tags are read cell by cell
+_PRESERVE: Final = ' xml:space="preserve"'
+_CLOSING: Final = {
+    "<v>": "</v></c>",
+    f"<v{_PRESERVE}>": "</v></c>",
+    "<is><t>": "</t></is></c>",
+    f"<is><t{_PRESERVE}>": "</t></is></c>",
+}
+_LEAD: Final = f"[^<>/]*>(?:<f/>)?<(?:v|is><t)(?:{_PRESERVE})?>"
+_NO_VALUE: Final = f"(?:<v/>|<v></v>|<is><t(?:{_PRESERVE})?></t></is>|<is><t/></is>)?</c>"
+_CELL = re.compile(
+    f'<c r="([A-Z]{{1,3}})[0-9]+"(?:({_LEAD})([^<]+)</(?:v|t></is)></c>|([^<>/]*)(?:/>|>(<f/>)?{_NO_VALUE}))'
+)
 _ANYTHING: Final = "[^<]+"
 _INDEX: Final = "[0-9]{1,9}"
 _DAYS: Final = "[0-9]{1,7}(?:\\.[0-9]{1,20})?"
@@ -34,16 +43,9 @@ _PLAIN_NUMBER: Final = "-?(?:(?:0|[1-9][0-9]{0,7})\\.(?!0000000|9999999)[0-9]{0,
 class Way(NamedTuple):
     """One way that the cells of a column are written."""
 
-    tag: str  # the attributes after the reference, as they stand
-    formula: bool
-    value: str  # the expression of its stored value; "" where it stores none
-
-
-class Stored(NamedTuple):
-    """The type and style that a tag speaks of."""
-
-    kind: str
-    style: int
+    lead: str  # what stands between the reference and the stored value; of a cell that stores none, its attributes
+    value: str = ""  # the expression of the stored value; "" where there is none
+    formula: bool = False  # that has no value
 
 
 class Found(NamedTuple):
@@ -62,35 +64,35 @@ class RowPattern:
         self._most_columns = most_columns
         self._ways: dict[int, dict[Way, None]] = {}
         self._letters: dict[int, str] = {}
-        self._tags: dict[str, Stored | None] = {}
+        self._leads: dict[str, Stored | None] = {}
         self._pattern: re.Pattern[str] | None = None
-        self._layout: list[tuple[int, Way | None]] = []  # of each group of values; None: the tag of the next one
+        self._layout: list[tuple[int, Way | None]] = []  # of each group of values; None: the lead of the next one
 
     def learn(self, rows: str) -> None:
         """Look at how these rows are written."""
-        for letters, tag, formula, value in set(_CELL.findall(rows)):
-            stored, column = self._stored(tag), column_number(letters)
-            untold = stored is None or (stored.kind == "str" and formula and not value)
-            if stored is None or untold or not 0 < column <= self._most_columns:
+        for letters, lead, value, tag, formula in set(_CELL.findall(rows)):
+            stored, column = self._stored(lead or f"{tag}><v>"), column_number(letters)
+            if stored is None or not 0 < column <= self._most_columns:
                 continue
+            if formula and stored.kind == "str":  # a text that is empty, or one that was never stored
+                continue
+            way = Way(lead, self._expression(stored, value)) if value else Way(tag, formula=bool(formula))
             self._letters[column] = letters
-            self._ways.setdefault(column, {})[Way(tag, bool(formula), self._expression(stored, value))] = None
+            self._ways.setdefault(column, {})[way] = None
         self._layout = []
         if sum(min(len(ways), MOST_WAYS) for ways in self._ways.values()) > MOST:
             self._pattern = None
         else:
             self._pattern = re.compile(_ROW % "".join(map(self._column, sorted(self._ways))))
 
-    def _stored(self, tag: str) -> Stored | None:
-        if tag not in self._tags:
-            if len(self._tags) > _MOST_TAGS:
-                self._tags.clear()
-            self._tags[tag] = _stored_as(tag)
-        return self._tags[tag]
+    def _stored(self, lead: str) -> Stored | None:
+        if lead not in self._leads:
+            if len(self._leads) > _MOST_LEADS:
+                self._leads.clear()
+            self._leads[lead] = _stored_as(lead)
+        return self._leads[lead]
 
     def _expression(self, stored: Stored, value: str) -> str:
-        if not value:
-            return ""
         strict = _ANYTHING
         if stored.kind == "s":
             strict = _INDEX
@@ -104,17 +106,17 @@ class RowPattern:
         ways = sorted(self._ways[column], key=lambda way: way.value == _ANYTHING)  # what strict ones leave, lax take
         if len(ways) > MOST_WAYS:
             self._layout += [(column, None), (column, ways[0])]
-            valued = f"([^<>/]*(?:{_WITH_FORMULA})?)><v>({_ANYTHING})</v></c>"
+            valued = f"({_LEAD})({_ANYTHING})</(?:v|t></is)></c>"
             return f"(?>{start}(?:{valued}|[^<>/]*(?:/>|>{_NO_VALUE}))|)"
         return f"(?>{start}(?:{'|'.join([self._way(column, way) for way in ways])})|)"
 
     def _way(self, column: int, way: Way) -> str:
-        tag = re.escape(way.tag)
+        lead = re.escape(way.lead)
         if way.value or way.formula:
             self._layout.append((column, way))
         if way.value:
-            return f"{tag}>{'<f/>' if way.formula else ''}<v>({way.value})</v></c>"
-        return f"{tag}>(<f/>){_NO_VALUE}" if way.formula else f"{tag}(?:/>|>{_NO_VALUE})"
+            return f"{lead}({way.value}){_closing(way.lead)}"
+        return f"{lead}>(<f/>){_NO_VALUE}" if way.formula else f"{lead}(?:/>|>{_NO_VALUE})"
 
     def find(self, chunk: str) -> Found | None:
         """The rows of a chunk of plain text; None where the expression misses any."""
@@ -130,22 +132,22 @@ class RowPattern:
             return None
         return Found(numbers, groups, odd)
 
-    def _told(self, place: tuple[int, Way | None], tags: Sequence[str]) -> bool:
-        """Whether it is known how the cells of these tags are stored, if they are tags."""
-        return place[1] is not None or all(self._stored(tag.removesuffix(_WITH_FORMULA)) for tag in set(tags))
+    def _told(self, place: tuple[int, Way | None], leads: Sequence[str]) -> bool:
+        """Whether it is known how the cells of these leads are stored, if they are leads."""
+        return place[1] is not None or all(self._stored(lead) for lead in set(leads) if lead)
 
     def columns(self, groups: Sequence[tuple[str, ...]]) -> dict[int, list[Value]]:
         """The values of every column that holds any, by its number from 0."""
         columns: dict[int, list[Value]] = {}
-        tags: tuple[str, ...] = ()
+        leads: tuple[str, ...] = ()
         for (number, way), texts in zip(self._layout, groups, strict=True):
             if way is None:
-                tags = texts
+                leads = texts
                 continue
-            own, tags = tags, ()
+            own, leads = leads, ()
             if not any(texts):
                 continue
-            values = self._tagged(own, texts) if own else self._values(way, texts)
+            values = self._led(own, texts) if own else self._values(way, texts)
             if (known := columns.get(number - 1)) is not None:
                 values = [one if one is not None else other for one, other in zip(known, values, strict=True)]
             columns[number - 1] = values
@@ -153,37 +155,42 @@ class RowPattern:
 
     def _values(self, way: Way, texts: Sequence[str]) -> list[Value]:
         """The values of one way; None in rows that are written otherwise."""
-        if not way.value:
+        if way.formula:
             return [NO_CACHED_VALUE if text else None for text in texts]
-        kind, style = self._stored(way.tag) or Stored("", 0)
+        stored = self._stored(way.lead) or Stored()
         plain = way.value != _ANYTHING
         if "" not in texts:
-            return self._cells.column(kind, style, texts, formula=way.formula, plain=plain)
-        filled = list(filter(None, texts))
-        following = iter(self._cells.column(kind, style, filled, formula=way.formula, plain=plain)).__next__
+            return self._cells.column(stored, texts, plain=plain)
+        following = iter(self._cells.column(stored, list(filter(None, texts)), plain=plain)).__next__
         return [following() if text else None for text in texts]
 
-    def _tagged(self, tags: Sequence[str], texts: Sequence[str]) -> list[Value]:
+    def _led(self, leads: Sequence[str], texts: Sequence[str]) -> list[Value]:
         """Cells that each say how they are stored: taken together by what they say."""
         values: list[Value] = [None] * len(texts)
         places: dict[str, list[int]] = {}
-        for at, (tag, text) in enumerate(zip(tags, texts, strict=True)):
+        for at, (lead, text) in enumerate(zip(leads, texts, strict=True)):
             if text:
-                places.setdefault(tag, []).append(at)
-        for tag, own in places.items():
-            way = Way(tag.removesuffix(_WITH_FORMULA), tag.endswith(_WITH_FORMULA), _ANYTHING)
-            for at, value in zip(own, self._values(way, [texts[at] for at in own]), strict=True):
+                places.setdefault(lead, []).append(at)
+        for lead, own in places.items():
+            found = self._values(Way(lead, _ANYTHING), [texts[at] for at in own])
+            for at, value in zip(own, found, strict=True):
                 values[at] = value
         return values
 
 
-def _stored_as(tag: str) -> Stored | None:
-    """What the attributes of a cell say; None where only the parser can tell."""
+def _closing(lead: str) -> str:
+    return _CLOSING[lead[lead.index(">") + 1 :].removeprefix("<f/>")]
+
+
+def _stored_as(lead: str) -> Stored | None:
+    """What stands before a stored value says of it; None where only the parser can tell."""
+    tag, _, opening = lead.partition(">")
     pairs = _ATTRIBUTE.findall(tag)
     given = dict(pairs)
-    style = given.get("s", "")
-    if len(given) != len(pairs) or "r" in given or _ATTRIBUTE.sub("", tag).strip():
+    kind, style = given.get("t", ""), given.get("s", "")
+    inline = "<is>" in opening
+    if len(given) != len(pairs) or "r" in given or _ATTRIBUTE.sub("", tag).strip() or (inline and kind != "inlineStr"):
         return None
     if style and not (style.isascii() and style.isdecimal() and len(style) < 9):
         return None
-    return Stored(given.get("t", ""), int(style or 0))
+    return Stored(kind, int(style or 0), opening.startswith("<f/>"), inline and _PRESERVE not in opening)

@@ -11,7 +11,6 @@ from typing import Final
 from runner.engine.reading import errors
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.rows import OutOfOrder, turned
-from runner.engine.reading.texts import BLANKS_DROPPED
 from runner.engine.reading.values import Block, Row, Value
 from runner.engine.reading.xlsx.careful import SheetData, careful_rows
 from runner.engine.reading.xlsx.cells import CellReader
@@ -65,18 +64,6 @@ def _end(pieces: Iterator[bytes], surveyor: Surveyor | None) -> None:
     drain(pieces)
 
 
-def _plain(chunk: str) -> str:
-    """The same rows with formulas emptied and inline texts as values."""
-    if "f" in chunk and "<f" in chunk:
-        chunk = _FORMULA.sub("<f/>", chunk)
-    if "i" in chunk and "<is>" in chunk:
-        chunk = chunk.replace("<is><t>", "<v>" + BLANKS_DROPPED).replace('<is><t xml:space="preserve">', "<v>")
-        chunk = chunk.replace("</t></is>", "</v>")
-    if "x" in chunk and "<v " in chunk:
-        chunk = chunk.replace('<v xml:space="preserve">', "<v>")
-    return chunk
-
-
 class _Rows:
     """Takes chunks of whole rows apart; what it learnt of one serves the next."""
 
@@ -87,11 +74,16 @@ class _Rows:
         self._limits = limits
         self._pattern = RowPattern(cells, limits.max_columns)
         self._lessons = _LESSONS
+        self._formulas = False  # seen so far; looking for them in every chunk would take as long as reading it
         self._slots = 0
 
     def read(self, chunk: str) -> Block:
-        plain = _plain(chunk)
+        plain = self._plain(chunk)
         found = self._pattern.find(plain)
+        if (found is None or any(found.odd)) and not self._formulas and "<f" in chunk:
+            self._formulas = True
+            plain = self._plain(chunk)
+            found = self._pattern.find(plain)
         if found is None and self._lessons:
             self._learn(plain)
             found = self._pattern.find(plain)
@@ -106,6 +98,10 @@ class _Rows:
             self._learn("".join(odd))
             found = self._pattern.find(plain) or found
         return _block(self._mixed(chunk, found))
+
+    def _plain(self, chunk: str) -> str:
+        """The same rows with formulas emptied: only what they gave is read."""
+        return _FORMULA.sub("<f/>", chunk) if self._formulas else chunk
 
     def _learn(self, rows: str) -> None:
         self._lessons -= 1
