@@ -61,6 +61,15 @@ def letters(column):
     return chr(64 + column) if column <= 26 else f"A{chr(64 + column - 26)}"
 
 
+references = st.sampled_from(["first"] * 8 + ["last", "none"])
+
+
+def placed(tag, reference, where):
+    """A cell's tag with its reference first, last or left out, as programs differ."""
+    own = f' r="{reference}"'
+    return {"first": f"<c{own}{tag}", "last": f"<c{tag}{own}", "none": f"<c{tag}"}[where]
+
+
 @st.composite
 def sheets(draw):
     """Rows that mostly look alike, as in real sheets, with odd ones between."""
@@ -73,12 +82,12 @@ def sheets(draw):
         where, cells = draw(st.sampled_from(templates))
         numbered = draw(st.sampled_from([True] * 9 + [False]))
         body = "".join(
-            f"<c{f' r={chr(34)}{letters(at)}{number}{chr(34)}' if numbered else ''}{tag}{rest}"
+            placed(tag, letters(at) + str(number), draw(references) if numbered else "none") + rest
             for at, (tag, rest) in zip(where, cells, strict=False)
         )
         spans = draw(st.sampled_from(["", ' spans="1:9"', f' ht="{number}"']))
         own = f' r="{number}"' if numbered or draw(st.booleans()) else ""
-        rows.append(f"<row{own}{spans}>{body}</row>")
+        rows.append(f"<row{own}{spans}>{body}</row>" if draw(st.booleans()) else f"<row{spans}{own}>{body}</row>")
         rows.append(draw(st.sampled_from(["", "", "", "\n ", "<!-- -->", f'<row r="{number + 1}"/>'])))
     return sheet("".join(rows))
 
@@ -87,7 +96,7 @@ def cells():
     return CellReader(lambda: read_strings([SHARED.encode()], LIMITS), STYLES, epoch_1904=False)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=1500, deadline=None)
 @given(sheets())
 def test_quick_and_careful_reading_agree(xml):
     raw = xml.encode()
@@ -180,3 +189,18 @@ def test_rows_out_of_order_far_down_are_sorted_when_the_sheet_is_asked_again(tmp
             list(one.blocks())
         assert [n for block in one.blocks() for n in block.numbers] == sorted(order)
         assert [n for n, _ in one.rows()] == sorted(order)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '<row><c t="s"><v>0</v></c><c><v>{r}</v></c><c r="E{r}"><v>5</v></c><c><v>6</v></c></row>',
+        '<row spans="1:3" r="{r}"><c s="1" r="B{r}"><v>{r}</v></c></row>',
+        '<row r="{r}"><c r="A{r}" s="2" /><c s="1" /><c><v>7</v></c></row>',
+    ],
+)
+def test_rows_that_leave_references_out_are_read_without_the_parser(monkeypatch, row):
+    raw = sheet("".join(row.format(r=r) for r in range(1, 400))).encode()
+    careful = list(careful_rows([raw], cells(), LIMITS))
+    monkeypatch.setattr(quick, "SheetData", None)
+    assert repr(list(rows_of(quick_blocks(Opened([raw], b"sheetData"), cells(), LIMITS)))) == repr(careful)

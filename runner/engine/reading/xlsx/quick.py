@@ -88,11 +88,13 @@ class _Rows:
             self._learn(plain)
             found = self._pattern.find(plain)
         self.numbers = None
-        if found is None:
+        if found is not None and not any(found.odd):
+            columns = self._columns(found.groups, len(found.numbers))
+            if columns is not None:
+                self.numbers = self._numbers(found.numbers)
+                return self._without_blank_rows(self.numbers, columns)
+        if found is None or not any(found.odd):
             return _block(self._parsed(chunk))
-        if not any(found.odd):
-            self.numbers = self._numbers(found.numbers)
-            return self._without_blank_rows(self.numbers, self._columns(found.groups, len(self.numbers)))
         odd = [text for text in found.odd if text]
         if self._lessons and len(odd) * _RARE > len(found.odd):
             self._learn("".join(odd))
@@ -108,16 +110,21 @@ class _Rows:
         self._pattern.learn(rows[: rows.find("</row>", _LEARN)])
 
     def _numbers(self, digits: tuple[str, ...]) -> list[int]:
-        numbers = list(map(int, digits))
+        if self._pattern.numbered:
+            numbers = list(map(int, digits))
+        else:
+            numbers = list(range(self.last + 1, self.last + 1 + len(digits)))
         if numbers:
             if min(numbers) < 1 or max(numbers) > self._limits.max_rows:
                 raise errors.damaged(f"a row numbered past {self._limits.max_rows}, the last there is")
             self.last = numbers[-1]
         return numbers
 
-    def _columns(self, groups: list[tuple[str, ...]], height: int) -> list[list[Value]]:
-        """The columns from A to the last that holds a value."""
+    def _columns(self, groups: list[tuple[str, ...]], height: int) -> list[list[Value]] | None:
+        """The columns from A to the last that holds a value; None where only the parser can tell."""
         filled = self._pattern.columns(groups)
+        if filled is None:
+            return None
         width = max(filled, default=-1) + 1
         self._slots += width * height
         if self._slots > self._limits.max_cells:
@@ -135,7 +142,10 @@ class _Rows:
         """Rows that fit and rows that only the parser can read, in their order."""
         fit = [at for at, text in enumerate(found.odd) if not text]
         groups = [tuple([group[at] for at in fit]) for group in found.groups]
-        values = zip(*self._columns(groups, len(fit)), strict=True)
+        columns = self._columns(groups, len(fit))
+        if columns is None:
+            return self._parsed(chunk)
+        values = zip(*columns, strict=True)
         rows: list[Row] = []
         originals = chunk.split("<row")
         at = 1
