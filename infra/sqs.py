@@ -47,7 +47,7 @@ class SqsWorkQueue:
         self._dead_url = self._url_of(address.options.get("dead", f"{address.name}-dead"))
         self._longest_poll = longest_poll
         self._poll = Poll()
-        self._held: dict[str, float] = {}  # receipt → when its time is over, by this process's clock
+        self._held: dict[str, float] = {}  # receipt → when its time is over
         self._held_lock = threading.Lock()
 
     def send(self, message: Message, *, delay: float = 0.0) -> None:
@@ -70,7 +70,7 @@ class SqsWorkQueue:
                 return tuple(sorted(ready, key=lambda delivery: -delivery.message.priority))
 
     def hide(self, receipt: str, seconds: float) -> bool:
-        now = time.monotonic()
+        now = self._clock.now()
         with self._held_lock:
             if self._held.get(receipt, now + 1) <= now:
                 self._held.pop(receipt, None)
@@ -89,12 +89,9 @@ class SqsWorkQueue:
     def ack(self, receipt: str) -> None:
         with self._held_lock:
             expires = self._held.pop(receipt, None)
-        if expires is not None and expires <= time.monotonic():
+        if expires is not None and expires <= self._clock.now():
             return  # perhaps another runner has it by now; the table knows what to do with a second delivery
-        with contextlib.suppress(Answered):
-            self._call(
-                "ack", lambda: self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=receipt), expect=_STALE
-            )
+        self._delete(self._url, receipt)
 
     def bury(self, message: Message, reason: str) -> None:
         body = _body(message) | {"reason": reason, "at": self._clock.now()}
@@ -108,18 +105,18 @@ class SqsWorkQueue:
     def dead(self, *, limit: int = 100) -> tuple[DeadLetter, ...]:
         found = self._read_dead(limit)
         self._show_again([handle for handle, _ in found])
-        return tuple(sorted((letter for _, letter in found), key=lambda letter: letter.at))
+        letters = sorted((letter for _, letter in found), key=lambda letter: letter.at)
+        # Whoever died right after burying a job was followed by another who buried it again.
+        last = {letter.message.job_id: letter for letter in letters}
+        return tuple(sorted(last.values(), key=lambda letter: letter.at))
 
     def redrive(self, job_id: str | None = None) -> int:
         found = self._read_dead(None)
-        wanted = [handle for handle, letter in found if job_id is None or letter.message.job_id == job_id]
+        wanted = {handle: letter for handle, letter in found if job_id in (None, letter.message.job_id)}
         for handle in wanted:
-            self._call(
-                "redrive",
-                lambda: self._sqs.delete_message(QueueUrl=self._dead_url, ReceiptHandle=handle),  # noqa: B023 - called at once
-            )
-        self._show_again([handle for handle, _ in found if handle not in set(wanted)])
-        return len(wanted)
+            self._delete(self._dead_url, handle)
+        self._show_again([handle for handle, _ in found if handle not in wanted])
+        return len({letter.message.job_id for letter in wanted.values()})
 
     def stats(self) -> QueueStats:
         """Approximate, as SQS says itself; the age of the oldest is known to CloudWatch only."""
@@ -176,7 +173,7 @@ class SqsWorkQueue:
                 MessageSystemAttributeNames=["ApproximateReceiveCount", "SentTimestamp"],
             ),
         )
-        expires = time.monotonic() + max(1, round(visibility))
+        expires = self._clock.now() + max(1, round(visibility))
         return [raw | {"expires": expires} for raw in answer.get("Messages", ())]
 
     def _ready(self, got: list[dict[str, Any]]) -> list[Delivery]:
@@ -186,9 +183,9 @@ class SqsWorkQueue:
             message = _message(body)
             if (not_before := body.get("not_before", 0.0)) > self._clock.now():
                 self._send(message, not_before=not_before)
-                self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=raw["ReceiptHandle"])
+                self._delete(self._url, raw["ReceiptHandle"])
                 continue
-            if expires <= time.monotonic():
+            if expires <= self._clock.now():
                 continue  # it waited for a caller too long and is on its way to somebody else
             attributes = raw["Attributes"]
             with self._held_lock:
@@ -202,6 +199,11 @@ class SqsWorkQueue:
                 )
             )
         return ready
+
+    def _delete(self, url: str, receipt: str) -> None:
+        """A stale receipt deletes nothing: AWS keeps silent about it, others say so."""
+        with contextlib.suppress(Answered):
+            self._call("delete", lambda: self._sqs.delete_message(QueueUrl=url, ReceiptHandle=receipt), expect=_STALE)
 
     def _change(self, receipt: str, seconds: float) -> None:
         self._sqs.change_message_visibility(
