@@ -254,7 +254,8 @@ class WorkQueue(Protocol):
     ) -> tuple[Delivery, ...]:
         """Up to `most` messages, fair between tenants, waiting up to `wait` seconds for the first.
 
-        `avoid`: tenants that are better left alone now; a hint that an adapter may ignore.
+        `avoid`: tenants that are better left alone now. A hint: a service that cannot choose (SQS) delivers theirs
+        all the same, and the caller puts them back.
         """
         ...
 

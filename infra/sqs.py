@@ -56,7 +56,7 @@ class SqsWorkQueue:
     def receive(
         self, *, most: int, wait: float, visibility: float, avoid: frozenset[str] = frozenset()
     ) -> tuple[Delivery, ...]:
-        """`avoid` is ignored: SQS cannot choose."""
+        """SQS cannot choose: messages of tenants to `avoid` come with the others."""
         del avoid
         until = time.monotonic() + wait
         while True:

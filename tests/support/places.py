@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import json
 import mmap
 import os
 import struct
@@ -26,6 +27,7 @@ from infra.sqlite_table import SqliteJobTable
 from infra.sqs import SqsWorkQueue
 from tests.contract import servers
 
+RECEIVES = 50  # as in a deployment: a message received so often is moved to the dead letters by SQS itself
 _NUMBERS = itertools.count(1)
 
 
@@ -83,7 +85,10 @@ def cloud(settings: Settings, *, versioned: bool = False) -> Iterator[Ports]:
         if versioned:
             s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
         db.create_table(**table_definition(name))
-        urls = [sqs.create_queue(QueueName=n)["QueueUrl"] for n in (name, f"{name}-dead")]
+        dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
+        arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": RECEIVES})
+        work = sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": redrive})["QueueUrl"]
         yield Ports(
             clock,
             opened.enter_context(closing(S3Store(address["s3"]))),
@@ -91,7 +96,7 @@ def cloud(settings: Settings, *, versioned: bool = False) -> Iterator[Ports]:
             opened.enter_context(closing(SqsWorkQueue(address["sqs"], clock))),
         )
         db.delete_table(TableName=name)
-        for url in urls:
+        for url in (work, dead):
             sqs.delete_queue(QueueUrl=url)
 
 
