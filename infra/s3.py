@@ -18,6 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from core.errors import KeyRefused, ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed, StoreUnavailable
 from core.keys import WORK, check_key
 from core.ports import Fetched, Folder, ObjectInfo
@@ -34,7 +36,6 @@ _LOST = ("412", "PreconditionFailed", "409", "ConditionalRequestConflict")
 _TOO_LARGE = ("InvalidRequest", "EntityTooLarge")  # for one copy; both may mean something else
 _CHECKSUMS = ("SHA256", "CRC64NVME")
 _ETAG = "etag:"
-_DELETED_AT_ONCE = 1000
 
 
 class S3Store:
@@ -53,6 +54,8 @@ class S3Store:
         self._bucket = address.name
         self._s3 = client(address)
         self._call = caller or Caller(str(address))
+        if address.endpoint is not None:
+            self._s3.meta.events.register("before-call.s3.DeleteObjects", _vouch)
         self._parts = Parts(self._s3, self._call, self._bucket, part_bytes=part_bytes, copied_at_once=copied_at_once)
         self._page_size = page_size
         self._opaque = address.options.get("etag") == "opaque"
@@ -149,10 +152,12 @@ class S3Store:
             self._call(f"delete {key}", lambda: self._s3.delete_object(Bucket=self._bucket, Key=key), expect=_ABSENT)
 
     def delete_prefix(self, prefix: str) -> int:
-        found = [o["Key"] for page in self._listed(prefix) for o in page.get("Contents", ())]
-        for at in range(0, len(found), _DELETED_AT_ONCE):
-            self._delete_many(found[at : at + _DELETED_AT_ONCE])
-        return sum(_possible(key) for key in found)
+        gone = 0
+        for page in self._listed(prefix):
+            keys = [o["Key"] for o in page.get("Contents", ())]
+            self._delete_many(keys)
+            gone += sum(_possible(key) for key in keys)
+        return gone
 
     def conditional(self) -> bool:
         """Whether the store honours conditional writes, tried out once; where it does not, losers may win."""
@@ -259,8 +264,7 @@ class S3Store:
         return _etag(answer)
 
     def _put(self, key: str, body: bytes, extra: dict[str, Any], condition: dict[str, str]) -> dict[str, Any]:
-        md5 = hashlib.md5(body, usedforsecurity=False)
-        tries = 0
+        md5, tries = _md5(body), 0
 
         def act() -> dict[str, Any]:
             nonlocal tries
@@ -269,7 +273,7 @@ class S3Store:
                 Bucket=self._bucket,
                 Key=key,
                 Body=body,
-                ContentMD5=base64.b64encode(md5.digest()).decode(),
+                ContentMD5=md5,
                 **extra,
                 **condition,
             )
@@ -296,15 +300,19 @@ class S3Store:
         return PreconditionFailed(f"object {key}: expected {expected}, found something else")
 
     def _delete_many(self, keys: list[str]) -> None:
-        if not keys:
-            return
-        wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        answer = self._call(
-            f"delete {len(keys)} objects", lambda: self._s3.delete_objects(Bucket=self._bucket, Delete=wanted)
-        )
-        for failed in answer.get("Errors", ()):
-            if failed.get("Code") not in _ABSENT:
-                raise StoreUnavailable(f"{self._address} did not delete {failed.get('Key')}: {failed.get('Code')}")
+        """Up to a page of keys; those that the store was too busy for are asked for again."""
+
+        def act() -> None:
+            nonlocal keys
+            wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+            answer = self._s3.delete_objects(Bucket=self._bucket, Delete=wanted)
+            failed = [error for error in answer.get("Errors", ()) if error.get("Code") not in _ABSENT]
+            keys = [error["Key"] for error in failed]
+            if failed:
+                raise ClientError({"Error": failed[0]}, "DeleteObjects")
+
+        if keys:
+            self._call(f"delete {len(keys)} objects", act)
 
     def _probe(self) -> bool:
         key = f"{WORK}.probe/{secrets.token_hex(8)}"
@@ -323,6 +331,16 @@ class S3Store:
         finally:
             self.delete(key)
         return honoured == 2
+
+
+def _vouch(params: dict[str, Any], **_: object) -> None:
+    """boto3 sends a CRC32 with this call and no Content-MD5, on which older servers insist."""
+    params["context"].pop("checksum", None)
+    params["headers"]["Content-MD5"] = _md5(params["body"])
+
+
+def _md5(body: bytes) -> str:
+    return base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
 
 
 def _possible(key: str) -> bool:

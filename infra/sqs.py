@@ -8,7 +8,6 @@ when there is none, shown to others again.
 """
 
 import contextlib
-import json
 import threading
 import time
 from typing import Any
@@ -18,6 +17,7 @@ from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
 from infra.addresses import Address
 from infra.aws import client
 from infra.remote import Answered, Caller
+from infra.sqs_messages import decode, encode, foreign, group, letter, stranger
 from infra.sqs_poll import Poll
 
 _LONGEST_DELAY = 900
@@ -25,6 +25,7 @@ _LONGEST_POLL = 10  # SQS allows 20; a runner that ends has to sit out the poll 
 _LONGEST_HIDE = 12 * 3600
 _MOST_AT_ONCE = 10
 _READING_SECONDS = 30  # how long a look at the dead letters keeps them from others
+_LONGEST_REASON = 4000
 _STALE = (
     "ReceiptHandleIsInvalid",
     "InvalidParameterValue",
@@ -72,8 +73,7 @@ class SqsWorkQueue:
     def hide(self, receipt: str, seconds: float) -> bool:
         now = self._clock.now()
         with self._held_lock:
-            if self._held.get(receipt, now + 1) <= now:
-                self._held.pop(receipt, None)
+            if self._held.get(receipt, now) <= now:
                 return False  # its time ran out; some servers would prolong it all the same
         try:
             self._call("hide", lambda: self._change(receipt, seconds), expect=_STALE)
@@ -88,19 +88,13 @@ class SqsWorkQueue:
 
     def ack(self, receipt: str) -> None:
         with self._held_lock:
-            expires = self._held.pop(receipt, None)
-        if expires is not None and expires <= self._clock.now():
+            expires = self._held.pop(receipt, 0.0)
+        if expires <= self._clock.now():
             return  # perhaps another runner has it by now; the table knows what to do with a second delivery
         self._delete(self._url, receipt)
 
     def bury(self, message: Message, reason: str) -> None:
-        body = _body(message) | {"reason": reason, "at": self._clock.now()}
-        self._call(
-            f"bury {message.job_id}",
-            lambda: self._sqs.send_message(
-                QueueUrl=self._dead_url, MessageBody=json.dumps(body), MessageGroupId=_group(message.tenant)
-            ),
-        )
+        self._bury(message, encode(message, reason=reason[:_LONGEST_REASON], at=self._clock.now()))
 
     def dead(self, *, limit: int = 100) -> tuple[DeadLetter, ...]:
         found = self._read_dead(limit)
@@ -144,21 +138,21 @@ class SqsWorkQueue:
         return str(answer["QueueUrl"])
 
     def _send(self, message: Message, *, not_before: float | None) -> None:
-        body = _body(message)
+        body = encode(message)
         delay = 0
         if not_before is not None:
             # Rounded up: a message that comes late is looked at late, one that comes early is sent once more.
             left = max(0, -int(-(not_before - self._clock.now()) // 1))
             delay = min(left, _LONGEST_DELAY)
             if left > _LONGEST_DELAY:
-                body["not_before"] = not_before
+                body = encode(message, not_before=not_before)
         self._call(
             f"send {message.job_id}",
             lambda: self._sqs.send_message(
                 QueueUrl=self._url,
-                MessageBody=json.dumps(body),
+                MessageBody=body,
                 DelaySeconds=delay,
-                MessageGroupId=_group(message.tenant),
+                MessageGroupId=group(message.tenant),
             ),
         )
 
@@ -179,26 +173,42 @@ class SqsWorkQueue:
     def _ready(self, got: list[dict[str, Any]]) -> list[Delivery]:
         ready = []
         for raw in got:
-            body, expires = json.loads(raw["Body"]), raw["expires"]
-            message = _message(body)
-            if (not_before := body.get("not_before", 0.0)) > self._clock.now():
-                self._send(message, not_before=not_before)
-                self._delete(self._url, raw["ReceiptHandle"])
+            body, expires, receipt = decode(raw["Body"]), raw["expires"], raw["ReceiptHandle"]
+            if body is None:
+                self._bury(stranger(raw), foreign(raw, self._clock.now()))
+                self._delete(self._url, receipt)
+                continue
+            if body.not_before > self._clock.now():
+                self._send(body.message, not_before=body.not_before)
+                self._delete(self._url, receipt)
                 continue
             if expires <= self._clock.now():
                 continue  # it waited for a caller too long and is on its way to somebody else
-            attributes = raw["Attributes"]
-            with self._held_lock:
-                self._held[raw["ReceiptHandle"]] = expires
+            self._hold(receipt, expires)
             ready.append(
                 Delivery(
-                    message=message,
-                    receipt=raw["ReceiptHandle"],
-                    receives=int(attributes["ApproximateReceiveCount"]),
-                    sent_at=int(attributes["SentTimestamp"]) / 1000,
+                    message=body.message,
+                    receipt=receipt,
+                    receives=int(raw["Attributes"]["ApproximateReceiveCount"]),
+                    sent_at=int(raw["Attributes"]["SentTimestamp"]) / 1000,
                 )
             )
         return ready
+
+    def _hold(self, receipt: str, expires: float) -> None:
+        now = self._clock.now()
+        with self._held_lock:
+            # Those that a runner lost were never given back.
+            self._held = {held: at for held, at in self._held.items() if at > now}
+            self._held[receipt] = expires
+
+    def _bury(self, message: Message, body: str) -> None:
+        self._call(
+            f"bury {message.job_id}",
+            lambda: self._sqs.send_message(
+                QueueUrl=self._dead_url, MessageBody=body, MessageGroupId=group(message.tenant)
+            ),
+        )
 
     def _delete(self, url: str, receipt: str) -> None:
         """A stale receipt deletes nothing: AWS keeps silent about it, others say so."""
@@ -227,7 +237,7 @@ class SqsWorkQueue:
             fresh = [raw for raw in answer.get("Messages", ()) if raw["MessageId"] not in found]
             if not fresh:
                 break
-            found |= {raw["MessageId"]: (raw["ReceiptHandle"], _letter(raw)) for raw in fresh}
+            found |= {raw["MessageId"]: (raw["ReceiptHandle"], letter(raw)) for raw in fresh}
         return list(found.values())
 
     def _show_again(self, handles: list[str]) -> None:
@@ -247,24 +257,3 @@ class SqsWorkQueue:
         names = [f"ApproximateNumberOfMessages{which}" for which in ("", "NotVisible", "Delayed")]
         answer = self._call("count", lambda: self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names))
         return {name: int(answer["Attributes"].get(name, 0)) for name in names}
-
-
-def _body(message: Message) -> dict[str, Any]:
-    return {"job_id": message.job_id, "tenant": message.tenant, "priority": message.priority}
-
-
-def _message(body: dict[str, Any]) -> Message:
-    return Message(job_id=body["job_id"], tenant=body["tenant"], priority=int(body.get("priority", 0)))
-
-
-def _letter(raw: dict[str, Any]) -> DeadLetter:
-    """Ours say why; those that SQS moved here by itself do not."""
-    body = json.loads(raw["Body"])
-    reason = body.get("reason", "received again and again and never handled; moved here by SQS")
-    at = body.get("at", int(raw["Attributes"]["SentTimestamp"]) / 1000)
-    return DeadLetter(message=_message(body), reason=reason, at=at)
-
-
-def _group(tenant: str) -> str:
-    """A MessageGroupId: at most 128 of the characters that SQS allows there; tenants with odd names share less well."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in tenant)[:128] or "_"
