@@ -176,10 +176,6 @@ class JobTable(Protocol):
         """Jobs whose `wake_at` (see core/chores.py) is not after `before`, longest overdue first."""
         ...
 
-    def next_attention(self) -> float | None:
-        """The earliest `wake_at` of any job; None: nothing will need attention by itself."""
-        ...
-
     def counts(self, tenant: str | None = None) -> dict[State, int]: ...
 
     def tenants(self) -> dict[str, dict[State, int]]:
