@@ -39,7 +39,13 @@ class SqsWorkQueue:
     """A queue and its dead-letter queue. Safe to share between threads."""
 
     def __init__(
-        self, address: Address, clock: Clock, *, caller: Caller | None = None, longest_poll: int = _LONGEST_POLL
+        self,
+        address: Address,
+        clock: Clock,
+        *,
+        caller: Caller | None = None,
+        longest_poll: int = _LONGEST_POLL,
+        dead_poll: int = 1,  # without any, SQS asks only some of its servers and may say that there are none
     ) -> None:
         self._clock = clock
         self._sqs = client(address, read_timeout=_LONGEST_POLL + 10)
@@ -47,6 +53,7 @@ class SqsWorkQueue:
         self._url = self._url_of(address.name)
         self._dead_url = self._url_of(address.options.get("dead", f"{address.name}-dead"))
         self._longest_poll = longest_poll
+        self._dead_poll = dead_poll
         self._poll = Poll()
         self._held: dict[str, float] = {}  # receipt → when its time is over
         self._held_lock = threading.Lock()
@@ -230,6 +237,7 @@ class SqsWorkQueue:
                 lambda: self._sqs.receive_message(
                     QueueUrl=self._dead_url,
                     MaxNumberOfMessages=most,  # noqa: B023 - called at once
+                    WaitTimeSeconds=self._dead_poll,
                     VisibilityTimeout=_READING_SECONDS,
                     MessageSystemAttributeNames=["SentTimestamp"],
                 ),

@@ -208,6 +208,22 @@ class TestForeignMessages:
         assert queue.port.dead() == ()
 
 
+def test_the_dead_letters_are_asked_for_on_all_servers(queue: SimpleNamespace):
+    queue.port.bury(Message(job_id="j", tenant="acme"), "x")
+    queue.port.dead(limit=1)
+    (asked,) = [json.loads(seen.body) for seen in queue.faults.seen if seen.what == "SQS ReceiveMessage"]
+    assert asked["WaitTimeSeconds"] > 0, "a short poll asks only some of the servers"
+
+
+def test_a_poll_that_breaks_down_is_told_to_the_caller(queue: SimpleNamespace, monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: object) -> list[dict[str, str]]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(queue.port, "_receive", broken)
+    with pytest.raises(ZeroDivisionError):
+        queue.port.receive(most=1, wait=1, visibility=30)
+
+
 def test_a_long_delay_is_sent_on_whatever_the_network_does(queue: SimpleNamespace):
     queue.port.send(Message(job_id="acme-members-1", tenant="acme"), delay=3600)
     queue.admin.send_message(

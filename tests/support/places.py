@@ -93,7 +93,7 @@ def cloud(settings: Settings, *, versioned: bool = False) -> Iterator[Ports]:
             clock,
             opened.enter_context(closing(S3Store(address["s3"]))),
             opened.enter_context(closing(DynamoJobTable(few, clock, _wake(settings)))),
-            opened.enter_context(closing(SqsWorkQueue(address["sqs"], clock))),
+            opened.enter_context(closing(SqsWorkQueue(address["sqs"], clock, dead_poll=0))),
         )
         db.delete_table(TableName=name)
         for url in (work, dead):
