@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from console.service import GRACE_SECONDS
 from infra.dynamodb_items import table_definition
 
+ROLES = ("HandlerRole", "RunnerRole", "JanitorRole")
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "infra" / "deploy"
 
@@ -85,8 +87,12 @@ def test_the_bucket_is_private_encrypted_and_versioned(template: dict[str, Any])
 
 
 def test_outputs_make_no_events(template: dict[str, Any]):
-    told = template["Resources"]["Bucket"]["Properties"]["NotificationConfiguration"]["QueueConfigurations"]
+    _, rule, direct = template["Resources"]["Bucket"]["Properties"]["NotificationConfiguration"]["If"]
+    assert rule == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+    told = direct["QueueConfigurations"]
     assert {entry["Filter"]["S3Key"]["Rules"][0]["Value"] for entry in told} == {"inbox/", "configs/"}
+    pattern = template["Resources"]["EventsRule"]["Properties"]["EventPattern"]
+    assert pattern["detail"]["object"]["key"] == [{"prefix": "inbox/"}, {"prefix": "configs/"}]
 
 
 def test_dead_letters_outlive_the_queues_they_come_from(template: dict[str, Any]):
@@ -99,8 +105,10 @@ def test_dead_letters_outlive_the_queues_they_come_from(template: dict[str, Any]
     assert days["EventsDead"] > days["EventsQueue"]
 
 
-@pytest.mark.parametrize("role", ["HandlerRole", "RunnerRole"])
+@pytest.mark.parametrize("role", ROLES)
 class TestRights:
+    """By reading; tests/acceptance/test_cloud_roles.py has a server enforce what it can."""
+
     def test_no_right_is_given_on_everything(self, template: dict[str, Any], role: str):
         for statement in statements(template, role):
             assert "*" not in listed(statement["Resource"]), statement["Sid"]
@@ -127,6 +135,24 @@ def test_the_handler_starts_no_work_and_publishes_nothing(template: dict[str, An
 
 def test_the_runner_reads_no_events(template: dict[str, Any]):
     assert not [r for r in allowed(template, "RunnerRole", "sqs:ReceiveMessage") if "EventsQueue" in r]
+
+
+def test_only_runners_protect_tasks_and_only_those_of_their_cluster(template: dict[str, Any]):
+    assert [role for role in ROLES if allowed(template, role, "ecs:UpdateTaskProtection")] == ["RunnerRole"]
+    (where,) = allowed(template, "RunnerRole", "ecs:UpdateTaskProtection")
+    assert json.loads(where)["Sub"].endswith(":task/${Cluster}/*")
+
+
+def test_each_task_runs_under_its_own_role(template: dict[str, Any]):
+    tasks = {
+        n: r["Properties"]["TaskRoleArn"] for n, r in template["Resources"].items() if "TaskRoleArn" in r["Properties"]
+    }
+    assert tasks == {"RunnerTask": {"GetAtt": "RunnerRole.Arn"}, "JanitorTask": {"GetAtt": "JanitorRole.Arn"}}
+
+
+def test_a_runner_gets_more_time_to_stop_than_its_drain_takes(template: dict[str, Any]):
+    (container,) = template["Resources"]["RunnerTask"]["Properties"]["ContainerDefinitions"]
+    assert container["StopTimeout"] > 2 * GRACE_SECONDS
 
 
 class TestCompose:
