@@ -58,11 +58,11 @@ class TestInfra:
         again = cloud.ade("infra", "init", "--json").json
         assert {step["action"] for step in again} == {"keep"}
 
-    def test_a_plan_makes_nothing(self, cloud: SimpleNamespace):
+    def test_a_dry_run_makes_nothing(self, cloud: SimpleNamespace):
         other = {"ADE_STORE_URL": cloud.env["ADE_STORE_URL"].replace("drops-", "others-")}
-        steps = cloud.ade("infra", "plan", "--json", **other).json
+        steps = cloud.ade("infra", "init", "--dry-run", "--json", **other).json
         assert ("bucket", "create") in {(step["kind"], step["action"]) for step in steps}
-        steps = cloud.ade("infra", "plan", "--json", **other).json
+        steps = cloud.ade("infra", "init", "--dry-run", "--json", **other).json
         assert ("bucket", "create") in {(step["kind"], step["action"]) for step in steps}
 
     def test_the_embedded_mode_needs_none(self, tmp_path: Path):
@@ -113,7 +113,7 @@ def test_the_template_deployed_by_its_api_carries_a_drop_to_its_result(tmp_path:
             for name in ("Store", "Table", "Queue", "Events")
         }
         ade = Ade(tmp_path, {**QUIET, **server.environment, **urls})
-        kept = {(step["kind"], step["action"]) for step in ade("infra", "plan", "--json").json}
+        kept = {(step["kind"], step["action"]) for step in ade("infra", "init", "--dry-run", "--json").json}
         assert {action for _, action in kept} == {"keep"}, kept
         bucket = parse_address(urls["ADE_STORE_URL"])
         s3 = opened.enter_context(closing(client(bucket)))

@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from core.keys import rejected_key
 from infra import handler_zip
+from infra.deploy_plan import make_plan
 from infra.local_cloud import free_port
 from tests.acceptance.ade import CSV, MEMBERS, Ade
 from tests.contract import servers
@@ -91,6 +92,14 @@ def carried(stack: Deployed, tmp_path: Path, tenant: str) -> dict[str, Any]:
         assert up.end() == 0
     result = stack.root("s3").get_object(Bucket=stack.bucket, Key=f"{ended['outputs']}result.json")
     return json.loads(result["Body"].read())
+
+
+def test_the_plan_named_exactly_what_the_stack_has(stack: Deployed):
+    plan = make_plan(stack.name, stack.parameters)
+    assert {one.id for one in plan.resources} == set(stack.resources)
+    named = {one.id: one.name.replace("<account>", "000000000000") for one in plan.resources}
+    for kind in ("Bucket", "Table"):
+        assert named[kind] == stack.resources[kind]
 
 
 def test_an_upload_reaches_its_result_by_notification_lambda_and_a_runner(stack: Deployed, tmp_path: Path):

@@ -86,7 +86,7 @@ class Deployed:
     """A stack of our template, and the roles that it made."""
 
     def __init__(self, root: Account, name: str, parameters: Mapping[str, str]) -> None:
-        self.root, self.name = root, name
+        self.root, self.name, self.parameters = root, name, dict(parameters)
         formation = root("cloudformation")
         given = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
         formation.create_stack(
