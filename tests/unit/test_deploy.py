@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from console.service import GRACE_SECONDS
+from console.main import build_parser
+from core.settings import Settings, unknown_variables
 from infra.dynamodb_items import table_definition
 
 ROLES = ("HandlerRole", "RunnerRole", "JanitorRole")
@@ -152,7 +153,8 @@ def test_each_task_runs_under_its_own_role(template: dict[str, Any]):
 
 def test_a_runner_gets_more_time_to_stop_than_its_drain_takes(template: dict[str, Any]):
     (container,) = template["Resources"]["RunnerTask"]["Properties"]["ContainerDefinitions"]
-    assert container["StopTimeout"] > 2 * GRACE_SECONDS
+    drain = {one["Name"]: one["Value"] for one in container["Environment"]}["ADE_DRAIN_SECONDS"]
+    assert 30 <= float(drain) <= container["StopTimeout"] - 20
 
 
 class TestCompose:
@@ -176,11 +178,32 @@ class TestCompose:
         }
         assert [name for name in healthy if "healthcheck" not in services[name]] == []
 
-    def test_two_runners_a_janitor_and_a_listener(self, compose: dict[str, Any]):
+    def test_two_runners_a_janitor_a_listener_and_a_console(self, compose: dict[str, Any]):
         services = compose["services"]
+        assert services["console"]["profiles"] == ["console"], "it is started by name, with the words to run"
         assert services["runner"]["deploy"]["replicas"] == 2
         assert services["janitor"]["command"] == ["janitor", "run"]
         assert services["listener"]["command"] == ["listen"]
+
+    def test_every_service_that_stays_up_says_how_it_is(self, compose: dict[str, Any]):
+        stays = {n: s for n, s in compose["services"].items() if s["restart"] == "unless-stopped"}
+        assert [name for name, service in stays.items() if "healthcheck" not in service] == []
+
+    def test_every_setting_is_one_that_the_product_knows(self, compose: dict[str, Any]):
+        for name, service in compose["services"].items():
+            set_here = {k: v for k, v in service.get("environment", {}).items() if k.startswith("ADE_")}
+            assert unknown_variables(set_here) == [], name
+            Settings.from_env({k: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", v) for k, v in set_here.items()})
+
+    def test_minio_and_the_listener_know_the_same_secret(self, compose: dict[str, Any]):
+        services = compose["services"]
+        sent = services["minio"]["environment"]["MINIO_NOTIFY_WEBHOOK_AUTH_TOKEN_ADE"]
+        assert sent == f"Bearer {services['listener']['environment']['ADE_WEBHOOK_TOKEN']}"
+        assert services["minio"]["environment"]["MINIO_NOTIFY_WEBHOOK_ENDPOINT_ADE"].endswith(":8090/events")
+
+    @pytest.mark.parametrize("name", ["init", "listener", "runner", "janitor", "console"])
+    def test_every_command_is_one_that_the_product_knows(self, compose: dict[str, Any], name: str):
+        build_parser().parse_args(compose["services"][name]["command"])
 
 
 @pytest.mark.parametrize("name", ["runner.Dockerfile", "handler.Dockerfile"])
@@ -202,8 +225,7 @@ def test_what_the_images_copy_is_there():
 
 
 def test_pods_have_no_privileges_and_no_token():
-    found = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "ade-drop.yaml").read_text()))
-    pods = [doc["spec"]["template"]["spec"] for doc in found if doc["kind"] == "Deployment"]
+    pods = [doc["spec"]["template"]["spec"] for doc in kubernetes("Deployment")]
     assert len(pods) == 3
     for pod in pods:
         assert pod["securityContext"]["runAsNonRoot"]
@@ -211,6 +233,28 @@ def test_pods_have_no_privileges_and_no_token():
         for container in pod["containers"]:
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
             assert not container["securityContext"]["allowPrivilegeEscalation"]
+
+
+def test_a_pod_that_must_go_may_finish_what_it_has():
+    (pod,) = [
+        doc["spec"]["template"]["spec"] for doc in kubernetes("Deployment") if doc["metadata"]["name"] == "ade-runner"
+    ]
+    given = {one["name"]: one["value"] for one in pod["containers"][0]["env"]}
+    settings = Settings.from_env(given)
+    assert settings.job_timeout_seconds < settings.drain_seconds < pod["terminationGracePeriodSeconds"] - 30
+
+
+def test_keda_scales_the_runners_by_the_work_queue():
+    (scaled,) = kubernetes("ScaledObject")
+    assert scaled["spec"]["scaleTargetRef"]["name"] == "ade-runner"
+    (settings,) = kubernetes("ConfigMap")
+    (trigger,) = scaled["spec"]["triggers"]
+    assert settings["data"]["ADE_QUEUE_URL"] == f"sqs://{trigger['metadata']['queueURL'].rsplit('/', 1)[1]}"
+
+
+def kubernetes(kind: str) -> list[dict[str, Any]]:
+    found = yaml.safe_load_all((DEPLOY / "kubernetes" / "ade-drop.yaml").read_text())
+    return [doc for doc in found if doc["kind"] == kind]
 
 
 def test_the_local_script_is_a_script_that_sh_understands():
