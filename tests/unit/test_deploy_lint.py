@@ -1,16 +1,13 @@
 """Other people's checkers over what no engine runs here: images, compose, Kubernetes and shell."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from core.errors import StoreUnavailable
-from infra.local_cloud import install
-from tests.contract.servers import VENVS
+from tests.support.clients import installed
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "infra" / "deploy"
@@ -38,18 +35,9 @@ ACCEPTED = {
 pytestmark = pytest.mark.slow
 
 
-def tools(name: str, requirements: tuple[str, ...]) -> Path:
-    try:
-        return install(VENVS, name, requirements)
-    except StoreUnavailable as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
-
-
 @pytest.fixture(scope="module")
 def linters() -> Path:
-    return tools("linters", LINTERS)
+    return installed("linters", LINTERS)
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
@@ -63,7 +51,7 @@ def test_hadolint_finds_nothing_in_an_image(linters: Path, name: str):
 
 
 def test_compose_itself_understands_the_file():
-    done = run(tools("compose", COMPOSE) / "docker-compose", "--file", ROOT / "docker-compose.yml", "config")
+    done = run(installed("compose", COMPOSE) / "docker-compose", "--file", ROOT / "docker-compose.yml", "config")
     assert done.returncode == 0, done.stderr
     for service in ("minio", "cloud", "init", "listener", "runner", "janitor", "console"):
         assert f"\n  {service}:\n" in done.stdout, service
