@@ -45,6 +45,11 @@ def test_form_with_its_values_further_right_has_no_header():
     assert [headers for _, headers in found([[label, None, value] for label, value in FORM])] == [()]
 
 
+def test_a_rule_may_give_a_form_a_header():
+    tables = find_tables(Grid(FORM), row_scores=lambda number, _: {"header": 20.0} if number == 1 else {})
+    assert [table.header_rows for table in tables] == [(1,)]
+
+
 def test_form_above_a_table_is_no_table():
     assert found([*FORM, [], [], HEADER, *members(20)]) == [("A12:D32", (12,))]
 

@@ -11,6 +11,7 @@ from runner.engine.structure.layouts import rises
 from runner.engine.structure.rows import Row
 
 BELIEVED = 0.5  # chance of a header that needs no text over values to be one
+SURE = 0.8  # chance of a header above which nothing below it makes a form of its table
 RISING = 0.9  # of its numbers or dates that rise from left to right: years, hours, classes
 SHARE = 0.5  # of the cells of the biggest table with a header that a body without one needs beside it
 LOW, TALL = 2, 4  # body rows of what is no table beside one
@@ -50,6 +51,8 @@ def _is_form(draft: Draft) -> bool:
     """Labels on the left and values of all kinds right of them: one record, no header."""
     if len(draft.band.head) > 1 or not draft.band.body or _over_values(draft) > 1:
         return False
+    if any(draft.chances[at][Label.HEADER] >= SURE for at in draft.band.head):
+        return False  # a rule or a declared name says so, or all the looks of it do
     rows = [draft.rows[at] for at in draft.band.all]
     names = [row.values[row.filled[0]] for row in rows if row.kinds[row.filled[0]] == Kind.TEXT]
     if len(names) < LABELS * len(rows) or len(set(names)) < len(names):
