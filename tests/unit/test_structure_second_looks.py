@@ -41,6 +41,10 @@ def test_form_alone_gives_no_value_as_a_name():
     assert names(FORM) == ["Column A", "Column B"]
 
 
+def test_form_is_called_one():
+    assert any("a form" in reason for reason in only_table(FORM).why)
+
+
 def test_form_with_its_values_further_right_has_no_header():
     assert [headers for _, headers in found([[label, None, value] for label, value in FORM])] == [()]
 

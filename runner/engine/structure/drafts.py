@@ -30,6 +30,7 @@ class Draft:
     beside: bool = False  # another table stands beside it
     strays: int = 0  # columns further out that hold cells of no table
     declared: bool = False  # the file itself says that this is a table
+    form: bool = False  # labels with values of all kinds beside them: one record
 
 
 def cut(row: Row, left: int, right: int) -> Row | None:

@@ -22,7 +22,8 @@ MIXED = 0.65  # of a form's values, at most, that have the kind usual in their c
 def prune(found: Sequence[Draft], known: Sequence[Draft] = ()) -> list[Draft]:
     """The drafts worth keeping; `known` tables, which the file declares, stand beside them."""
     for draft in found:
-        if _misread(draft) or _is_form(draft):
+        draft.form = _is_form(draft)
+        if draft.form or _misread(draft):
             _behead(draft)
     every = [*found, *known]
     headed = max((_cells(one) for one in every if one.band.head and one.band.body), default=0)

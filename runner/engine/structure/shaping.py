@@ -135,8 +135,10 @@ def _why(draft: Draft, groups: frozenset[int], totals: frozenset[int]) -> list[s
         out.append(f"{_count(len(totals), 'total row')} left out of the data")
     if groups:
         out.append(f"{_count(len(groups), 'group row')} left out of the data")
+    if draft.form:
+        out.append("labels with values of all kinds beside them: a form, whose first pair is no header")
     if draft.beside:
-        out.append("parted by blank columns from a table beside it")
+        out.append("parted from a table beside it")
     if draft.strays:
         out.append(f"stray cells beside it, without a header, left out in {_count(draft.strays, 'place')}")
     return out
