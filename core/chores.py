@@ -5,7 +5,6 @@ from enum import StrEnum
 
 from core.jobs import Job, State
 
-
 _EXPIRED_SECONDS = 3600.0
 
 
