@@ -1,7 +1,7 @@
 """Trains the line classifier of the structure pass and says how well it does on files it has not seen.
 
     python -m pip install lightgbm numpy        # in an environment of your own; the product needs neither
-    python tests/bench/train_structure.py ../shared/corpus            # cross-validate by group of files, two shuffles
+    python tests/bench/train_structure.py ../shared/corpus            # cross-validate by group of files, four shuffles
     python tests/bench/train_structure.py ../shared/corpus --left-out # leave each set out in turn
     python tests/bench/train_structure.py ../shared/corpus --write    # train on all, write weights.json
 
@@ -266,7 +266,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus")
     parser.add_argument("--left-out", action="store_true", help="leave each set out in turn")
-    parser.add_argument("--shuffles", type=int, default=2, help="of the groups, in cross-validation")
+    parser.add_argument("--shuffles", type=int, default=4, help="of the groups, in cross-validation")
     parser.add_argument("--write", action="store_true", help="train on all files and write weights.json")
     parser.add_argument("--cache", type=pathlib.Path, help="keep the rows here between runs")
     given = parser.parse_args()
