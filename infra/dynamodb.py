@@ -11,7 +11,7 @@ name tells whether the earlier try had got through.
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -73,6 +73,9 @@ class DynamoJobTable:
     def get(self, job_id: str) -> Job | None:
         item = self._row(job_id)
         return items.job_of(item) if item else None
+
+    def get_all(self, job_ids: Collection[str]) -> dict[str, Job]:
+        return {job.job_id: job for job in self._reads.jobs(sorted(set(job_ids)))}
 
     def replace(self, old: Job, new: Job) -> Job | None:
         written, writer = replace(new, rev=old.rev + 1), _writer()
@@ -210,6 +213,19 @@ class DynamoJobTable:
             self._call(f"let go {name}", lambda: self._db.delete_item(**delete), expect=(_ONE_NO,))
         except Answered:
             return
+
+    def generation(self, name: str) -> int:
+        found = self._reads.item(items.generation_key(name))
+        return int(found["n"]["N"]) if found else 0
+
+    def advance(self, name: str) -> None:
+        update = {
+            "TableName": self._name,
+            "Key": items.generation_key(name),
+            "UpdateExpression": "ADD n :one",
+            "ExpressionAttributeValues": {":one": number(1)},
+        }
+        self._call(f"advance {name}", lambda: self._db.update_item(**update))
 
     def wait(self, seconds: float) -> None:
         """Sees this process's own changes; those of others show when the time is over."""

@@ -8,6 +8,7 @@
 | pause           | P                        | <tenant>#<workfl> | who paused what and when                      |
 | everything      | PA#<shard>               | -                 | there while everything is paused              |
 | lease           | X#<name>                 | -                 | owner, expiry                                 |
+| generation      | G#<name>                 | -                 | how often something was changed               |
 
 Index partitions carry a shard number taken from the job id, so that no partition takes every write.
 """
@@ -61,6 +62,10 @@ def all_paused_key(shard: int) -> Item:
 
 def lease_key(name: str) -> Item:
     return {"pk": text(f"X#{name}"), "sk": text("-")}
+
+
+def generation_key(name: str) -> Item:
+    return {"pk": text(f"G#{name}"), "sk": text("-")}
 
 
 def created(job: Job) -> str:

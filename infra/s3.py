@@ -13,14 +13,14 @@ import itertools
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from core.errors import KeyRefused, ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed, StoreUnavailable
 from core.keys import WORK, check_key
-from core.ports import Fetched, Folder, ObjectInfo
+from core.ports import Fetched, Folder, Level, ObjectInfo
 from infra.addresses import Address
 from infra.aws import client
 from infra.memo import Memo
@@ -59,7 +59,9 @@ class S3Store:
             answer = self._call(f"head {key}", lambda: self._head(key), expect=_ABSENT)
         except Answered:
             return None
-        return self._info(key, answer)
+        info = self._info(key, answer)
+        self._memo.put(key, (_etag(answer), info.size, info.modified), info)
+        return info
 
     def objects(self, prefix: str) -> Iterator[ObjectInfo]:
         for page in self._pages(prefix):
@@ -76,6 +78,18 @@ class S3Store:
             objects += self._detailed(page.get("Contents", ()))
             folders += [p["Prefix"] for p in page.get("CommonPrefixes", ())]
         return Folder(objects=tuple(objects), folders=tuple(folders))
+
+    def level(self, prefix: str) -> Level:
+        listed: dict[str, Any] = {}
+        folders: list[str] = []
+        for page in self._pages(prefix, Delimiter="/"):
+            listed |= {o["Key"]: o for o in page.get("Contents", ()) if _possible(o["Key"])}
+            folders += [p["Prefix"] for p in page.get("CommonPrefixes", ())]
+
+        def infos(keys: Collection[str]) -> list[ObjectInfo]:
+            return self._detailed([listed[key] for key in keys if key in listed])
+
+        return Level(keys=tuple(listed), folders=tuple(folders), infos=infos)
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
         return self._get(key, version, limit, _read_all)
@@ -140,10 +154,13 @@ class S3Store:
         with contextlib.suppress(Answered):
             self._call(f"delete {key}", lambda: self._s3.delete_object(Bucket=self._bucket, Key=key), expect=_ABSENT)
 
+    def delete_all(self, keys: Sequence[str]) -> None:
+        for at in range(0, len(keys), _DELETED_AT_ONCE):
+            self._delete_many(list(keys[at : at + _DELETED_AT_ONCE]))
+
     def delete_prefix(self, prefix: str) -> int:
         found = [o["Key"] for page in self._listed(prefix) for o in page.get("Contents", ())]
-        for at in range(0, len(found), _DELETED_AT_ONCE):
-            self._delete_many(found[at : at + _DELETED_AT_ONCE])
+        self.delete_all(found)
         return sum(_possible(key) for key in found)
 
     def conditional(self) -> bool:
