@@ -15,11 +15,11 @@ from core.errors import AdeError, KeyRefused, ManifestInvalid
 from core.jobs import NO_WORKFLOW, Job, State, move
 from core.keys import CONFIGS, INBOX, SHARED, is_manifest, is_spreadsheet, place, rejected_key
 from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQueue
-from handlers.lanes import Lanes
 from handlers.packages import Packages
 from handlers.recording import Due, Recorded, Recorder
 from handlers.views import ListedView, LiveView, View
 from handlers.workflows import Workflows, manifests_at
+from infra.lanes import Lanes
 from infra.wiring import Stack
 
 _REMOTE_LANES = 8

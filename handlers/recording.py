@@ -14,7 +14,7 @@ from core.errors import IllegalTransition
 from core.ids import LENGTHS, job_id
 from core.jobs import RETRIABLE, UNSTARTED, Job, State, again, move
 from core.ports import Clock, JobTable, Message, WorkQueue
-from handlers.lanes import Lanes
+from infra.lanes import Lanes
 
 _TRIES = 8
 _TOLD_AT_ONCE = 10  # messages that go in one request

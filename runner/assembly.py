@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from infra.lanes import Lanes
 from infra.logs import Log
 from infra.presence import Presence, new_owner
 from infra.wiring import Stack
@@ -12,6 +13,8 @@ from runner.janitor import Janitor
 from runner.leases import Beats
 from runner.publish import Publisher
 from runner.worker import Worker
+
+_REMOTE_LANES = 4  # files of one job that are on their way at once, where the store is not this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ def assemble(
 ) -> Runner:
     settings = stack.settings
     presence = Presence(stack.run_dir, new_owner(role))
-    publisher = Publisher(stack.store, stack.table, stack.clock)
+    lanes = Lanes(_REMOTE_LANES if settings.store_url else 1)
+    publisher = Publisher(stack.store, stack.table, stack.clock, lanes)
     beats = Beats(
         stack.table,
         stack.queue,
@@ -49,7 +53,7 @@ def assemble(
         queue=stack.queue,
         clock=stack.clock,
         settings=settings,
-        attempts=Attempts(stack.store, boxes, settings, stack.run_dir / presence.owner),
+        attempts=Attempts(stack.store, boxes, settings, stack.run_dir / presence.owner, lanes),
         publisher=publisher,
         beats=beats,
         presence=presence,
