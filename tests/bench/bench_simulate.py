@@ -18,11 +18,15 @@ from tests.bench.simulate import HOUR, Knobs, Outcome, Simulation
 
 # How many of a hundred files have so many rows; the boxes' times by rows are measured.
 MIX = {"50": 60, "1000": 30, "10000": 9, "50000": 1}
-PLAN = Knobs(tenant_cap=200, slots=2, most_runners=1200, handlers=100, shards=32, backlog_per_runner=4.0)
+PLAN = Knobs(tenant_cap=200, slots=2, most_runners=1200, handlers=100, shards=32, backlog_per_runner=4.0, counters=16)
 SCENARIOS: dict[str, Knobs] = {
     "the plan": PLAN,
-    "template's defaults": replace(PLAN, tenant_cap=5, most_runners=20, handlers=10, shards=8, backlog_per_runner=10.0),
+    "template's defaults": replace(
+        PLAN, tenant_cap=5, counters=1, most_runners=20, handlers=10, shards=8, backlog_per_runner=10.0
+    ),
     "8 shards": replace(PLAN, shards=8),
+    "64 shards": replace(PLAN, shards=64),
+    "one counter a tenant": replace(PLAN, counters=1),
     "no tenant cap": replace(PLAN, tenant_cap=0),
     "one tenant has half": replace(PLAN, skew=2.0),
     "20 handlers": replace(PLAN, handlers=20),
@@ -134,7 +138,7 @@ def main(arguments: list[str] | None = None) -> None:
         outcome = Simulation(replace(knobs, start_hour=hours[0], end_hour=hours[1], grain=grain), boxes).run()
         print(line(name, outcome, hours[1] - hours[0]), f"  ({time.perf_counter() - began:.0f} s)", flush=True)
         if n == 0:
-            parts = ", ".join(f"{what} ${cost:,.0f}" for what, cost in dollars(outcome, hours[1] - hours[0]).items())
+            parts = ", ".join(f"{what} ${cost:,.2f}" for what, cost in dollars(outcome, hours[1] - hours[0]).items())
             print(f"{'':24} {parts}; in flight at most {outcome.most_running:,}")
             if asked.svg:
                 asked.svg.write_text(svg(outcome))
