@@ -1,8 +1,8 @@
 """The webhook for MinIO and SeaweedFS: one endpoint, a token, and 2xx only after the table write.
 
-POST /events takes any body that handlers/events.py knows. 204: it is in the table (or tells of nothing). 400: no
-event that we know. 401: no token or the wrong one. 413: too large. 503 with Retry-After: try again. GET /healthz
-answers 204 without a token.
+POST /events takes any body that handlers/events.py knows. 204: it is in the table (or tells of nothing: MinIO first
+sends an empty body to see whether somebody listens). 400: no event that we know. 401: no token or the wrong one. 413:
+too large. 503 with Retry-After: try again. GET /healthz answers 204 without a token.
 """
 
 import hmac
@@ -61,11 +61,15 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer(HTTPStatus.NO_CONTENT if self.path == "/healthz" else HTTPStatus.NOT_FOUND)
 
+    def do_HEAD(self) -> None:
+        """MinIO asks so whether its target is there."""
+        self._answer(HTTPStatus.NO_CONTENT if self._listens() else HTTPStatus.NOT_FOUND)
+
     def do_POST(self) -> None:
         self._answer(self._taken())
 
     def _taken(self) -> HTTPStatus:
-        if self.path.rstrip("/") != "/events":
+        if not self._listens():
             return HTTPStatus.NOT_FOUND
         if not self._knows_token():
             return HTTPStatus.UNAUTHORIZED
@@ -75,6 +79,8 @@ class _Handler(BaseHTTPRequestHandler):
         if int(length) > _LARGEST_BODY:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         body = self.rfile.read(int(length))
+        if not body:
+            return HTTPStatus.NO_CONTENT
         try:
             with self.looking:
                 self.arrivals.take(body)
@@ -85,6 +91,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.log.error("intake_failed", error=f"{type(error).__name__}: {error}")  # noqa: TRY400 - our own log
             return HTTPStatus.SERVICE_UNAVAILABLE
         return HTTPStatus.NO_CONTENT
+
+    def _listens(self) -> bool:
+        return self.path.rstrip("/") == "/events"
 
     def _knows_token(self) -> bool:
         given = self.headers.get("Authorization", "").removeprefix("Bearer ").strip()
