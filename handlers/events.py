@@ -37,7 +37,7 @@ class Change:
 
     @property
     def order(self) -> str:
-        """Comparable for one key: S3's sequencers are hexadecimal of differing length, by EventBridge in small letters."""
+        """Comparable for one key: S3's sequencers are hexadecimal of differing length, in small letters or not."""
         return self.sequencer.upper().ljust(64, "0")
 
 

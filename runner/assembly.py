@@ -14,6 +14,7 @@ from runner.leases import Beats
 from runner.publish import Publisher
 from runner.worker import Worker
 
+_CHORE_LANES = 24  # jobs that a janitor deals with at once: one leader has to keep up with all that expires
 _REMOTE_LANES = 4  # files of one job that are on their way at once, where the store is not this machine
 
 
@@ -71,6 +72,7 @@ def assemble(
         boxes=boxes,
         run_dir=stack.run_dir,
         log=log,
+        lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
         sweep=sweep,
         sweep_seconds=settings.sweep_seconds,
     )

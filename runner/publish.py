@@ -64,6 +64,8 @@ class Publisher:
 
     def _unstage(self, job: Job) -> None:
         """Remove what was staged. A first attempt that was committed staged what the row names and nothing else."""
+        if job.state is State.EXPIRED:
+            return  # nothing expires before it was published, and so nothing is staged any more
         if job.state is State.PUBLISHING and job.attempts_total == 1:
             staged = staging_folder(job.job_id, job.attempts_total)
             self._store.delete_all([staged + file.name for file in job.files])
@@ -72,9 +74,7 @@ class Publisher:
 
     def _forget(self, job: Job) -> None:
         """Remove what an expired job published, after result.json has stopped naming it."""
-        for key in list(self._store.keys(job_folder(job))):
-            if key != result_key(job):
-                self._store.delete(key)
+        self._store.delete_all([key for key in self._store.keys(job_folder(job)) if key != result_key(job)])
         self._retract_latest(job)
 
     def _say(self, job: Job, body: bytes, there: ObjectInfo | None) -> bool:

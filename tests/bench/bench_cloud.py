@@ -23,7 +23,7 @@ from infra.dynamodb_items import job_item
 from infra.local_cloud import Server, ministack
 from tests.bench import prices
 from tests.bench.bench_spine import job as a_row
-from tests.bench.cloud_rig import Rig, rig
+from tests.bench.cloud_rig import TENANTS, Rig, rig
 
 VENVS = Path(__file__).parents[2] / ".venv-cloud"
 # What stands in the table of docs/cloud.md: a name, and which requests it covers.
@@ -131,6 +131,16 @@ def _running(made: Rig) -> Job:
     return admitted
 
 
+def _ended(made: Rig) -> Job:
+    """A job that was run and published; what that asked for is not counted."""
+    made.drop(10**7)
+    made.handle(2)
+    made.work(1)
+    (job,) = made.stack.table.page(JobQuery(tenant=f"t{10**7 % TENANTS}", workflow="members"), limit=1).jobs
+    made.meter.reset()
+    return job
+
+
 def _refused(made: Rig) -> Callable[[], object]:
     """A job whose tenant may not start one: paused here, which costs what a reached cap costs."""
     added, _ = made.stack.table.add(replace(a_row(10**6 + 1), state=State.QUEUED))
@@ -175,6 +185,7 @@ def growth(made: Rig, rows: int, folders: int) -> dict[str, tuple[Counter[str], 
         "janitor's look": counted(made, lambda: stack.table.attention(time.time())),
         "`ade jobs`": counted(made, lambda: stack.table.page(JobQuery())),
         "counts": counted(made, stack.table.counts),
+        "expiry of a job": counted(made, lambda: runner.janitor._one(_ended(made), time.time() + 10**7)),
         "leader's lease": counted(made, lambda: stack.table.hold("janitor", runner.presence.owner, 30)),
     }
 
