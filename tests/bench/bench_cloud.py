@@ -141,6 +141,15 @@ def _ended(made: Rig) -> Job:
     return job
 
 
+def _expired(made: Rig) -> Job:
+    """The tombstone of that job, whose input has left the inbox."""
+    (job,) = made.stack.table.page(JobQuery(states=frozenset({State.EXPIRED})), limit=1).jobs
+    for item in job.inputs:
+        made.stack.store.delete(item.ref.key)
+    made.meter.reset()
+    return job
+
+
 def _refused(made: Rig) -> Callable[[], object]:
     """A job whose tenant may not start one: paused here, which costs what a reached cap costs."""
     added, _ = made.stack.table.add(replace(a_row(10**6 + 1), state=State.QUEUED))
@@ -186,6 +195,7 @@ def growth(made: Rig, rows: int, folders: int) -> dict[str, tuple[Counter[str], 
         "`ade jobs`": counted(made, lambda: stack.table.page(JobQuery())),
         "counts": counted(made, stack.table.counts),
         "expiry of a job": counted(made, lambda: runner.janitor._one(_ended(made), time.time() + 10**7)),
+        "removal of its row": counted(made, lambda: runner.janitor._one(_expired(made), time.time() + 10**8)),
         "leader's lease": counted(made, lambda: stack.table.hold("janitor", runner.presence.owner, 30)),
     }
 
