@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from console.parts import boxes, make_intake
+from console.boxes import boxes
+from console.parts import make_intake
 from console.sources import log_report, make_sources
 from handlers.intake import Intake
 from infra.logs import Log

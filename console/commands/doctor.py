@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from console import checks, checks_jobs
+from console.boxes import boxes
 from console.checks import WARNING, WRONG, Check, guarded
 from console.exits import Exit
 from console.output import Output
-from console.parts import boxes
 from core.settings import Settings
 from infra.wiring import open_stack
 

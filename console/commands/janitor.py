@@ -4,9 +4,10 @@ import argparse
 import sys
 
 from console import wire
+from console.boxes import boxes
 from console.exits import Exit
 from console.output import Output
-from console.parts import boxes, make_intake
+from console.parts import make_intake
 from console.signals import Signals
 from console.sources import log_report
 from infra.wiring import Stack

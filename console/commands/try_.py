@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -9,12 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from console import wire
+from console.boxes import boxes
 from console.desk import Desk, DeskSource, inbox_folder, info_of, lay_out, read_manifest
 from console.exits import exit_of
 from console.explain import explained
 from console.output import Output, Progress
-from console.parts import boxes
 from console.signals import Signals
 from core.drops import plan
 from core.errors import UsageError
@@ -45,7 +45,7 @@ class Trial:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    settings = wire.load_settings()
+    settings = Settings.from_env(os.environ)
     desk, files = _desk(args.manifest, args.files, settings)
     trials = list(_trials(desk, files, args.out))
     with tempfile.TemporaryDirectory(prefix="ade-try-") as scratch, Signals() as signals:

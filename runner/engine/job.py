@@ -1,7 +1,8 @@
 """One job from its order to its outputs: the five passes in their order."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 from typing import IO, Any, Final
 
@@ -12,12 +13,11 @@ from runner.engine.checks.rows import RowRule
 from runner.engine.errors import EngineStop
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
-from runner.engine.headings import RowScores, both, heading_scores
+from runner.engine.headings import Headings
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.layout import OutColumn, TablePlan, lay_out
 from runner.engine.mapping.tables import MappedTable, map_table
 from runner.engine.orders import Order
-from runner.engine.reading import Sheet
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import Package, load
 from runner.engine.rules.row_types import row_scores
@@ -89,16 +89,6 @@ class Job:
         implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in known]
         return [*self.order.fields, *implied]
 
-    def _row_judge(
-        self, name: str, fields: list[Field], package: Package, hooks: Hooks
-    ) -> Callable[[Sheet], RowScores | None]:
-        """Who tells the structure pass what a row is for: the declared names, and row_types/."""
-
-        def judge(sheet: Sheet) -> RowScores | None:
-            return both(heading_scores(fields), row_scores(package, hooks, input=name, sheet=sheet.name))
-
-        return judge
-
     def _structure(self, fields: list[Field], package: Package, hooks: Hooks) -> list[Source]:
         clock = perf_counter()
         files = self.order.primary
@@ -108,8 +98,10 @@ class Job:
         room = Room()
         reading = self.order.manifest.get("reading") or {}
         for n, source in enumerate(sources):
-            judge = self._row_judge(source.file.name, fields, package, hooks)
-            survey(source, reading, self.findings, room=room, scores=judge)
+            survey(
+                source, reading, self.findings, room=room, headings=partial(Headings, fields),
+                scores=partial(row_scores, package, hooks, input=source.file.name),
+            )  # fmt: skip
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables:
                 self.findings.add("no_table", "error", f"no table was found in {source.file.name}", rule="structure")

@@ -2,15 +2,12 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 from runner.engine.findings import Place
-from runner.engine.reading import Sheet
-from runner.engine.spool import Block, SpooledSheet
+from runner.engine.reading import Block, Sheet, blocks_of
 from runner.engine.structure import Table
 
-CHUNK: Final = 2048
 SAMPLED: Final = 200
 
 
@@ -51,7 +48,7 @@ class SourceTable:
 
     def samples(self, count: int = SAMPLED) -> list[list[Any]]:
         """The first values of each column."""
-        for _, rows in chunks([self], size=count):
+        for _, rows in chunks([self]):
             return [column[:count] for column in rows.columns]
         return [[] for _ in self.columns]
 
@@ -75,38 +72,17 @@ class SourceTable:
         return Rows(numbers, columns) if numbers else None
 
 
-def chunks(tables: Sequence[SourceTable], size: int = CHUNK) -> Iterator[tuple[SourceTable, Rows]]:
+def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
     """Stream the data rows of tables of one sheet that stand below each other, in one reading of the sheet."""
     todo = sorted((t for t in tables if t.has_data), key=lambda t: t.top)
     if not todo:
         return
-    for block in _blocks(todo[0].sheet, size):
+    for block in blocks_of(todo[0].sheet):
         if block.numbers[0] > todo[-1].bottom:
             return
         for table in todo:
             if (rows := table.cut(block)) is not None:
                 yield table, rows
-
-
-def _blocks(sheet: Sheet, size: int) -> Iterator[Block]:
-    blocks = sheet.blocks() if isinstance(sheet, SpooledSheet) else None
-    if blocks is not None:
-        yield from blocks
-        return
-    numbers: list[int] = []
-    rows: list[list[Any]] = []
-    for number, values in sheet.rows():
-        numbers.append(number)
-        rows.append(values)
-        if len(rows) >= size:
-            yield _turned(numbers, rows)
-            numbers, rows = [], []
-    if rows:
-        yield _turned(numbers, rows)
-
-
-def _turned(numbers: list[int], rows: list[list[Any]]) -> Block:
-    return Block(numbers, list(map(list, zip_longest(*rows))))
 
 
 def strands(tables: Sequence[SourceTable]) -> list[list[SourceTable]]:

@@ -10,26 +10,18 @@ import pickle
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime
-from itertools import repeat, zip_longest
-from typing import Any, Final, NamedTuple
+from itertools import repeat
+from typing import Any, Final
 
 from isal import isal_zlib
 
-from runner.engine.reading import Layout, Row, Sheet
+from runner.engine.reading import Block, Layout, Row, Sheet, blocks_of, rows_of
 
-BLOCK: Final = 2048
 ROOM: Final = 96 * 1024 * 1024  # bytes of packed rows that a job sets aside at most
 LOOSE: Final = 1_200_000  # cells that a job keeps unpacked
 _SEPARATOR: Final = "\x1f"
 _SMALL: Final = 2**62
 _LEVEL: Final = 0
-
-
-class Block(NamedTuple):
-    """Consecutive rows: their numbers, and one list per column from column A."""
-
-    numbers: list[int]
-    columns: list[list[Any]]
 
 
 class Room:
@@ -58,56 +50,49 @@ class SpooledSheet:
         return self._sheet.layout()
 
     def rows(self) -> Iterator[Row]:
+        return rows_of(self.blocks()) if self.complete else self._sheet.rows()
+
+    def blocks(self) -> Iterator[Block]:
+        """The rows by column: as they were set aside, or read and set aside on the way."""
         if self.complete:
-            for numbers, columns in self._unpacked():
-                yield from zip(numbers, map(list, zip(*columns, strict=True)), strict=True)
-            return
-        yield from self._first_reading()
+            return (block if isinstance(block, Block) else _unpack(block) for block in self._blocks)
+        return self._first_reading()
 
-    def blocks(self) -> Iterator[Block] | None:
-        """The rows by blocks of columns; None where they were not all set aside."""
-        return self._unpacked() if self.complete else None
+    def _first_reading(self) -> Iterator[Block]:
+        room = self._room
+        self._let_go()
+        fits = True
+        for block in blocks_of(self._sheet):
+            yield block
+            fits = fits and self._set_aside(block, room)
+        self.complete = fits
 
-    def _unpacked(self) -> Iterator[Block]:
-        return (block if isinstance(block, Block) else _unpack(block) for block in self._blocks)
-
-    def _first_reading(self) -> Iterator[Row]:
-        self._blocks = []
-        numbers: list[int] = []
-        rows: list[list[Any]] = []
-        room: Room | None = self._room
-        for row in self._sheet.rows():
-            yield row
-            if room is None:
-                continue
-            numbers.append(row[0])
-            rows.append(row[1])
-            if len(rows) == BLOCK:
-                room = self._set_aside(numbers, rows, room)
-                numbers, rows = [], []
-        if room is not None and (not rows or self._set_aside(numbers, rows, room) is not None):
-            self.complete = True
-
-    def _set_aside(self, numbers: list[int], rows: list[list[Any]], room: Room) -> Room | None:
-        """Keep some rows; None where the sheet outgrew its room and was let go."""
-        columns = list(zip_longest(*rows))
-        cells = len(columns) * len(rows)
+    def _set_aside(self, block: Block, room: Room) -> bool:
+        """Keep some rows; False where the sheet outgrew its room and was let go."""
+        cells = len(block.columns) * len(block.numbers)
         if room.loose >= cells:
             room.loose -= cells
-            self._blocks.append(Block(numbers, list(map(list, columns))))
-            return room
-        packed = _pack(numbers, columns)
+            self._blocks.append(block)
+            return True
+        packed = _pack(block)
         room.left -= len(packed)
         self._blocks.append(packed)
-        if room.left >= 0:
-            return room
-        room.left += sum(len(block) for block in self._blocks if isinstance(block, bytes))
+        if room.left < 0:
+            self._let_go()
+            return False
+        return True
+
+    def _let_go(self) -> None:
+        for block in self._blocks:
+            if isinstance(block, Block):
+                self._room.loose += len(block.columns) * len(block.numbers)
+            else:
+                self._room.left += len(block)
         self._blocks = []
-        return None
 
 
-def _pack(numbers: list[int], columns: list[tuple[Any, ...]]) -> bytes:
-    body = (array("I", numbers), [_packed(column) for column in columns])
+def _pack(block: Block) -> bytes:
+    body = (array("I", block.numbers), [_packed(column) for column in block.columns])
     return bytes(isal_zlib.compress(pickle.dumps(body, 5), _LEVEL))
 
 
@@ -146,15 +131,15 @@ _KINDS: Final = list(_PACKERS)
 _AS_IT_IS: Final = 255
 
 
-def _packed(column: tuple[Any, ...]) -> tuple[bytes | int, list[Any]]:
+def _packed(column: list[Any]) -> tuple[bytes | int, list[Any]]:
     """The kinds of a column's values (one number if they are all alike), and each kind's values packed."""
     types = list(map(type, column))
     kinds = set(types)
     if not kinds <= _PACKERS.keys():
-        return _AS_IT_IS, [list(column)]
+        return _AS_IT_IS, [column]
     if len(kinds) == 1:
         kind = types[0]
-        return _CODES[kind], [_PACKERS[kind][0](list(column))]
+        return _CODES[kind], [_PACKERS[kind][0](column)]
     codes = bytes(map(_CODES.__getitem__, types))
     parts = [
         _PACKERS[kind][0]([v for v, t in zip(column, types, strict=True) if t is kind]) if kind in kinds else None

@@ -7,11 +7,12 @@ from typing import Any
 
 from runner.engine.errors import EngineStop
 from runner.engine.findings import Findings, Place
+from runner.engine.headings import Headings
 from runner.engine.orders import InputFile
 from runner.engine.reading import Book, InputUnreadable, Sheet, open_book
 from runner.engine.sources import SourceTable
 from runner.engine.spool import Room, SpooledSheet
-from runner.engine.structure import RowScores, find_tables
+from runner.engine.structure import RowScores, Table, find_tables
 
 
 class Source:
@@ -61,7 +62,8 @@ def survey(
     findings: Findings,
     *,
     room: Room,
-    scores: Callable[[Sheet], RowScores | None],
+    headings: Callable[[], Headings],
+    scores: Callable[..., RowScores | None],
 ) -> None:
     """Find the tables of an input; what is left out is said."""
     with source.book() as book:
@@ -78,16 +80,15 @@ def survey(
                 place = Place(source.file.name, sheet.name, "")
                 findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
             else:
-                source.tables += _tables(source, sheet, reading, scores(sheet))
+                found = find_tables(sheet, row_scores=scores(sheet=sheet.name), headings=headings())
+                source.tables += _placed(found, source, sheet, reading)
 
 
-def _tables(source: Source, sheet: Sheet, reading: dict[str, Any], scores: RowScores | None) -> Iterator[SourceTable]:
+def _placed(found: list[Table], source: Source, sheet: Sheet, reading: dict[str, Any]) -> Iterator[SourceTable]:
     none: frozenset[int] = frozenset()
-    rows = columns = none
-    if reading.get("hidden_rows") == "skip" or reading.get("hidden_columns") == "skip":
-        layout = sheet.layout()
-        rows = frozenset(layout.hidden_rows) if reading.get("hidden_rows") == "skip" else none
-        columns = frozenset(layout.hidden_columns) if reading.get("hidden_columns") == "skip" else none
-    for table in find_tables(sheet, row_scores=scores):
+    layout = sheet.layout()
+    rows = frozenset(layout.hidden_rows) if reading.get("hidden_rows") == "skip" else none
+    columns = frozenset(layout.hidden_columns) if reading.get("hidden_columns") == "skip" else none
+    for table in found:
         place = Place(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
         yield SourceTable(place, sheet, table, hidden_rows=rows, hidden_columns=columns)

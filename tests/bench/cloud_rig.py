@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.parts import boxes
+from console.boxes import boxes
 from core.settings import Settings
 from handlers.arrivals import Arrivals
 from handlers.intake import Intake

@@ -19,7 +19,16 @@ from collections import Counter
 from io import BytesIO
 from pathlib import Path
 
-from runner.engine.reading import InputUnreadable, ReadLimits, open_book
+from runner.engine.reading import (
+    Block,
+    InputUnreadable,
+    OutOfOrder,
+    ReadLimits,
+    Sheet,
+    blocks_of,
+    open_book,
+    rows_of,
+)
 from tests.unit import workbook_makers as make
 
 LIMITS = ReadLimits(
@@ -144,17 +153,28 @@ def outcome(path: Path, name: str) -> str:
     try:
         with open_book(path, name=name, limits=LIMITS) as book:
             for sheet in book.sheets:
+                by_column = list(rows_of(blocks(sheet)))
                 sheet.layout()
                 last = 0
-                for number, values in sheet.rows():
+                for number, values in by_column:
                     if number <= last or not values or values[-1] is None:
                         raise AssertionError(f"row {number} after {last}, {len(values)} values")
                     last = number
+                if repr(list(sheet.rows())) != repr(by_column):
+                    raise AssertionError("rows and blocks differ")
     except InputUnreadable as error:
         return error.code
     if (spent := time.process_time() - start) > SLOW:
         raise AssertionError(f"took {spent:.1f} s")
     return "read"
+
+
+def blocks(sheet: Sheet) -> list[Block]:
+    """The sheet as the structure pass reads it: in one pass, and once more where it is out of order."""
+    try:
+        return list(blocks_of(sheet))
+    except OutOfOrder:
+        return list(blocks_of(sheet))
 
 
 def fuzz(seconds: float, seed: int, keep: Path, files: list[Path]) -> tuple[Counter[str], int]:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runner.engine.reading.rows import turned
 from runner.engine.structure.finder import Finder
 
 HEADER = ["Id", "Name", "Start", "Pay"]
@@ -29,7 +30,7 @@ def taken(rows):
     one_by_one, at_once = Finder(), Finder()
     for number, values in rows:
         one_by_one.eat(number, values)
-    at_once.eat_all(rows)
+    at_once.eat_blocks(turned(rows))
     return one_by_one.tables(), at_once.tables()
 
 

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, Final
 
-LIVELY: Final = 262_144  # a set costs some 90 bytes an entry, a sorted array eight
+LIVELY: Final = 1_100_000  # a set costs some 90 bytes an entry, a sorted array eight; most sheets end before that
 
 
 class Seen:

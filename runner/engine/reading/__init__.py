@@ -4,20 +4,25 @@ from runner.engine.reading.books import Area, Book, DeclaredTable, Layout, Sheet
 from runner.engine.reading.errors import InputUnreadable
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.opening import open_book
-from runner.engine.reading.values import NO_CACHED_VALUE, CellError, NoCachedValue, Row, Value
+from runner.engine.reading.rows import OutOfOrder, blocks_of, rows_of
+from runner.engine.reading.values import NO_CACHED_VALUE, Block, CellError, NoCachedValue, Row, Value
 
 __all__ = [
     "NO_CACHED_VALUE",
     "Area",
+    "Block",
     "Book",
     "CellError",
     "DeclaredTable",
     "InputUnreadable",
     "Layout",
     "NoCachedValue",
+    "OutOfOrder",
     "ReadLimits",
     "Row",
     "Sheet",
     "Value",
+    "blocks_of",
     "open_book",
+    "rows_of",
 ]

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol, Self, runtime_checkable
 
-from runner.engine.reading.values import Row
+from runner.engine.reading.values import Block, Row
 
 Format = Literal["xlsx", "xlsm", "xls", "xlsb", "ods", "csv", "tsv"]
 Visibility = Literal["visible", "hidden", "very_hidden"]
@@ -58,6 +58,15 @@ class Sheet(Protocol):
 
     def layout(self) -> Layout:
         """Merges, hidden rows, style hints. Read once, then remembered."""
+        ...
+
+
+@runtime_checkable
+class Columnar(Protocol):
+    """A sheet that can give its rows by column, at a fraction of the cost."""
+
+    def blocks(self) -> Iterator[Block]:
+        """The rows of ``rows``, in blocks; may end in ``OutOfOrder``, once."""
         ...
 
 

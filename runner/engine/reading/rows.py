@@ -1,11 +1,14 @@
 """Rows put together from cells, and put in order."""
 
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 from runner.engine.reading import errors
+from runner.engine.reading.books import Columnar, Sheet
 from runner.engine.reading.limits import ReadLimits
-from runner.engine.reading.values import Row, Value
+from runner.engine.reading.values import Block, Row, Value
+
+BLOCK = 2048  # rows: enough to work by column, few enough to stay in the processor's cache
 
 
 class RowBuilder:
@@ -60,3 +63,44 @@ def ascending(rows: Iterable[Row], limits: ReadLimits) -> Iterator[Row]:
 
 def _joined(before: list[Value], after: list[Value]) -> list[Value]:
     return [old if new is None else new for old, new in zip_longest(before, after)]
+
+
+class OutOfOrder(Exception):  # an event, not an error
+    """A sheet's rows turned out not to ascend after some of them were given: ask again, and they will."""
+
+
+def blocks_of(sheet: Sheet) -> Iterator[Block]:
+    """A sheet's rows by column; may end in ``OutOfOrder``, once."""
+    return sheet.blocks() if isinstance(sheet, Columnar) else turned(sheet.rows())
+
+
+def turned(rows: Iterable[Row], size: int = BLOCK) -> Iterator[Block]:
+    """The same rows by column."""
+    source = iter(rows)
+    while some := list(islice(source, size)):
+        yield Block([number for number, _ in some], list(map(list, zip_longest(*[values for _, values in some]))))
+
+
+def rows_of(blocks: Iterable[Block]) -> Iterator[Row]:
+    """The same rows one by one, no blanks at their ends."""
+    for numbers, columns in blocks:
+        for number, values in zip(numbers, map(list, zip(*columns, strict=True)), strict=True):
+            while values[-1] is None:
+                values.pop()
+            yield number, values
+
+
+def gathered(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Small blocks put together."""
+    numbers: list[int] = []
+    columns: list[list[Value]] = []
+    for block in blocks:
+        columns += [[None] * len(numbers) for _ in block.columns[len(columns) :]]
+        for at, column in enumerate(columns):
+            column.extend(block.columns[at] if at < len(block.columns) else [None] * len(block.numbers))
+        numbers += block.numbers
+        if len(numbers) >= BLOCK:
+            yield Block(numbers, columns)
+            numbers, columns = [], []
+    if numbers:
+        yield Block(numbers, columns)

@@ -9,6 +9,8 @@ from runner.engine.reading.values import CellError, Value
 _DAY_MS = 86_400_000
 _EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001  # a sheet's times have no zone
 _EPOCH_1904 = datetime(1904, 1, 1)  # noqa: DTZ001
+_EPOCH_DAY = _EPOCH.toordinal()
+_MARCH_1900 = 61  # the first serial after the 29 February 1900 that Excel believes in
 _LAST = 2_958_466  # the first serial after 9999-12-31
 _EXACT = 1e15  # whole numbers below this one are exact in a double
 
@@ -51,6 +53,8 @@ def moment(serial: float, *, epoch_1904: bool) -> datetime | None:
 
 def date_value(serial: float, *, epoch_1904: bool) -> Value:
     """A number in a date format: a date when it is a whole day, else a datetime, a time below one day."""
+    if type(serial) is int and not epoch_1904 and _MARCH_1900 <= serial < _LAST:  # nearly every date there is
+        return date.fromordinal(_EPOCH_DAY + serial)
     whole = float(serial).is_integer()
     if not epoch_1904 and serial < 1:
         return serial if whole else time_value(serial, epoch_1904=epoch_1904)

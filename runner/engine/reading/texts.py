@@ -3,17 +3,9 @@
 import re
 
 XML_BLANKS = " \t\r\n"
-BLANKS_DROPPED = "\x02"  # no XML text can hold it: stands before a text whose outer blanks do not count
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _ENTITY = re.compile("&(?:#([0-9]{1,7})|#x([0-9A-Fa-f]{1,6})|(amp|lt|gt|quot|apos));")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-
-
-def stored(text: str) -> str:
-    """A text as it was cut from a part: entities undone, outer blanks dropped where they do not count."""
-    if text.startswith(BLANKS_DROPPED):
-        text = text[1:].strip(XML_BLANKS)
-    return without_entities(text) if "&" in text else text
 
 
 def unescaped(text: str) -> str:

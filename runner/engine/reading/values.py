@@ -1,7 +1,7 @@
 """What a cell may hold once it is read."""
 
 from datetime import date, datetime, time, timedelta
-from typing import Final, Union
+from typing import Final, NamedTuple, Union
 
 ERROR_CODES: Final = (
     "#NULL!",
@@ -50,3 +50,10 @@ Value = Union[  # noqa: UP007  # mypy reads an alias with None best this way
     None, str, int, float, bool, datetime, date, time, timedelta, CellError, NoCachedValue
 ]
 Row = tuple[int, list[Value]]
+
+
+class Block(NamedTuple):
+    """Consecutive rows by column: their numbers, and one list of values per column from column A."""
+
+    numbers: list[int]
+    columns: list[list[Value]]

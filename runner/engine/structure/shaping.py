@@ -22,12 +22,12 @@ def shape(draft: Draft, layout: Layout, told: frozenset[int] = frozenset()) -> T
     groups = frozenset(rows[at].number for at in band.body if _is_group(draft, at, told))
     totals = frozenset(rows[at].number for at in band.body if _is_total(draft, at, told)) - groups
     out = groups | totals
-    data = [rows[at].number for at in band.body if rows[at].number not in out]
+    body = [at for at in band.body if rows[at].number not in out]
     first, last = rows[band.all[0]], rows[band.all[-1]]
     return Table(
         range=Box(first.number, left, last.number, right),
         header_rows=tuple(row.number for row in head),
-        data_range=Box(data[0], left, data[-1], right) if data else None,
+        data_range=Box(_top(rows, body[0]), left, rows[body[-1]].number, right) if body else None,
         columns=headers.columns(head, draft.left, draft.right, layout.merged),
         confidence=_confidence(draft),
         why=tuple(_why(draft, groups, totals)),
@@ -37,6 +37,11 @@ def shape(draft: Draft, layout: Layout, told: frozenset[int] = frozenset()) -> T
         totals=totals,
         asides=_asides(draft),
     )
+
+
+def _top(rows: Sequence[Row], at: int) -> int:
+    """Where the data start: plain rows that were only counted stand right above the first that was kept."""
+    return rows[at - 1].number + 1 if at and rows[at].skipped else rows[at].number
 
 
 def _asides(draft: Draft) -> frozenset[int]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from runner.engine.fields import ANY, Field
 from runner.engine.reading import CellError, NoCachedValue
 from runner.engine.values import dates, numbers, words
-from runner.engine.values.clean import cleaner
+from runner.engine.values.clean import cleaner, column_cleaner
 from runner.engine.values.memo import BAD, Bad, Memo
 
 TEXT_KINDS: Final = frozenset({str, type(None)})
@@ -43,6 +43,7 @@ class Converter:
         undecided = field.type in ("date", "datetime") and self.day_first is None
         self.assumes_order = undecided and not field.formats and dates.ambiguous(texts)
         self._clean = cleaner(field.clean)
+        self._clean_all = column_cleaner(field.clean)
         self._plain_strip = field.clean == ("strip",)
         self._read = dates.DateReader(field.formats, day_first=self.day_first)
         self._fine = words.COMMON_EMAIL.fullmatch if field.type == "email" else None
@@ -87,11 +88,10 @@ class Converter:
                 out: list[Any] = list(map(str.strip, values))
             else:
                 out = [v and v.strip() for v in values]
-            if not all(v is None or v.isascii() for v in out):
+            if not all(map(str.isascii, filter(None, out))):
                 out = [v and self._clean(v) for v in out]
         else:
-            clean = self._clean
-            out = [v and clean(v) for v in values]
+            out = self._clean_all(values)
         return [v or None for v in out] if "" in out else out
 
     def _parser(self) -> Callable[[str], Any]:

@@ -13,6 +13,8 @@ _CURRENCY = (
 )
 _MONEY = re.compile(rf"([-+]?)\s*{_CURRENCY}?\s*([-+]?)\s*([0-9.,]+)\s*{_CURRENCY}?\s*([-+]?)", re.IGNORECASE)
 _PLAIN = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
+# What most amounts look like: told at once, without ambiguity where the point is the decimal sign.
+_COMMON = re.compile(r"(\(?)[$€£]?([0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+\.[0-9]+)(\)?)")
 _SPACES: Final = str.maketrans("", "", " \u00a0\u2009\u202f'\u2019\u2007")
 _MINUS: Final = str.maketrans({"\u2212": "-", "\u2013": "-", "\u2010": "-", "\u2011": "-"})
 _POINT_GROUPS = re.compile(r"[0-9]{1,3}(?:,[0-9]{2,3})*,[0-9]{3}(?:\.[0-9]*)?")
@@ -54,6 +56,9 @@ def parse_number(text: str, decimal: str | None = None, hint: str | None = None)
     pointed = (decimal or hint) != ","
     if pointed and _PLAIN.fullmatch(text):
         return _finite(text)
+    if pointed and len(text) <= MAX_TEXT and (common := _COMMON.fullmatch(text)) and len(common[1]) == len(common[3]):
+        number = float(common[2].replace(",", ""))
+        return -number if common[1] else number
     text = text.strip().translate(_MINUS)
     if not text:
         return None

@@ -6,12 +6,11 @@ import zipfile
 from pathlib import Path
 from typing import Any, TextIO
 
-from runner.sandbox.install.names import safe_name
+from runner.sandbox.install.names import ARCHIVE, safe_name
 from runner.sandbox.install.requirements import Refused, parse
 from runner.sandbox.install.wheels import Wheel, Wheelhouse, members, resolve
 
 _BLOCK = 1024 * 1024
-ARCHIVE = "layer.zip"
 
 
 def run(order: dict[str, Any], channel: TextIO) -> int:

@@ -1,4 +1,6 @@
-"""Names of files in archives that stay below the folder they are unpacked into."""
+"""Names of files in archives that stay below the folder they are unpacked into, and the name of the archive itself."""
+
+ARCHIVE = "layer.zip"
 
 
 def safe_name(name: str) -> bool:

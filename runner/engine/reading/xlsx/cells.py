@@ -1,19 +1,32 @@
 """Stored cells to values: one by one, or a column of cells of one type and style at once."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import repeat
+from json import loads
+from typing import NamedTuple
 
 from runner.engine.reading import serials
 from runner.engine.reading.numbers import dated
 from runner.engine.reading.strings import SharedStrings
 from runner.engine.reading.styles import Kind, Styles
-from runner.engine.reading.texts import BLANKS_DROPPED, stored, unescaped
+from runner.engine.reading.texts import XML_BLANKS, unescaped, without_entities
 from runner.engine.reading.values import NO_CACHED_VALUE, CellError, Value
 
+_SEPARATOR = "\x1f"  # no XML text can hold it
 _MEMO = 50_000  # dates, booleans and errors repeat; the memory of them is bounded
 _EXACT = 1e15  # whole numbers below this one are exact in a double
 _POINTS_NOWHERE = CellError("#VALUE!")  # an index past the end of the strings: there is no value to give
+
+
+class Stored(NamedTuple):
+    """How a cell is stored."""
+
+    kind: str = ""
+    style: int = 0
+    formula: bool = False
+    strip: bool = False  # blanks around its text do not count
 
 
 class Memo(dict[str, Value]):
@@ -45,21 +58,44 @@ class CellReader:
             **{kind: Memo(partial(self._dated, kind)) for kind in Kind},
         }
 
-    def column(self, kind: str, style: int, texts: tuple[str, ...], *, formula: bool) -> list[Value]:
-        """Many cells of one type and style; the texts still hold their entities."""
+    def counts(self, style: int) -> bool:
+        """Whether a number in this style is just a number, not a date or a time."""
+        return self._styles.kind(style) is Kind.NUMBER
+
+    def column(self, stored: Stored, texts: Sequence[str], *, plain: bool) -> list[Value]:
+        """Many cells that are stored alike; the texts still hold their entities, and none is empty.
+
+        ``plain`` ones are known to be an index, a day or a number in its simplest form, and need no closer look.
+        """
+        kind, style, formula, _ = stored
+        if plain:
+            return self._plain(kind, style, texts)
+        joined = _SEPARATOR.join(texts)
+        if "&" in joined:
+            texts = list(map(without_entities, texts))
+        if kind in ("str", "inlineStr"):
+            return _texts(texts, joined, strip=stored.strip)
         found: list[Value] | None = None
         if kind == "s":
             found = self._shared(texts)
+        elif kind in self._memos:
+            found = list(map(self._memos[kind].__getitem__, texts))
         elif kind in ("", "n"):
             number = self._styles.kind(style)
-            found = _numbers(texts) if number is Kind.NUMBER else self._known(number, texts)
-        elif kind in ("str", "inlineStr"):
-            found = None if "" in texts or BLANKS_DROPPED in texts else _texts(texts)
-        elif kind in self._memos:
-            found = self._known(kind, texts)
-        if found is None:
-            found = [self.value(kind, style, stored(one), formula=formula) for one in texts]
-        return found
+            found = _numbers(texts) if number is Kind.NUMBER else list(map(self._memos[number].__getitem__, texts))
+        return found or [self.value(kind, style, one, formula=formula) for one in texts]
+
+    def _plain(self, kind: str, style: int, texts: Sequence[str]) -> list[Value]:
+        if kind == "s":
+            try:
+                return list(map(self._strings().listed.__getitem__, map(int, texts)))
+            except IndexError:
+                return list(map(self._shared_at, texts))
+        number = self._styles.kind(style)
+        if number is Kind.NUMBER:
+            numbers: list[Value] = loads(f"[{','.join(texts)}]")
+            return numbers
+        return list(map(self._memos[number].__getitem__, texts))
 
     def value(self, kind: str, style: int, text: str | None, *, formula: bool) -> Value:
         """One cell; ``text`` is None where it stores no value at all."""
@@ -74,13 +110,7 @@ class CellReader:
         number = self._styles.kind(style)
         return serials.number_from_text(text) if number is Kind.NUMBER else self._memos[number][text]
 
-    def _known(self, kind: str | Kind, texts: tuple[str, ...]) -> list[Value] | None:
-        joined = "".join(texts)
-        if "" in texts or "&" in joined or BLANKS_DROPPED in joined:
-            return None
-        return list(map(self._memos[kind].__getitem__, texts))
-
-    def _shared(self, texts: tuple[str, ...]) -> list[Value] | None:
+    def _shared(self, texts: Sequence[str]) -> list[Value] | None:
         strings = self._strings()
         try:
             indexes = list(map(int, texts))
@@ -110,7 +140,7 @@ class CellReader:
         return dated(kind, serial, epoch_1904=self._epoch_1904)
 
 
-def _numbers(texts: tuple[str, ...]) -> list[Value] | None:
+def _numbers(texts: Sequence[str]) -> list[Value] | None:
     """Plain numbers, whole ones as int; None where any needs a closer look."""
     try:
         if texts[0].isdecimal():
@@ -126,12 +156,11 @@ def _numbers(texts: tuple[str, ...]) -> list[Value] | None:
     return [int(one) if one.is_integer() else one for one in numbers]
 
 
-def _texts(texts: tuple[str, ...]) -> list[Value]:
-    found: list[Value] = []
-    for one in texts:
-        text = stored(one)
-        found.append((unescaped(text) if "_x" in text else text) or None)
-    return found
+def _texts(texts: Sequence[str], joined: str, *, strip: bool) -> list[Value]:
+    found = list(map(str.strip, texts, repeat(XML_BLANKS))) if strip else list(texts)
+    if "_x" in joined:
+        found = list(map(unescaped, found))
+    return [one or None for one in found] if "" in found else list(found)
 
 
 def _boolean(text: str) -> Value:

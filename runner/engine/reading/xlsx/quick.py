@@ -5,145 +5,158 @@ Whatever is not plain goes to the parser: a row of unusual form alone, the rest 
 
 import re
 from collections.abc import Iterator
-from itertools import chain, repeat
-from operator import itemgetter
+from itertools import chain
+from typing import Final
 
 from runner.engine.reading import errors
 from runner.engine.reading.limits import ReadLimits
-from runner.engine.reading.texts import BLANKS_DROPPED
-from runner.engine.reading.values import Row, Value
+from runner.engine.reading.rows import OutOfOrder, turned
+from runner.engine.reading.values import Block, Row, Value
 from runner.engine.reading.xlsx.careful import SheetData, careful_rows
 from runner.engine.reading.xlsx.cells import CellReader
 from runner.engine.reading.xlsx.chunks import Chunks, Opened, drain, is_odd
-from runner.engine.reading.xlsx.shapes import Shape, shape_of
+from runner.engine.reading.xlsx.patterns import Found, RowPattern
+from runner.engine.reading.xlsx.surveys import Surveyor
 
 _FORMULA = re.compile(r"<f(?:\s[^<>]*)?/>|<f(?:\s[^<>]*)?>[^<]*</f>")  # never past the next tag: linear in time
-_NUMBER_ELSEWHERE = re.compile(r"<row\s[^<>]*\br=")
-_BLANK_FORMULA = "<f/>"
-_MAX_WEIGHT = 16 * 1024 * 1024  # bytes, roughly, of shapes that are remembered
-_WRAP = "<worksheet><sheetData>"
-_UNWRAP = "</sheetData></worksheet>"
-
-_Group = tuple[Shape, list[str], list[list[str]]]  # rows of one shape: their numbers, their stored values
+_WRAP: Final = "<worksheet><sheetData>"
+_UNWRAP: Final = "</sheetData></worksheet>"
+_LEARN: Final = 64 * 1024  # characters of rows that are looked at to learn how a sheet is written
+_LESSONS: Final = 12
+_RARE: Final = 50  # rows for each odd one: no need to learn from so few
 
 
-def quick_rows(opened: Opened, cells: CellReader, limits: ReadLimits) -> Iterator[Row]:
-    """Rows in the order of the part, opened at its ``sheetData``."""
+def quick_blocks(
+    opened: Opened, cells: CellReader, limits: ReadLimits, surveyor: Surveyor | None = None
+) -> Iterator[Block]:
+    """Rows in the order of the part, opened at its ``sheetData``.
+
+    A surveyor is told what is seen on the way; rows that do not ascend then end the reading in ``OutOfOrder``.
+    """
     if opened.is_empty_element():
-        drain(opened.rest)
+        _end(chain([opened.head], opened.rest), surveyor)
         return
     source = Chunks(opened, ending=b"row", what="a sheet", limits=limits)
     reader = _Rows(cells, limits)
     for chunk in source:
         if is_odd(chunk):
+            if surveyor is not None:
+                raise OutOfOrder  # cannot be told from the text: the rows are sorted when they are read again
             start = "<{0}worksheet>" if chunk.startswith("<sheetData") else "<{0}worksheet><{0}sheetData>"
             rest = chain([start.format(opened.prefix.decode()).encode()], source.again())
-            yield from careful_rows(rest, cells, limits, after=reader.last)
+            yield from turned(careful_rows(rest, cells, limits, after=reader.last))
             return
-        yield from reader.read(chunk)
+        block = reader.read(chunk)
+        if surveyor is not None:
+            surveyor.rows(chunk, reader.numbers)
+            if not surveyor.survey.ordered:
+                raise OutOfOrder
+        if block.numbers:
+            yield block
+    _end(chain([b"<" + opened.prefix + b"worksheet>"], source.rest()), surveyor)
     drain(source.rest())
 
 
-def _plain(chunk: str) -> str:
-    """The same rows with formulas emptied, inline texts as values, and ``<v>`` on both sides of a value."""
-    if "f" in chunk and "<f" in chunk:
-        chunk = _FORMULA.sub(_BLANK_FORMULA, chunk)
-    if "i" in chunk and "<is>" in chunk:
-        chunk = chunk.replace("<is><t>", "<v>" + BLANKS_DROPPED).replace('<is><t xml:space="preserve">', "<v>")
-        chunk = chunk.replace("</t></is>", "<v>")
-    if "x" in chunk and "<v " in chunk:
-        chunk = chunk.replace('<v xml:space="preserve">', "<v>")
-    return chunk.replace("</v>", "<v>")
+def _end(pieces: Iterator[bytes], surveyor: Surveyor | None) -> None:
+    """What follows the rows; read to its end, for the checksum."""
+    if surveyor is not None:
+        surveyor.tail(pieces)
+    drain(pieces)
 
 
 class _Rows:
-    """Takes chunks of whole rows apart; remembers shapes from one chunk to the next."""
+    """Takes chunks of whole rows apart; what it learnt of one serves the next."""
 
     def __init__(self, cells: CellReader, limits: ReadLimits) -> None:
         self.last = 0  # number of the last row read
+        self.numbers: list[int] | None = None  # of all rows of the last chunk, blank ones too; None: not known
         self._cells = cells
         self._limits = limits
-        self._shapes: dict[str, Shape] = {}
-        self._weight = 0
+        self._pattern = RowPattern(cells, limits.max_columns)
+        self._lessons = _LESSONS
+        self._formulas = False  # seen so far; looking for them in every chunk would take as long as reading it
         self._slots = 0
 
-    def read(self, chunk: str) -> list[Row]:
-        rows = self._numbered(_plain(chunk))
-        if rows is None:
-            return self._parsed(chunk)
-        groups: dict[str, _Group] = {}
-        odd: list[int] = []
-        for position, (digits, _, row) in enumerate(rows, 1):
-            parts = row.split("<v>")
-            between = "<v>".join(parts[::2])
-            key = between.replace(digits + '"', '"')
-            group = groups.get(key)
-            if group is None:
-                group = groups[key] = (self._shape(key), [], [])
-            shape = group[0]
-            if len(between) - len(key) != shape.referenced * len(digits) or len(parts) != shape.parts:
-                odd.append(position)
-                continue
-            group[1].append(digits)
-            group[2].append(parts[1::2])
-        found: list[Row] = []
-        for group in groups.values():
-            if group[1] and group[0].width:
-                found += self._filled(*group)
-        if odd:
-            originals = chunk.split("<row")
-            for position in odd:
-                self.last = int(rows[position - 1][0]) - 1
-                found += self._parsed(f"<row{originals[position]}")
-        if rows:
-            self.last = int(rows[-1][0])
-        found.sort(key=itemgetter(0))
-        return found
+    def read(self, chunk: str) -> Block:
+        plain = self._plain(chunk)
+        found = self._pattern.find(plain)
+        if (found is None or any(found.odd)) and not self._formulas and "<f" in chunk:
+            self._formulas = True
+            plain = self._plain(chunk)
+            found = self._pattern.find(plain)
+        if found is None and self._lessons:
+            self._learn(plain)
+            found = self._pattern.find(plain)
+        self.numbers = None
+        if found is not None and not any(found.odd):
+            columns = self._columns(found.groups, len(found.numbers))
+            if columns is not None:
+                self.numbers = self._numbers(found.numbers)
+                return self._without_blank_rows(self.numbers, columns)
+        if found is None or not any(found.odd):
+            return _block(self._parsed(chunk))
+        odd = [text for text in found.odd if text]
+        if self._lessons and len(odd) * _RARE > len(found.odd):
+            self._learn("".join(odd))
+            found = self._pattern.find(plain) or found
+        return _block(self._mixed(chunk, found))
 
-    def _numbered(self, chunk: str) -> list[tuple[str, str, str]] | None:
-        """(number, quote, rest) of each row; None where only the parser can tell the numbers."""
-        segments = chunk.split('<row r="')[1:]
-        if chunk.count("<row") == len(segments):
-            rows = [segment.partition('"') for segment in segments]
-            numbers = [row[0] for row in rows]
-            if numbers and not ("".join(numbers).isdecimal() and all(numbers) and max(map(len, numbers)) <= 10):
-                return None
-            return rows
-        if segments or _NUMBER_ELSEWHERE.search(chunk):
+    def _plain(self, chunk: str) -> str:
+        """The same rows with formulas emptied: only what they gave is read."""
+        return _FORMULA.sub("<f/>", chunk) if self._formulas else chunk
+
+    def _learn(self, rows: str) -> None:
+        self._lessons -= 1
+        self._pattern.learn(rows[: rows.find("</row>", _LEARN)])
+
+    def _numbers(self, digits: tuple[str, ...]) -> list[int]:
+        if self._pattern.numbered:
+            numbers = list(map(int, digits))
+        else:
+            numbers = list(range(self.last + 1, self.last + 1 + len(digits)))
+        if numbers:
+            if min(numbers) < 1 or max(numbers) > self._limits.max_rows:
+                raise errors.damaged(f"a row numbered past {self._limits.max_rows}, the last there is")
+            self.last = numbers[-1]
+        return numbers
+
+    def _columns(self, groups: list[tuple[str, ...]], height: int) -> list[list[Value]] | None:
+        """The columns from A to the last that holds a value; None where only the parser can tell."""
+        filled = self._pattern.columns(groups)
+        if filled is None:
             return None
-        return [(str(at), "", row) for at, row in enumerate(chunk.split("<row")[1:], self.last + 1)]
-
-    def _shape(self, key: str) -> Shape:
-        shape = self._shapes.get(key)
-        if shape is None:
-            shape = shape_of(key, self._limits.max_columns)
-            self._weight += len(key) + 100 * len(shape.slots)
-            if self._weight > _MAX_WEIGHT:  # every row its own shape, and wide: remembering them would not pay
-                self._shapes.clear()
-                self._weight = 0
-            self._shapes[key] = shape
-        return shape
-
-    def _filled(self, shape: Shape, digits: list[str], texts: list[list[str]]) -> list[Row]:
-        numbers = list(map(int, digits))
-        if min(numbers) < 1 or max(numbers) > self._limits.max_rows:
-            raise errors.damaged(f"a row numbered past {self._limits.max_rows}, the last there is")
-        self._slots += shape.width * len(numbers)
+        width = max(filled, default=-1) + 1
+        self._slots += width * height
         if self._slots > self._limits.max_cells:
             raise errors.too_large(f"a sheet of over {self._limits.max_cells} cells, blanks counted")
-        columns: list[list[Value] | repeat[Value]] = [repeat(None)] * shape.width
-        for column, value in shape.fixed.items():
-            columns[column] = repeat(value)
-        for slot, stored in zip(shape.slots, zip(*texts, strict=True), strict=True):
-            columns[slot.column] = self._cells.column(slot.kind, slot.style, stored, formula=slot.formula)
-        rows = []
-        for number, values in zip(numbers, map(list, zip(*columns, strict=False)), strict=False):
-            if values[-1] is None:
-                while values and values[-1] is None:
-                    values.pop()
-                if not values:
-                    continue
-            rows.append((number, values))
+        return [filled.get(at) or [None] * height for at in range(width)]
+
+    def _without_blank_rows(self, numbers: list[int], columns: list[list[Value]]) -> Block:
+        if all(None in column for column in columns):
+            kept = [at for at, row in enumerate(zip(*columns, strict=True)) if row.count(None) != len(row)]
+            if len(kept) != len(numbers):
+                return Block([numbers[at] for at in kept], [[column[at] for at in kept] for column in columns])
+        return Block(numbers, columns)
+
+    def _mixed(self, chunk: str, found: Found) -> list[Row]:
+        """Rows that fit and rows that only the parser can read, in their order."""
+        fit = [at for at, text in enumerate(found.odd) if not text]
+        groups = [tuple([group[at] for at in fit]) for group in found.groups]
+        columns = self._columns(groups, len(fit))
+        if columns is None:
+            return self._parsed(chunk)
+        values = zip(*columns, strict=True)
+        rows: list[Row] = []
+        originals = chunk.split("<row")
+        at = 1
+        for digits, text in zip(found.numbers, found.odd, strict=True):
+            count = text.count("<row") or 1
+            if text:
+                rows += self._parsed("<row" + "<row".join(originals[at : at + count]))
+            else:
+                self._numbers((digits,))
+                rows.append((self.last, list(next(values, ()))))
+            at += count
         return rows
 
     def _parsed(self, rows: str) -> list[Row]:
@@ -154,3 +167,9 @@ class _Rows:
         data.feed(text.encode(), last=True)
         self.last = data.row
         return data.done
+
+
+def _block(rows: list[Row]) -> Block:
+    for block in turned((row for row in rows if any(value is not None for value in row[1])), size=len(rows) or 1):
+        return block
+    return Block([], [])

@@ -35,10 +35,10 @@ class Survey:
 def survey(opened: Opened, styles: Styles, limits: ReadLimits) -> Survey:
     if not opened.plain:
         return _Parsed(styles, limits).read(opened.whole())
-    return _Cut(styles, limits).read(opened)
+    return Surveyor(opened.head, styles, limits).read(opened)
 
 
-class _Surveyor:
+class _Looks:
     """What both ways of looking share."""
 
     def __init__(self, styles: Styles, limits: ReadLimits) -> None:
@@ -64,30 +64,35 @@ class _Surveyor:
             self.survey.table_ids.append(identity)
 
 
-class _Cut(_Surveyor):
-    """Looks at the part as text."""
+class Surveyor(_Looks):
+    """Looks at the part as text: on its own, or told by someone who reads its rows anyway."""
 
-    def read(self, opened: Opened) -> Survey:
-        for event in events([opened.head], what="a sheet", limits=self.limits, whole=False):
+    def __init__(self, head: bytes, styles: Styles, limits: ReadLimits) -> None:
+        super().__init__(styles, limits)
+        for event in events([head], what="a sheet", limits=limits, whole=False):
             if event[0] == "start":
                 self.furniture(event[1], event[2])
+
+    def read(self, opened: Opened) -> Survey:
         if opened.is_empty_element():
-            self._tail(chain([opened.head], opened.rest))
+            self.tail(chain([opened.head], opened.rest))
             return self.survey
         source = Chunks(opened, ending=b"row", what="a sheet", limits=self.limits)
         for chunk in source:
             if is_odd(chunk):
                 self.survey.ordered = False  # cannot be told from the text: the rows are sorted when read
                 break
-            self._rows(chunk)
+            self.rows(chunk)
         else:
-            self._tail(chain([b"<" + opened.prefix + b"worksheet>"], source.rest()))
+            self.tail(chain([b"<" + opened.prefix + b"worksheet>"], source.rest()))
         return self.survey
 
-    def _rows(self, chunk: str) -> None:
-        numbers = list(map(int, _ROW_NUMBER.findall(chunk)))
-        if len(numbers) != chunk.count("<row"):
-            numbers = self._unnumbered(chunk)
+    def rows(self, chunk: str, numbers: list[int] | None = None) -> None:
+        """The next rows; their numbers if they are known."""
+        if numbers is None:
+            numbers = list(map(int, _ROW_NUMBER.findall(chunk)))
+            if len(numbers) != chunk.count("<row"):
+                numbers = self._unnumbered(chunk)
         if numbers and (numbers[0] <= self._last or not all(map(lt, numbers, numbers[1:]))):
             self.survey.ordered = False
         first, self._last = self._last, numbers[-1] if numbers else self._last
@@ -119,7 +124,7 @@ class _Cut(_Surveyor):
             if int(style) in self.marker.marked and int(row) <= self.limits.layout_rows:
                 self.marker.mark(int(row), column_number(letters), int(style))
 
-    def _tail(self, pieces: Iterator[bytes]) -> None:
+    def tail(self, pieces: Iterator[bytes]) -> None:
         """Merges, filter and tables follow the cells; they are hints, so a broken tail costs only them."""
         try:
             tail = events(_at_most(pieces, _MAX_TAIL), what="a sheet", limits=self.limits, whole=False)
@@ -131,7 +136,7 @@ class _Cut(_Surveyor):
                 raise
 
 
-class _Parsed(_Surveyor):
+class _Parsed(_Looks):
     """Looks through the parser: for dialects that are not plain text."""
 
     def read(self, pieces: Iterator[bytes]) -> Survey:

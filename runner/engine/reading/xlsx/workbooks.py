@@ -8,19 +8,19 @@ from typing import BinaryIO
 from runner.engine.reading import errors
 from runner.engine.reading.archives import Entry
 from runner.engine.reading.books import Book, Format, Layout, Sheet, Visibility
-from runner.engine.reading.rows import ascending
+from runner.engine.reading.rows import OutOfOrder, ascending, gathered, rows_of, turned
 from runner.engine.reading.strings import SharedStrings
 from runner.engine.reading.styles import Styles
-from runner.engine.reading.values import Row
+from runner.engine.reading.values import Block, Row
 from runner.engine.reading.xlsx.careful import careful_rows
 from runner.engine.reading.xlsx.cells import CellReader
 from runner.engine.reading.xlsx.chunks import Opened
 from runner.engine.reading.xlsx.markup import attribute
 from runner.engine.reading.xlsx.packages import Package, Relation
-from runner.engine.reading.xlsx.quick import quick_rows
+from runner.engine.reading.xlsx.quick import quick_blocks
 from runner.engine.reading.xlsx.shared_strings import read_strings
 from runner.engine.reading.xlsx.style_parts import StylesReader, number
-from runner.engine.reading.xlsx.surveys import Survey, survey
+from runner.engine.reading.xlsx.surveys import Survey, Surveyor, survey
 from runner.engine.reading.xlsx.tables import NAMED_AREAS, declared_tables, name_areas
 
 _VISIBILITY: dict[str, Visibility] = {"hidden": "hidden", "veryHidden": "very_hidden"}
@@ -123,12 +123,29 @@ class XlsxSheet:
         self._listed = listed
 
     def rows(self) -> Iterator[Row]:
+        _ = self._survey  # what comes one by one must come in order at once
+        return rows_of(self.blocks())
+
+    def blocks(self) -> Iterator[Block]:
         book, limits = self._workbook, self._workbook.package.limits
         cells = CellReader(book.strings, book.styles, epoch_1904=book.epoch_1904)
-        ordered = self._survey.ordered
         opened = self._opened()
-        rows = quick_rows(opened, cells, limits) if opened.plain else careful_rows(opened.whole(), cells, limits)
-        return rows if ordered else ascending(rows, limits)
+        if not opened.plain:
+            return turned(ascending(careful_rows(opened.whole(), cells, limits), limits))
+        if "_survey" not in self.__dict__:
+            return gathered(self._surveyed(opened, cells))
+        blocks = quick_blocks(opened, cells, limits)
+        return gathered(blocks) if self._survey.ordered else turned(ascending(rows_of(blocks), limits))
+
+    def _surveyed(self, opened: Opened, cells: CellReader) -> Iterator[Block]:
+        """Read and survey in one go."""
+        surveyor = Surveyor(opened.head, self._workbook.styles, self._workbook.package.limits)
+        try:
+            yield from quick_blocks(opened, cells, self._workbook.package.limits, surveyor)
+        except OutOfOrder:
+            _ = self._survey  # known from now on: the next reading is a sorted one
+            raise
+        self._survey = surveyor.survey
 
     def layout(self) -> Layout:
         return self._layout

@@ -1,0 +1,75 @@
+"""Long sheets: what plainly is no data is left out to the last row, though only the first odd rows are looked at closely."""
+
+from datetime import date
+
+import pytest
+
+from runner.engine.fields import Field
+from runner.engine.headings import Headings
+from runner.engine.reading import Layout
+from runner.engine.reading.rows import turned
+from runner.engine.structure import Finder
+
+HEADER = ["Id", "Name", "Start", "Pay"]
+EVERY = 20
+LONG = 60_000
+
+
+def line(n):
+    return [n, f"Name {n}", date(2024, 1, 1 + n % 28), 10.5 * n]
+
+
+def sheet(odd):
+    """A long table with an odd row every now and then."""
+    return [(1, HEADER), *((n, odd(n) if n % EVERY == 0 else line(n)) for n in range(2, LONG))]
+
+
+def tables(rows, **judges):
+    finder = Finder(**judges)
+    finder.eat_blocks(turned(rows))
+    found = finder.tables(Layout())
+    assert len(finder.rows(Layout())) < LONG / 10
+    return found
+
+
+def only_table(rows, **judges):
+    (table,) = tables(rows, **judges)
+    return table
+
+
+ODD = set(range(EVERY, LONG, EVERY))
+
+
+@pytest.mark.parametrize("words", [["Total"], [None, "Subtotal:"], ["", "", "grand total"]])
+def test_every_total_of_a_long_sheet_is_left_out(words):
+    table = only_table(sheet(lambda n: [*words, *[None] * (3 - len(words)), 10.5 * n]))
+    assert table.left_out == ODD
+
+
+def test_a_row_that_only_mentions_totals_stays_data():
+    table = only_table([(1, HEADER), *((n, [n, "Total Energies SE", date(2024, 1, 1), 1.5]) for n in range(2, LONG))])
+    assert not table.left_out
+
+
+def test_a_header_written_again_on_every_page_is_no_data():
+    fields = [Field({"name": name, "type": "string"}) for name in ("id", "name", "start", "pay")]
+    found = tables(sheet(lambda n: HEADER), headings=Headings(fields))
+    headers = {n for table in found for n in table.header_rows}
+    assert headers | found[-1].left_out == {1, *ODD}
+    assert all(table.data_range.top == table.header_rows[-1] + 1 for table in found)
+
+
+def test_rules_are_heard_to_the_last_row():
+    def scores(number, values):
+        return {"note": 20.0} if values[0] == "void" else {}
+
+    table = only_table(sheet(lambda n: ["void", "x", date(2024, 1, 1), 0.5]), row_scores=scores)
+    assert table.left_out == ODD
+
+
+def test_rules_can_keep_what_looks_like_a_total():
+    def scores(number, values):
+        return {"data": 9.0} if values[0] == "Total" else {}
+
+    table = only_table(sheet(lambda n: ["Total", "x", date(2024, 1, 1), 0.5]), row_scores=scores)
+    assert not table.left_out
