@@ -6,13 +6,13 @@ too large. 503 with Retry-After: try again. GET /healthz answers 204 without a t
 """
 
 import hmac
-import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from core.errors import AdeError, SettingsError
+from core.errors import SettingsError
 from handlers.arrivals import Arrivals
-from handlers.events import UnknownEvent
+from handlers.events import UnknownEvent, decode
+from handlers.gathering import Gathering
 from infra.logs import Log
 
 _LARGEST_BODY = 1024 * 1024
@@ -27,12 +27,11 @@ class Webhook:
         if not token:
             raise SettingsError("ADE_WEBHOOK_TOKEN is not set: a webhook without a secret would take drops from anyone")
         host, _, port = listen.rpartition(":")
-        looking = threading.Lock()  # events of one drop come at once; one look after the other sees them whole
 
         class Handler(_Handler):
             pass
 
-        Handler.token, Handler.arrivals, Handler.log, Handler.looking = token, arrivals, log, looking
+        Handler.token, Handler.gathering, Handler.log = token, Gathering(arrivals, log), log
         self._server = ThreadingHTTPServer((host, int(port)), Handler)
         self._server.daemon_threads = True
 
@@ -51,9 +50,8 @@ class Webhook:
 
 class _Handler(BaseHTTPRequestHandler):
     token: str
-    arrivals: Arrivals
+    gathering: Gathering
     log: Log
-    looking: threading.Lock
     timeout = _READ_SECONDS
     server_version = "ade-drop"
     sys_version = ""
@@ -82,15 +80,11 @@ class _Handler(BaseHTTPRequestHandler):
         if not body:
             return HTTPStatus.NO_CONTENT
         try:
-            with self.looking:
-                self.arrivals.take(body)
+            changes = decode(body)
         except UnknownEvent as error:
             self.log.warning("event_refused", reason=str(error))
             return HTTPStatus.BAD_REQUEST
-        except (AdeError, OSError) as error:
-            self.log.error("intake_failed", error=f"{type(error).__name__}: {error}")  # noqa: TRY400 - our own log
-            return HTTPStatus.SERVICE_UNAVAILABLE
-        return HTTPStatus.NO_CONTENT
+        return HTTPStatus.NO_CONTENT if self.gathering.take(changes) else HTTPStatus.SERVICE_UNAVAILABLE
 
     def _listens(self) -> bool:
         return self.path.rstrip("/") == "/events"
