@@ -197,10 +197,6 @@ class JobTable(Protocol):
         """Jobs whose `wake_at` (see core/chores.py) is not after `before`, longest overdue first."""
         ...
 
-    def next_attention(self) -> float | None:
-        """The earliest `wake_at` of any job; None: nothing will need attention by itself."""
-        ...
-
     def counts(self, tenant: str | None = None) -> dict[State, int]: ...
 
     def tenants(self) -> dict[str, dict[State, int]]:
@@ -287,7 +283,8 @@ class WorkQueue(Protocol):
     ) -> tuple[Delivery, ...]:
         """Up to `most` messages, fair between tenants, waiting up to `wait` seconds for the first.
 
-        `avoid`: tenants that are better left alone now; a hint that an adapter may ignore.
+        `avoid`: tenants that are better left alone now. A hint: a service that cannot choose (SQS) delivers theirs
+        all the same, and the caller puts them back.
         """
         ...
 
@@ -300,13 +297,15 @@ class WorkQueue(Protocol):
         ...
 
     def bury(self, message: Message, reason: str) -> None:
-        """Put a message on the dead-letter queue for people to see."""
+        """Put a message on the dead-letter queue for people to see. Again for a job: its last letter is shown."""
         ...
 
-    def dead(self, *, limit: int = 100) -> tuple[DeadLetter, ...]: ...
+    def dead(self, *, limit: int = 100) -> tuple[DeadLetter, ...]:
+        """Dead letters, one for each job, oldest first."""
+        ...
 
     def redrive(self, job_id: str | None = None) -> int:
-        """Take dead letters (one job's, or all) off the dead-letter queue; how many."""
+        """Take dead letters (one job's, or all) off the dead-letter queue; of how many jobs."""
         ...
 
     def stats(self) -> QueueStats: ...

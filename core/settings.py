@@ -157,7 +157,8 @@ class Settings:
             try:
                 values[spec.name] = parse(text)
             except ValueError:
-                shown = f"{variable}={text!r}" if spec.repr else variable
+                # A URL may hold credentials, even one that is refused for that very reason.
+                shown = f"{variable}={text!r}" if spec.repr and "://" not in text else variable
                 wrong.append(f"{shown}: must be {parse.__doc__} ({spec.metadata['doc']})")
         if not wrong:
             settings = cls(**values)

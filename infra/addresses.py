@@ -11,6 +11,9 @@ _OPTIONS = {
     "sqs": {"endpoint", "region", "dead"},
 }
 
+MOST_SHARDS = 90  # a pause of everything writes to each of them in one transaction, which holds 100 writes
+_NO_CREDENTIALS = "credentials do not belong in a URL; set AWS_ACCESS_KEY_ID …"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
@@ -27,22 +30,28 @@ class Address:
 
 
 def parse_address(url: str) -> Address:
-    """`<service>://<name>?endpoint=…&region=…`; SettingsError says what is wrong and what is known."""
+    """`<service>://<name>?endpoint=…&region=…`; SettingsError repeats no value: it may be secret."""
     parts = urlsplit(url)
     if parts.scheme not in _OPTIONS:
-        raise SettingsError(f"{url!r}: unknown service {parts.scheme!r}; known are {', '.join(_OPTIONS)}")
+        raise SettingsError(f"{parts.scheme}://…: unknown service {parts.scheme!r}; known are {', '.join(_OPTIONS)}")
+    said = f"{parts.scheme}://{parts.netloc}"
     if "@" in parts.netloc:
-        raise SettingsError(f"{parts.scheme}://…: credentials do not belong in a URL; set AWS_ACCESS_KEY_ID …")
+        raise SettingsError(f"{parts.scheme}://…: {_NO_CREDENTIALS}")
     name = f"{parts.netloc}{parts.path}".strip("/")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if unknown := options.keys() - _OPTIONS[parts.scheme]:
         known = ", ".join(sorted(_OPTIONS[parts.scheme]))
-        raise SettingsError(f"{url!r}: unknown option {', '.join(sorted(unknown))}; known are {known}")
+        raise SettingsError(f"{said}: unknown option {', '.join(sorted(unknown))}; known are {known}")
     if not name or "/" in name:
-        raise SettingsError(f"{url!r}: give the name of one {parts.scheme} resource, as in {parts.scheme}://name")
+        raise SettingsError(f"{said}: give the name of one {parts.scheme} resource, as in {parts.scheme}://name")
     endpoint = options.pop("endpoint", None)
     if endpoint is not None and not endpoint.startswith(("http://", "https://")):
-        raise SettingsError(f"{url!r}: endpoint must begin with http:// or https://")
+        raise SettingsError(f"{said}: endpoint must begin with http:// or https://")
+    if endpoint is not None and "@" in urlsplit(endpoint).netloc:
+        raise SettingsError(f"{said}: {_NO_CREDENTIALS}")
+    shards = options.get("shards", "1")
+    if not (shards.isascii() and shards.isdigit() and 1 <= int(shards) <= MOST_SHARDS):
+        raise SettingsError(f"{said}: shards must be a whole number from 1 to {MOST_SHARDS}")
     return Address(
         service=parts.scheme, name=name, endpoint=endpoint, region=options.pop("region", None), options=options
     )

@@ -5,7 +5,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from core.errors import StoreUnavailable
+from botocore.exceptions import ClientError
+
 from core.jobs import Job, State
 from core.ports import JobQuery, Page, Pause
 from infra.dynamodb_items import (
@@ -74,15 +75,6 @@ class Reads:
             found += [(float(item["wake_at"]["N"]), item["job_id"]["S"]) for item in due]
         return self.jobs([job_id for _, job_id in sorted(found)[:limit]])
 
-    def next_awake(self) -> float | None:
-        found = []
-        for shard in self._shards:
-            values = {":pk": text(partition_of(BY_WAKE, shard))}
-            first = next(self._query(values, f"{BY_WAKE}_pk = :pk", IndexName=BY_WAKE, Limit=1), None)
-            if first is not None:
-                found.append(float(first["wake_at"]["N"]))
-        return min(found, default=None)
-
     def states(self, tenant: str | None) -> Iterator[tuple[str, State]]:
         """Tenant and state of every job (of one tenant)."""
         index = BY_TIME if tenant is None else BY_TENANT
@@ -147,15 +139,22 @@ class Reads:
                 return
             ask["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
-    def _batch(self, keys: list[Item]) -> Iterator[Item]:
-        for _ in range(50):
+    def _batch(self, keys: list[Item]) -> list[Item]:
+        """Up to a hundred rows; those that a busy table leaves unread are asked for again, after a while."""
+        found: list[Item] = []
+
+        def act() -> None:
+            nonlocal keys
             ask = {self._table: {"Keys": keys, "ConsistentRead": True}}
-            answer = self._call("batch get", lambda: self._db.batch_get_item(RequestItems=ask))  # noqa: B023 - called at once
-            yield from answer["Responses"].get(self._table, ())
+            answer = self._db.batch_get_item(RequestItems=ask)
+            found.extend(answer["Responses"].get(self._table, ()))
             keys = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
-            if not keys:
-                return
-        raise StoreUnavailable(f"table {self._table} keeps leaving {len(keys)} rows unread; it is throttled")
+            if keys:
+                left = {"Code": "ThrottlingException", "Message": f"{len(keys)} rows left unread"}
+                raise ClientError({"Error": left}, "BatchGetItem")
+
+        self._call("batch get", act)
+        return found
 
 
 def _matches(job: Job, query: JobQuery) -> bool:

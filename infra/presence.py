@@ -1,6 +1,5 @@
 """Who is alive on this machine: a runner holds a lock that the kernel frees when it dies, however it dies."""
 
-import contextlib
 import fcntl
 import os
 import secrets
@@ -22,8 +21,8 @@ class Presence:
         self.owner = owner
         self._folder = folder
         self._path = folder / f"{owner}.lock"
-        self._fd = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        self._lock = os.fdopen(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600), "rb")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def alive(self, owner: str) -> bool:
         """False only where the owner's lock is known to be free: a death certificate, never a guess.
@@ -46,9 +45,9 @@ class Presence:
         (self._folder / f"{owner}.lock").unlink(missing_ok=True)
 
     def close(self) -> None:
+        """A second call does nothing: by then the number of the lock's descriptor may be somebody else's."""
         self._path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            os.close(self._fd)
+        self._lock.close()
 
 
 def _free(path: Path) -> bool:

@@ -9,7 +9,15 @@ is the only place that waits: exponential, fully jittered, never a hot loop.
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, IncompleteReadError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    FlexibleChecksumError,
+    HTTPClientError,
+    IncompleteReadError,
+)
+from botocore.exceptions import ConnectionError as NotConnected
+from botocore.parsers import ResponseParserError
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from core.errors import StoreUnavailable
@@ -19,12 +27,16 @@ T = TypeVar("T")
 # The service is there and asks for patience. Other codes are transient by their HTTP status alone.
 _BUSY = frozenset(
     {
+        "BandwidthLimitExceeded",
         "ConditionalRequestConflict",  # S3: another conditional write to the key is under way
         "InternalError",
         "InternalFailure",
         "InternalServerError",
+        "KMS.ThrottlingException",
+        "KmsThrottled",
         "LimitExceededException",
         "OperationAborted",
+        "OverLimit",  # SQS: too many messages in flight
         "PriorRequestNotComplete",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
@@ -43,7 +55,17 @@ _BUSY = frozenset(
     }
 )
 _BUSY_REASONS = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
-_BUSY_STATUS = frozenset({429, 500, 502, 503, 504})
+_BUSY_STATUS = frozenset({408, 429, 500, 502, 503, 504})
+# Refused, broken and silent connections, and answers that were cut short or damaged on their way.
+_BROKEN = (
+    HTTPClientError,
+    NotConnected,  # botocore's own, and no HTTPClientError
+    IncompleteReadError,
+    FlexibleChecksumError,
+    ResponseParserError,  # not even a BotoCoreError
+    ConnectionError,
+    TimeoutError,
+)
 
 
 class Answered(Exception):
@@ -90,7 +112,7 @@ class Caller:
             if code in expect or _cancelled(error) in expect:
                 raise Answered(code, error.response) from error
             raise StoreUnavailable(f"{self._service} refused {what}: {_told(error)}") from error
-        except (BotoCoreError, ConnectionError, TimeoutError) as error:
+        except (BotoCoreError, *_BROKEN) as error:
             raise StoreUnavailable(f"{self._service} did not answer {what}: {error}; is it up?") from error
 
 
@@ -101,8 +123,7 @@ def transient(error: BaseException) -> bool:
             reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
             return bool(reasons & _BUSY_REASONS) and "ConditionalCheckFailed" not in reasons
         return _code(error) in _BUSY or _status(error) in _BUSY_STATUS
-    # Among these are refused and broken connections, time-outs and answers cut short.
-    return isinstance(error, (HTTPClientError, IncompleteReadError, ConnectionError, TimeoutError))
+    return isinstance(error, _BROKEN)
 
 
 def _code(error: ClientError) -> str:

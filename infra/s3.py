@@ -13,10 +13,12 @@ import itertools
 import re
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any
+
+from botocore.exceptions import ClientError
 
 from core.errors import KeyRefused, ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed, StoreUnavailable
 from core.keys import WORK, check_key
@@ -25,14 +27,13 @@ from infra.addresses import Address
 from infra.aws import client
 from infra.memo import Memo
 from infra.remote import Answered, Caller
-from infra.s3_parts import PART_BYTES, upload_in_parts
+from infra.s3_parts import COPIED_AT_ONCE, PART_BYTES, Parts
+from infra.s3_reads import InFile, InMemory, Sink, read_to_end
 
-T = TypeVar("T")
-
-_BLOCK = 1024 * 1024
 _MD5_ETAG = re.compile(r"[0-9a-f]{32}")
 _ABSENT = ("404", "NoSuchKey", "NotFound", "NoSuchVersion", "405", "MethodNotAllowed")
 _LOST = ("412", "PreconditionFailed", "409", "ConditionalRequestConflict")
+_TOO_LARGE = ("InvalidRequest", "EntityTooLarge")  # for one copy; both may mean something else
 _CHECKSUMS = ("SHA256", "CRC64NVME")
 _ETAG = "etag:"
 _DELETED_AT_ONCE = 1000
@@ -41,11 +42,22 @@ _DELETED_AT_ONCE = 1000
 class S3Store:
     """A bucket behind an S3 API. Safe to share between threads."""
 
-    def __init__(self, address: Address, *, caller: Caller | None = None, page_size: int = 1000) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        caller: Caller | None = None,
+        page_size: int = 1000,
+        part_bytes: int = PART_BYTES,
+        copied_at_once: int = COPIED_AT_ONCE,
+    ) -> None:
         self._address = address
         self._bucket = address.name
         self._s3 = client(address)
         self._call = caller or Caller(str(address))
+        if address.endpoint is not None:
+            self._s3.meta.events.register("before-call.s3.DeleteObjects", _vouch)
+        self._parts = Parts(self._s3, self._call, self._bucket, part_bytes=part_bytes, copied_at_once=copied_at_once)
         self._page_size = page_size
         self._opaque = address.options.get("etag") == "opaque"
         self._memo: Memo[tuple[str, int, float], ObjectInfo] = Memo(100_000)
@@ -92,12 +104,16 @@ class S3Store:
         return Level(keys=tuple(listed), folders=tuple(folders), infos=infos)
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
-        return self._get(key, version, limit, _read_all)
+        sink = InMemory()
+        self._get(key, version, limit, sink)
+        return sink.content()
 
     def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched:
         with to.open("xb") as out:
+            sink = InFile(out)
             try:
-                return self._get(key, version, limit, lambda body: _stream(body, out))
+                self._get(key, version, limit, sink)
+                return sink.fetched()
             except BaseException:
                 to.unlink(missing_ok=True)
                 raise
@@ -114,16 +130,9 @@ class S3Store:
         check_key(key)
         extra: dict[str, Any] = {"Metadata": dict(metadata)} if metadata else {}
         condition = self._condition(key, if_version, if_absent=if_absent)
-        if isinstance(body, Path) and body.stat().st_size > PART_BYTES:
-            answer = upload_in_parts(
-                self._s3,
-                self._call,
-                {"Bucket": self._bucket, "Key": key},
-                body,
-                extra=extra,
-                condition=condition,
-                lost=lambda: self._lost(key, condition),
-            )
+        if isinstance(body, Path) and body.stat().st_size > self._parts.part_bytes:
+            lost = self._lost(key, condition)
+            answer = self._parts.upload(key, body, extra=extra, condition=condition, lost=lambda: lost)
             size = body.stat().st_size
         else:
             content = body if isinstance(body, bytes) else body.read_bytes()
@@ -145,9 +154,12 @@ class S3Store:
             self._s3.copy_object(Bucket=self._bucket, Key=target, CopySource={"Bucket": self._bucket, "Key": source})
 
         try:
-            self._call(f"copy {source}", act, expect=_ABSENT)
-        except Answered:
-            raise ObjectMissing(f"object {source} is not there") from None
+            self._call(f"copy {source}", act, expect=(*_ABSENT, *_TOO_LARGE))
+        except Answered as no:
+            if no.code not in _TOO_LARGE:
+                raise ObjectMissing(f"object {source} is not there") from None
+            refusal = StoreUnavailable(f"{self._address} refused copy {source}: {no.code}")
+            self._parts.copy(source, target, refusal)
 
     def delete(self, key: str) -> None:
         check_key(key)
@@ -159,9 +171,12 @@ class S3Store:
             self._delete_many(list(keys[at : at + _DELETED_AT_ONCE]))
 
     def delete_prefix(self, prefix: str) -> int:
-        found = [o["Key"] for page in self._listed(prefix) for o in page.get("Contents", ())]
-        self.delete_all(found)
-        return sum(_possible(key) for key in found)
+        gone = 0
+        for page in self._listed(prefix):
+            keys = [o["Key"] for o in page.get("Contents", ())]
+            self._delete_many(keys)
+            gone += sum(_possible(key) for key in keys)
+        return gone
 
     def conditional(self) -> bool:
         """Whether the store honours conditional writes, tried out once; where it does not, losers may win."""
@@ -227,24 +242,15 @@ class S3Store:
                     return f"{name.lower()}:{value}:{size}"
         return f"{_ETAG}{etag}:{size}"
 
-    def _get(self, key: str, version: str | None, limit: int, take: Callable[[Any], T]) -> T:
+    def _get(self, key: str, version: str | None, limit: int, sink: Sink) -> None:
         if not _possible(key):
             raise ObjectMissing(f"object {key!r} is not there: no such key can be")
-        pin: dict[str, str] = {}
+        target, pin = {"Bucket": self._bucket, "Key": key}, {}
         if version is not None:
             pin = {"IfMatch": f'"{version[len(_ETAG) :]}"'} if version.startswith(_ETAG) else {"VersionId": version}
-
-        def act() -> T:
-            answer = self._s3.get_object(Bucket=self._bucket, Key=key, **pin)
-            with contextlib.closing(answer["Body"]) as body:
-                if answer["ContentLength"] > limit:
-                    raise ObjectTooLarge(
-                        f"object {key} is {answer['ContentLength']} bytes; at most {limit} are read here"
-                    )
-                return take(body)
-
         try:
-            return self._call(f"read {key}", act, expect=(*_ABSENT, *_LOST, "InvalidArgument"))
+            expect = (*_ABSENT, *_LOST, "InvalidArgument")
+            read_to_end(self._s3, self._call, target, sink, pin=pin, limit=limit, expect=expect)
         except Answered as no:
             if no.code in _LOST or "VersionId" in pin:
                 raise ObjectChanged(f"object {key} is no longer at version {version}; it was replaced") from None
@@ -277,8 +283,7 @@ class S3Store:
         return _etag(answer)
 
     def _put(self, key: str, body: bytes, extra: dict[str, Any], condition: dict[str, str]) -> dict[str, Any]:
-        md5 = hashlib.md5(body, usedforsecurity=False)
-        tries = 0
+        md5, tries = _md5(body), 0
 
         def act() -> dict[str, Any]:
             nonlocal tries
@@ -287,7 +292,7 @@ class S3Store:
                 Bucket=self._bucket,
                 Key=key,
                 Body=body,
-                ContentMD5=base64.b64encode(md5.digest()).decode(),
+                ContentMD5=md5,
                 **extra,
                 **condition,
             )
@@ -314,15 +319,19 @@ class S3Store:
         return PreconditionFailed(f"object {key}: expected {expected}, found something else")
 
     def _delete_many(self, keys: list[str]) -> None:
-        if not keys:
-            return
-        wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        answer = self._call(
-            f"delete {len(keys)} objects", lambda: self._s3.delete_objects(Bucket=self._bucket, Delete=wanted)
-        )
-        for failed in answer.get("Errors", ()):
-            if failed.get("Code") not in _ABSENT:
-                raise StoreUnavailable(f"{self._address} did not delete {failed.get('Key')}: {failed.get('Code')}")
+        """Up to a page of keys; those that the store was too busy for are asked for again."""
+
+        def act() -> None:
+            nonlocal keys
+            wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+            answer = self._s3.delete_objects(Bucket=self._bucket, Delete=wanted)
+            failed = [error for error in answer.get("Errors", ()) if error.get("Code") not in _ABSENT]
+            keys = [error["Key"] for error in failed]
+            if failed:
+                raise ClientError({"Error": failed[0]}, "DeleteObjects")
+
+        if keys:
+            self._call(f"delete {len(keys)} objects", act)
 
     def _probe(self) -> bool:
         key = f"{WORK}.probe/{secrets.token_hex(8)}"
@@ -341,6 +350,16 @@ class S3Store:
         finally:
             self.delete(key)
         return honoured == 2
+
+
+def _vouch(params: dict[str, Any], **_: object) -> None:
+    """boto3 sends a CRC32 with this call and no Content-MD5, on which older servers insist."""
+    params["context"].pop("checksum", None)
+    params["headers"]["Content-MD5"] = _md5(params["body"])
+
+
+def _md5(body: bytes) -> str:
+    return base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
 
 
 def _possible(key: str) -> bool:
@@ -371,20 +390,3 @@ def _sorted(pages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     objects = sorted((o for page in pages for o in page.get("Contents", ())), key=lambda o: str(o["Key"]))
     folders = sorted((p for page in pages for p in page.get("CommonPrefixes", ())), key=lambda p: str(p["Prefix"]))
     return [{"Contents": objects, "CommonPrefixes": folders}]
-
-
-def _read_all(body: Any) -> bytes:
-    content: bytes = body.read()
-    return content
-
-
-def _stream(body: Any, out: BinaryIO) -> Fetched:
-    out.seek(0)
-    out.truncate()
-    hasher, size = hashlib.sha256(), 0
-    for block in body.iter_chunks(_BLOCK):
-        hasher.update(block)
-        out.write(block)
-        size += len(block)
-    out.flush()
-    return Fetched(size=size, sha256=hasher.hexdigest())

@@ -99,10 +99,6 @@ class SqliteJobTable:
         )
         return tuple(load_job(row["doc"]) for row in rows)
 
-    def next_attention(self) -> float | None:
-        row = self._db.read().execute("SELECT min(wake_at) FROM jobs WHERE wake_at IS NOT NULL").fetchone()
-        return float(row[0]) if row[0] is not None else None
-
     def counts(self, tenant: str | None = None) -> dict[State, int]:
         if tenant is None:
             rows = self._db.read().execute("SELECT state, count(*) FROM jobs GROUP BY state")

@@ -8,7 +8,6 @@ when there is none, shown to others again.
 """
 
 import contextlib
-import json
 import threading
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
 from infra.addresses import Address
 from infra.aws import client
 from infra.remote import Answered, Caller
+from infra.sqs_messages import decode, encode, foreign, group, letter, stranger
 from infra.sqs_poll import Poll
 
 _LONGEST_DELAY = 900
@@ -27,6 +27,7 @@ _LONGEST_HIDE = 12 * 3600
 _MOST_AT_ONCE = 10
 _BATCH_TRIES = 5
 _READING_SECONDS = 30  # how long a look at the dead letters keeps them from others
+_LONGEST_REASON = 4000
 _STALE = (
     "ReceiptHandleIsInvalid",
     "InvalidParameterValue",
@@ -40,7 +41,13 @@ class SqsWorkQueue:
     """A queue and its dead-letter queue. Safe to share between threads."""
 
     def __init__(
-        self, address: Address, clock: Clock, *, caller: Caller | None = None, longest_poll: int = _LONGEST_POLL
+        self,
+        address: Address,
+        clock: Clock,
+        *,
+        caller: Caller | None = None,
+        longest_poll: int = _LONGEST_POLL,
+        dead_poll: int = 1,  # without any, SQS asks only some of its servers and may say that there are none
     ) -> None:
         self._clock = clock
         self._sqs = client(address, read_timeout=_LONGEST_POLL + 10)
@@ -48,8 +55,9 @@ class SqsWorkQueue:
         self._url = self._url_of(address.name)
         self._dead_url = self._url_of(address.options.get("dead", f"{address.name}-dead"))
         self._longest_poll = longest_poll
+        self._dead_poll = dead_poll
         self._poll = Poll()
-        self._held: dict[str, float] = {}  # receipt → when its time is over, by this process's clock
+        self._held: dict[str, float] = {}  # receipt → when its time is over
         self._held_lock = threading.Lock()
 
     def send(self, message: Message, *, delay: float = 0.0) -> None:
@@ -64,7 +72,7 @@ class SqsWorkQueue:
     def receive(
         self, *, most: int, wait: float, visibility: float, avoid: frozenset[str] = frozenset()
     ) -> tuple[Delivery, ...]:
-        """`avoid` is ignored: SQS cannot choose."""
+        """SQS cannot choose: messages of tenants to `avoid` come with the others."""
         del avoid
         until = time.monotonic() + wait
         while True:
@@ -78,10 +86,9 @@ class SqsWorkQueue:
                 return tuple(sorted(ready, key=lambda delivery: -delivery.message.priority))
 
     def hide(self, receipt: str, seconds: float) -> bool:
-        now = time.monotonic()
+        now = self._clock.now()
         with self._held_lock:
-            if self._held.get(receipt, now + 1) <= now:
-                self._held.pop(receipt, None)
+            if self._held.get(receipt, now) <= now:
                 return False  # its time ran out; some servers would prolong it all the same
         try:
             self._call("hide", lambda: self._change(receipt, seconds), expect=_STALE)
@@ -96,38 +103,29 @@ class SqsWorkQueue:
 
     def ack(self, receipt: str) -> None:
         with self._held_lock:
-            expires = self._held.pop(receipt, None)
-        if expires is not None and expires <= time.monotonic():
+            expires = self._held.pop(receipt, 0.0)
+        if expires <= self._clock.now():
             return  # perhaps another runner has it by now; the table knows what to do with a second delivery
-        with contextlib.suppress(Answered):
-            self._call(
-                "ack", lambda: self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=receipt), expect=_STALE
-            )
+        self._delete(self._url, receipt)
 
     def bury(self, message: Message, reason: str) -> None:
-        body = _body(message) | {"reason": reason, "at": self._clock.now()}
-        self._call(
-            f"bury {message.job_id}",
-            lambda: self._sqs.send_message(
-                QueueUrl=self._dead_url, MessageBody=json.dumps(body), MessageGroupId=_group(message.tenant)
-            ),
-        )
+        self._bury(message, encode(message, reason=reason[:_LONGEST_REASON], at=self._clock.now()))
 
     def dead(self, *, limit: int = 100) -> tuple[DeadLetter, ...]:
         found = self._read_dead(limit)
         self._show_again([handle for handle, _ in found])
-        return tuple(sorted((letter for _, letter in found), key=lambda letter: letter.at))
+        letters = sorted((letter for _, letter in found), key=lambda letter: letter.at)
+        # Whoever died right after burying a job was followed by another who buried it again.
+        last = {letter.message.job_id: letter for letter in letters}
+        return tuple(sorted(last.values(), key=lambda letter: letter.at))
 
     def redrive(self, job_id: str | None = None) -> int:
         found = self._read_dead(None)
-        wanted = [handle for handle, letter in found if job_id is None or letter.message.job_id == job_id]
+        wanted = {handle: letter for handle, letter in found if job_id in (None, letter.message.job_id)}
         for handle in wanted:
-            self._call(
-                "redrive",
-                lambda: self._sqs.delete_message(QueueUrl=self._dead_url, ReceiptHandle=handle),  # noqa: B023 - called at once
-            )
-        self._show_again([handle for handle, _ in found if handle not in set(wanted)])
-        return len(wanted)
+            self._delete(self._dead_url, handle)
+        self._show_again([handle for handle, _ in found if handle not in wanted])
+        return len({letter.message.job_id for letter in wanted.values()})
 
     def stats(self) -> QueueStats:
         """Approximate, as SQS says itself; the age of the oldest is known to CloudWatch only."""
@@ -173,15 +171,15 @@ class SqsWorkQueue:
         raise StoreUnavailable(f"queue {self._url} keeps refusing {len(left)} of {len(entries)} messages")
 
     def _entry(self, message: Message, *, not_before: float | None) -> dict[str, Any]:
-        body = _body(message)
+        body = encode(message)
         delay = 0
         if not_before is not None:
             # Rounded up: a message that comes late is looked at late, one that comes early is sent once more.
             left = max(0, -int(-(not_before - self._clock.now()) // 1))
             delay = min(left, _LONGEST_DELAY)
             if left > _LONGEST_DELAY:
-                body["not_before"] = not_before
-        return {"MessageBody": json.dumps(body), "DelaySeconds": delay, "MessageGroupId": _group(message.tenant)}
+                body = encode(message, not_before=not_before)
+        return {"MessageBody": body, "DelaySeconds": delay, "MessageGroupId": group(message.tenant)}
 
     def _receive(self, most: int, seconds: float, visibility: float) -> list[dict[str, Any]]:
         answer = self._call(
@@ -194,32 +192,53 @@ class SqsWorkQueue:
                 MessageSystemAttributeNames=["ApproximateReceiveCount", "SentTimestamp"],
             ),
         )
-        expires = time.monotonic() + max(1, round(visibility))
+        expires = self._clock.now() + max(1, round(visibility))
         return [raw | {"expires": expires} for raw in answer.get("Messages", ())]
 
     def _ready(self, got: list[dict[str, Any]]) -> list[Delivery]:
         ready = []
         for raw in got:
-            body, expires = json.loads(raw["Body"]), raw["expires"]
-            message = _message(body)
-            if (not_before := body.get("not_before", 0.0)) > self._clock.now():
-                self._send(message, not_before=not_before)
-                self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=raw["ReceiptHandle"])
+            body, expires, receipt = decode(raw["Body"]), raw["expires"], raw["ReceiptHandle"]
+            if body is None:
+                self._bury(stranger(raw), foreign(raw, self._clock.now()))
+                self._delete(self._url, receipt)
                 continue
-            if expires <= time.monotonic():
+            if body.not_before > self._clock.now():
+                self._send(body.message, not_before=body.not_before)
+                self._delete(self._url, receipt)
+                continue
+            if expires <= self._clock.now():
                 continue  # it waited for a caller too long and is on its way to somebody else
-            attributes = raw["Attributes"]
-            with self._held_lock:
-                self._held[raw["ReceiptHandle"]] = expires
+            self._hold(receipt, expires)
             ready.append(
                 Delivery(
-                    message=message,
-                    receipt=raw["ReceiptHandle"],
-                    receives=int(attributes["ApproximateReceiveCount"]),
-                    sent_at=int(attributes["SentTimestamp"]) / 1000,
+                    message=body.message,
+                    receipt=receipt,
+                    receives=int(raw["Attributes"]["ApproximateReceiveCount"]),
+                    sent_at=int(raw["Attributes"]["SentTimestamp"]) / 1000,
                 )
             )
         return ready
+
+    def _hold(self, receipt: str, expires: float) -> None:
+        now = self._clock.now()
+        with self._held_lock:
+            # Those that a runner lost were never given back.
+            self._held = {held: at for held, at in self._held.items() if at > now}
+            self._held[receipt] = expires
+
+    def _bury(self, message: Message, body: str) -> None:
+        self._call(
+            f"bury {message.job_id}",
+            lambda: self._sqs.send_message(
+                QueueUrl=self._dead_url, MessageBody=body, MessageGroupId=group(message.tenant)
+            ),
+        )
+
+    def _delete(self, url: str, receipt: str) -> None:
+        """A stale receipt deletes nothing: AWS keeps silent about it, others say so."""
+        with contextlib.suppress(Answered):
+            self._call("delete", lambda: self._sqs.delete_message(QueueUrl=url, ReceiptHandle=receipt), expect=_STALE)
 
     def _change(self, receipt: str, seconds: float) -> None:
         self._sqs.change_message_visibility(
@@ -236,6 +255,7 @@ class SqsWorkQueue:
                 lambda: self._sqs.receive_message(
                     QueueUrl=self._dead_url,
                     MaxNumberOfMessages=most,  # noqa: B023 - called at once
+                    WaitTimeSeconds=self._dead_poll,
                     VisibilityTimeout=_READING_SECONDS,
                     MessageSystemAttributeNames=["SentTimestamp"],
                 ),
@@ -243,7 +263,7 @@ class SqsWorkQueue:
             fresh = [raw for raw in answer.get("Messages", ()) if raw["MessageId"] not in found]
             if not fresh:
                 break
-            found |= {raw["MessageId"]: (raw["ReceiptHandle"], _letter(raw)) for raw in fresh}
+            found |= {raw["MessageId"]: (raw["ReceiptHandle"], letter(raw)) for raw in fresh}
         return list(found.values())
 
     def _show_again(self, handles: list[str]) -> None:
@@ -263,24 +283,3 @@ class SqsWorkQueue:
         names = [f"ApproximateNumberOfMessages{which}" for which in ("", "NotVisible", "Delayed")]
         answer = self._call("count", lambda: self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names))
         return {name: int(answer["Attributes"].get(name, 0)) for name in names}
-
-
-def _body(message: Message) -> dict[str, Any]:
-    return {"job_id": message.job_id, "tenant": message.tenant, "priority": message.priority}
-
-
-def _message(body: dict[str, Any]) -> Message:
-    return Message(job_id=body["job_id"], tenant=body["tenant"], priority=int(body.get("priority", 0)))
-
-
-def _letter(raw: dict[str, Any]) -> DeadLetter:
-    """Ours say why; those that SQS moved here by itself do not."""
-    body = json.loads(raw["Body"])
-    reason = body.get("reason", "received again and again and never handled; moved here by SQS")
-    at = body.get("at", int(raw["Attributes"]["SentTimestamp"]) / 1000)
-    return DeadLetter(message=_message(body), reason=reason, at=at)
-
-
-def _group(tenant: str) -> str:
-    """A MessageGroupId: at most 128 of the characters that SQS allows there; tenants with odd names share less well."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in tenant)[:128] or "_"

@@ -4,8 +4,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from core.errors import AdeError
-
 Raw = list[dict[str, Any]]
 _ANSWER_SECONDS = 60.0  # beyond the poll's own time: the call's deadline ends it long before
 
@@ -18,7 +16,7 @@ class Poll:
         self._state = threading.Condition()
         self._running = False
         self._brought: Raw = []
-        self._failed: AdeError | None = None
+        self._failed: Exception | None = None
         self._woken = False
         self._closed = False
 
@@ -63,10 +61,10 @@ class Poll:
 
     def _run(self, receive: Callable[[float], Raw], seconds: float) -> None:
         brought: Raw = []
-        failed: AdeError | None = None
+        failed: Exception | None = None
         try:
             brought = receive(seconds)
-        except AdeError as error:
+        except Exception as error:  # noqa: BLE001 - handed to the caller; lost here, the caller would poll on at once
             failed = error
         finally:
             with self._state:

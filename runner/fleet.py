@@ -81,10 +81,13 @@ class Fleet:
         if self._avoid or most < self._slots:
             # A slot that frees meanwhile, or a tenant that may run again, should not wait for a full round.
             seconds = min(seconds, REFUSED_SECONDS)
+        avoid = frozenset(self._avoid)
         try:
-            return self._queue.receive(
-                most=most, wait=seconds, visibility=self._beats.visibility, avoid=frozenset(self._avoid)
-            )
+            got = self._queue.receive(most=most, wait=seconds, visibility=self._beats.visibility, avoid=avoid)
+            for delivery in got:
+                if delivery.message.tenant in avoid:  # from a queue that cannot choose
+                    self._worker.put_back(delivery)
+            return tuple(delivery for delivery in got if delivery.message.tenant not in avoid)
         except (StoreUnavailable, OSError) as error:
             self._log.error("receive_failed", error=f"{type(error).__name__}: {error}")
             self._stopping.wait(_ERROR_PAUSE_SECONDS)

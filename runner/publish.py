@@ -43,11 +43,14 @@ class Publisher:
             try:
                 self._copy(job)
             except ObjectMissing:
-                return self._staging_lost(job)
-            if outcome(job) is State.SUCCEEDED:
-                self._point_latest(job)
-            if not self._say(job, body, there):
-                return None
+                # Staged files go after result.json is there: another finisher may be further than we are.
+                if not self._said(job, body):
+                    return self._staging_lost(job)
+            else:
+                if outcome(job) is State.SUCCEEDED:
+                    self._point_latest(job)
+                if not self._say(job, body, there):
+                    return None
         if outcome(job) is State.EXPIRED:
             self._forget(job)
         self._unstage(job)
@@ -83,6 +86,8 @@ class Publisher:
         now = self._table.get(job.job_id)
         if now is None or now.rev != job.rev:
             return False
+        if there is not None and self._said(job, body):
+            return True  # another finisher wrote it meanwhile; a second write would trigger those who wait for it again
         try:
             self._store.put(key, body, if_version=there.version if there else None, if_absent=there is None)
         except PreconditionFailed:

@@ -20,6 +20,7 @@ from runner.publish import Publisher
 from runner.results import job_folder
 
 REFUSED_SECONDS = 1.0
+_FRESH_RECEIVES = 20  # well below what a deployment's queue allows before it calls a message dead
 
 
 class Worker:
@@ -70,6 +71,15 @@ class Worker:
         self._work(admitted, delivery)
         return None
 
+    def put_back(self, delivery: Delivery) -> None:
+        """Show a message again in a moment, however often that takes: an old one is replaced by a fresh one in time."""
+        seconds = REFUSED_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311 - spreads retries
+        if delivery.receives < _FRESH_RECEIVES:
+            self._queue.hide(delivery.receipt, seconds)
+            return
+        self._queue.send(delivery.message, delay=seconds)
+        self._queue.ack(delivery.receipt)
+
     def rescue(self, job: Job) -> Job | None:
         """Take a job from a runner that lost it; the job as it is now, whoever moved it."""
         lease, now = job.lease, self._clock.now()
@@ -101,7 +111,7 @@ class Worker:
     def _wait(self, job: Job, delivery: Delivery, refused: Refused) -> None:
         if job.reason != refused.reason:
             self._table.replace(job, replace(job, reason=refused.reason))
-        self._queue.hide(delivery.receipt, REFUSED_SECONDS * random.uniform(0.8, 1.2))  # noqa: S311 - spreads retries
+        self.put_back(delivery)
 
     def _work(self, job: Job, delivery: Delivery) -> None:
         held = self._beats.hold(job, delivery.receipt)

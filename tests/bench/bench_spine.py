@@ -111,7 +111,6 @@ def measure(size: int) -> Measure:
                 table.page(JobQuery(states=frozenset({State.RUNNING})), limit=100)
             with found.of("janitor look"):
                 table.attention(0.0)
-                table.next_attention()
         queue.close()
         database.close()
     return found

@@ -83,7 +83,7 @@ def dynamodb(start: Callable[[], Server], *, isolates: bool = True) -> Factory[J
 def sqs_queue(url: str, environment: dict[str, str], at: float | Clock) -> Iterator[WorkQueue]:
     os.environ.update(environment)
     clock = HandClock(at) if isinstance(at, float) else at
-    with closing(SqsWorkQueue(parse_address(url), clock, longest_poll=2)) as queue:
+    with closing(SqsWorkQueue(parse_address(url), clock, longest_poll=2, dead_poll=0)) as queue:
         yield queue
 
 

@@ -3,16 +3,21 @@
 import contextlib
 import functools
 import os
+import struct
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.errors import StoreUnavailable
 from infra import local_cloud
+from infra.addresses import parse_address
+from infra.aws import client
+from infra.clocks import HandClock
 from infra.local_cloud import Server
 
 VENVS = Path(__file__).parents[2] / ".venv-cloud"
@@ -21,7 +26,7 @@ _RUNNING = ExitStack()
 
 def stop_all() -> None:
     _RUNNING.close()
-    for start in STARTS.values():
+    for start in (*STARTS.values(), ministack_by_hand, admin):
         start.cache_clear()
 
 
@@ -66,7 +71,38 @@ def ministack_with_templates() -> Server:
     return _started(lambda data: local_cloud.ministack(VENVS, data, services=services))
 
 
+@functools.cache
+def ministack_by_hand() -> tuple[Server, Path]:
+    """MiniStack whose queues live by a clock that stands until a test moves it: the number in the file."""
+    shared = Path(_RUNNING.enter_context(tempfile.TemporaryDirectory(prefix="ade-clock-"))) / "now"
+    shared.write_bytes(struct.pack("d", HandClock().now()))
+    return _started(functools.partial(_ministack_by_hand, shared)), shared
+
+
+@contextlib.contextmanager
+def _ministack_by_hand(shared: Path, data: Path) -> Iterator[Server]:
+    command = local_cloud.install(VENVS, "ministack", local_cloud.MINISTACK) / "ministack"
+    port = local_cloud.free_port()
+    environment = {
+        "BIND_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "SERVICES": "s3,sqs,dynamodb",
+        "PYTHONPATH": str(Path(__file__).parents[1] / "support" / "server_clock"),
+        "ADE_TEST_CLOCK": str(shared),
+    }
+    endpoint = f"http://127.0.0.1:{port}"
+    health = f"{endpoint}/_ministack/health"
+    with local_cloud.running("ministack", [str(command)], data, health=health, environment=environment, grace=2) as pid:
+        yield Server("MiniStack", endpoint, "test", "test", pid)
+
+
 STARTS = {"moto": moto, "ministack": ministack, "seaweedfs": seaweedfs, "templates": ministack_with_templates}
+
+
+@functools.cache
+def admin(service: str, endpoint: str) -> Any:
+    """A client to make buckets, tables and queues with, for as long as the servers run; called with credentials set."""
+    return _RUNNING.enter_context(contextlib.closing(client(parse_address(f"{service}://any?endpoint={endpoint}"))))
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """A call that took effect though its answer was lost: the retry must not take its own work for another's."""
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from types import SimpleNamespace
@@ -8,12 +9,12 @@ import pytest
 
 from core.errors import ObjectMissing, PreconditionFailed, StoreUnavailable
 from core.jobs import Job, State, move, start
-from core.ports import Caps, Message, Refused
+from core.ports import Caps, JobQuery, Message, Refused
 from infra.addresses import parse_address
 from infra.aws import client
 from infra.clocks import HandClock
 from infra.dynamodb import DynamoJobTable
-from infra.dynamodb_items import table_definition
+from infra.dynamodb_items import job_key, table_definition
 from infra.local_cloud import free_port
 from infra.remote import Caller
 from infra.s3 import S3Store
@@ -21,7 +22,7 @@ from infra.sqs import SqsWorkQueue
 from tests.contract import servers
 from tests.contract.embedded import job_wake_at
 from tests.contract.jobs import NOW, a_job, with_reason
-from tests.support.fault_proxy import Faults, fault_proxy
+from tests.support.fault_proxy import Faults, Saying, fault_proxy
 
 ONE = Caps(tenant=1, workflow=1)
 TRANSACTION, PUT = "DynamoDB TransactWriteItems", "DynamoDB PutItem"
@@ -50,7 +51,7 @@ def cloud() -> Iterator[SimpleNamespace]:
         store = opened.enter_context(closing(S3Store(address("s3"))))
         table = opened.enter_context(closing(DynamoJobTable(address("dynamodb"), HandClock(), job_wake_at)))
         queue = opened.enter_context(closing(SqsWorkQueue(address("sqs"), HandClock(), longest_poll=2)))
-        yield SimpleNamespace(store=store, table=table, queue=queue, faults=faults, address=address)
+        yield SimpleNamespace(store=store, table=table, queue=queue, faults=faults, address=address, name=name)
 
 
 def starting(job: Job) -> Job:
@@ -126,6 +127,23 @@ class TestTable:
         cloud.faults.script[TRANSACTION] = ["lost"]
         assert cloud.table.remove(old)
         assert cloud.table.get(old.job_id) is None
+
+
+def unread(name: str, *job_ids: str) -> Saying:
+    """What DynamoDB answers where it had no capacity left for these rows."""
+    keys = [job_key(job_id) for job_id in job_ids]
+    return Saying(200, json.dumps({"Responses": {name: []}, "UnprocessedKeys": {name: {"Keys": keys}}}).encode())
+
+
+def test_rows_that_a_busy_table_left_unread_are_asked_for_again_after_a_while(cloud: SimpleNamespace):
+    jobs = [cloud.table.add(a_job(name))[0] for name in "ab"]
+    told: list[str] = []
+    caller = Caller("dynamodb://jobs", longest_wait=0.05, on_retry=lambda _what, why: told.append(why))
+    ids = [job.job_id for job in jobs]
+    cloud.faults.script["DynamoDB BatchGetItem"] = [unread(cloud.name, *ids), unread(cloud.name, ids[1])]
+    with closing(DynamoJobTable(cloud.address("dynamodb"), HandClock(), job_wake_at, caller=caller)) as table:
+        assert {job.job_id for job in table.page(JobQuery()).jobs} == {ids[1]}
+    assert len(told) == 2, "it did not wait before it asked again"
 
 
 def test_a_sent_message_is_delivered_at_least_once(cloud: SimpleNamespace):

@@ -276,6 +276,14 @@ class TestDeadLetters:
         assert len(queue_rig.port.dead()) == 1
         assert len(queue_rig.port.dead()) == 1
 
+    def test_a_job_buried_again_has_one_letter_and_the_last_reason(self, queue_rig: Rig[WorkQueue]):
+        for reason in ("first", "second"):
+            queue_rig.port.bury(a_message("a"), reason)
+            queue_rig.later(1)
+        assert [letter.reason for letter in queue_rig.port.dead()] == ["second"]
+        assert queue_rig.port.redrive() == 1
+        assert queue_rig.port.dead() == ()
+
     def test_a_buried_message_is_not_delivered(self, queue_rig: Rig[WorkQueue]):
         queue_rig.port.bury(a_message("a"), "x")
         assert nothing(queue_rig)

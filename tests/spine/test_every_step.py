@@ -1,9 +1,16 @@
-"""Death and company at every single external step of a drop's path, one after the other, none left out."""
+"""Death and company at every single external step of a drop's path, one after the other, none left out.
+
+On the embedded adapters every step is tried each time. Over S3, SQS and DynamoDB a step costs a hundred times as
+much, so each test tries every ADE_TEST_CLOUD_STRIDE-th of them, not the same ones in all tests; 1 tries them all.
+"""
 
 import hashlib
 import json
+import os
 import shutil
 import tempfile
+import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,27 +19,46 @@ import pytest
 from core.jobs import State
 from core.verdicts import Verdict
 from runner.results import job_folder
+from tests.support.places import PLACES
 from tests.support.world import Crash, World
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 STEPS = 60  # more than any of the paths below has
+STRIDE = int(os.environ.get("ADE_TEST_CLOUD_STRIDE", "6"))
 
 
-@pytest.fixture
-def fresh():
-    """Makes worlds; thousands of syncs are not the point here, so they stand in memory where that can be."""
-    made, folders = [], []
+class Worlds:
+    """Makes worlds in one place; thousands of syncs are not the point here, so they stand in memory if they can."""
 
-    def make(**settings):
-        folders.append(tempfile.mkdtemp(dir=MEMORY))
-        made.append(World(Path(folders[-1]), **settings))
-        return made[-1]
+    def __init__(self, place: str, test: str) -> None:
+        self.place = place
+        self.first = zlib.crc32(test.encode()) % STRIDE
+        self.world: World | None = None
+        self.folder = Path(tempfile.mkdtemp(dir=MEMORY))
 
-    yield make
-    for world in made:
-        world.close()
-    for folder in folders:
-        shutil.rmtree(folder)
+    def steps(self) -> Iterator[int]:
+        """The steps to strike at, one after the other; the test stops when its path has no more."""
+        yield from range(STEPS) if self.place == "embedded" else range(self.first, STEPS, STRIDE)
+        raise AssertionError(f"the path has more than {STEPS} steps")
+
+    def __call__(self, **settings) -> World:
+        self.close()
+        self.folder.mkdir()
+        self.world = World(self.folder, PLACES[self.place], **settings)
+        return self.world
+
+    def close(self) -> None:
+        if self.world is not None:
+            self.world.close()
+        shutil.rmtree(self.folder)
+        self.world = None
+
+
+@pytest.fixture(params=["embedded", "cloud"])
+def fresh(request):
+    made = Worlds(request.param, request.node.name)
+    yield made
+    made.close()
 
 
 def intake(world):
@@ -83,9 +109,9 @@ def check(world, bodies, at):
     assert told is not None, f"{at}: {job.state} without result.json"
     assert told["status"] == job.state, f"{at}: {job.state}, result.json says {told['status']}"
     assert told["attempts"] == job.attempts_total, f"{at}: an earlier attempt overwrote the result of a later one"
-    assert len(set(bodies)) <= 1, f"{at}: published {len(set(bodies))} times"
+    assert len(bodies) <= 1, f"{at}: published {len(bodies)} times"
     assert not list(world.store.keys("work/")), f"{at}: staged files left"
-    assert not list((world.settings.storage_data_dir / "tmp").iterdir()), f"{at}: temporary files left"
+    assert not list(world.settings.storage_data_dir.glob("tmp/*")), f"{at}: temporary files left"
     for file in told["files"]:
         body = world.store.read(job_folder(job) + file["name"], limit=1 << 20)
         assert hashlib.sha256(body).hexdigest() == file["sha256"], f"{at}: {file['name']} differs from its hash"
@@ -95,7 +121,7 @@ def check(world, bodies, at):
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("dies", [intake, run])
 def test_a_death_at_any_step_loses_nothing_and_publishes_once(fresh, dies, after):
-    for step in range(STEPS):
+    for step in fresh.steps():
         world = fresh()
         bodies = published(world)
         if dies is run:
@@ -110,12 +136,11 @@ def test_a_death_at_any_step_loses_nothing_and_publishes_once(fresh, dies, after
         if not struck:
             assert step > 3, "the path has no steps: this test tests nothing"
             return
-    raise AssertionError(f"the path has more than {STEPS} steps")
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_job_that_failed_through_our_fault_reaches_people_whatever_dies(fresh, after):
-    for step in range(STEPS):
+    for step in fresh.steps():
         world = fresh(max_attempts=1)
         intake(world)
         world.sandbox.verdict = Verdict.BOX_FAILED
@@ -129,12 +154,11 @@ def test_a_job_that_failed_through_our_fault_reaches_people_whatever_dies(fresh,
         assert buried == ([job.job_id] if job.state is State.FAILED else []), f"step {step}: {job.state}, {buried}"
         if not struck:
             return
-    raise AssertionError(f"the path has more than {STEPS} steps")
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_step_of_expiry_ends_expired(fresh, after):
-    for step in range(STEPS):
+    for step in fresh.steps():
         world = fresh()
         intake(world)
         world.work_off(world.runner())
@@ -147,13 +171,12 @@ def test_a_death_at_any_step_of_expiry_ends_expired(fresh, after):
         assert job.state is State.EXPIRED
         if not struck:
             return
-    raise AssertionError(f"the path has more than {STEPS} steps")
 
 
 @pytest.mark.parametrize("company", [run, tidy, intake, expire])
 @pytest.mark.parametrize("actor", [run, tidy])
 def test_company_at_any_step_changes_nothing(fresh, actor, company):
-    for step in range(STEPS):
+    for step in fresh.steps():
         world = fresh()
         bodies = published(world)
         intake(world)
@@ -170,7 +193,40 @@ def test_company_at_any_step_changes_nothing(fresh, actor, company):
         assert job.state in (State.SUCCEEDED, State.EXPIRED)
         if not struck:
             return
-    raise AssertionError(f"the path has more than {STEPS} steps")
+
+
+@pytest.mark.parametrize("actor", [run, tidy])
+def test_company_that_dies_at_any_of_its_own_steps_changes_nothing(fresh, actor):
+    """The janitor comes to a publication under way and dies, after each of its steps, at each step of the other."""
+    struck = lasted = True
+    for step in fresh.steps():
+        for death in fresh.steps():
+            world = fresh()
+            bodies = published(world)
+            intake(world)
+            if actor is tidy:
+                world.crasher.arm(14)
+                with suppress(Crash):
+                    run(world)
+            came = []
+
+            def company(world=world, death=death, came=came):
+                world.crasher.arm(death, after=True)
+                came.append(death)
+                with suppress(Crash):
+                    tidy(world)
+                    came.append("lasted")
+                world.crasher.arm(None)
+
+            world.crasher.arm(step, meanwhile=company)
+            actor(world)
+            struck, lasted = bool(came), "lasted" in came
+            come_to_rest(world)
+            check(world, bodies, f"the janitor came at step {step} of {actor.__name__} and died after its step {death}")
+            if lasted or not struck:
+                break
+        if not struck:
+            return
 
 
 def test_a_late_runner_cannot_commit_while_another_runs_the_job(fresh):
@@ -199,7 +255,7 @@ def test_a_late_runner_cannot_commit_while_another_runs_the_job(fresh):
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_reset_during_a_slow_publication_ends_with_the_new_one(fresh, after):
-    for step in range(STEPS):
+    for step in fresh.steps():
         world = fresh()
         intake(world)
         runner = world.runner()
@@ -221,7 +277,6 @@ def test_a_reset_during_a_slow_publication_ends_with_the_new_one(fresh, after):
         check(world, [], f"reset at step {step}")
         if not struck:
             return
-    raise AssertionError(f"the path has more than {STEPS} steps")
 
 
 def test_a_verdict_that_is_ours_keeps_its_place_in_the_queue(fresh):

@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import random
 import socket
+import ssl
 import threading
 import time
 from collections import Counter
@@ -15,6 +16,24 @@ from urllib.parse import urlsplit
 _HOP = {"connection", "keep-alive", "transfer-encoding", "te", "upgrade", "proxy-connection"}
 
 
+@dataclass(frozen=True)
+class Saying:
+    """An answer that the proxy gives by itself, for what no server at hand would say."""
+
+    status: int
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request as it was on the wire."""
+
+    what: str
+    path: str
+    headers: dict[str, str]  # names in lower case
+    body: bytes
+
+
 @dataclass
 class Faults:
     """How often what goes wrong; each a share of all requests."""
@@ -24,7 +43,10 @@ class Faults:
     lost: float = 0.0  # done by the server, answer never delivered
     seed: int = 1
     down_until: float = 0.0  # until then nothing is reached at all
-    script: dict[str, list[str]] = field(default_factory=dict)  # operation → faults of its next requests, in order
+    # Operation → faults of its next requests, in order; beside the above: "torn" (half of the content, then silence)
+    # and "" (none).
+    script: dict[str, list[str | Saying]] = field(default_factory=dict)
+    seen: list[Seen] | None = None  # a list given here is filled
     counted: Counter[str] = field(default_factory=Counter)
     injected: Counter[str] = field(default_factory=Counter)
 
@@ -32,11 +54,13 @@ class Faults:
         self._random = random.Random(self.seed)
         self._lock = threading.Lock()
 
-    def next(self, what: str) -> str:
+    def next(self, what: str, path: str, headers: dict[str, str], body: bytes) -> str | Saying:
         with self._lock:
             self.counted[what] += 1
+            if self.seen is not None:
+                self.seen.append(Seen(what, path, headers, body))
             draw = self._random.random()
-            fault = ""
+            fault: str | Saying = ""
             if self.script.get(what):
                 fault = self.script[what].pop(0)
             elif time.monotonic() < self.down_until:
@@ -48,7 +72,7 @@ class Faults:
             elif draw < self.busy + self.cut + self.lost:
                 fault = "lost"
             if fault:
-                self.injected[fault] += 1
+                self.injected[fault if isinstance(fault, str) else "said"] += 1
             return fault
 
     def outage(self, seconds: float) -> None:
@@ -56,8 +80,8 @@ class Faults:
 
 
 @contextlib.contextmanager
-def fault_proxy(upstream: str, faults: Faults) -> Iterator[str]:
-    """The URL of a proxy in front of `upstream` for as long as the context lasts."""
+def fault_proxy(upstream: str, faults: Faults, *, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """The URL of a proxy in front of `upstream` for as long as the context lasts; https where it has a certificate."""
     where = urlsplit(upstream)
 
     class Handler(BaseHTTPRequestHandler):
@@ -65,7 +89,10 @@ def fault_proxy(upstream: str, faults: Faults) -> Iterator[str]:
 
         def _pass(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            fault = faults.next(self._operation())
+            sent = {name.lower(): value for name, value in self.headers.items()}
+            fault = faults.next(self._operation(), self.path, sent, body)
+            if isinstance(fault, Saying):
+                return self._answer(fault.status, [("Content-Type", "text/xml")], fault.content)
             if fault in {"cut", "down"}:
                 return self._hang_up()
             if fault == "busy":
@@ -82,6 +109,9 @@ def fault_proxy(upstream: str, faults: Faults) -> Iterator[str]:
                 return self._hang_up()
             kept = [(k, v) for k, v in answer.getheaders() if k.lower() not in {*_HOP, "content-length"}]
             length = answer.getheader("Content-Length") if self.command == "HEAD" else None
+            if fault == "torn":
+                self._answer(answer.status, kept, content[: len(content) // 2], str(len(content)))
+                return self._hang_up()
             return self._answer(answer.status, kept, content, length)
 
         do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass  # noqa: N815 - the base class says so
@@ -121,10 +151,12 @@ def fault_proxy(upstream: str, faults: Faults) -> Iterator[str]:
             """Clients that are killed hang up; that is what this is for."""
 
     server = Server(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         thread.join()

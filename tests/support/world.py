@@ -1,23 +1,18 @@
-"""A whole spine in one process on real embedded adapters: a clock moved by hand, crashes at any external step."""
+"""A whole spine in one process on real adapters: a clock moved by hand, crashes at any external step."""
 
 import io
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from core.chores import wake_at
 from core.jobs import Job
 from core.ports import BoxOrder, BoxReport, Isolation, JobQuery
 from core.settings import Settings
 from core.verdicts import Verdict
 from handlers.intake import Intake
-from infra.clocks import HandClock
-from infra.folder import FolderStore
 from infra.logs import Log
-from infra.sqlite import Database
-from infra.sqlite_queue import SqliteWorkQueue
-from infra.sqlite_table import SqliteJobTable
 from infra.wiring import Stack
 from runner.assembly import Runner, assemble
 from runner.attempt import Boxes
@@ -25,6 +20,7 @@ from runner.control import Control
 from runner.results import result_key
 from runner.sandbox.layers import Layers
 from tests.support.outputs import artifact, as_bytes, workbook
+from tests.support.places import Place, embedded
 
 
 class Crash(BaseException):
@@ -126,20 +122,12 @@ MANIFEST = {"manifest": 1, "name": "members", "fields": [{"name": "id"}]}
 class World:
     """One machine with a bucket, a table, a queue, an intake and runners that come and go."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
-        self.clock = HandClock()
+    def __init__(self, folder: Path, place: Place = embedded, **settings: Any) -> None:
         base = {"storage_data_dir": folder, "lease_seconds": 30.0, "settle_seconds": 0.0, "sandbox": "process"}
         self.settings = Settings(**(base | settings))
         self.crasher = Crasher()
-        self.store = FolderStore(folder)
-        self.database = Database(folder / "ade.sqlite")
-        timings = self.settings.timings
-
-        def wake(job: Job) -> float | None:
-            return wake_at(job, timings)
-
-        self.table = SqliteJobTable(self.database, self.clock, wake)
-        self.queue = SqliteWorkQueue(self.database, self.clock)
+        self._opened = ExitStack()
+        self.clock, self.store, self.table, self.queue = self._opened.enter_context(place(self.settings))
         self.sandbox = ScriptedSandbox()
         layers = Layers(cache=folder / "layers", wheelhouse=None, sandbox=self.sandbox)
         self.boxes = Boxes(self.sandbox, layers)
@@ -191,8 +179,7 @@ class World:
         for _ in range(rounds):
             busy = self.handle_one(runner)
             busy |= bool(sum(runner.janitor.chores().values()))
-            stats, next_chore = self.queue.stats(), self.table.next_attention()
-            soon = next_chore is not None and next_chore <= self.clock.now() + 60
+            stats, soon = self.queue.stats(), self.table.attention(self.clock.now() + 60, limit=1)
             if not busy and not soon and not (stats.ready or stats.delayed or stats.in_flight):
                 return
             if not busy:
@@ -218,6 +205,4 @@ class World:
     def close(self) -> None:
         for runner in self.runners:
             runner.close()
-        self.queue.close()
-        self.database.close()
-        self.store.close()
+        self._opened.close()

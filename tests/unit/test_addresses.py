@@ -30,6 +30,10 @@ def test_options_are_taken_apart():
         ("s3://drops/with/path", "name of one"),
         ("s3://drops?endpoint=127.0.0.1:9000", "http://"),
         ("s3://drops?shards=3", "unknown option shards"),
+        ("s3://drops?endpoint=http://key:secret@127.0.0.1:9000", "credentials"),
+        ("dynamodb://jobs?shards=many", "shards"),
+        ("dynamodb://jobs?shards=0", "shards"),
+        ("dynamodb://jobs?shards=100", "shards"),
     ],
 )
 def test_a_wrong_address_says_what_is_wrong(url: str, words: str):
@@ -37,9 +41,25 @@ def test_a_wrong_address_says_what_is_wrong(url: str, words: str):
         parse_address(url)
 
 
-def test_a_secret_in_an_address_is_not_repeated():
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://key:hunter2@drops",
+        "s3://drops?secret_key=hunter2",
+        "s3://drops?endpoint=http://key:hunter2@127.0.0.1:9000",
+        "s3://drops/x?secret_key=hunter2",
+        "https://key:hunter2@127.0.0.1:9000/drops",
+    ],
+)
+def test_a_secret_in_an_address_is_not_repeated(url: str):
     with pytest.raises(SettingsError) as told:
-        parse_address("s3://key:hunter2@drops")
+        parse_address(url)
+    assert "hunter2" not in str(told.value)
+
+
+def test_a_secret_in_a_url_of_the_settings_is_not_repeated():
+    with pytest.raises(SettingsError, match="ADE_STORE_URL") as told:
+        Settings.from_env({"ADE_STORE_URL": "https://key:hunter2@127.0.0.1:9000/drops"})
     assert "hunter2" not in str(told.value)
 
 

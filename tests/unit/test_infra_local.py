@@ -55,6 +55,14 @@ def test_an_owner_of_another_machine_is_never_called_dead(tmp_path):
     me.close()
 
 
+def test_a_presence_closed_twice_closes_nobody_elses_file(tmp_path):
+    me = Presence(tmp_path, new_owner("runner"))
+    me.close()
+    with (tmp_path / "other").open("wb") as other:  # takes the number that just became free
+        me.close()
+        other.write(b"still open")
+
+
 def test_a_log_event_is_one_json_line():
     stream = io.StringIO()
     log = Log(stream=stream, level="info").bind(job_id="j")

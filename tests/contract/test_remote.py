@@ -1,0 +1,93 @@
+"""Calls over a network that fails: what is tried again, what is not, and what the callers get to see."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, FlexibleChecksumError
+from botocore.parsers import ResponseParserError
+
+from core.errors import StoreUnavailable
+from infra.addresses import parse_address
+from infra.aws import client
+from infra.local_cloud import free_port
+from infra.remote import Answered, Caller
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def call(told: list[str]) -> Caller:
+    return Caller(
+        "s3://drops", deadline=0.3, longest_wait=0.02, on_retry=lambda what, why: told.append(f"{what}: {why}")
+    )
+
+
+@pytest.fixture
+def nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A client of a server that is not there: every connection is refused."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    with closing(client(parse_address(f"s3://drops?endpoint=http://127.0.0.1:{free_port()}"))) as s3:
+        yield s3
+
+
+def refusal(code: str, status: int = 400, message: str = "no") -> ClientError:
+    answer = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, "Any")
+
+
+def failing(*errors: Exception) -> Callable[[], str]:
+    left = list(errors)
+
+    def act() -> str:
+        if left:
+            raise left.pop(0)
+        return "done"
+
+    return act
+
+
+def test_a_refused_connection_is_tried_again(call: Caller, told: list[str], nobody: Any):
+    with pytest.raises(StoreUnavailable, match="s3://drops did not answer head"):
+        call("head", lambda: nobody.head_object(Bucket="drops", Key="x"))
+    assert len(told) > 1, "a server that restarts was given up at once"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refusal("SlowDown", 503),
+        refusal("503", 503),
+        refusal("RequestTimeout", 400),
+        refusal("KMS.ThrottlingException", 400),
+        refusal("OverLimit", 403),
+        refusal("408", 408),
+        FlexibleChecksumError(error_msg="Expected checksum a did not match calculated checksum: b"),
+        ResponseParserError("Unable to parse response (no element found), invalid XML received"),
+    ],
+    ids=str,
+)
+def test_what_may_pass_is_tried_again(call: Caller, error: Exception):
+    assert call("put", failing(error, error)) == "done"
+
+
+@pytest.mark.parametrize("error", [ResponseParserError("x"), FlexibleChecksumError(error_msg="x")], ids=str)
+def test_what_never_passes_is_an_error_of_ours(call: Caller, error: Exception):
+    with pytest.raises(StoreUnavailable, match="s3://drops"):
+        call("put", failing(*[error] * 1000))
+
+
+def test_a_refusal_is_not_tried_again(call: Caller, told: list[str]):
+    with pytest.raises(StoreUnavailable, match="refused put: AccessDenied"):
+        call("put", failing(refusal("AccessDenied", 403)))
+    assert told == []
+
+
+def test_an_expected_answer_is_told_to_the_caller(call: Caller):
+    with pytest.raises(Answered, match="NoSuchKey"):
+        call("get", failing(refusal("NoSuchKey", 404)), expect=("NoSuchKey",))
