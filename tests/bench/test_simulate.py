@@ -1,9 +1,12 @@
 """What any simulation of queues must obey, and what this one is for."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from core.settings import Settings
 from tests.bench.bench_simulate import MIX, SCENARIOS, box_times, dollars, svg
 from tests.bench.simulate import Knobs, Limiter, Outcome, Simulation
 
@@ -106,3 +109,14 @@ def test_costs_and_picture_come_out(outcome: Outcome):
 def test_every_scenario_turns_a_knob_of_the_plan():
     plan = SCENARIOS["the plan"]
     assert all(knobs != plan for name, knobs in SCENARIOS.items() if name != "the plan")
+
+
+def test_the_templates_defaults_are_the_templates():
+    text = (Path(__file__).parents[2] / "infra/deploy/template.yaml").read_text()
+    told = {
+        name: float(n) for name, n in re.findall(r"^  (\w+):\n    Type: Number\n    Default: (\d+)", text, re.MULTILINE)
+    }
+    knobs = SCENARIOS["template's defaults"]
+    assert (knobs.most_runners, knobs.tenant_cap) == (told["MaxRunners"], told["TenantConcurrency"])
+    assert (knobs.handlers, knobs.shards) == (told["HandlerConcurrency"], told["Shards"])
+    assert (knobs.backlog_per_runner, knobs.slots) == (told["BacklogPerRunner"], Settings().max_concurrency)
