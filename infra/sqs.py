@@ -64,6 +64,10 @@ class SqsWorkQueue:
         self._send(message, not_before=self._clock.now() + delay if delay > 0 else None)
 
     def send_all(self, messages: Sequence[tuple[Message, float]]) -> None:
+        if len(messages) == 1:
+            ((message, delay),) = messages
+            self.send(message, delay=delay)
+            return
         now = self._clock.now()
         entries = [self._entry(m, not_before=now + delay if delay > 0 else None) for m, delay in messages]
         for at in range(0, len(entries), _MOST_AT_ONCE):

@@ -118,5 +118,5 @@ def test_the_templates_defaults_are_the_templates():
     }
     knobs = SCENARIOS["template's defaults"]
     assert (knobs.most_runners, knobs.tenant_cap) == (told["MaxRunners"], told["TenantConcurrency"])
-    assert (knobs.handlers, knobs.shards) == (told["HandlerConcurrency"], told["Shards"])
+    assert (knobs.shards, f"MaximumConcurrency: {knobs.handlers}}}" in text) == (told["Shards"], True)
     assert (knobs.backlog_per_runner, knobs.slots) == (told["BacklogPerRunner"], Settings().max_concurrency)
