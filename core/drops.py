@@ -41,6 +41,13 @@ class Workflow:
         """Whether it can select objects in folders below its own."""
         return any("/" in p or "**" in p for p in self.patterns)
 
+    @property
+    def reaches(self) -> bool:
+        """Whether objects outside its own folder can concern it, but for a `config/` that it does not name."""
+        if self.standing or self.deep or self.manifest.config is not None:
+            return True
+        return any(key[: key.rfind("/") + 1] != self.folder for key in self.auxiliary_keys())
+
     def selects(self, key: str) -> bool:
         path = key.removeprefix(self.base)
         if not key.startswith(self.base) or self.is_config(key) or key in self.auxiliary_keys():

@@ -68,6 +68,8 @@ class InputRef:
 class Lease:
     owner: str
     expires: float
+    # Which of a tenant's and of a workflow's counters the table counts it on, where it has several.
+    counters: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,6 +1,6 @@
 """The five ports. Adapters live in infra/ and runner/sandbox/; one contract suite runs over each port."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -38,6 +38,15 @@ class Folder:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Level:
+    """One level of the bucket by name; what a name stands for is asked only where somebody needs it."""
+
+    keys: tuple[str, ...]
+    folders: tuple[str, ...]
+    infos: Callable[[Collection[str]], list[ObjectInfo]]  # those of the given keys that are still there
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Fetched:
     size: int
     sha256: str
@@ -60,6 +69,10 @@ class ObjectStore(Protocol):
 
     def folder(self, prefix: str) -> Folder:
         """One level below `prefix` (which ends in '/'). Nothing there: empty."""
+        ...
+
+    def level(self, prefix: str) -> Level:
+        """As `folder`, names only: a folder of many files costs no look at each."""
         ...
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
@@ -94,6 +107,10 @@ class ObjectStore(Protocol):
 
     def delete(self, key: str) -> None:
         """Remove an object; absent is fine."""
+        ...
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        """Remove objects, in fewer calls than one each where the store can; absent is fine."""
         ...
 
     def delete_prefix(self, prefix: str) -> int:
@@ -151,6 +168,10 @@ class JobTable(Protocol):
 
     def get(self, job_id: str) -> Job | None: ...
 
+    def get_all(self, job_ids: Collection[str]) -> dict[str, Job]:
+        """Those of the jobs that are there, by id; each consistent, not all of one moment."""
+        ...
+
     def replace(self, old: Job, new: Job) -> Job | None:
         """Write `new` where the row still has `old.rev`; the row with its new rev, or None: look again."""
         ...
@@ -200,6 +221,14 @@ class JobTable(Protocol):
         """Give a named lease back; not ours: no effect."""
         ...
 
+    def generation(self, name: str) -> int:
+        """How often `advance` was called for a name; consistent: an advance that returned is counted."""
+        ...
+
+    def advance(self, name: str) -> None:
+        """Count a generation up. Done twice counts twice, which only makes others look again."""
+        ...
+
     def wait(self, seconds: float) -> None:
         """Return after `seconds`, or sooner when a job may have changed, where the adapter can know."""
         ...
@@ -243,6 +272,10 @@ class WorkQueue(Protocol):
 
     def send(self, message: Message, *, delay: float = 0.0) -> None:
         """Durable when it returns. Sent twice may be delivered twice."""
+        ...
+
+    def send_all(self, messages: Sequence[tuple[Message, float]]) -> None:
+        """`send` for each message and delay, in fewer calls where the adapter can; some may be sent when it raises."""
         ...
 
     def receive(

@@ -1,12 +1,16 @@
 """Change notices on their way to the intake: decoded, narrowed to our bucket, looked at together."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from core.errors import AdeError
 from core.keys import CONFIGS, INBOX
 from handlers.events import Change, decode, newest
 from handlers.intake import Intake, Report
+from infra.logs import Log
+
+N = TypeVar("N")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +25,27 @@ class Arrivals:
         """Look at what one body tells of, and say how many keys that were; raises UnknownEvent."""
         return self.look(decode(body))
 
+    def take_all(self, notices: Sequence[tuple[N, list[Change]]], log: Log) -> list[N]:
+        """Look at what several notices tell of, all together; those of them that are done with. The rest has to come
+        back: one that cannot be looked at now keeps no other back."""
+        if self._looked([change for _, changes in notices for change in changes], log):
+            return [notice for notice, _ in notices]
+        if len(notices) < 2:
+            return []
+        return [notice for notice, changes in notices if self._looked(changes, log)]
+
     def look(self, changes: Iterable[Change]) -> int:
         """Changes outside our bucket, inbox and configs are no business of ours: outputs tell of themselves too."""
         keys = [c.key for c in newest(changes) if c.bucket == self.bucket and c.key.startswith((INBOX, CONFIGS))]
         if keys:
             self.on_report(self.intake.changed(keys))
         return len(keys)
+
+    def _looked(self, changes: list[Change], log: Log) -> bool:
+        try:
+            self.look(changes)
+        except (AdeError, OSError) as error:
+            said = f"{type(error).__name__}: {error}"
+            log.error("intake_failed", error=said, changes=len(changes))  # noqa: TRY400 - our own log
+            return False
+        return True

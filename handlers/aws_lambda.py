@@ -14,7 +14,7 @@ from typing import Any
 from core.errors import AdeError
 from core.settings import Settings
 from handlers.arrivals import Arrivals
-from handlers.events import UnknownEvent
+from handlers.events import Change, UnknownEvent, decode
 from handlers.intake import Intake
 from infra.addresses import parse_address
 from infra.logs import Log
@@ -31,20 +31,31 @@ class LambdaHandler:
     def __call__(self, event: Mapping[str, Any]) -> dict[str, Any]:
         records = event.get("Records")
         if isinstance(records, list) and records and records[0].get("eventSource") == "aws:sqs":
-            failed = [record["messageId"] for record in records if not self._took(record)]
+            failed = self._failed(records)
             return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
         return {"keys": self._arrivals.take(event)}
 
-    def _took(self, record: Mapping[str, Any]) -> bool:
+    def _failed(self, records: list[Mapping[str, Any]]) -> list[str]:
+        """Which messages of a batch have to come back."""
+        read, failed = list[tuple[str, list[Change]]](), list[str]()
+        for record in records:
+            try:
+                read.append((record["messageId"], decode(record["body"])))
+            except UnknownEvent as error:
+                self._log.warning("event_refused", reason=str(error), message=record["messageId"])
+                if not self._refused(record["body"], str(error)):
+                    failed.append(record["messageId"])
+        done = set(self._arrivals.take_all(read, self._log)) if read else set()
+        return failed + [message_id for message_id, _ in read if message_id not in done]
+
+    def _refused(self, body: str, reason: str) -> bool:
+        """Whether the body could be put where people see it."""
+        if self._refuse is None:
+            return False
         try:
-            self._arrivals.take(record["body"])
-        except UnknownEvent as error:
-            self._log.warning("event_refused", reason=str(error), message=record["messageId"])
-            if self._refuse is None:
-                return False
-            self._refuse.refuse(record["body"], str(error))
+            self._refuse.refuse(body, reason)
         except (AdeError, OSError) as error:
-            self._log.error("intake_failed", error=f"{type(error).__name__}: {error}", message=record["messageId"])
+            self._log.error("refusal_failed", error=f"{type(error).__name__}: {error}")
             return False
         return True
 
@@ -58,7 +69,7 @@ def _assembled() -> LambdaHandler:
     settings = Settings.from_env(os.environ)
     log = Log(level=settings.log_level, role="lambda")
     stack = _OPEN.enter_context(open_stack(settings, log=log))
-    intake = Intake(stack.store, stack.table, stack.queue, stack.clock, settle_seconds=settings.settle_seconds)
+    intake = Intake.over(stack)
     refuse = EventsQueue(parse_address(settings.events_url)) if settings.events_url else None
     return LambdaHandler(Arrivals(intake, parse_address(settings.store_url).name), log, refuse)
 

@@ -37,8 +37,8 @@ class Change:
 
     @property
     def order(self) -> str:
-        """Comparable for one key: S3's sequencers are hexadecimal of differing length."""
-        return self.sequencer.ljust(64, "0")
+        """Comparable for one key: S3's sequencers are hexadecimal of differing length, in small letters or not."""
+        return self.sequencer.upper().ljust(64, "0")
 
 
 _KINDS = {"ObjectCreated": Kind.CREATED, "ObjectRemoved": Kind.REMOVED, "LifecycleExpiration": Kind.REMOVED}

@@ -1,43 +1,28 @@
 """The intake: a look at the bucket becomes jobs. Level-triggered: events are hints, the bucket is what counts.
 
 Any arrival order gives the same jobs, because each look reads what is there now and plans everything that the
-changed keys touch; whoever brings the last missing piece makes the transition.
+changed keys touch; whoever brings the last missing piece makes the transition. Keys of one folder are looked at
+together and in order; folders are independent of each other and may be looked at side by side.
 """
 
-import json
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from posixpath import basename
 
-from core.drops import (
-    MAX_PACKAGE_BYTES,
-    Package,
-    Workflow,
-    find_package,
-    is_placeholder,
-    make_workflow,
-    plan,
-    unselected,
-    without_input,
-)
-from core.errors import (
-    KeyRefused,
-    ManifestInvalid,
-    ObjectChanged,
-    ObjectMissing,
-    ObjectTooLarge,
-    PackageRefused,
-    Problem,
-)
+from core.drops import Package, Workflow, is_placeholder, plan, unselected, without_input
+from core.errors import AdeError, KeyRefused, ManifestInvalid
 from core.jobs import NO_WORKFLOW, Job, State, move
 from core.keys import CONFIGS, INBOX, SHARED, is_manifest, is_spreadsheet, place, rejected_key
-from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
-from core.packages import check_zip
 from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQueue
-from handlers.recording import Recorded, Recorder
+from handlers.packages import Packages
+from handlers.recording import Due, Recorded, Recorder
 from handlers.views import ListedView, LiveView, View
+from handlers.workflows import Workflows, manifests_at
+from infra.lanes import Lanes
+from infra.wiring import Stack
 
-_CACHED_MANIFESTS = 2000
+_REMOTE_LANES = 8
 
 
 @dataclass
@@ -50,29 +35,65 @@ class Report:
     refused: list[str] = field(default_factory=list)
 
 
+@dataclass
+class Look:
+    """One look under way: at the keys of one folder, or at a whole tenant."""
+
+    view: View
+    report: Report
+    due: Due
+    generation: Callable[[str], int | None] = lambda _tenant: None
+    gone: set[str] = field(default_factory=set)  # tenants that took something back
+    planned: set[tuple[str, str, str]] = field(default_factory=set)  # manifest, version, subject: once is enough
+
+
 class Intake:
+    """Safe to share between threads."""
+
     def __init__(
-        self, store: ObjectStore, table: JobTable, queue: WorkQueue, clock: Clock, *, settle_seconds: float = 1.0
+        self,
+        store: ObjectStore,
+        table: JobTable,
+        queue: WorkQueue,
+        clock: Clock,
+        *,
+        settle_seconds: float = 1.0,
+        lanes: int = 1,
     ) -> None:
         self._store = store
         self._table = table
         self._clock = clock
         self._settle = settle_seconds
-        self._recorder = Recorder(table, queue, clock)
-        self._parsed: OrderedDict[tuple[str, str], Workflow | ManifestInvalid] = OrderedDict()
+        self._workflows = Workflows(store, clock)
+        self._packages = Packages(store, self._workflows)
+        # Folders wait for their records, so each of the two has lanes of its own.
+        self._folders, self._records = Lanes(lanes), Lanes(lanes)
+        self._recorder = Recorder(table, queue, clock, self._records)
+
+    @classmethod
+    def over(cls, stack: Stack) -> "Intake":
+        """An intake over the ports of a process; side by side where each answer comes over a network."""
+        lanes = _REMOTE_LANES if stack.settings.store_url else 1
+        settle = stack.settings.settle_seconds
+        return cls(stack.store, stack.table, stack.queue, stack.clock, settle_seconds=settle, lanes=lanes)
 
     def changed(self, keys: Iterable[str]) -> Report:
         """Keys that came, changed or went. A key that belongs nowhere is refused and named in the report."""
-        report, view = Report(), LiveView(self._store)
-        gone: set[str] = set()
+        report, due = Report(), Due()
+        folders: dict[str, list[str]] = {}
         for key in keys:
             report.objects += 1
-            try:
-                self._changed(view, key, gone, report)
-            except KeyRefused as error:
-                report.refused.append(str(error))
-        for tenant in sorted(gone):
-            self._forget_vanished(view, tenant)
+            folders.setdefault(key[: key.rfind("/") + 1], []).append(key)
+        generation = functools.cache(self._table.generation)
+        looks = [(Look(LiveView(self._store), report, due, generation), keys) for keys in folders.values()]
+        try:
+            self._folders.each(lambda look: self._look(*look), looks)
+        except (AdeError, OSError):
+            self._recorder.settle(due)  # what the other folders recorded need not wait for the janitor
+            raise
+        self._recorder.settle(due)
+        for tenant in sorted(set().union(*(look.gone for look, _ in looks))):
+            self._forget_vanished(tenant)
         return report
 
     def sweep(self) -> Report:
@@ -86,216 +107,179 @@ class Intake:
             try:
                 place(f"{prefix}x")
                 standing = list(self._store.objects(f"{CONFIGS}{tenant}/"))
-                self._sweep_tenant(ListedView([*objects, *standing, *shared]), tenant, report)
+                look = Look(ListedView([*objects, *standing, *shared]), report, Due())
+                self._sweep_tenant(look, tenant)
+                self._recorder.settle(look.due)
             except KeyRefused as error:
                 report.refused.append(str(error))
-        self._forget_vanished(LiveView(self._store), None)
+        self._forget_vanished(None)
         return report
 
-    def _sweep_tenant(self, view: View, tenant: str, report: Report) -> None:
-        workflows = [*self._local(view.below(f"{INBOX}{tenant}/"), report), *self._standing(view, tenant, report)]
-        self._tell_rejected(view, {o.key for o in view.below(f"{INBOX}{tenant}/") if is_manifest(place(o.key).name)})
+    def _sweep_tenant(self, look: Look, tenant: str) -> None:
+        inbox = look.view.below(f"{INBOX}{tenant}/")
+        local = [o for o in inbox if is_manifest(basename(o.key))]
+        manifests = [*local, *manifests_at(look.view, f"{CONFIGS}{tenant}/")]
+        workflows = self._workflows.valid(manifests, look.report.rejected)
+        self._packages.tell_rejected(look.view, {o.key for o in local})
         taken: set[str] = set()
         for workflow in workflows:
-            taken |= self._plan_all(view, workflow, report)
-        for info in view.below(f"{INBOX}{tenant}/"):
+            taken |= self._plan_all(look, workflow)
+        for info in inbox:
             used = info.key in taken or any(w.uses(info.key) for w in workflows)
-            if not used and is_spreadsheet(place(info.key).name):
-                self._recorder.place(self._unselected(view, info), report.recorded)
+            if not used and is_spreadsheet(basename(info.key)):
+                self._recorder.place(self._unselected(look, info), look.report.recorded)
 
-    def _changed(self, view: View, key: str, gone: set[str], report: Report) -> None:
-        if key.startswith(CONFIGS):
-            if not key.startswith(SHARED):
-                at = place(key, CONFIGS)
-                for workflow in self._standing(view, at.tenant, report):
-                    if key.startswith(workflow.folder):
-                        self._plan_all(view, workflow, report)
-                self._tell_rejected(view, {key} if is_manifest(at.name) else set())
-                return
-            self._replan_awaiting(view, report)
+    def _look(self, look: Look, keys: list[str]) -> None:
+        """The keys of one folder, in their order."""
+        wanted = set(keys)
+        for key in keys:
+            try:
+                if key.startswith(CONFIGS):
+                    self._config_changed(look, key)
+                    continue
+                at = place(key)
+                if wanted:
+                    # Everything that the whole folder will ask for is asked for at once, not one by one.
+                    names = look.view.names(f"{INBOX}{at.tenant}/{at.folder}")
+                    look.view.infos([k for k in names if k in wanted or is_manifest(basename(k))])
+                    wanted.clear()
+                self._changed(look, key)
+            except KeyRefused as error:
+                look.report.refused.append(str(error))
+
+    def _config_changed(self, look: Look, key: str) -> None:
+        if key.startswith(SHARED):
+            self._replan_awaiting(look)
             return
-        at = place(key)
-        info = view.head(key)
+        at = place(key, CONFIGS)
+        self._table.advance(at.tenant)
+        standing = manifests_at(look.view, f"{CONFIGS}{at.tenant}/")
+        for workflow in self._workflows.valid(standing, look.report.rejected):
+            if key.startswith(workflow.folder):
+                self._plan_all(look, workflow)
+        self._packages.tell_rejected(look.view, {key} if is_manifest(at.name) else set())
+
+    def _changed(self, look: Look, key: str) -> None:
+        at, info = place(key), look.view.head(key)
         if info is None:
-            gone.add(at.tenant)
-        if is_manifest(at.name):
-            self._tell_rejected(view, {key})
-            for workflow in self._local([info] if info else [], report):
-                self._plan_all(view, workflow, report)
+            look.gone.add(at.tenant)
+        if not is_manifest(at.name):
+            self._arrived(look, key, info)
             return
-        self._arrived(view, key, info, report)
+        workflows = self._workflows.valid([info] if info else [], look.report.rejected)
+        if any(w.reaches for w in workflows):
+            self._table.advance(at.tenant)
+        self._packages.tell_rejected(look.view, {key})
+        for workflow in workflows:
+            self._plan_all(look, workflow)
 
-    def _arrived(self, view: View, key: str, info: ObjectInfo | None, report: Report) -> None:
-        at, selected = place(key), False
-        beside = [o for folder in _ancestors(at.tenant, at.folder) for o in view.beside(folder)]
-        for workflow in [*self._local(beside, report), *self._standing(view, at.tenant, report)]:
+    def _arrived(self, look: Look, key: str, info: ObjectInfo | None) -> None:
+        at = place(key)
+        own, *above = _ancestors(at.tenant, at.folder)
+        above.append(f"{CONFIGS}{at.tenant}/")
+
+        def concerned(workflow: Workflow) -> bool:
+            return workflow.uses(key) or (info is not None and workflow.selects(key))
+
+        def workflows(generation: int | None) -> list[Workflow]:
+            rejected = look.report.rejected
+            beside = self._workflows.above(look.view, [own], concerned, generation=None, rejected=rejected)
+            return beside + self._workflows.above(look.view, above, concerned, generation=generation, rejected=rejected)
+
+        # What may be part of a package belongs to a manifest that has no reason to announce itself.
+        plain = is_spreadsheet(at.name) and "/config/" not in f"/{at.folder}"
+        found = workflows(look.generation(at.tenant) if plain else None)
+        if not found and info is not None and plain:
+            found = workflows(None)
+        for workflow in found:
             if workflow.uses(key):
-                selected = True
-                self._plan_all(view, workflow, report)
-            elif info is not None and workflow.selects(key):
-                selected = True
-                self._plan_some(view, workflow, info, report)
-        if not selected and info is not None and is_spreadsheet(at.name):
-            self._recorder.place(self._unselected(view, info), report.recorded)
+                self._plan_all(look, workflow)
+            elif info is not None:
+                self._plan_some(look, workflow, info)
+        if not found and info is not None and is_spreadsheet(at.name):
+            self._recorder.place(self._unselected(look, info), look.report.recorded)
 
-    def _plan_all(self, view: View, workflow: Workflow, report: Report) -> set[str]:
+    def _plan_all(self, look: Look, workflow: Workflow) -> set[str]:
         """Plan every input set of a workflow; the keys it takes."""
-        inputs = list(self._inputs(view, workflow))
+        inputs = list(self._inputs(look.view, workflow))
         sets: dict[str, list[ObjectInfo]] = {}
         for info in inputs:
             sets.setdefault(workflow.subject(info.key), []).append(info)
-        for primaries in sets.values():
-            self._plan(view, workflow, primaries, report)
+        self._plan(look, workflow, list(sets.values()))
         if not inputs and not workflow.standing:
-            self._recorder.place(without_input(workflow, now=self._clock.now()), report.recorded)
-        for key in workflow.auxiliary_keys():
-            if key.startswith(INBOX) and (found := view.head(key)) is not None:
-                self._recorder.give_way(unselected(found, now=self._clock.now(), reason=""))
+            self._recorder.place(without_input(workflow, now=self._clock.now()), look.report.recorded)
+        auxiliary = [key for key in workflow.auxiliary_keys() if key.startswith(INBOX)]
+        look.due.give_way(unselected(i, now=self._clock.now(), reason="") for i in look.view.infos(auxiliary))
         return {i.key for i in inputs}
 
-    def _plan_some(self, view: View, workflow: Workflow, info: ObjectInfo, report: Report) -> None:
+    def _plan_some(self, look: Look, workflow: Workflow, info: ObjectInfo) -> None:
         """Plan the one input set that an object belongs to."""
         primaries = [info]
         if workflow.manifest.inputs.per == "drop":
             subject = workflow.subject(info.key)
-            primaries = [i for i in self._inputs(view, workflow) if workflow.subject(i.key) == subject] or [info]
-        self._plan(view, workflow, primaries, report)
+            primaries = [i for i in self._inputs(look.view, workflow) if workflow.subject(i.key) == subject] or [info]
+        self._plan(look, workflow, [primaries])
 
     def _inputs(self, view: View, workflow: Workflow) -> Iterator[ObjectInfo]:
-        found = view.below(workflow.base) if workflow.standing or workflow.deep else view.beside(workflow.base)
-        return (i for i in found if workflow.selects(i.key) and not is_manifest(place(i.key).name))
+        def wanted(key: str) -> bool:
+            return workflow.selects(key) and not is_manifest(basename(key))
 
-    def _plan(self, view: View, workflow: Workflow, primaries: list[ObjectInfo], report: Report) -> None:
-        now = self._clock.now()
-        auxiliary = {k: found for k in workflow.auxiliary_keys() if (found := view.head(k)) is not None}
+        if workflow.standing or workflow.deep:
+            return (i for i in view.below(workflow.base) if wanted(i.key))
+        return iter(view.infos([key for key in view.names(workflow.base) if wanted(key)]))
+
+    def _plan(self, look: Look, workflow: Workflow, sets: list[list[ObjectInfo]]) -> None:
+        """Plan input sets of a workflow and bring them to the table."""
+        now, info = self._clock.now(), workflow.info
+        fresh = [s for s in sets if (info.key, info.version, workflow.subject(s[0].key)) not in look.planned]
+        look.planned |= {(info.key, info.version, workflow.subject(s[0].key)) for s in fresh}
+        if not fresh:
+            return
         try:
-            workflow, package = self._packaged(view, workflow)
+            workflow, package = self._packages.find(look.view, workflow)
         except ManifestInvalid:
             return
-        for job in plan(workflow, primaries, package=package, auxiliary=auxiliary, now=now):
-            # Many objects, uploaded one by one: start when the last of them has been quiet for a moment.
-            many = workflow.manifest.inputs.per == "drop" or len(package.refs) > 1
-            delay = max(0.0, min(self._settle, job.stamp + self._settle - now)) if many else 0.0
-            self._recorder.record(job, standing=workflow.standing, delay=delay, done=report.recorded)
-        for info in primaries:
-            self._recorder.give_way(unselected(info, now=now, reason=""))
+        auxiliary = {i.key: i for i in look.view.infos(list(workflow.auxiliary_keys()))}
+        jobs = [j for s in fresh for j in plan(workflow, s, package=package, auxiliary=auxiliary, now=now)]
+        self._records.each(lambda job: self._record(look, workflow, package, job, now), jobs)
+        look.due.give_way(unselected(i, now=now, reason="") for s in fresh for i in s)
         if not workflow.standing:
-            self._recorder.give_way(without_input(workflow, now=now))
+            look.due.give_way([without_input(workflow, now=now)])
+        if look.due.full:
+            self._recorder.settle(look.due)
 
-    def _packaged(self, view: View, workflow: Workflow) -> tuple[Workflow, Package]:
-        """A workflow with its package: the one it names, or what stands beside it as `config/` or `config.zip`."""
-        package = self._package(view, workflow)
-        unnamed = workflow.unnamed_zip
-        if unnamed is not None and not package.refs and view.head(unnamed) is not None:
-            workflow = workflow.with_zip()
-            package = self._package(view, workflow)
-        return workflow, package
+    def _record(self, look: Look, workflow: Workflow, package: Package, job: Job, now: float) -> None:
+        # Many objects, uploaded one by one: start when the last of them has been quiet for a moment.
+        many = workflow.manifest.inputs.per == "drop" or len(package.refs) > 1
+        delay = max(0.0, min(self._settle, job.stamp + self._settle - now)) if many else 0.0
+        done = look.report.recorded
+        self._recorder.record(job, standing=workflow.standing, delay=delay, done=done, due=look.due)
 
-    def _package(self, view: View, workflow: Workflow) -> Package:
-        at = workflow.config_place
-        there = list(view.below(at)) if at.endswith("/") else [o for o in [view.head(at)] if o is not None]
-        package = find_package(workflow, there)
-        if not at.endswith("/") and there:
-            try:
-                check_zip(self._store.read(at, version=there[0].version, limit=MAX_PACKAGE_BYTES))
-            except (PackageRefused, ObjectTooLarge) as error:
-                raise ManifestInvalid(
-                    [Problem("$.config", f"{at}: {error}", "a plain zip; see docs/rule-author.md")]
-                ) from None
-            except (ObjectMissing, ObjectChanged):
-                return Package((), 0.0, missing=at)
-        return package
-
-    def _unselected(self, view: View, info: ObjectInfo) -> Job:
+    def _unselected(self, look: Look, info: ObjectInfo) -> Job:
         at = place(info.key)
         reason = f"no manifest selects {info.key}"
         for folder in _ancestors(at.tenant, at.folder):
-            for other in view.beside(folder):
-                if is_manifest(place(other.key).name) and isinstance(self._load(other), ManifestInvalid):
+            for other in manifests_at(look.view, folder):
+                if isinstance(self._workflows.load(other), ManifestInvalid):
                     reason = f"manifest {other.key} does not validate; see {rejected_key(other.key)}"
         return unselected(info, now=self._clock.now(), reason=reason)
 
-    def _local(self, objects: Iterable[ObjectInfo], report: Report) -> list[Workflow]:
-        return self._valid((o for o in objects if is_manifest(place(o.key).name)), report)
-
-    def _standing(self, view: View, tenant: str, report: Report) -> list[Workflow]:
-        prefix = f"{CONFIGS}{tenant}/"
-        return self._valid((o for o in view.below(prefix) if is_manifest(place(o.key, CONFIGS).name)), report)
-
-    def _valid(self, manifests: Iterable[ObjectInfo], report: Report) -> list[Workflow]:
-        found = []
-        for info in manifests:
-            loaded = self._load(info)
-            if isinstance(loaded, Workflow):
-                found.append(loaded)
-            elif loaded is not None and info.key not in report.rejected:
-                report.rejected.append(info.key)
-        return found
-
-    def _load(self, info: ObjectInfo) -> Workflow | ManifestInvalid | None:
-        """A manifest at its version, parsed once; None where it is gone again."""
-        known = self._parsed.get((info.key, info.version))
-        if known is None:
-            try:
-                body = self._store.read(info.key, version=info.version, limit=MAX_MANIFEST_BYTES)
-                known = make_workflow(parse_manifest(body), info)
-            except ManifestInvalid as error:
-                known = error
-            except ObjectTooLarge as error:
-                known = ManifestInvalid([Problem("$", str(error), f"at most {MAX_MANIFEST_BYTES} bytes")])
-            except (ObjectMissing, ObjectChanged):
-                return None
-            self._parsed[info.key, info.version] = known
-            if len(self._parsed) > _CACHED_MANIFESTS:
-                self._parsed.popitem(last=False)
-        if isinstance(known, Workflow) and known.info != info:
-            known = Workflow(known.manifest, info, known.tenant, known.folder, known.standing)
-        return known
-
-    def _tell_rejected(self, view: View, manifest_keys: set[str]) -> None:
-        """Write what is wrong with the manifests of a folder beside where their outputs would go, or take it back."""
-        for target in sorted({rejected_key(k) for k in manifest_keys}):
-            folders = {k[: k.rfind("/") + 1] for k in manifest_keys if rejected_key(k) == target}
-            problems = [
-                {"manifest": info.key, **problem.as_dict()}
-                for folder in sorted(folders)
-                for info in view.beside(folder)
-                if is_manifest(info.key.rpartition("/")[2])
-                for problem in self._problems(view, info)
-            ]
-            there = self._store.head(target)
-            if problems:
-                body = json.dumps({"rejected": 1, "problems": problems}, indent=2, ensure_ascii=False).encode()
-                self._store.put(target, body)
-            elif there is not None:
-                self._store.delete(target)
-
-    def _problems(self, view: View, info: ObjectInfo) -> list[Problem]:
-        loaded = self._load(info)
-        if isinstance(loaded, Workflow):
-            try:
-                self._packaged(view, loaded)
-            except ManifestInvalid as error:
-                return error.problems
-            return []
-        return loaded.problems if loaded is not None else []
-
-    def _replan_awaiting(self, view: View, report: Report) -> None:
+    def _replan_awaiting(self, look: Look) -> None:
         """A shared package changed: whoever waits may be complete now."""
         cursor: str | None = None
         while True:
             page = self._table.page(JobQuery(states=frozenset({State.AWAITING})), cursor=cursor)
             for job in page.jobs:
-                info = view.head(job.manifest.key) if job.manifest else None
-                for workflow in self._valid([info] if info else [], report):
-                    self._plan_all(view, workflow, report)
+                info = look.view.head(job.manifest.key) if job.manifest else None
+                for workflow in self._workflows.valid([info] if info else [], look.report.rejected):
+                    self._plan_all(look, workflow)
             cursor = page.cursor
             if cursor is None:
                 return
 
-    def _forget_vanished(self, view: View, tenant: str | None) -> None:
+    def _forget_vanished(self, tenant: str | None) -> None:
         """Rows that wait for company of an object that its sender took back."""
-        cursor: str | None = None
+        view, cursor = LiveView(self._store), None
         while True:
             page = self._table.page(JobQuery(states=frozenset({State.AWAITING}), tenant=tenant), cursor=cursor)
             for job in page.jobs:

@@ -1,6 +1,7 @@
 """S3 → SQS and S3 → EventBridge → SQS: bodies off the events queue, into the intake."""
 
 import threading
+from collections.abc import Sequence
 from typing import Protocol
 
 from core.errors import AdeError
@@ -17,7 +18,7 @@ class Events(Protocol):
 
     def receive(self) -> list[RawEvent]: ...
 
-    def done(self, event: RawEvent) -> None: ...
+    def done_all(self, events: Sequence[RawEvent]) -> None: ...
 
     def refuse(self, body: str, reason: str) -> None: ...
 
@@ -46,10 +47,9 @@ class Poller:
     def once(self) -> int:
         """One answer of the queue; how many bodies were dealt with."""
         batch = [(event, changes) for event in self._events.receive() if (changes := self._read(event)) is not None]
-        if self._looked([change for _, changes in batch for change in changes]):
-            return self._finish([event for event, _ in batch])
-        # One of them cannot be looked at now; the others need not come back for that.
-        return self._finish([event for event, changes in batch if self._looked(changes)])
+        done = self._arrivals.take_all(batch, self._log) if batch else []
+        self._events.done_all(done)
+        return len(done)
 
     def _read(self, event: RawEvent) -> list[Change] | None:
         try:
@@ -57,18 +57,5 @@ class Poller:
         except UnknownEvent as error:
             self._log.warning("event_refused", reason=str(error))
             self._events.refuse(event.body, str(error))
-            self._events.done(event)
+            self._events.done_all([event])
             return None
-
-    def _looked(self, changes: list[Change]) -> bool:
-        try:
-            self._arrivals.look(changes)
-        except (AdeError, OSError) as error:
-            self._log.error("intake_failed", error=f"{type(error).__name__}: {error}", changes=len(changes))
-            return False
-        return True
-
-    def _finish(self, events: list[RawEvent]) -> int:
-        for event in events:
-            self._events.done(event)
-        return len(events)

@@ -4,7 +4,8 @@ Every step can be repeated: a planner that dies anywhere leaves what the next ev
 planners that race meet in the same rows.
 """
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,8 +14,10 @@ from core.errors import IllegalTransition
 from core.ids import LENGTHS, job_id
 from core.jobs import RETRIABLE, UNSTARTED, Job, State, again, move
 from core.ports import Clock, JobTable, Message, WorkQueue
+from infra.lanes import Lanes
 
 _TRIES = 8
+_TOLD_AT_ONCE = 10  # messages that go in one request
 # A standing workflow that changes does not run again over what an earlier version of it has worked on.
 _HANDLED = frozenset(State) - UNSTARTED - {State.SKIPPED}
 
@@ -29,51 +32,84 @@ class Recorded:
     met: list[Job] = field(default_factory=list)  # were there already
 
 
+class Due:
+    """What looks have recorded and not yet told: messages to send, placeholders that give way. Shared by threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._messages: dict[str, tuple[Job, float]] = {}
+        self._placeholders: dict[str, Job] = {}
+
+    def send(self, job: Job, delay: float) -> None:
+        with self._lock:
+            self._messages[job.job_id] = (job, delay)
+
+    def give_way(self, placeholders: Iterable[Job]) -> None:
+        """Rows that, if they are there, have had their day: the real job has come."""
+        found = {job.job_id: job for job in placeholders}
+        with self._lock:
+            self._placeholders |= found
+
+    @property
+    def full(self) -> bool:
+        """Whether telling now costs no more calls than telling later would; until then the janitor might be first."""
+        with self._lock:
+            return len(self._messages) >= _TOLD_AT_ONCE
+
+    def take(self) -> tuple[list[tuple[Job, float]], dict[str, Job]]:
+        with self._lock:
+            taken = list(self._messages.values()), self._placeholders
+            self._messages, self._placeholders = {}, {}
+        return taken
+
+
 class Recorder:
-    def __init__(self, table: JobTable, queue: WorkQueue, clock: Clock) -> None:
+    def __init__(self, table: JobTable, queue: WorkQueue, clock: Clock, lanes: Lanes) -> None:
         self._table = table
         self._queue = queue
         self._clock = clock
+        self._lanes = lanes
 
-    def record(self, planned: Job, *, standing: bool, delay: float, done: Recorded) -> None:
-        """Bring the table to what was planned."""
-        line = _of_same_manifest(planned, self._table.line(planned.line))
+    def record(self, planned: Job, *, standing: bool, delay: float, done: Recorded, due: Due) -> None:
+        """Bring the table to what was planned; `settle` tells the rest."""
+        everything = self._table.line(planned.line)
+        line = _of_same_manifest(planned, everything)
         if _stale(planned, line) or (standing and _worked_on(planned, line)):
             return
-        job, created = self._add(planned)
+        job, created = self._add(planned, {j.job_id: j for j in everything})
         (done.created if created else done.met).append(job)
         if not created:
             job = self._meet(job, planned)
         self._supersede(planned, line, done)
         if job.state is State.QUEUED and job.enqueued_at is None:
-            self.dispatch(job, delay=delay)
+            due.send(job, delay)
             done.queued.append(job)
+
+    def settle(self, due: Due) -> None:
+        """Send messages, then note that they were sent; a crash in between sends them twice, which is harmless."""
+        messages, placeholders = due.take()
+        if messages:
+            told = [Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority) for job, _ in messages]
+            self._queue.send_all([(message, delay) for message, (_, delay) in zip(told, messages, strict=True)])
+            now = self._clock.now()
+            self._lanes.each(lambda sent: self._table.replace(sent[0], replace(sent[0], enqueued_at=now)), messages)
+        for job in self._table.get_all(placeholders).values() if placeholders else ():
+            if job.identity == placeholders[job.job_id].identity and is_placeholder(job):
+                self._table.remove(job)
 
     def place(self, placeholder: Job, done: Recorded) -> None:
         """Record a row that says what is missing; say it anew where it changed."""
-        job, created = self._add(placeholder)
+        job, created = self._add(placeholder, {})
         if created:
             done.created.append(job)
         elif is_placeholder(job) and (job.reason, job.inputs) != (placeholder.reason, placeholder.inputs):
             self._table.replace(job, replace(placeholder, rev=job.rev, created_at=job.created_at, history=job.history))
 
-    def give_way(self, placeholder: Job) -> None:
-        """Remove a placeholder row, if it is there, for the real job that has come."""
-        job = self._table.get(placeholder.job_id)
-        if job is not None and job.identity == placeholder.identity and is_placeholder(job):
-            self._table.remove(job)
-
-    def dispatch(self, job: Job, *, delay: float = 0.0) -> None:
-        """Send the job's message, then note that it was sent; a crash in between sends it twice, which is harmless."""
-        message = Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority)
-        self._queue.send(message, delay=delay)
-        self._table.replace(job, replace(job, enqueued_at=self._clock.now()))
-
-    def _add(self, job: Job) -> tuple[Job, bool]:
-        """Insert, under a longer id where another job happens to have the short one."""
+    def _add(self, job: Job, known: dict[str, Job]) -> tuple[Job, bool]:
+        """Insert, under a longer id where another job happens to have the short one; `known` are there already."""
         for length in LENGTHS:
             job = replace(job, job_id=job_id(job.tenant, job.workflow, job.identity, length))
-            there, created = self._table.add(job)
+            there, created = (known[job.job_id], False) if job.job_id in known else self._table.add(job)
             if there.identity == job.identity:
                 return there, created
         raise IllegalTransition(f"job id {job.job_id} is taken by another job at every length")

@@ -1,39 +1,69 @@
-"""What the bucket holds, as the intake sees it: live for one event, or listed once for a sweep."""
+"""What the bucket holds, as the intake sees it: live for the events of one folder, or listed once for a sweep."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
-from core.ports import ObjectInfo, ObjectStore
+from core.ports import Level, ObjectInfo, ObjectStore
 
 
 class View(Protocol):
+    """Every question has one answer for as long as a view lives: what was there when it was first asked."""
+
     def head(self, key: str) -> ObjectInfo | None: ...
 
-    def beside(self, folder: str) -> list[ObjectInfo]:
-        """Objects directly in a folder (its prefix ends in '/')."""
+    def infos(self, keys: Collection[str]) -> list[ObjectInfo]:
+        """Those of the keys that are there, in their order."""
         ...
 
-    def below(self, prefix: str) -> Iterator[ObjectInfo]: ...
+    def names(self, folder: str) -> tuple[str, ...]:
+        """Keys of the objects directly in a folder (its prefix ends in '/')."""
+        ...
+
+    def below(self, prefix: str) -> list[ObjectInfo]: ...
 
 
 class LiveView:
-    """Asks the store, each question once."""
+    """Asks the store, each question once, and nothing that an earlier answer has told already."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._beside: dict[str, list[ObjectInfo]] = {}
+        self._levels: dict[str, Level] = {}
+        self._infos: dict[str, ObjectInfo | None] = {}
+        self._below: dict[str, list[ObjectInfo]] = {}
 
     def head(self, key: str) -> ObjectInfo | None:
-        return self._store.head(key)
+        if key not in self._infos:
+            level = self._levels.get(_folder(key))
+            if level is None:
+                self._infos[key] = self._store.head(key)
+            else:
+                self._ask(level, [key])
+        return self._infos[key]
 
-    def beside(self, folder: str) -> list[ObjectInfo]:
-        if folder not in self._beside:
-            self._beside[folder] = list(self._store.folder(folder).objects)
-        return self._beside[folder]
+    def infos(self, keys: Collection[str]) -> list[ObjectInfo]:
+        for folder in {_folder(key) for key in keys} & self._levels.keys():
+            unknown = [key for key in keys if _folder(key) == folder and key not in self._infos]
+            if unknown:
+                self._ask(self._levels[folder], unknown)
+        return [info for key in keys if (info := self.head(key)) is not None]
 
-    def below(self, prefix: str) -> Iterator[ObjectInfo]:
-        return self._store.objects(prefix)
+    def names(self, folder: str) -> tuple[str, ...]:
+        if folder not in self._levels:
+            self._levels[folder] = self._store.level(folder)
+        return self._levels[folder].keys
+
+    def below(self, prefix: str) -> list[ObjectInfo]:
+        if prefix not in self._below:
+            above = self._levels.get(_folder(prefix.rstrip("/")))
+            known_empty = above is not None and prefix.endswith("/") and prefix not in above.folders
+            self._below[prefix] = [] if known_empty else list(self._store.objects(prefix))
+        return self._below[prefix]
+
+    def _ask(self, level: Level, keys: list[str]) -> None:
+        there = {info.key: info for info in level.infos(keys)}
+        for key in keys:
+            self._infos[key] = there.get(key)
 
 
 class ListedView:
@@ -42,18 +72,27 @@ class ListedView:
     def __init__(self, objects: Iterable[ObjectInfo]) -> None:
         self._objects = {o.key: o for o in objects}
         self._keys = sorted(self._objects)
-        self._beside: dict[str, list[ObjectInfo]] = {}
+        self._names: dict[str, list[str]] = {}
         for key in self._keys:
-            self._beside.setdefault(key[: key.rfind("/") + 1], []).append(self._objects[key])
+            self._names.setdefault(_folder(key), []).append(key)
 
     def head(self, key: str) -> ObjectInfo | None:
         return self._objects.get(key)
 
-    def beside(self, folder: str) -> list[ObjectInfo]:
-        return self._beside.get(folder, [])
+    def infos(self, keys: Collection[str]) -> list[ObjectInfo]:
+        return [self._objects[key] for key in keys if key in self._objects]
 
-    def below(self, prefix: str) -> Iterator[ObjectInfo]:
+    def names(self, folder: str) -> tuple[str, ...]:
+        return tuple(self._names.get(folder, ()))
+
+    def below(self, prefix: str) -> list[ObjectInfo]:
+        found = []
         for n in range(bisect_left(self._keys, prefix), len(self._keys)):
             if not self._keys[n].startswith(prefix):
-                return
-            yield self._objects[self._keys[n]]
+                break
+            found.append(self._objects[self._keys[n]])
+        return found
+
+
+def _folder(key: str) -> str:
+    return key[: key.rfind("/") + 1]

@@ -1,18 +1,18 @@
 """The webhook for MinIO and SeaweedFS: one endpoint, a token, and 2xx only after the table write.
 
-POST /events takes any body that handlers/events.py knows. 204: it is in the table (or tells of nothing). 400: no
-event that we know. 401: no token or the wrong one. 413: too large. 503 with Retry-After: try again. GET /healthz
-answers 204 without a token.
+POST /events takes any body that handlers/events.py knows. 204: it is in the table (or tells of nothing: MinIO first
+sends an empty body to see whether somebody listens). 400: no event that we know. 401: no token or the wrong one. 413:
+too large. 503 with Retry-After: try again. GET /healthz answers 204 without a token.
 """
 
 import hmac
-import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from core.errors import AdeError, SettingsError
+from core.errors import SettingsError
 from handlers.arrivals import Arrivals
-from handlers.events import UnknownEvent
+from handlers.events import UnknownEvent, decode
+from handlers.gathering import Gathering
 from infra.logs import Log
 
 _LARGEST_BODY = 1024 * 1024
@@ -27,12 +27,11 @@ class Webhook:
         if not token:
             raise SettingsError("ADE_WEBHOOK_TOKEN is not set: a webhook without a secret would take drops from anyone")
         host, _, port = listen.rpartition(":")
-        looking = threading.Lock()  # events of one drop come at once; one look after the other sees them whole
 
         class Handler(_Handler):
             pass
 
-        Handler.token, Handler.arrivals, Handler.log, Handler.looking = token, arrivals, log, looking
+        Handler.token, Handler.gathering, Handler.log = token, Gathering(arrivals, log), log
         self._server = ThreadingHTTPServer((host, int(port)), Handler)
         self._server.daemon_threads = True
 
@@ -51,9 +50,8 @@ class Webhook:
 
 class _Handler(BaseHTTPRequestHandler):
     token: str
-    arrivals: Arrivals
+    gathering: Gathering
     log: Log
-    looking: threading.Lock
     timeout = _READ_SECONDS
     server_version = "ade-drop"
     sys_version = ""
@@ -61,11 +59,15 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer(HTTPStatus.NO_CONTENT if self.path == "/healthz" else HTTPStatus.NOT_FOUND)
 
+    def do_HEAD(self) -> None:
+        """MinIO asks so whether its target is there."""
+        self._answer(HTTPStatus.NO_CONTENT if self._listens() else HTTPStatus.NOT_FOUND)
+
     def do_POST(self) -> None:
         self._answer(self._taken())
 
     def _taken(self) -> HTTPStatus:
-        if self.path.rstrip("/") != "/events":
+        if not self._listens():
             return HTTPStatus.NOT_FOUND
         if not self._knows_token():
             return HTTPStatus.UNAUTHORIZED
@@ -75,16 +77,17 @@ class _Handler(BaseHTTPRequestHandler):
         if int(length) > _LARGEST_BODY:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         body = self.rfile.read(int(length))
+        if not body:
+            return HTTPStatus.NO_CONTENT
         try:
-            with self.looking:
-                self.arrivals.take(body)
+            changes = decode(body)
         except UnknownEvent as error:
             self.log.warning("event_refused", reason=str(error))
             return HTTPStatus.BAD_REQUEST
-        except (AdeError, OSError) as error:
-            self.log.error("intake_failed", error=f"{type(error).__name__}: {error}")  # noqa: TRY400 - our own log
-            return HTTPStatus.SERVICE_UNAVAILABLE
-        return HTTPStatus.NO_CONTENT
+        return HTTPStatus.NO_CONTENT if self.gathering.take(changes) else HTTPStatus.SERVICE_UNAVAILABLE
+
+    def _listens(self) -> bool:
+        return self.path.rstrip("/") == "/events"
 
     def _knows_token(self) -> bool:
         given = self.headers.get("Authorization", "").removeprefix("Bearer ").strip()

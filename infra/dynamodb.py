@@ -1,17 +1,17 @@
 """JobTable on DynamoDB.
 
 Theory of operation. A job is one item; every write of it is conditional on its rev. Slots are counters per tenant
-and per workflow that change only in the transaction that moves a job into or out of RUNNING. Because the rev
-condition pins the state that the job had before, a counter always equals the number of RUNNING jobs: two runners
-cannot both take the last slot, and a lost runner's slot is freed by whoever moves its job on. Pauses stand on the
-same items, so that a start reads nothing beforehand. Indexes lag behind, so what they name is read again from the
-base item and judged by that. Each write carries a name of its own: where a retry meets a failed condition, the
+and per workflow that change only in the transaction that moves a job into or out of RUNNING (infra/dynamodb_slots.py).
+Because the rev condition pins the state that the job had before, the counters always equal the number of RUNNING jobs:
+two runners cannot both take the last slot, and a lost runner's slot is freed by whoever moves its job on. Pauses stand
+on the same items, so that a start reads nothing beforehand. Indexes lag behind, so what they name is read again from
+the base item and judged by that. Each write carries a name of its own: where a retry meets a failed condition, the
 name tells whether the earlier try had got through.
 """
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from infra.addresses import Address
 from infra.aws import client
 from infra.dynamodb_items import Item, number, text
 from infra.dynamodb_reads import Reads
+from infra.dynamodb_slots import Slots
 from infra.remote import Answered, Caller
 
 _NO = "ConditionalCheckFailed"
@@ -43,6 +44,7 @@ class DynamoJobTable:
         self._clock = clock
         self._wake_at = wake_at
         self._reads = Reads(self._db, self._call, address.name, self._shards)
+        self._slots = Slots(self._reads, address.name, self._shards)
         self._changed = threading.Condition()
         self._changes = 0
         self._seen = threading.local()  # a change between two waits of a thread is not lost
@@ -58,7 +60,7 @@ class DynamoJobTable:
                     writer,
                     {"Put": self._item(job, writer) | fresh},
                     {"Put": {"TableName": self._name, "Item": line}},
-                    *self._slots(job, _delta(None, job)),
+                    *self._slots.counted(job, _delta(None, job)),
                 )
             except Answered:
                 there = self._row(job.job_id)
@@ -74,13 +76,17 @@ class DynamoJobTable:
         item = self._row(job_id)
         return items.job_of(item) if item else None
 
+    def get_all(self, job_ids: Collection[str]) -> dict[str, Job]:
+        return {job.job_id: job for job in self._reads.jobs(sorted(set(job_ids)))}
+
     def replace(self, old: Job, new: Job) -> Job | None:
         written, writer = replace(new, rev=old.rev + 1), _writer()
         delta = _delta(old, new)
         put = self._item(written, writer) | _still(old)
         try:
             if delta:
-                self._transact(f"write {old.job_id}", writer, {"Put": put}, *self._slots(new, delta))
+                slots = self._slots.counted(old if delta < 0 else new, delta)
+                self._transact(f"write {old.job_id}", writer, {"Put": put}, *slots)
             else:
                 self._call(f"write {old.job_id}", lambda: self._db.put_item(**put), expect=(_ONE_NO,))
         except Answered:
@@ -89,25 +95,20 @@ class DynamoJobTable:
         return written
 
     def admit(self, old: Job, new: Job, caps: Caps) -> Job | Refused | None:
-        written, writer = replace(new, rev=old.rev + 1), _writer()
-        shard = items.shard_of(old.tenant, self._shards)
+        writer = _writer()
         for _ in range(_TRIES):
+            on, counts = self._slots.start(new, caps)
+            written = replace(on, rev=old.rev + 1)
+            put = {"Put": self._item(written, writer) | _still(old)}
             try:
-                self._transact(
-                    f"start {old.job_id}",
-                    writer,
-                    {"Put": self._item(written, writer) | _still(old)},
-                    self._slot(items.slots_key(new.tenant), cap=caps.tenant),
-                    self._slot(items.slots_key(new.tenant, new.workflow), cap=caps.workflow),
-                    {"ConditionCheck": self._absent(items.all_paused_key(shard))},
-                )
+                self._transact(f"start {old.job_id}", writer, put, *counts)
             except Answered as no:
                 if self._wrote(old.job_id, writer):
                     break
                 reasons = no.response.get("CancellationReasons", [])
                 if not reasons or reasons[0].get("Code") == _NO:
                     return None
-                if (refused := self._refused(new, caps, shard)) is not None:
+                if (refused := self._slots.refused(new, caps)) is not None:
                     return refused
                 writer = _writer()  # what stood in the way went meanwhile; a token is good for one transaction
             else:
@@ -124,7 +125,7 @@ class DynamoJobTable:
                 _writer(),
                 {"Delete": {"TableName": self._name, "Key": items.job_key(old.job_id)} | _still(old)},
                 {"Delete": {"TableName": self._name, "Key": items.line_key(old)}},
-                *self._slots(old, _delta(old, None)),
+                *self._slots.counted(old, _delta(old, None)),
             )
         except Answered as no:
             if no.code != _DONE_BEFORE:
@@ -162,7 +163,9 @@ class DynamoJobTable:
         said |= {"since": number(pause.since), "by": text(pause.by)}
         first = {"TableName": self._name, "Item": said, "ConditionExpression": "attribute_not_exists(pk)"}
         try:
-            self._transact("pause", _writer(), {"Put": first}, *self._pausing(pause.tenant, pause.workflow, on=True))
+            self._transact(
+                "pause", _writer(), {"Put": first}, *self._slots.pausing(pause.tenant, pause.workflow, on=True)
+            )
         except Answered:
             return
 
@@ -170,7 +173,7 @@ class DynamoJobTable:
         there = {"TableName": self._name, "Key": items.pause_key(tenant, workflow)}
         there |= {"ConditionExpression": "attribute_exists(pk)"}
         try:
-            self._transact("resume", _writer(), {"Delete": there}, *self._pausing(tenant, workflow, on=False))
+            self._transact("resume", _writer(), {"Delete": there}, *self._slots.pausing(tenant, workflow, on=False))
         except Answered as no:
             if no.code != _DONE_BEFORE:
                 return False
@@ -207,6 +210,19 @@ class DynamoJobTable:
             self._call(f"let go {name}", lambda: self._db.delete_item(**delete), expect=(_ONE_NO,))
         except Answered:
             return
+
+    def generation(self, name: str) -> int:
+        found = self._reads.item(items.generation_key(name))
+        return int(found["n"]["N"]) if found else 0
+
+    def advance(self, name: str) -> None:
+        update = {
+            "TableName": self._name,
+            "Key": items.generation_key(name),
+            "UpdateExpression": "ADD n :one",
+            "ExpressionAttributeValues": {":one": number(1)},
+        }
+        self._call(f"advance {name}", lambda: self._db.update_item(**update))
 
     def wait(self, seconds: float) -> None:
         """Sees this process's own changes; those of others show when the time is over."""
@@ -249,63 +265,6 @@ class DynamoJobTable:
             expect=(_NO, _DONE_BEFORE),
         )
 
-    def _slots(self, job: Job, delta: int) -> list[dict[str, Any]]:
-        if not delta:
-            return []
-        keys = (items.slots_key(job.tenant), items.slots_key(job.tenant, job.workflow))
-        return [self._slot(key, delta=delta) for key in keys]
-
-    def _slot(self, key: Item, *, delta: int = 1, cap: int | None = None) -> dict[str, Any]:
-        update: dict[str, Any] = {
-            "TableName": self._name,
-            "Key": key,
-            "UpdateExpression": "ADD running :delta",
-            "ExpressionAttributeValues": {":delta": number(delta)},
-        }
-        if cap is not None:  # a start
-            update["ConditionExpression"] = "attribute_not_exists(paused)"
-        if cap:
-            update["ConditionExpression"] += " AND (attribute_not_exists(running) OR running < :cap)"
-            update["ExpressionAttributeValues"][":cap"] = number(cap)
-        return {"Update": update}
-
-    def _absent(self, key: Item) -> dict[str, Any]:
-        return {"TableName": self._name, "Key": key, "ConditionExpression": "attribute_not_exists(pk)"}
-
-    def _refused(self, job: Job, caps: Caps, shard: int) -> Refused | None:
-        """Why a start was refused, read again consistently; None: nothing stands in its way any more."""
-        if self._reads.item(items.all_paused_key(shard)):
-            return Refused(reason="waiting: paused, everything", scope="pause")
-        tenant = self._reads.item(items.slots_key(job.tenant))
-        workflow = self._reads.item(items.slots_key(job.tenant, job.workflow))
-        if "paused" in tenant:
-            return Refused(reason=f"waiting: paused, tenant {job.tenant}", scope="pause")
-        if "paused" in workflow:
-            what = f"workflow {job.workflow} of tenant {job.tenant}"
-            return Refused(reason=f"waiting: paused, {what}", scope="pause")
-        if caps.tenant and (n := _running(tenant)) >= caps.tenant:
-            return Refused(reason=f"waiting: tenant {job.tenant} {n}/{caps.tenant} running", scope="tenant")
-        if caps.workflow and (n := _running(workflow)) >= caps.workflow:
-            return Refused(reason=f"waiting: workflow {job.workflow} {n}/{caps.workflow} running", scope="workflow")
-        return None
-
-    def _pausing(self, tenant: str | None, workflow: str | None, *, on: bool) -> list[dict[str, Any]]:
-        """What makes starts see a pause (or its end)."""
-        if tenant is not None:
-            update: dict[str, Any] = {"TableName": self._name, "Key": items.slots_key(tenant, workflow)}
-            if on:
-                update |= {
-                    "UpdateExpression": "SET paused = :yes",
-                    "ExpressionAttributeValues": {":yes": {"BOOL": True}},
-                }
-            else:
-                update |= {"UpdateExpression": "REMOVE paused"}
-            return [{"Update": update}]
-        keys = [items.all_paused_key(shard) for shard in range(self._shards)]
-        if on:
-            return [{"Put": {"TableName": self._name, "Item": key}} for key in keys]
-        return [{"Delete": {"TableName": self._name, "Key": key}} for key in keys]
-
 
 def _writer() -> str:
     return uuid.uuid4().hex
@@ -323,7 +282,3 @@ def _still(old: Job) -> dict[str, Any]:
 def _delta(old: Job | None, new: Job | None) -> int:
     """What a write changes in the number of running jobs."""
     return int(new is not None and new.state is State.RUNNING) - int(old is not None and old.state is State.RUNNING)
-
-
-def _running(item: Item) -> int:
-    return int(item["running"]["N"]) if "running" in item else 0

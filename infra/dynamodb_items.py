@@ -4,10 +4,12 @@
 | --------------- | ------------------------ | ----------------- | --------------------------------------------- |
 | job             | J#<job_id>               | -                 | the record, rev, and what the indexes need    |
 | line            | L#<hash of the line>     | <created>#<id>    | which jobs a line has, readable consistently  |
-| slots           | C#<tenant>[#<workflow>]  | -                 | how many jobs run; whether it is paused       |
+| slots           | C#<tenant>[#<workflow>]  | -                 | how many jobs run; whether it is paused;      |
+|                 |  and the same with ##<n> |                   |  several where one would be written too often |
 | pause           | P                        | <tenant>#<workfl> | who paused what and when                      |
 | everything      | PA#<shard>               | -                 | there while everything is paused              |
 | lease           | X#<name>                 | -                 | owner, expiry                                 |
+| generation      | G#<name>                 | -                 | how often something was changed               |
 
 Index partitions carry a shard number taken from the job id, so that no partition takes every write.
 """
@@ -24,7 +26,8 @@ Item = dict[str, dict[str, Any]]
 
 BY_TIME, BY_TENANT, BY_STATE, BY_WAKE = "by_time", "by_tenant", "by_state", "by_wake"
 SHARDS = 8
-_COMPRESSED_FROM = 2048  # a write costs by the kilobyte; JSON of refs shrinks to a third
+COUNTERS = 16
+_COMPRESSED_FROM = 512  # a write costs by the kilobyte; JSON of refs shrinks to about half
 
 
 def text(value: str) -> dict[str, str]:
@@ -47,8 +50,14 @@ def line_partition(line: str) -> str:
     return f"L#{hashlib.sha256(line.encode()).hexdigest()}"  # lines may be longer than keys may
 
 
-def slots_key(tenant: str, workflow: str | None = None) -> Item:
-    return {"pk": text(f"C#{tenant}" if workflow is None else f"C#{tenant}#{workflow}"), "sk": text("-")}
+def slots_key(tenant: str, workflow: str | None = None, counter: int = 0) -> Item:
+    """The counter of running jobs; beside the first, which small caps need, there are `COUNTERS` to spread over."""
+    whole = f"C#{tenant}" if workflow is None else f"C#{tenant}#{workflow}"
+    return {"pk": text(f"{whole}##{counter}" if counter else whole), "sk": text("-")}
+
+
+def slots_keys(tenant: str, workflow: str | None = None) -> list[Item]:
+    return [slots_key(tenant, workflow, counter) for counter in range(COUNTERS + 1)]
 
 
 def pause_key(tenant: str | None, workflow: str | None) -> Item:
@@ -61,6 +70,10 @@ def all_paused_key(shard: int) -> Item:
 
 def lease_key(name: str) -> Item:
     return {"pk": text(f"X#{name}"), "sk": text("-")}
+
+
+def generation_key(name: str) -> Item:
+    return {"pk": text(f"G#{name}"), "sk": text("-")}
 
 
 def created(job: Job) -> str:

@@ -40,6 +40,10 @@ class Reads:
         found: Item = answer.get("Item", {})
         return found
 
+    def items(self, keys: list[Item]) -> list[Item]:
+        """Those of the items that are there, each read consistently."""
+        return [item for at in range(0, len(keys), _BATCH) for item in self._batch(keys[at : at + _BATCH])]
+
     def page(self, query: JobQuery, limit: int, cursor: str | None) -> Page:
         if query.states is not None and not query.states:
             return Page(jobs=(), cursor=None)
@@ -53,13 +57,13 @@ class Reads:
         # A job on its way from one state to the next may stand in an index twice.
         once = (entry for entry, _ in itertools.groupby(heapq.merge(*shards, reverse=True)))
         taken = list(itertools.islice(once, limit + 1))
-        jobs = self._jobs([job_id for _, job_id in taken[:limit]])
+        jobs = self.jobs([job_id for _, job_id in taken[:limit]])
         shown = tuple(job for job in jobs if _matches(job, query))
         return Page(jobs=shown, cursor=taken[limit - 1][0] if len(taken) > limit else None)
 
     def line(self, line: str) -> tuple[Job, ...]:
         found = self._query({":pk": text(line_partition(line))}, "pk = :pk", ConsistentRead=True)
-        return tuple(self._jobs([item["job_id"]["S"] for item in found]))
+        return tuple(self.jobs([item["job_id"]["S"] for item in found]))
 
     def awake(self, before: float, limit: int) -> list[Job]:
         """Jobs that an index thinks need attention; their items say whether they do."""
@@ -69,7 +73,7 @@ class Reads:
             condition = f"{BY_WAKE}_pk = :pk AND wake_at <= :before"
             due = itertools.islice(self._query(values, condition, IndexName=BY_WAKE, Limit=limit), limit)
             found += [(float(item["wake_at"]["N"]), item["job_id"]["S"]) for item in due]
-        return self._jobs([job_id for _, job_id in sorted(found)[:limit]])
+        return self.jobs([job_id for _, job_id in sorted(found)[:limit]])
 
     def states(self, tenant: str | None) -> Iterator[tuple[str, State]]:
         """Tenant and state of every job (of one tenant)."""
@@ -86,6 +90,15 @@ class Reads:
             since, by = float(item["since"]["N"]), item["by"]["S"]
             found.append(Pause(tenant=tenant or None, workflow=workflow or None, since=since, by=by))
         return tuple(sorted(found, key=lambda pause: pause.since))
+
+    def jobs(self, job_ids: list[str]) -> list[Job]:
+        """The jobs as they are now, in the order of their ids here; those that are gone are left out."""
+        found: dict[str, Job] = {}
+        for at in range(0, len(job_ids), _BATCH):
+            for item in self._batch([job_key(job_id) for job_id in job_ids[at : at + _BATCH]]):
+                job = job_of(item)
+                found[job.job_id] = job
+        return [found[job_id] for job_id in job_ids if job_id in found]
 
     def _entries(
         self, partition: str, index: str, query: JobQuery, cursor: str | None, limit: int
@@ -125,15 +138,6 @@ class Reads:
             if "LastEvaluatedKey" not in answer:
                 return
             ask["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-
-    def _jobs(self, job_ids: list[str]) -> list[Job]:
-        """The jobs as they are now, in the order of their ids here; those that are gone are left out."""
-        found: dict[str, Job] = {}
-        for at in range(0, len(job_ids), _BATCH):
-            for item in self._batch([job_key(job_id) for job_id in job_ids[at : at + _BATCH]]):
-                job = job_of(item)
-                found[job.job_id] = job
-        return [found[job_id] for job_id in job_ids if job_id in found]
 
     def _batch(self, keys: list[Item]) -> list[Item]:
         """Up to a hundred rows; those that a busy table leaves unread are asked for again, after a while."""

@@ -17,12 +17,12 @@ import secrets
 import signal
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from core.errors import KeyRefused, ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed
 from core.keys import INBOX, OUTPUTS, WORK, check_key, is_unfinished
-from core.ports import Fetched, Folder, ObjectInfo
+from core.ports import Fetched, Folder, Level, ObjectInfo
 from infra.hashes import HashCache
 
 _BLOCK = 1024 * 1024
@@ -73,6 +73,17 @@ class FolderStore:
             elif (info := self.head(prefix + name)) is not None:
                 objects.append(info)
         return Folder(objects=tuple(objects), folders=tuple(folders))
+
+    def level(self, prefix: str) -> Level:
+        entries = list(self._entries(prefix))
+        return Level(
+            keys=tuple(prefix + name for name, is_folder in entries if not is_folder),
+            folders=tuple(f"{prefix}{name}/" for name, is_folder in entries if is_folder),
+            infos=self._infos,
+        )
+
+    def _infos(self, keys: Collection[str]) -> list[ObjectInfo]:
+        return [info for key in keys if (info := self.head(key)) is not None]
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
         with self._opened(key) as fd:
@@ -165,6 +176,10 @@ class FolderStore:
         self._hashes.forget(key)
         if key.startswith((WORK, OUTPUTS)):
             self._prune(path.parent)
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self.delete(key)
 
     def delete_prefix(self, prefix: str) -> int:
         keys = list(self.keys(prefix))

@@ -13,7 +13,7 @@ import itertools
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from botocore.exceptions import ClientError
 
 from core.errors import KeyRefused, ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed, StoreUnavailable
 from core.keys import WORK, check_key
-from core.ports import Fetched, Folder, ObjectInfo
+from core.ports import Fetched, Folder, Level, ObjectInfo
 from infra.addresses import Address
 from infra.aws import client
 from infra.memo import Memo
@@ -36,6 +36,7 @@ _LOST = ("412", "PreconditionFailed", "409", "ConditionalRequestConflict")
 _TOO_LARGE = ("InvalidRequest", "EntityTooLarge")  # for one copy; both may mean something else
 _CHECKSUMS = ("SHA256", "CRC64NVME")
 _ETAG = "etag:"
+_DELETED_AT_ONCE = 1000
 
 
 class S3Store:
@@ -70,7 +71,9 @@ class S3Store:
             answer = self._call(f"head {key}", lambda: self._head(key), expect=_ABSENT)
         except Answered:
             return None
-        return self._info(key, answer)
+        info = self._info(key, answer)
+        self._memo.put(key, (_etag(answer), info.size, info.modified), info)
+        return info
 
     def objects(self, prefix: str) -> Iterator[ObjectInfo]:
         for page in self._pages(prefix):
@@ -87,6 +90,18 @@ class S3Store:
             objects += self._detailed(page.get("Contents", ()))
             folders += [p["Prefix"] for p in page.get("CommonPrefixes", ())]
         return Folder(objects=tuple(objects), folders=tuple(folders))
+
+    def level(self, prefix: str) -> Level:
+        listed: dict[str, Any] = {}
+        folders: list[str] = []
+        for page in self._pages(prefix, Delimiter="/"):
+            listed |= {o["Key"]: o for o in page.get("Contents", ()) if _possible(o["Key"])}
+            folders += [p["Prefix"] for p in page.get("CommonPrefixes", ())]
+
+        def infos(keys: Collection[str]) -> list[ObjectInfo]:
+            return self._detailed([listed[key] for key in keys if key in listed])
+
+        return Level(keys=tuple(listed), folders=tuple(folders), infos=infos)
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
         sink = InMemory()
@@ -150,6 +165,10 @@ class S3Store:
         check_key(key)
         with contextlib.suppress(Answered):
             self._call(f"delete {key}", lambda: self._s3.delete_object(Bucket=self._bucket, Key=key), expect=_ABSENT)
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        for at in range(0, len(keys), _DELETED_AT_ONCE):
+            self._delete_many(list(keys[at : at + _DELETED_AT_ONCE]))
 
     def delete_prefix(self, prefix: str) -> int:
         gone = 0

@@ -3,6 +3,7 @@
 import secrets
 import threading
 import time
+from collections.abc import Sequence
 from sqlite3 import Connection, Row
 
 from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
@@ -23,24 +24,28 @@ class SqliteWorkQueue:
         self._woken = threading.Event()
 
     def send(self, message: Message, *, delay: float = 0.0) -> None:
+        self.send_all([(message, delay)])
+
+    def send_all(self, messages: Sequence[tuple[Message, float]]) -> None:
         now = self._clock.now()
         with self._db.write() as db:
-            db.execute(
-                "INSERT INTO messages (job_id, tenant, priority, rank, ready, visible_at, sent_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job_id) DO UPDATE SET ready = excluded.ready,"
-                " visible_at = excluded.visible_at, receipt = NULL",
-                (
-                    message.job_id,
-                    message.tenant,
-                    message.priority,
-                    now - message.priority * PRIORITY_SECONDS,
-                    int(delay <= 0),
-                    now + delay,
-                    now,
-                ),
-            )
-            if delay <= 0:
-                _open_lane(db, message.tenant)
+            for message, delay in messages:
+                db.execute(
+                    "INSERT INTO messages (job_id, tenant, priority, rank, ready, visible_at, sent_at)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job_id) DO UPDATE SET ready = excluded.ready,"
+                    " visible_at = excluded.visible_at, receipt = NULL",
+                    (
+                        message.job_id,
+                        message.tenant,
+                        message.priority,
+                        now - message.priority * PRIORITY_SECONDS,
+                        int(delay <= 0),
+                        now + delay,
+                        now,
+                    ),
+                )
+                if delay <= 0:
+                    _open_lane(db, message.tenant)
         bells.ring(self._bell)
 
     def receive(

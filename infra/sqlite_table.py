@@ -1,7 +1,7 @@
 """JobTable on SQLite."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from sqlite3 import Connection
 
@@ -37,6 +37,9 @@ class SqliteJobTable:
     def get(self, job_id: str) -> Job | None:
         row = self._db.read().execute("SELECT doc FROM jobs WHERE job_id = ?", (job_id,)).fetchone()
         return load_job(row["doc"]) if row else None
+
+    def get_all(self, job_ids: Collection[str]) -> dict[str, Job]:
+        return {job_id: job for job_id in job_ids if (job := self.get(job_id)) is not None}
 
     def replace(self, old: Job, new: Job) -> Job | None:
         with self._db.write() as db:
@@ -148,6 +151,16 @@ class SqliteJobTable:
     def let_go(self, name: str, owner: str) -> None:
         with self._db.write() as db:
             db.execute("DELETE FROM leases WHERE name = ? AND owner = ?", (name, owner))
+
+    def generation(self, name: str) -> int:
+        row = self._db.read().execute("SELECT n FROM generations WHERE name = ?", (name,)).fetchone()
+        return int(row["n"]) if row else 0
+
+    def advance(self, name: str) -> None:
+        with self._db.write() as db:
+            db.execute(
+                "INSERT INTO generations (name, n) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET n = n + 1", (name,)
+            )
 
     def wait(self, seconds: float) -> None:
         listener: bells.Listener | None = getattr(self._listeners, "here", None)

@@ -10,9 +10,10 @@ when there is none, shown to others again.
 import contextlib
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
-from core.errors import AdeError
+from core.errors import AdeError, StoreUnavailable
 from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
 from infra.addresses import Address
 from infra.aws import client
@@ -24,6 +25,7 @@ _LONGEST_DELAY = 900
 _LONGEST_POLL = 10  # SQS allows 20; a runner that ends has to sit out the poll under way
 _LONGEST_HIDE = 12 * 3600
 _MOST_AT_ONCE = 10
+_BATCH_TRIES = 5
 _READING_SECONDS = 30  # how long a look at the dead letters keeps them from others
 _LONGEST_REASON = 4000
 _STALE = (
@@ -60,6 +62,16 @@ class SqsWorkQueue:
 
     def send(self, message: Message, *, delay: float = 0.0) -> None:
         self._send(message, not_before=self._clock.now() + delay if delay > 0 else None)
+
+    def send_all(self, messages: Sequence[tuple[Message, float]]) -> None:
+        if len(messages) == 1:
+            ((message, delay),) = messages
+            self.send(message, delay=delay)
+            return
+        now = self._clock.now()
+        entries = [self._entry(m, not_before=now + delay if delay > 0 else None) for m, delay in messages]
+        for at in range(0, len(entries), _MOST_AT_ONCE):
+            self._send_batch([entry | {"Id": str(n)} for n, entry in enumerate(entries[at : at + _MOST_AT_ONCE])])
 
     def receive(
         self, *, most: int, wait: float, visibility: float, avoid: frozenset[str] = frozenset()
@@ -145,6 +157,24 @@ class SqsWorkQueue:
         return str(answer["QueueUrl"])
 
     def _send(self, message: Message, *, not_before: float | None) -> None:
+        entry = self._entry(message, not_before=not_before)
+        self._call(f"send {message.job_id}", lambda: self._sqs.send_message(QueueUrl=self._url, **entry))
+
+    def _send_batch(self, entries: list[dict[str, Any]]) -> None:
+        """One request; what the service could not take of it is sent again, a few times."""
+        left = entries
+        for _ in range(_BATCH_TRIES):
+            answer = self._call(
+                f"send {len(left)} messages",
+                lambda: self._sqs.send_message_batch(QueueUrl=self._url, Entries=left),  # noqa: B023 - called at once
+            )
+            failed = {entry["Id"] for entry in answer.get("Failed", ())}
+            left = [entry for entry in left if entry["Id"] in failed]
+            if not left:
+                return
+        raise StoreUnavailable(f"queue {self._url} keeps refusing {len(left)} of {len(entries)} messages")
+
+    def _entry(self, message: Message, *, not_before: float | None) -> dict[str, Any]:
         body = encode(message)
         delay = 0
         if not_before is not None:
@@ -153,15 +183,7 @@ class SqsWorkQueue:
             delay = min(left, _LONGEST_DELAY)
             if left > _LONGEST_DELAY:
                 body = encode(message, not_before=not_before)
-        self._call(
-            f"send {message.job_id}",
-            lambda: self._sqs.send_message(
-                QueueUrl=self._url,
-                MessageBody=body,
-                DelaySeconds=delay,
-                MessageGroupId=group(message.tenant),
-            ),
-        )
+        return {"MessageBody": body, "DelaySeconds": delay, "MessageGroupId": group(message.tenant)}
 
     def _receive(self, most: int, seconds: float, visibility: float) -> list[dict[str, Any]]:
         answer = self._call(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from infra.ecs import task_shield
+from infra.lanes import Lanes
 from infra.logs import Log
 from infra.presence import Presence, new_owner
 from infra.wiring import Stack
@@ -14,6 +15,9 @@ from runner.janitor import Janitor
 from runner.leases import Beats
 from runner.publish import Publisher
 from runner.worker import Worker
+
+_CHORE_LANES = 24  # jobs that a janitor deals with at once: one leader has to keep up with all that expires
+_REMOTE_LANES = 4  # files of one job that are on their way at once, where the store is not this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,8 @@ def assemble(
 ) -> Runner:
     settings = stack.settings
     presence = Presence(stack.run_dir, new_owner(role))
-    publisher = Publisher(stack.store, stack.table, stack.clock)
+    lanes = Lanes(_REMOTE_LANES if settings.store_url else 1)
+    publisher = Publisher(stack.store, stack.table, stack.clock, lanes)
     beats = Beats(
         stack.table,
         stack.queue,
@@ -51,7 +56,7 @@ def assemble(
         queue=stack.queue,
         clock=stack.clock,
         settings=settings,
-        attempts=Attempts(stack.store, boxes, settings, stack.run_dir / presence.owner),
+        attempts=Attempts(stack.store, boxes, settings, stack.run_dir / presence.owner, lanes),
         publisher=publisher,
         beats=beats,
         presence=presence,
@@ -69,6 +74,7 @@ def assemble(
         boxes=boxes,
         run_dir=stack.run_dir,
         log=log,
+        lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
         sweep=sweep,
         sweep_seconds=settings.sweep_seconds,
     )

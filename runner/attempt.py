@@ -13,6 +13,7 @@ from core.keys import staging_folder
 from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
 from core.verdicts import Verdict
+from infra.lanes import Lanes
 from runner.sandbox.layers import LayerRefused, Layers
 from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, stage
 from runner.verify import BadOutput, verify
@@ -43,8 +44,9 @@ class Boxes:
 class Attempts:
     """Runs attempts below one scratch folder of this machine."""
 
-    def __init__(self, store: ObjectStore, boxes: Boxes, settings: Settings, scratch: Path) -> None:
+    def __init__(self, store: ObjectStore, boxes: Boxes, settings: Settings, scratch: Path, lanes: Lanes) -> None:
         self._store = store
+        self._lanes = lanes
         self._boxes = boxes
         self._settings = settings
         self._scratch = scratch
@@ -95,12 +97,13 @@ class Attempts:
 
     def _upload(self, job: Job, paths: dict[str, Path]) -> tuple[OutputFile, ...]:
         staging = staging_folder(job.job_id, job.attempts_total)
-        files = []
-        for name, path in paths.items():
-            facts = describe(name, path)
-            self._store.put(staging + name, path)
-            files.append(facts)
-        return tuple(files)
+
+        def upload(name: str) -> OutputFile:
+            facts = describe(name, paths[name])
+            self._store.put(staging + name, paths[name])
+            return facts
+
+        return tuple(self._lanes.each(upload, list(paths)))
 
 
 def run_box(

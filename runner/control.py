@@ -6,6 +6,7 @@ from core.errors import IllegalTransition, UsageError
 from core.jobs import ENDED, RETRIABLE, UNSTARTED, Job, State, again, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, Message, ObjectStore, WorkQueue
+from infra.lanes import Lanes
 from runner.changes import mutate
 from runner.publish import Publisher
 from runner.results import job_folder
@@ -17,7 +18,7 @@ class Control:
         self._table = table
         self._queue = queue
         self._clock = clock
-        self._publisher = Publisher(store, table, clock)
+        self._publisher = Publisher(store, table, clock, Lanes(1))
 
     def find(self, job_id: str) -> Job:
         job = self._table.get(job_id)

@@ -19,6 +19,7 @@ from core.errors import AdeError
 from core.jobs import ENDED, Job, State, move
 from core.keys import WORK
 from core.ports import Clock, JobQuery, JobTable, Message, ObjectStore, WorkQueue
+from infra.lanes import Lanes
 from infra.logs import Log
 from infra.presence import Presence
 from runner.attempt import Boxes
@@ -49,6 +50,7 @@ class Janitor:
         boxes: Boxes,
         run_dir: Path,
         log: Log,
+        lanes: Lanes,
         sweep: Callable[[], object] | None = None,
         sweep_seconds: float = 300.0,
     ) -> None:
@@ -63,6 +65,7 @@ class Janitor:
         self._boxes = boxes
         self._run_dir = run_dir
         self._log = log
+        self._lanes = lanes
         self._sweep = sweep
         self._sweep_seconds = sweep_seconds
         self._leads_until = 0.0
@@ -96,9 +99,9 @@ class Janitor:
         while True:
             now = self._clock.now()
             due = [j for j in self._table.attention(now, limit=_BATCH) if (j.job_id, j.rev) not in seen]
-            for job in due:
-                seen.add((job.job_id, job.rev))
-                done += self._one(job, now)
+            seen |= {(job.job_id, job.rev) for job in due}
+            for one in self._lanes.each(lambda job: self._one(job, now), due):  # noqa: B023 - called at once
+                done += one
             if not due:
                 break
         for owner in self._presence.sweep():

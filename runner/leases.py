@@ -29,7 +29,7 @@ _CANCEL_LATENCY_SECONDS = 0.25
 class Held:
     """A lease that this process holds, shared between its slot and the beating thread."""
 
-    job_id: str
+    job: Job  # the row as this process wrote it last
     fence: int
     receipt: str
     expires: float
@@ -80,7 +80,7 @@ class Beats:
 
     def hold(self, job: Job, receipt: str) -> Held:
         expires = job.lease.expires if job.lease else 0.0
-        held = Held(job.job_id, job.fence, receipt, expires, self._clock.now() + self._beat)
+        held = Held(job, job.fence, receipt, expires, self._clock.now() + self._beat)
         with self._lock:
             self._held[job.job_id] = held
         self._some.set()
@@ -89,8 +89,8 @@ class Beats:
     def let_go(self, held: Held) -> None:
         """Stop beating before anything else is written for the job, so that no late beat undoes it."""
         with self._lock:
-            if self._held.get(held.job_id) is held:
-                del self._held[held.job_id]
+            if self._held.get(held.job.job_id) is held:
+                del self._held[held.job.job_id]
             if not self._held:
                 self._some.clear()
 
@@ -105,7 +105,7 @@ class Beats:
             held = list(self._held.values())
         for one in held:
             with self._lock:
-                if self._held.get(one.job_id) is not one:
+                if self._held.get(one.job.job_id) is not one:
                     continue
                 self._look(one)
 
@@ -115,13 +115,13 @@ class Beats:
             if now >= held.next_beat:
                 self._prolong(held, now)
             else:
-                job = self._table.get(held.job_id)
+                job = self._table.get(held.job.job_id)
                 if job is None or not _mine(job, held):
                     held.killed = held.killed or Verdict.LEASE_LOST
                 elif job.cancel_requested_at is not None:
                     held.killed = held.killed or Verdict.CANCELLED
         except (StoreUnavailable, OSError) as error:
-            self._log.warning("beat_failed", job_id=held.job_id, error=type(error).__name__)
+            self._log.warning("beat_failed", job_id=held.job.job_id, error=type(error).__name__)
 
     def _prolong(self, held: Held, now: float) -> None:
         def change(job: Job) -> Job | None:
@@ -130,11 +130,11 @@ class Beats:
             summary = job.summary | ({"progress": held.progress} if held.progress else {})
             return replace(beat(job, now=now, lease_seconds=self._lease), summary=summary)
 
-        job = mutate(self._table, held.job_id, change)
+        job = mutate(self._table, held.job.job_id, change)
         if job is None or job.lease is None:
             held.killed = held.killed or Verdict.LEASE_LOST
             return
-        held.expires, held.next_beat = job.lease.expires, now + self._beat
+        held.job, held.expires, held.next_beat = job, job.lease.expires, now + self._beat
         if job.cancel_requested_at is not None:
             held.killed = held.killed or Verdict.CANCELLED
         self._queue.hide(held.receipt, self.visibility)

@@ -20,24 +20,26 @@ from dataclasses import replace
 from core.errors import ObjectMissing, PreconditionFailed
 from core.jobs import Job, State, move
 from core.keys import staging_folder
-from core.ports import Clock, JobTable, ObjectStore
+from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
+from infra.lanes import Lanes
 from runner.results import job_folder, latest_body, latest_key, outcome, result_body, result_key
 
 _SMALL = 1024 * 1024
 
 
 class Publisher:
-    def __init__(self, store: ObjectStore, table: JobTable, clock: Clock) -> None:
+    def __init__(self, store: ObjectStore, table: JobTable, clock: Clock, lanes: Lanes) -> None:
         self._store = store
         self._table = table
         self._clock = clock
+        self._lanes = lanes
 
     def finish(self, job: Job) -> Job | None:
         """Complete the publication of a job; its row afterwards, or None where somebody else has moved it on."""
         if job.state is not State.PUBLISHING and not (job.ended and job.unpublished):
             return None
-        body = result_body(job)
-        if not self._said(job, body):
+        body, there = result_body(job), self._store.head(result_key(job))
+        if there is None or not self._said(job, body):
             try:
                 self._copy(job)
             except ObjectMissing:
@@ -47,11 +49,11 @@ class Publisher:
             else:
                 if outcome(job) is State.SUCCEEDED:
                     self._point_latest(job)
-                if not self._say(job, body):
+                if not self._say(job, body, there):
                     return None
         if outcome(job) is State.EXPIRED:
             self._forget(job)
-        self._store.delete_prefix(staging_folder(job.job_id))
+        self._unstage(job)
         return self._close(job)
 
     def _said(self, job: Job, body: bytes) -> bool:
@@ -60,19 +62,27 @@ class Publisher:
 
     def _copy(self, job: Job) -> None:
         folder, staged = job_folder(job), staging_folder(job.job_id, job.attempts_total)
-        for file in job.files:
-            self._store.copy(staged + file.name, folder + file.name)
+        names = [file.name for file in job.files]
+        self._lanes.each(lambda name: self._store.copy(staged + name, folder + name), names)
+
+    def _unstage(self, job: Job) -> None:
+        """Remove what was staged. A first attempt that was committed staged what the row names and nothing else."""
+        if job.state is State.EXPIRED:
+            return  # nothing expires before it was published, and so nothing is staged any more
+        if job.state is State.PUBLISHING and job.attempts_total == 1:
+            staged = staging_folder(job.job_id, job.attempts_total)
+            self._store.delete_all([staged + file.name for file in job.files])
+        else:
+            self._store.delete_prefix(staging_folder(job.job_id))
 
     def _forget(self, job: Job) -> None:
         """Remove what an expired job published, after result.json has stopped naming it."""
-        for key in list(self._store.keys(job_folder(job))):
-            if key != result_key(job):
-                self._store.delete(key)
+        self._store.delete_all([key for key in self._store.keys(job_folder(job)) if key != result_key(job)])
         self._retract_latest(job)
 
-    def _say(self, job: Job, body: bytes) -> bool:
+    def _say(self, job: Job, body: bytes, there: ObjectInfo | None) -> bool:
+        """Write result.json over `there`, which was looked at before the row is read once more."""
         key = result_key(job)
-        there = self._store.head(key)
         now = self._table.get(job.job_id)
         if now is None or now.rev != job.rev:
             return False

@@ -1,6 +1,7 @@
 """What a slot does with one message: admit, attempt, commit or give back, publish, acknowledge."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -122,12 +123,17 @@ class Worker:
             self._beats.let_go(held)
         if held.killed is not None and outcome.verdict is not Verdict.OK:
             outcome = replace(outcome, verdict=held.killed)
-        moved = mutate(self._table, job.job_id, fenced(job.fence, lambda j: self._after(j, outcome)))
+        moved = self._commit(held, lambda j: self._after(j, outcome))
         if moved is None:
             log.warning("lease_lost", verdict=str(outcome.verdict))
             return
         log.info("attempt_ended", verdict=str(outcome.verdict), state=str(moved.state), message=outcome.message)
         self._follow(moved, delivery.receipt)
+
+    def _commit(self, held: Held, change: Callable[[Job], Job]) -> Job | None:
+        """Write the row that this process wrote last; where somebody else did since, by what the row says now."""
+        written = self._table.replace(held.job, change(held.job))
+        return written or mutate(self._table, held.job.job_id, fenced(held.fence, change))
 
     def _after(self, job: Job, outcome: Outcome) -> Job:
         """The row after an attempt: the commit of a success, an end, or back to the queue."""

@@ -131,8 +131,9 @@ def test_the_template_deployed_by_its_api_carries_a_drop_to_its_result(tmp_path:
         make.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
         told = {o["OutputKey"]: o["OutputValue"] for o in make.describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]}
         urls = {
-            f"ADE_{name.upper()}_URL": f"{told[f'{name}Url']}?endpoint={server.endpoint}"
+            f"ADE_{name.upper()}_URL": f"{url}{'&' if '?' in url else '?'}endpoint={server.endpoint}"
             for name in ("Store", "Table", "Queue", "Events")
+            for url in [told[f"{name}Url"]]
         }
         ade = Ade(tmp_path, {**QUIET, **server.environment, **urls})
         kept = {(step["kind"], step["action"]) for step in ade("infra", "init", "--dry-run", "--json").json}

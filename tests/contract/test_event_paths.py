@@ -223,6 +223,18 @@ class TestWebhook:
     def test_a_shape_that_nobody_knows_is_told_apart(self, hook: str):
         assert self.post(f"{hook}/events", '{"action": "opened"}') == 400
 
+    def test_an_empty_body_only_asks_whether_somebody_listens(self, hook: str):
+        assert self.post(f"{hook}/events", "") == 204
+        assert self.post(f"{hook}/events", "", token="wrong") == 401
+
+    def test_a_head_request_asks_the_same(self, hook: str):
+        with closing(http.client.HTTPConnection(hook.removeprefix("http://"), timeout=20)) as connection:
+            for path, status in (("/events", 204), ("/elsewhere", 404)):
+                connection.request("HEAD", path)
+                answer = connection.getresponse()
+                answer.read()
+                assert answer.status == status
+
     def test_another_path_is_not_there(self, hook: str):
         assert self.post(f"{hook}/", "{}") == 404
 

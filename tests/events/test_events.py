@@ -1,6 +1,7 @@
 """Every shape that a change notice comes in, as golden files; each says what must happen."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,18 @@ def test_an_unknown_shape_is_refused_with_a_reason(name: str):
 
 def test_every_golden_file_says_what_must_happen():
     assert {n for n, g in GOLDEN.items() if len(g["expect"]) != 1 or not g["about"]} == set()
+
+
+def test_the_list_of_sources_names_every_golden_file_once():
+    readme = (Path(__file__).parent / "README.md").read_text()
+    named = re.findall(r"^\| `([^`]+)` \|", readme, re.MULTILINE)
+    assert sorted(named) == sorted(GOLDEN), "tests/events/README.md and the folder differ"
+
+
+@pytest.mark.parametrize("name", [n for n, golden in GOLDEN.items() if golden["about"].startswith("Captured")])
+def test_what_was_captured_is_listed_as_captured(name: str):
+    readme = (Path(__file__).parent / "README.md").read_text()
+    assert f"| `{name}` | captured" in readme
 
 
 @given(
@@ -96,6 +109,10 @@ class TestOrder:
     def test_sequencers_of_differing_length_are_padded_on_the_right(self):
         early = self.change("a", Kind.CREATED, "0055AED6DC")
         late = self.change("a", Kind.REMOVED, "0055AED6DC01")
+        assert newest([late, early]) == [late]
+
+    def test_sequencers_are_hexadecimal_whatever_their_letters(self):
+        early, late = self.change("a", Kind.CREATED, "0055aed6dc"), self.change("a", Kind.REMOVED, "0055AED6DE")
         assert newest([late, early]) == [late]
 
     def test_without_sequencers_the_last_to_come_wins(self):

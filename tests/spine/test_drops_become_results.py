@@ -416,10 +416,10 @@ def test_a_pause_holds_a_tenant_and_a_resume_lets_it_go(world):
 def test_a_row_that_was_never_enqueued_is_found(world):
     world.crasher.arm(None)
     keys = world.drop()
-    world.queue.send = None  # the sender of messages is gone
+    world.queue.send_all = None  # the sender of messages is gone
     with pytest.raises(TypeError):
         world.intake.changed(keys)
-    del world.queue.send
+    del world.queue.send_all
     world.clock.move(5)
     world.work_off(world.runner())
     assert states(world) == {"d/a.csv": "SUCCEEDED"}

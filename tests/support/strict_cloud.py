@@ -104,8 +104,9 @@ class Deployed:
 
     def environment(self, *names: str) -> dict[str, str]:
         """The ADE_*_URL settings, as the template's tasks get them, for this server."""
-        at = f"?endpoint={self.root.endpoint}"
-        return {f"ADE_{name.upper()}_URL": self.urls[f"{name}Url"] + at for name in names} | {
+        at = f"endpoint={self.root.endpoint}"
+        urls = {name: self.urls[f"{name}Url"] for name in names}
+        return {f"ADE_{name.upper()}_URL": f"{url}{'&' if '?' in url else '?'}{at}" for name, url in urls.items()} | {
             "AWS_CA_BUNDLE": os.environ["AWS_CA_BUNDLE"],
             "AWS_DEFAULT_REGION": "us-east-1",
         }

@@ -1,0 +1,90 @@
+"""What the docs say a job costs is what a fresh count finds."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.bench import prices
+from tests.bench.bench_cloud import ROWS, PerJob, per_job
+from tests.bench.cloud_rig import rig
+from tests.bench.meter import _index_units, item_bytes, units
+from tests.contract import servers
+
+DOCS = Path(__file__).parents[2] / "docs"
+# An event that comes in another answer of the queue, or a manifest looked up twice at once, moves a count this much.
+TOLERANCE = 0.35
+
+
+@pytest.fixture(scope="module")
+def counted():
+    with servers.credentials(server := servers.ministack()), rig(server, scripted=False) as made:
+        per_job(made, 4)  # what is above the drops is remembered, as it is in a handler that runs
+        found, _, taken = per_job(made, 10, first=4)
+        assert len(taken) == 10, "not every drop became a job"
+        yield found
+    servers.stop_all()
+
+
+def documented() -> dict[str, tuple[float, float]]:
+    text = (DOCS / "cloud.md").read_text()
+    table = text[text.index("<!-- counted by") : text.index("<!-- end -->")]
+    rows = re.findall(r"^\| ([^|,]+)[^|]* \| ([\d.]+) \| ([\d.]+) \|$", table, re.MULTILINE)
+    return {name.strip(): (float(requests), float(dollars)) for name, requests, dollars in rows}
+
+
+def test_the_table_has_the_rows_that_the_bench_counts():
+    assert list(documented()) == [*ROWS, "all"]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_table_tells_the_requests_of_a_job(counted: PerJob, name: str):
+    assert documented()[name][0] == pytest.approx(counted.row(name), abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_table_tells_what_they_cost(counted: PerJob, name: str):
+    assert documented()[name][1] == pytest.approx(counted.row_dollars(name) * 1000, abs=0.002)
+
+
+def test_every_request_of_a_job_stands_in_a_row(counted: PerJob):
+    covered = {operation for operations in ROWS.values() for operation in operations}
+    assert set(counted.requests) - covered == set()
+
+
+def test_a_look_at_an_event_stays_within_six_requests(counted: PerJob):
+    assert sum(counted.handler.values()) / 2 < 6
+
+
+def test_the_plan_counts_on_units_that_are_counted(counted: PerJob):
+    """The busiest index decides how many shards docs/scale.md asks for."""
+    text = (DOCS / "scale.md").read_text()
+    told = dict(re.findall(r"^\| (DynamoDB table|index `by_wake`)[^|]* \| (\d+) \|", text, re.MULTILINE))
+    assert float(told["index `by_wake`"]) == pytest.approx(counted.writes["by_wake"], abs=0.5)
+    assert float(told["DynamoDB table"]) == pytest.approx(counted.writes["table"], abs=2)
+
+
+class TestUnits:
+    def test_a_kilobyte_and_a_byte_are_two_write_units(self):
+        assert [units(n, 1024) for n in (0, 1, 1024, 1025)] == [1, 1, 1, 2]
+
+    def test_names_and_values_count(self):
+        assert item_bytes({"pk": {"S": "é"}, "flag": {"BOOL": True}}) == 2 + 2 + 4 + 1
+
+    @pytest.mark.parametrize(
+        ("old", "new", "cost"),
+        [
+            (None, None, 0),
+            (None, {"k": {"S": "a"}}, 1),
+            ({"k": {"S": "a"}}, None, 1),
+            ({"k": {"S": "a"}}, {"k": {"S": "a"}}, 0),
+            ({"k": {"S": "a"}}, {"k": {"S": "b"}}, 2),
+            ({"k": {"S": "a"}, "x": {"S": "1"}}, {"k": {"S": "a"}, "x": {"S": "2"}}, 1),
+        ],
+    )
+    def test_an_index_entry_costs_what_happens_to_it(self, old, new, cost):
+        assert _index_units(old, new, ("k",)) == cost
+
+    def test_deletes_are_free_and_lists_cost_as_writes(self):
+        free, listed = prices.request_price("S3 DeleteObjects"), prices.request_price("S3 ListObjectsV2")
+        assert (free, listed) == (0.0, prices.S3_PUT)

@@ -1,0 +1,60 @@
+"""Calls that do several things at once promise what the single ones do."""
+
+import pytest
+
+from core.ports import JobTable, Message, ObjectStore, WorkQueue
+from tests.contract.jobs import a_job
+
+
+class TestLevel:
+    def test_it_names_what_stands_on_one_level(self, store: ObjectStore):
+        for key in ("inbox/a/1.csv", "inbox/a/2.csv", "inbox/a/deep/3.csv", "inbox/b.csv"):
+            store.put(key, b"x")
+        level = store.level("inbox/a/")
+        assert level.keys == ("inbox/a/1.csv", "inbox/a/2.csv")
+        assert level.folders == ("inbox/a/deep/",)
+
+    def test_it_tells_of_a_key_what_head_tells(self, store: ObjectStore):
+        store.put("inbox/a/1.csv", b"x")
+        assert store.level("inbox/a/").infos(["inbox/a/1.csv"]) == [store.head("inbox/a/1.csv")]
+
+    def test_an_object_that_went_meanwhile_is_left_out(self, store: ObjectStore):
+        store.put("inbox/a/1.csv", b"x")
+        level = store.level("inbox/a/")
+        store.delete("inbox/a/1.csv")
+        assert level.infos(["inbox/a/1.csv", "inbox/a/never.csv"]) == []
+
+    def test_nothing_there_is_empty(self, store: ObjectStore):
+        level = store.level("inbox/nothing/")
+        assert (level.keys, level.folders) == ((), ())
+
+
+def test_several_objects_go_at_once_whether_they_are_there_or_not(store: ObjectStore):
+    for key in ("work/j/1/a", "work/j/1/b", "work/j/2/c"):
+        store.put(key, b"x")
+    store.delete_all(["work/j/1/a", "work/j/1/b", "work/j/1/never"])
+    assert list(store.keys("work/")) == ["work/j/2/c"]
+
+
+class TestTable:
+    def test_of_several_jobs_those_that_are_there_come_back(self, table: JobTable):
+        jobs = {job.job_id: job for job in (table.add(a_job(name))[0] for name in ("a", "b"))}
+        assert table.get_all([*jobs, *jobs, "acme-members-never"]) == jobs
+
+    def test_a_generation_counts_what_was_advanced(self, table: JobTable):
+        assert table.generation("acme") == 0
+        table.advance("acme")
+        table.advance("acme")
+        assert (table.generation("acme"), table.generation("globex")) == (2, 0)
+
+
+@pytest.mark.parametrize("many", [1, 23])
+def test_messages_sent_together_all_come(queue: WorkQueue, many: int):
+    sent = [Message(job_id=f"j{n}", tenant="acme") for n in range(many)]
+    queue.send_all([(message, 0.0) for message in sent])
+    got: set[str] = set()
+    for _ in range(10 * many):
+        got |= {d.message.job_id for d in queue.receive(most=10, wait=1, visibility=60)}
+        if len(got) == many:
+            return
+    raise AssertionError(f"{many - len(got)} of {many} messages did not come")
