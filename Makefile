@@ -46,6 +46,7 @@ bench: .venv/.dev ## speed and cost against named peers
 pins: ## pin again, with hashes (needs uv)
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --output-file requirements/runtime.txt pyproject.toml requirements/build.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra dev --constraint requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml requirements/build.in
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-header --constraint requirements/runtime.txt --output-file infra/deploy/handler.txt infra/deploy/handler.in
 
 clean: ## remove what the other targets made
 	@rm -rf .venv .venv-cloud demo data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis bench-results

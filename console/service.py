@@ -16,14 +16,13 @@ from infra.wiring import Stack
 from runner.assembly import Runner, assemble
 from runner.attempt import Boxes
 
-GRACE_SECONDS = 30.0
-
 
 class Service:
     """What `ade up`, `ade demo` and `ade run` are made of."""
 
     def __init__(self, stack: Stack, boxes: Boxes, log: Log, *, role: str, everything: bool) -> None:
         self._log = log
+        self._grace_seconds = stack.settings.drain_seconds
         self._sweeper: Intake | None = make_intake(stack) if everything else None
         self.runner: Runner = assemble(stack, boxes, log, role=role, sweep=self._sweep if everything else None)
         self._scratch = stack.run_dir / self.runner.presence.owner
@@ -42,7 +41,7 @@ class Service:
             self._spawn(name, source.run, on_end)
 
         def work() -> None:
-            self.runner.fleet.run(drain=drain, grace_seconds=GRACE_SECONDS)
+            self.runner.fleet.run(drain=drain, grace_seconds=self._grace_seconds)
             on_end()
 
         self._spawn("fleet", work, on_end)

@@ -141,6 +141,7 @@ class Settings:
     )
     sweep_seconds: float = _setting(300.0, _seconds(1), "time between full looks through the inbox")
     settle_seconds: float = _setting(1.0, _seconds(0), "quiet time before a drop of many objects is taken as whole")
+    drain_seconds: float = _setting(30.0, _seconds(0), "how long jobs may go on after a process is told to end")
     log_level: str = _setting("info", _one_of("debug", "info", "warning", "error"), "least level of log events")
 
     @classmethod

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -48,6 +49,8 @@ def provision(settings: Settings, *, apply: bool) -> list[Step]:
         steps += _bucket(bucket, apply=apply)
         if settings.events_url:
             steps += _notification(bucket, parse_address(settings.events_url), apply=apply)
+        if settings.webhook_token and _is_minio(bucket):
+            steps.append(_minio_notification(bucket, apply=apply))
     return steps
 
 
@@ -150,6 +153,49 @@ def _notification(bucket: Address, events: Address, *, apply: bool) -> Iterator[
             detail = "use ADE_WEBHOOK_TOKEN and the store's own webhook; the sweep finds drops meanwhile"
             step = made if made.action == "create" else replace(made, detail=f"{made.detail}; {detail}")
         yield step
+
+
+def _is_minio(bucket: Address) -> bool:
+    if bucket.endpoint is None:
+        return False
+    with closing(client(bucket)) as s3:
+        try:
+            told = s3.head_bucket(Bucket=bucket.name)
+        except ClientError as error:
+            told = error.response
+        except BotoCoreError:
+            return False  # the step before has said so
+    return str(told["ResponseMetadata"].get("HTTPHeaders", {}).get("server", "")).startswith("MinIO")
+
+
+def _minio_notification(bucket: Address, *, apply: bool) -> Step:
+    """MinIO sends to no queue of ours, but to a webhook that its operator configured."""
+    from infra.minio_events import MinioEvents, NoTarget  # noqa: PLC0415 - its client takes a moment to load
+
+    with closing(MinioEvents(bucket)) as events:
+        try:
+            arn = events.target()
+        except (NoTarget, StoreUnavailable) as error:  # perhaps a user without admin:ServerInfo
+            return Step(kind="notification", name=bucket.name, action="unsupported", detail=str(error))
+        name = f"{bucket.name} → {arn}"
+        if not _bucket_there(bucket):  # only a plan gets here
+            return Step(kind="notification", name=name, action="create")
+        if events.tells(arn):
+            return Step(kind="notification", name=name, action="keep")
+        if apply:
+            events.tell(arn)
+        return Step(kind="notification", name=name, action="create")
+
+
+def _bucket_there(bucket: Address) -> bool:
+    with closing(client(bucket)) as s3:
+        try:
+            s3.head_bucket(Bucket=bucket.name)
+        except ClientError as error:
+            if _status(error) == HTTPStatus.NOT_FOUND:
+                return False
+            raise StoreUnavailable(f"cannot look at bucket {bucket.name}: {error}") from error
+    return True
 
 
 def events_policy(queue_arn: str, bucket: str) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """The runner's composition root: ports and boxes in, a fleet and a janitor out."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from infra.ecs import task_shield
 from infra.logs import Log
 from infra.presence import Presence, new_owner
 from infra.wiring import Stack
@@ -70,5 +72,6 @@ def assemble(
         sweep=sweep,
         sweep_seconds=settings.sweep_seconds,
     )
-    fleet = Fleet(worker, stack.queue, beats, log, slots=settings.max_concurrency)
+    shield = task_shield(os.environ, log)
+    fleet = Fleet(worker, stack.queue, beats, log, slots=settings.max_concurrency, shield=shield)
     return Runner(presence, worker, beats, fleet, janitor, publisher)

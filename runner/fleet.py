@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Protocol
 
 from core.errors import AdeError, StoreUnavailable
 from core.ports import Delivery, WorkQueue
@@ -14,16 +15,53 @@ from runner.worker import REFUSED_SECONDS, Worker
 
 _RECEIVE_SECONDS = 20.0
 _ERROR_PAUSE_SECONDS = 1.0
+_REST_SECONDS = 0.5
 _POISON_RECEIVES = 20  # a message that breaks its handler so often goes to people instead
 
 
+class Shield(Protocol):
+    """Asks whoever runs this process to let it live while jobs run (infra/ecs.py). No method raises."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None:
+        """After the last job; waits for a last word to the platform."""
+        ...
+
+    def busy(self, jobs: int) -> None:
+        """So many jobs run from now on."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether new jobs may be taken now."""
+        ...
+
+
+class Unshielded:
+    """Nobody to ask: on a machine of one's own, and where the platform waits for a drain by itself."""
+
+    def start(self) -> None:
+        pass
+
+    stop = start
+
+    def busy(self, jobs: int) -> None:
+        pass
+
+    def ready(self) -> bool:
+        return True
+
+
 class Fleet:
-    def __init__(self, worker: Worker, queue: WorkQueue, beats: Beats, log: Log, *, slots: int) -> None:
+    def __init__(
+        self, worker: Worker, queue: WorkQueue, beats: Beats, log: Log, *, slots: int, shield: Shield | None = None
+    ) -> None:
         self._worker = worker
         self._queue = queue
         self._beats = beats
         self._log = log
         self._slots = slots
+        self._shield: Shield = shield or Unshielded()
         self._stopping = threading.Event()
         self._free = threading.Semaphore(slots)
         self._busy: dict[Future[None], Delivery] = {}
@@ -44,6 +82,7 @@ class Fleet:
         """
         self._draining = drain is not None
         self._beats.start()
+        self._shield.start()
         pool = ThreadPoolExecutor(self._slots, thread_name_prefix="slot")
         try:
             while not self._stopping.is_set():
@@ -54,9 +93,13 @@ class Fleet:
         finally:
             pool.shutdown(wait=True)
             self._beats.stop()
+            self._shield.stop()
 
     def _take(self, pool: ThreadPoolExecutor, *, seconds: float) -> None:
         """Wait for a free slot, then for messages, and hand them out."""
+        if not self._shield.ready():
+            self._stopping.wait(_REST_SECONDS)
+            return
         if not self._free.acquire(timeout=0.5):
             return
         taken = 1
@@ -71,6 +114,7 @@ class Fleet:
             future = pool.submit(self._slot, delivery)
             with self._lock:
                 self._busy[future] = delivery
+                self._shield.busy(len(self._busy))  # under the lock: two changes are told in their order
             future.add_done_callback(self._done)
         for _ in range(taken - len(deliveries)):
             self._free.release()
@@ -111,6 +155,7 @@ class Fleet:
     def _done(self, future: Future[None]) -> None:
         with self._lock:
             delivery = self._busy.pop(future, None)
+            self._shield.busy(len(self._busy))
         self._free.release()
         if self._draining:
             self._queue.wake()  # the last job's end is what a drain waits for

@@ -25,6 +25,7 @@ COMMANDS = {
     "janitor": "do the chores: rescue, publish, enqueue, expire, collect",
     "listen": "take bucket events from a queue or by a webhook",
     "infra": "bucket, queues, table and notification of the cloud settings",
+    "deploy": "the CloudFormation stack: what it would create, its template, the handler's zip",
     "init": "make a commented config package that works",
     "manifest-schema": "print the JSON Schema of the manifest",
     "doctor": "check this machine and say how to mend what is wrong",

@@ -8,7 +8,7 @@ from console import wire
 from console.exits import Exit
 from console.live import LiveJobs
 from console.output import Output
-from console.service import GRACE_SECONDS, service
+from console.service import service
 from console.signals import Signals
 from infra.wiring import Stack
 
@@ -40,7 +40,7 @@ def _told(stack: Stack, signals: Signals) -> int:
         parts.start(on_end=signals.wake)
         log.info("up", data_dir=str(stack.settings.storage_data_dir.absolute()), owner=parts.runner.presence.owner)
         signals.wait()
-        log.info("draining", grace_seconds=GRACE_SECONDS)
+        log.info("draining", grace_seconds=stack.settings.drain_seconds)
     log.info("down")
     return Exit.INTERNAL if parts.failed is not None else Exit.OK
 

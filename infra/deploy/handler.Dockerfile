@@ -1,9 +1,10 @@
 # The Lambda handler. Build from the repository's root:
 #   docker build -f infra/deploy/handler.Dockerfile -t ade-drop-handler:local .
 FROM public.ecr.aws/lambda/python:3.12
-COPY requirements/runtime.txt requirements/runtime.txt
-RUN pip install --no-cache-dir --require-hashes -r requirements/runtime.txt
+COPY infra/deploy/handler.txt /tmp/requirements.txt
+RUN pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements.txt
 COPY core ${LAMBDA_TASK_ROOT}/core
 COPY infra ${LAMBDA_TASK_ROOT}/infra
 COPY handlers ${LAMBDA_TASK_ROOT}/handlers
+# No USER: Lambda runs every image as an unprivileged user of its own choice.
 CMD ["handlers.aws_lambda.handler"]

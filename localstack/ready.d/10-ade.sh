@@ -2,12 +2,21 @@
 # Makes ade-drop's queues and table when LocalStack or a drop-in replacement is ready. `ade infra init` does the same
 # from outside, on any endpoint; whichever comes second changes nothing.
 set -eu
-aws() { command awslocal "$@" 2>/dev/null || command aws --endpoint-url "${AWS_ENDPOINT_URL:-http://localhost:4566}" "$@"; }
+export AWS_DEFAULT_REGION="${AWS_DEFAULT_REGION:-us-east-1}"
+if command -v awslocal >/dev/null; then aws=awslocal; else aws="aws --endpoint-url ${AWS_ENDPOINT_URL:-http://localhost:4566}"; fi
 
-for queue in ade-work ade-events; do
-  aws sqs create-queue --queue-name "$queue-dead" --attributes MessageRetentionPeriod=1209600 >/dev/null
-  aws sqs create-queue --queue-name "$queue" --attributes MessageRetentionPeriod=604800 >/dev/null
-done
-aws dynamodb describe-table --table-name ade-jobs >/dev/null 2>&1 ||
-  aws dynamodb create-table --cli-input-json "file://$(dirname "$0")/table.json" >/dev/null
+# queue NAME RECEIVES: a queue and its dead letters, which outlive it; after so many receives a message goes there
+queue() {
+  $aws sqs create-queue --queue-name "$1-dead" --attributes MessageRetentionPeriod=1209600 >/dev/null
+  url=$($aws sqs get-queue-url --queue-name "$1-dead" --query QueueUrl --output text)
+  arn=$($aws sqs get-queue-attributes --queue-url "$url" --attribute-names QueueArn --query Attributes.QueueArn --output text)
+  redrive="{\\\"deadLetterTargetArn\\\": \\\"$arn\\\", \\\"maxReceiveCount\\\": \\\"$2\\\"}"
+  $aws sqs create-queue --queue-name "$1" \
+    --attributes "{\"MessageRetentionPeriod\": \"604800\", \"RedrivePolicy\": \"$redrive\"}" >/dev/null
+}
+
+queue ade-work 50
+queue ade-events 5
+$aws dynamodb describe-table --table-name ade-jobs >/dev/null 2>&1 ||
+  $aws dynamodb create-table --cli-input-json "file://$(dirname "$0")/table.json" >/dev/null
 echo "ade-drop: queues and table are there"

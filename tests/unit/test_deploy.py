@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
+from console.main import build_parser
+from core.settings import Settings, unknown_variables
 from infra.dynamodb_items import table_definition
 
+ROLES = ("HandlerRole", "RunnerRole", "JanitorRole")
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "infra" / "deploy"
 
@@ -85,8 +88,12 @@ def test_the_bucket_is_private_encrypted_and_versioned(template: dict[str, Any])
 
 
 def test_outputs_make_no_events(template: dict[str, Any]):
-    told = template["Resources"]["Bucket"]["Properties"]["NotificationConfiguration"]["QueueConfigurations"]
+    _, rule, direct = template["Resources"]["Bucket"]["Properties"]["NotificationConfiguration"]["If"]
+    assert rule == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+    told = direct["QueueConfigurations"]
     assert {entry["Filter"]["S3Key"]["Rules"][0]["Value"] for entry in told} == {"inbox/", "configs/"}
+    pattern = template["Resources"]["EventsRule"]["Properties"]["EventPattern"]
+    assert pattern["detail"]["object"]["key"] == [{"prefix": "inbox/"}, {"prefix": "configs/"}]
 
 
 def test_dead_letters_outlive_the_queues_they_come_from(template: dict[str, Any]):
@@ -99,8 +106,10 @@ def test_dead_letters_outlive_the_queues_they_come_from(template: dict[str, Any]
     assert days["EventsDead"] > days["EventsQueue"]
 
 
-@pytest.mark.parametrize("role", ["HandlerRole", "RunnerRole"])
+@pytest.mark.parametrize("role", ROLES)
 class TestRights:
+    """By reading; tests/acceptance/test_cloud_roles.py has a server enforce what it can."""
+
     def test_no_right_is_given_on_everything(self, template: dict[str, Any], role: str):
         for statement in statements(template, role):
             assert "*" not in listed(statement["Resource"]), statement["Sid"]
@@ -129,6 +138,25 @@ def test_the_runner_reads_no_events(template: dict[str, Any]):
     assert not [r for r in allowed(template, "RunnerRole", "sqs:ReceiveMessage") if "EventsQueue" in r]
 
 
+def test_only_runners_protect_tasks_and_only_those_of_their_cluster(template: dict[str, Any]):
+    assert [role for role in ROLES if allowed(template, role, "ecs:UpdateTaskProtection")] == ["RunnerRole"]
+    (where,) = allowed(template, "RunnerRole", "ecs:UpdateTaskProtection")
+    assert json.loads(where)["Sub"].endswith(":task/${Cluster}/*")
+
+
+def test_each_task_runs_under_its_own_role(template: dict[str, Any]):
+    tasks = {
+        n: r["Properties"]["TaskRoleArn"] for n, r in template["Resources"].items() if "TaskRoleArn" in r["Properties"]
+    }
+    assert tasks == {"RunnerTask": {"GetAtt": "RunnerRole.Arn"}, "JanitorTask": {"GetAtt": "JanitorRole.Arn"}}
+
+
+def test_a_runner_gets_more_time_to_stop_than_its_drain_takes(template: dict[str, Any]):
+    (container,) = template["Resources"]["RunnerTask"]["Properties"]["ContainerDefinitions"]
+    drain = {one["Name"]: one["Value"] for one in container["Environment"]}["ADE_DRAIN_SECONDS"]
+    assert 30 <= float(drain) <= container["StopTimeout"] - 20
+
+
 class TestCompose:
     def test_only_this_machine_reaches_it(self, compose: dict[str, Any]):
         ports = [port for service in compose["services"].values() for port in service.get("ports", [])]
@@ -150,11 +178,32 @@ class TestCompose:
         }
         assert [name for name in healthy if "healthcheck" not in services[name]] == []
 
-    def test_two_runners_a_janitor_and_a_listener(self, compose: dict[str, Any]):
+    def test_two_runners_a_janitor_a_listener_and_a_console(self, compose: dict[str, Any]):
         services = compose["services"]
+        assert services["console"]["profiles"] == ["console"], "it is started by name, with the words to run"
         assert services["runner"]["deploy"]["replicas"] == 2
         assert services["janitor"]["command"] == ["janitor", "run"]
         assert services["listener"]["command"] == ["listen"]
+
+    def test_every_service_that_stays_up_says_how_it_is(self, compose: dict[str, Any]):
+        stays = {n: s for n, s in compose["services"].items() if s["restart"] == "unless-stopped"}
+        assert [name for name, service in stays.items() if "healthcheck" not in service] == []
+
+    def test_every_setting_is_one_that_the_product_knows(self, compose: dict[str, Any]):
+        for name, service in compose["services"].items():
+            set_here = {k: v for k, v in service.get("environment", {}).items() if k.startswith("ADE_")}
+            assert unknown_variables(set_here) == [], name
+            Settings.from_env({k: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", v) for k, v in set_here.items()})
+
+    def test_minio_and_the_listener_know_the_same_secret(self, compose: dict[str, Any]):
+        services = compose["services"]
+        sent = services["minio"]["environment"]["MINIO_NOTIFY_WEBHOOK_AUTH_TOKEN_ADE"]
+        assert sent == f"Bearer {services['listener']['environment']['ADE_WEBHOOK_TOKEN']}"
+        assert services["minio"]["environment"]["MINIO_NOTIFY_WEBHOOK_ENDPOINT_ADE"].endswith(":8090/events")
+
+    @pytest.mark.parametrize("name", ["init", "listener", "runner", "janitor", "console"])
+    def test_every_command_is_one_that_the_product_knows(self, compose: dict[str, Any], name: str):
+        build_parser().parse_args(compose["services"][name]["command"])
 
 
 @pytest.mark.parametrize("name", ["runner.Dockerfile", "handler.Dockerfile"])
@@ -176,8 +225,7 @@ def test_what_the_images_copy_is_there():
 
 
 def test_pods_have_no_privileges_and_no_token():
-    found = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "ade-drop.yaml").read_text()))
-    pods = [doc["spec"]["template"]["spec"] for doc in found if doc["kind"] == "Deployment"]
+    pods = [doc["spec"]["template"]["spec"] for doc in kubernetes("Deployment")]
     assert len(pods) == 3
     for pod in pods:
         assert pod["securityContext"]["runAsNonRoot"]
@@ -185,6 +233,28 @@ def test_pods_have_no_privileges_and_no_token():
         for container in pod["containers"]:
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
             assert not container["securityContext"]["allowPrivilegeEscalation"]
+
+
+def test_a_pod_that_must_go_may_finish_what_it_has():
+    (pod,) = [
+        doc["spec"]["template"]["spec"] for doc in kubernetes("Deployment") if doc["metadata"]["name"] == "ade-runner"
+    ]
+    given = {one["name"]: one["value"] for one in pod["containers"][0]["env"]}
+    settings = Settings.from_env(given)
+    assert settings.job_timeout_seconds < settings.drain_seconds < pod["terminationGracePeriodSeconds"] - 30
+
+
+def test_keda_scales_the_runners_by_the_work_queue():
+    (scaled,) = kubernetes("ScaledObject")
+    assert scaled["spec"]["scaleTargetRef"]["name"] == "ade-runner"
+    (settings,) = kubernetes("ConfigMap")
+    (trigger,) = scaled["spec"]["triggers"]
+    assert settings["data"]["ADE_QUEUE_URL"] == f"sqs://{trigger['metadata']['queueURL'].rsplit('/', 1)[1]}"
+
+
+def kubernetes(kind: str) -> list[dict[str, Any]]:
+    found = yaml.safe_load_all((DEPLOY / "kubernetes" / "ade-drop.yaml").read_text())
+    return [doc for doc in found if doc["kind"] == kind]
 
 
 def test_the_local_script_is_a_script_that_sh_understands():

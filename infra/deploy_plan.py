@@ -1,0 +1,115 @@
+"""What a deployment of the template would create: resources, rights of each role, alarms, and what it costs at rest."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from infra.deploy_about import about
+from infra.template import Template
+
+# List prices of us-east-1 in dollars, November 2026; a guide, not an offer.
+_VCPU_HOUR, _GB_HOUR, _ALARM_MONTH, _HOURS = 0.04048, 0.004445, 0.10, 730
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resource:
+    id: str
+    type: str
+    name: str  # as AWS will show it; empty where AWS chooses
+    about: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Right:
+    """One statement of a role: these actions on these resources, and no others."""
+
+    sid: str
+    actions: list[str]
+    on: list[str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alarm:
+    id: str
+    about: str
+    tells: list[str]  # where it is told; empty: it shows in the console only
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What is paid while nothing happens. Requests, storage and traffic come on top (docs/cloud.md)."""
+
+    what: str
+    dollars_a_month: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    stack: str
+    parameters: dict[str, str]
+    resources: list[Resource]
+    left_out: list[str]  # resources that the parameters leave out
+    rights: dict[str, list[Right]]
+    alarms: list[Alarm]
+    monthly: list[Cost]
+    command: str
+
+
+def make_plan(stack: str, given: Mapping[str, str]) -> Plan:
+    """UsageError where stack name or parameters do not fit the template."""
+    template = Template(stack, given)
+    made = template.resources()
+    return Plan(
+        stack=stack,
+        parameters=template.parameters,
+        resources=[_resource(name, one) for name, one in made.items()],
+        left_out=sorted(template.resources(kept=False)),
+        rights={n: list(_rights(one["Properties"])) for n, one in made.items() if one["Type"] == "AWS::IAM::Role"},
+        alarms=[_alarm(n, one["Properties"]) for n, one in made.items() if one["Type"] == "AWS::CloudWatch::Alarm"],
+        monthly=list(_costs(made)),
+        command=_command(stack, given),
+    )
+
+
+def _resource(name: str, one: Mapping[str, Any]) -> Resource:
+    properties = one["Properties"]
+    names = ("BucketName", "QueueName", "TableName", "LogGroupName", "Family", "Name", "PolicyName")
+    shown = next((str(properties[key]) for key in names if key in properties), "")
+    return Resource(id=name, type=one["Type"], name=shown, about=about(one["Type"], properties))
+
+
+def _rights(role: Mapping[str, Any]) -> Iterator[Right]:
+    for policy in role.get("Policies", []):
+        for statement in policy["PolicyDocument"]["Statement"]:
+            yield Right(sid=statement["Sid"], actions=_listed(statement["Action"]), on=_listed(statement["Resource"]))
+    for arn in role.get("ManagedPolicyArns", []):
+        yield Right(sid="managed", actions=[f"as {arn.rsplit('/', 1)[-1]} of AWS says"], on=["*"])
+
+
+def _alarm(name: str, p: Mapping[str, Any]) -> Alarm:
+    return Alarm(id=name, about=str(p["AlarmDescription"]), tells=_listed(p["AlarmActions"]))
+
+
+def _costs(made: Mapping[str, Mapping[str, Any]]) -> Iterator[Cost]:
+    for name in ("RunnerTask", "JanitorTask"):
+        if name in made:
+            p = made[name]["Properties"]
+            hour = int(p["Cpu"]) / 1024 * _VCPU_HOUR + int(p["Memory"]) / 1024 * _GB_HOUR
+            more = ", each, of which one always runs" if name == "RunnerTask" and "RunnerScaling" in made else ""
+            yield Cost(what=f"Fargate, {name}{more}", dollars_a_month=round(hour * _HOURS, 2))
+    alarms = sum(one["Type"] == "AWS::CloudWatch::Alarm" for one in made.values())
+    yield Cost(what=f"{alarms} alarms", dollars_a_month=round(alarms * _ALARM_MONTH, 2))
+
+
+def _command(stack: str, given: Mapping[str, str]) -> str:
+    words = [
+        *("aws", "cloudformation", "deploy", "--template-file", "template.yaml", "--stack-name", stack),
+        *("--capabilities", "CAPABILITY_IAM"),
+    ]
+    overrides = ["--parameter-overrides", *(f"{name}={value}" for name, value in given.items())] if given else []
+    return shlex.join([*words, *overrides])
+
+
+def _listed(value: Any) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else [str(value)]

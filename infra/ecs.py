@@ -1,0 +1,179 @@
+"""Scale-in protection of an ECS task: asked of the task's own agent while the task works on jobs.
+
+Theory of operation. ECS ends any task it likes when a service shrinks or is deployed anew, unless the task has asked
+for protection. `TaskShield` asks while jobs run, asks again before the protection runs out, and gives it back once the
+task has been idle for a moment, so that a stream of short jobs does not make two calls each. A runner that is never
+idle would hold up a deployment without end: after `stretch` seconds it therefore takes no new job until those it has
+are done and ECS has had `rest` seconds to end it.
+
+One thread talks to the agent; no job ever waits for it or fails by it. An agent that does not answer is asked again
+after a pause. A task that ends without protection costs no result either: SIGTERM drains, and what cannot end in
+time goes back to the queue with no attempt lost.
+"""
+
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from infra.logs import Log
+
+_PATH = "/task-protection/v1/state"
+_ANSWER_SECONDS = 3.0
+_LARGEST_ANSWER = 65536
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the agent is never behind a proxy
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pace:
+    """How long things last, in seconds."""
+
+    expires: int = 600  # a runner that hangs is unprotected after this; ECS takes whole minutes
+    renew: float = 200.0
+    linger: float = 15.0  # idle time before the protection is given back
+    retry: float = 15.0  # after an agent that did not answer
+    stretch: float = 3600.0  # of protection without a break
+    rest: float = 30.0  # ECS ends an unprotected task within seconds
+
+
+class Agent:
+    """The ECS agent's endpoint for task protection."""
+
+    def __init__(self, uri: str) -> None:
+        self._url = uri.rstrip("/") + _PATH
+
+    def protect(self, seconds: int) -> None:
+        """Again: prolongs. Raises OSError where the agent does not answer or refuses."""
+        self._put({"ProtectionEnabled": True, "ExpiresInMinutes": max(1, seconds // 60)})
+
+    def release(self) -> None:
+        """Raises as `protect`; without a protection nothing happens."""
+        self._put({"ProtectionEnabled": False})
+
+    def _put(self, body: dict[str, object]) -> None:
+        request = urllib.request.Request(  # noqa: S310 - the address that ECS gave to this task
+            self._url, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="PUT"
+        )
+        with _DIRECT.open(request, timeout=_ANSWER_SECONDS) as answer:
+            told = answer.read(_LARGEST_ANSWER)
+        # Some refusals (a task of no service, a missing right) come with status 200.
+        try:
+            failure = json.loads(told).get("failure")
+        except (ValueError, AttributeError):
+            raise OSError("the answer is no JSON object") from None
+        if failure:
+            raise OSError(f"refused: {failure.get('Reason')} {failure.get('Detail') or ''}".strip())
+
+
+class TaskShield:
+    """Keeps the task protected while `busy` says that jobs run. Safe to use from several threads."""
+
+    def __init__(
+        self, agent: Agent, log: Log, *, pace: Pace | None = None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._agent = agent
+        self._log = log
+        self._pace = pace or Pace()
+        self._now = monotonic
+        self._changed = threading.Condition()
+        self._jobs = 0
+        self._idle_since = monotonic()
+        self._since: float | None = None  # protected without a break since then; None: not protected
+        self._asked_at = 0.0  # when the agent last said yes
+        self._rested_until = 0.0
+        self._retry_at = 0.0
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._loop, name="shield", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """After the last job; gives the protection back. A second call does nothing."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def busy(self, jobs: int) -> None:
+        """How many jobs run from now on; returns at once."""
+        with self._changed:
+            self._jobs = jobs
+            if not jobs:
+                self._idle_since = self._now()
+            self._changed.notify_all()
+
+    def ready(self) -> bool:
+        """Whether new jobs may be taken: not while a long stretch is to end, nor in the rest after it."""
+        with self._changed:
+            return not self._tired() and self._now() >= self._rested_until
+
+    def round(self) -> float:
+        """Ask the agent for what is due, if anything is; seconds until the next look. One pass of the thread."""
+        with self._changed:
+            due, wait = self._due()
+        if due is None:
+            return wait
+        try:
+            if due:
+                self._agent.protect(self._pace.expires)
+            else:
+                self._agent.release()
+        except OSError as error:
+            self._log.warning("protection_failed", wanted=due, error=f"{type(error).__name__}: {error}")
+            with self._changed:
+                self._retry_at = self._now() + self._pace.retry
+            return self._pace.retry
+        self._told(protected=due)
+        return 0.0
+
+    def _due(self) -> tuple[bool | None, float]:
+        """True: protect; False: release; None: nothing for so many seconds."""
+        now, pace = self._now(), self._pace
+        if now < self._retry_at and not self._stopped:
+            return None, self._retry_at - now
+        if self._jobs and not self._stopped:
+            due_at = 0.0 if self._since is None else self._asked_at + pace.renew
+            return (True, 0.0) if now >= due_at else (None, due_at - now)
+        if self._since is None:
+            return None, pace.renew
+        idle_until = self._idle_since + pace.linger
+        if self._stopped or self._tired() or now >= idle_until:
+            return False, 0.0
+        return None, idle_until - now
+
+    def _tired(self) -> bool:
+        return self._since is not None and self._now() - self._since >= self._pace.stretch
+
+    def _told(self, *, protected: bool) -> None:
+        with self._changed:
+            now = self._now()
+            if not protected:
+                if self._tired():
+                    self._rested_until = now + self._pace.rest
+                self._since = None
+            else:
+                self._since = now if self._since is None else self._since
+                self._asked_at = now
+        self._log.debug("protection_set", protected=protected)
+
+    def _loop(self) -> None:
+        while True:
+            wait = self.round()
+            with self._changed:
+                if self._stopped:
+                    break
+                if self._due()[0] is None:
+                    self._changed.wait(wait)
+        self.round()  # what is still protected is given back, with one try
+
+
+def task_shield(environment: Mapping[str, str], log: Log) -> TaskShield | None:
+    """A shield where the process runs in an ECS task, else None."""
+    uri = environment.get("ECS_AGENT_URI", "")
+    return TaskShield(Agent(uri), log) if uri.startswith(("http://", "https://")) else None

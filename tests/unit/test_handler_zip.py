@@ -1,0 +1,55 @@
+"""The handler's zip: the pins of the rest of the product, nothing missing, and the same bytes again."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from infra import handler_zip
+
+ROOT = Path(__file__).parents[2]
+PYTHON = f"3.{sys.version_info.minor}"
+ALONE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import handlers.aws_lambda, infra.s3, infra.dynamodb, infra.sqs
+from infra.addresses import parse_address
+from infra.aws import client
+for service in ("s3", "sqs", "dynamodb"):
+    client(parse_address(f"{service}://x?endpoint=http://127.0.0.1:1")).close()
+"""
+
+
+def pins(path: Path) -> dict[str, str]:
+    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", path.read_text(), flags=re.MULTILINE))
+
+
+def test_the_handler_has_the_pins_of_the_rest():
+    rest = pins(ROOT / "requirements" / "runtime.txt")
+    assert {name: rest.get(name) for name in pins(handler_zip.PINS)} == pins(handler_zip.PINS)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("zip") / "handler.zip"
+    handler_zip.build(path, python=PYTHON)
+    return path
+
+
+@pytest.mark.slow
+class TestZip:
+    def test_it_needs_nothing_but_itself_and_python(self, built: Path, tmp_path: Path):
+        with zipfile.ZipFile(built) as archive:
+            archive.extractall(tmp_path)
+        # -S and -I: no packages but those in the zip.
+        subprocess.run([sys.executable, "-S", "-I", "-c", ALONE, str(tmp_path)], check=True, timeout=120)
+
+    def test_it_is_small_enough_for_a_quick_start(self, built: Path):
+        assert built.stat().st_size < 10 * 1024 * 1024
+
+    def test_the_same_sources_give_the_same_bytes(self, built: Path, tmp_path: Path):
+        handler_zip.build(tmp_path / "again.zip", python=PYTHON)
+        assert (tmp_path / "again.zip").read_bytes() == built.read_bytes()
