@@ -74,10 +74,11 @@ class TestReading:
         assert bucket.store.read(KEY, limit=LIMIT) == body
         assert len([r for r in asked(bucket) if r]) == 1
 
+    @pytest.mark.parametrize("size", [1, 3 * MB])  # of one byte, half is none
     def test_it_goes_on_with_the_same_content_or_begins_anew_with_the_new_one(
-        self, bucket: SimpleNamespace, tmp_path: Path
+        self, bucket: SimpleNamespace, tmp_path: Path, size: int
     ):
-        old, new = b"o" * (3 * MB), b"n" * (3 * MB)
+        old, new = b"o" * size, b"n" * size
         bucket.direct.put(KEY, old)
         replace = bucket.faults.next
 
