@@ -5,6 +5,8 @@ from enum import StrEnum
 
 from core.jobs import Job, State
 
+_EXPIRED_SECONDS = 3600.0
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timings:
@@ -29,7 +31,9 @@ def wake_at(job: Job, timings: Timings) -> float | None:
         case State.AWAITING:
             return None
         case State.EXPIRED:
-            return job.updated_at + (timings.grace_seconds if job.unpublished else timings.retention_seconds)
+            # An expired row stays while its input stands, however short the retention: no need to ask at once again.
+            rest = max(timings.retention_seconds, _EXPIRED_SECONDS)
+            return job.updated_at + (timings.grace_seconds if job.unpublished else rest)
         case State.SCHEDULED:
             return job.due_at if job.due_at is not None else job.updated_at
         case State.QUEUED:

@@ -76,18 +76,19 @@ def roles(stack: Deployed) -> Iterator[dict[str, Account]]:
         account.close()
 
 
-def drop(stack: Deployed, tenant: str) -> None:
+def drop(stack: Deployed, tenant: str, csv: str) -> None:
     s3 = stack.root("s3")
-    for name, body in {"members.csv": CSV, "manifest.json": json.dumps(MEMBERS)}.items():
+    for name, body in {"members.csv": csv, "manifest.json": json.dumps(MEMBERS)}.items():
         s3.put_object(Bucket=stack.bucket, Key=f"inbox/{tenant}/two words+é%/{name}", Body=body.encode())
 
 
-def carried(stack: Deployed, tmp_path: Path, tenant: str) -> dict[str, Any]:
+def carried(stack: Deployed, tmp_path: Path, tenant: str, csv: str = CSV, **env: str) -> dict[str, Any]:
     """Drop, and run a runner under its role until the drop that the Lambda handler recorded is published."""
     runner = stack.role("RunnerRole")
+    tmp_path.mkdir(exist_ok=True)
     ade = Ade(tmp_path, {**TRUSTED, **stack.environment("Store", "Table", "Queue"), **runner.keys})
-    with ade.up("run", "--json") as up:
-        drop(stack, tenant)
+    with ade.up("run", "--json", **env) as up:
+        drop(stack, tenant, csv)
         ended = up.ended(tenant)
         assert up.end() == 0
     result = stack.root("s3").get_object(Bucket=stack.bucket, Key=f"{ended['outputs']}result.json")
@@ -106,15 +107,43 @@ def test_an_upload_reaches_its_result_by_notification_lambda_and_a_runner(stack:
     assert carried(stack, tmp_path, "acme")["status"] == "SUCCEEDED"
 
 
+def test_a_second_version_of_a_file_replaces_what_latest_points_to(stack: Deployed, tmp_path: Path):
+    """latest.json is written over the version that was read, which takes a right of its own in a versioned bucket."""
+    first, second = (carried(stack, tmp_path / str(n), "twice", csv=f"{CSV}M00000{n},1\n") for n in (3, 4))
+    assert first["job_id"] != second["job_id"]
+    s3 = stack.root("s3")
+    found = s3.list_objects_v2(Bucket=stack.bucket, Prefix="outputs/twice/")["Contents"]
+    (latest,) = [one["Key"] for one in found if one["Key"].endswith("/latest.json")]
+    told = json.loads(s3.get_object(Bucket=stack.bucket, Key=latest)["Body"].read())
+    assert told["job_id"] == second["job_id"]
+
+
 def test_an_upload_reaches_its_result_by_eventbridge_too(root: Account, code: dict[str, str], tmp_path: Path):
     assert carried(deployed(root, code, EventsBy="eventbridge"), tmp_path, "acme")["status"] == "SUCCEEDED"
 
 
-def test_the_janitor_sweeps_and_tidies_with_its_own_rights(stack: Deployed, roles: dict[str, Account], tmp_path: Path):
+def test_the_janitor_sweeps_expires_and_tidies_with_its_own_rights(
+    stack: Deployed, roles: dict[str, Account], tmp_path: Path
+):
+    short = {"ADE_RETENTION_HOURS": "0.0001"}
+    assert carried(stack, tmp_path / "runner", "old", **short)["status"] == "SUCCEEDED"
     environment = stack.environment("Store", "Table", "Queue") | roles["JanitorRole"].keys
-    done = Ade(tmp_path, TRUSTED | environment)("janitor", "run-once", "--json")
-    assert done.json["sweeps"] == 1
-    assert "chores_failed" not in done.json
+    ade = Ade(tmp_path, TRUSTED | environment | short)
+    done = ade("janitor", "run-once", "--json").json
+    assert "chores_failed" not in done
+    assert done["sweeps"] == 1
+    found = stack.root("s3").list_objects_v2(Bucket=stack.bucket, Prefix="outputs/old/")["Contents"]
+    assert not [one["Key"] for one in found if one["Key"].endswith("/normalized.xlsx")]
+
+
+def test_an_event_that_nobody_knows_is_buried_by_the_handler_with_its_reason(stack: Deployed):
+    sqs = stack.root("sqs")
+    events, dead = (
+        sqs.get_queue_url(QueueName=f"{stack.name}-{name}")["QueueUrl"] for name in ("events", "events-dead")
+    )
+    sqs.send_message(QueueUrl=events, MessageBody='{"surprise": 1}')
+    (letter,) = sqs.receive_message(QueueUrl=dead, WaitTimeSeconds=20)["Messages"]
+    assert "surprise" in json.loads(letter["Body"])["reason"]
 
 
 def test_a_manifest_that_does_not_validate_is_rejected_by_the_handler(stack: Deployed):

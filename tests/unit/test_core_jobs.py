@@ -90,6 +90,10 @@ def test_each_state_has_its_chore_at_its_time(changes, due, what):
     assert chore(job, due, Timings()) is what
 
 
+def test_an_expired_row_rests_for_an_hour_however_short_the_retention():
+    assert wake_at(replace(JOB, state=State.EXPIRED), Timings(retention_seconds=0)) == JOB.updated_at + 3600
+
+
 def test_nothing_wakes_a_job_that_waits_for_an_upload():
     assert wake_at(replace(JOB, state=State.AWAITING), Timings()) is None
 

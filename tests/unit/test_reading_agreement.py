@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.engine.reading import ReadLimits, open_book
+from runner.engine.reading import InputUnreadable, ReadLimits, open_book
 from runner.engine.reading.rows import OutOfOrder, ascending, rows_of
 from runner.engine.reading.styles import Kind, Styles
 from runner.engine.reading.xlsx import chunks, patterns, quick
@@ -204,3 +204,9 @@ def test_rows_that_leave_references_out_are_read_without_the_parser(monkeypatch,
     careful = list(careful_rows([raw], cells(), LIMITS))
     monkeypatch.setattr(quick, "SheetData", None)
     assert repr(list(rows_of(quick_blocks(Opened([raw], b"sheetData"), cells(), LIMITS)))) == repr(careful)
+
+
+def test_rows_that_never_end_cost_one_look(tmp_path):
+    whole = '<row r="1"><c r="A1"><v>1</v></c></row>'
+    with open_book(xlsx(tmp_path, sheet(whole + "<row>" * 60_000)), name="x") as book, pytest.raises(InputUnreadable):
+        list(book.sheets[0].blocks())

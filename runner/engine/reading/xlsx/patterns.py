@@ -33,9 +33,10 @@ _CLOSING: Final = {
 _LEAD: Final = f"[^<>/]*>(?:<f/>)?<(?:v|is><t)(?:{_PRESERVE})?>"
 _NO_VALUE: Final = f"(?:<v ?/>|<v></v>|<is><t(?:{_PRESERVE})?></t></is>|<is><t ?/></is>)?</c>"
 _CELL = re.compile(f"<c(?![\\w:])(?:({_LEAD})([^<]+)</(?:v|t></is)></c>|([^<>/]*)(?:/>|>(<f/>)?{_NO_VALUE}))")
-# A row of cells, or one that does not fit. Rows without a number count on.
-_NUMBERED: Final = '<row\\b[^<>/]*? r="([0-9]{1,10})"[^<>/]*(?:/>|>%s</row>)|(<row\\b(?s:.*?)</row>)'
-_UNNUMBERED: Final = "<row()(?![^<>]*\\sr=)(?:\\s[^<>/]*)?(?:/>|>%s</row>)|(<row\\b(?s:.*?)</row>)"
+# A row of cells, or one that does not fit; one that never ends takes all the rest, so that none is searched twice.
+_ODD: Final = "|(<row\\b(?s:.*?)(?:</row>|\\Z))"
+_NUMBERED: Final = '<row\\b[^<>/]*? r="([0-9]{1,10})"[^<>/]*(?:/>|>%s</row>)' + _ODD
+_UNNUMBERED: Final = "<row()(?![^<>]*\\sr=)(?:\\s[^<>/]*)?(?:/>|>%s</row>)" + _ODD  # they count on
 _ANYTHING: Final = "[^<]+"
 _INDEX: Final = "[0-9]{1,9}"
 _DAYS: Final = "[0-9]{1,7}(?:\\.[0-9]{1,20})?"
