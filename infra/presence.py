@@ -10,7 +10,7 @@ from pathlib import Path
 def new_owner(role: str) -> str:
     """A name for one process: readable, and never used twice."""
     host = socket.gethostname().split(".")[0][:20] or "host"
-    return f"{role}-{host}-{os.getpid()}-{secrets.token_hex(2)}"
+    return f"{role}-{host}-{os.getpid()}-{secrets.token_hex(6)}"
 
 
 class Presence:

@@ -105,7 +105,7 @@ class _Reading:
         try:
             answer = self._s3.get_object(**self._target, **{**self._same, **self._pin}, **rest)
         except ClientError as error:
-            if rest and not self._pin and error.response.get("Error", {}).get("Code") in _REPLACED:
+            if self._same and not self._pin and error.response.get("Error", {}).get("Code") in _REPLACED:
                 self._restart()  # replaced meanwhile, and nobody asked for the old one
                 return self.go_on()
             raise

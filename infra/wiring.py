@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ from infra.sqlite_table import SqliteJobTable
 if TYPE_CHECKING:
     from infra.remote import Caller
 
+Calls = Callable[[Address], "Caller"]
+
 
 @dataclass(frozen=True, slots=True)
 class Stack:
@@ -40,30 +43,36 @@ class Stack:
 
 
 @contextlib.contextmanager
-def open_stack(settings: Settings, clock: Clock | None = None, log: Log | None = None) -> Iterator[Stack]:
-    """The ports that the settings name: a folder and one SQLite file, or cloud services, or a mixture."""
+def open_stack(
+    settings: Settings, clock: Clock | None = None, log: Log | None = None, *, patience: float = 30.0
+) -> Iterator[Stack]:
+    """The ports that the settings name: a folder and one SQLite file, or cloud services, or a mixture.
+
+    `patience`: seconds that a call to a service which does not answer is tried again.
+    """
     clock = clock or SystemClock()
     timings = settings.timings
 
     def wake(job: Job) -> float | None:
         return wake_at(job, timings)
 
+    call = partial(_caller, log=log, patience=patience)
     with contextlib.ExitStack() as opened:
         yield Stack(
             settings,
             clock,
-            _store(settings, log, opened),
-            _table(settings, clock, wake, log, opened),
-            _queue(settings, clock, log, opened),
+            _store(settings, call, opened),
+            _table(settings, clock, wake, call, opened),
+            _queue(settings, clock, call, opened),
         )
 
 
-def _store(settings: Settings, log: Log | None, opened: contextlib.ExitStack) -> ObjectStore:
+def _store(settings: Settings, call: Calls, opened: contextlib.ExitStack) -> ObjectStore:
     if settings.store_url:
         from infra.s3 import S3Store  # noqa: PLC0415 - boto3 takes a moment that the embedded mode need not wait
 
         address = parse_address(settings.store_url)
-        return opened.enter_context(contextlib.closing(S3Store(address, caller=_caller(address, log))))
+        return opened.enter_context(contextlib.closing(S3Store(address, caller=call(address))))
     with _data_folder(settings):
         return opened.enter_context(contextlib.closing(FolderStore(settings.storage_data_dir)))
 
@@ -72,24 +81,24 @@ def _table(
     settings: Settings,
     clock: Clock,
     wake: Callable[[Job], float | None],
-    log: Log | None,
+    call: Calls,
     opened: contextlib.ExitStack,
 ) -> JobTable:
     if settings.table_url:
         from infra.dynamodb import DynamoJobTable  # noqa: PLC0415 - as above
 
         address = parse_address(settings.table_url)
-        table = DynamoJobTable(address, clock, wake, caller=_caller(address, log))
+        table = DynamoJobTable(address, clock, wake, caller=call(address))
         return opened.enter_context(contextlib.closing(table))
     return SqliteJobTable(_database(settings, opened), clock, wake)
 
 
-def _queue(settings: Settings, clock: Clock, log: Log | None, opened: contextlib.ExitStack) -> WorkQueue:
+def _queue(settings: Settings, clock: Clock, call: Calls, opened: contextlib.ExitStack) -> WorkQueue:
     if settings.queue_url:
         from infra.sqs import SqsWorkQueue  # noqa: PLC0415 - as above
 
         address = parse_address(settings.queue_url)
-        return opened.enter_context(contextlib.closing(SqsWorkQueue(address, clock, caller=_caller(address, log))))
+        return opened.enter_context(contextlib.closing(SqsWorkQueue(address, clock, caller=call(address))))
     return opened.enter_context(contextlib.closing(SqliteWorkQueue(_database(settings, opened), clock)))
 
 
@@ -98,14 +107,14 @@ def _database(settings: Settings, opened: contextlib.ExitStack) -> Database:
         return opened.enter_context(contextlib.closing(Database(settings.storage_data_dir.absolute() / "ade.sqlite")))
 
 
-def _caller(address: Address, log: Log | None) -> "Caller":
+def _caller(address: Address, *, log: Log | None, patience: float) -> "Caller":
     from infra.remote import Caller  # noqa: PLC0415 - as above
 
-    if log is None:
-        return Caller(str(address))
-    return Caller(
-        str(address), on_retry=lambda what, why: log.warning("call_retried", service=str(address), call=what, why=why)
-    )
+    def tell(what: str, why: str) -> None:
+        if log is not None:
+            log.warning("call_retried", service=str(address), call=what, why=why)
+
+    return Caller(str(address), deadline=patience, on_retry=tell)
 
 
 @contextlib.contextmanager

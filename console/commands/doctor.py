@@ -15,6 +15,7 @@ from console.output import Output
 from core.settings import Settings
 from infra.wiring import open_stack
 
+_PATIENCE_SECONDS = 3.0  # for a service that does not answer; whoever asks the doctor waits for the answer
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "wrong": ("✗", "red")}
 
 
@@ -59,7 +60,7 @@ def _all() -> Iterator[Check]:
 
 
 def _of_stack(settings: Settings, newest: list[float]) -> Iterator[Check]:
-    with open_stack(settings) as stack:
+    with open_stack(settings, patience=_PATIENCE_SECONDS) as stack:
         for check in (
             checks_jobs.check_store,
             checks_jobs.check_table,

@@ -1,8 +1,11 @@
 """The adapters that the contract suites run over. A new adapter names itself in one of the three tables below.
 
-A factory gets an empty folder and a hand-moved clock and gives a Rig for as long as its context lasts.
+A factory gets an empty folder and a hand-moved clock and gives a Rig for as long as its context lasts. AWS itself is
+among them where ADE_TEST_AWS_BUCKET names a bucket to spare, whose name must begin with `ade-test-`: the suite empties
+it, and makes and removes tables and queues of its own beside it.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -37,6 +40,11 @@ def _sqlite_queue(where: Path, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
         yield Rig(port=queue, clock=clock, another=partial(sqlite_queue, where, clock.at))
 
 
+BUCKET_TO_SPARE = os.environ.get("ADE_TEST_AWS_BUCKET", "")
+if BUCKET_TO_SPARE and not BUCKET_TO_SPARE.startswith("ade-test-"):
+    raise ValueError(f"ADE_TEST_AWS_BUCKET={BUCKET_TO_SPARE!r}: it is emptied, so its name must begin with ade-test-")
+
+
 STORES: Mapping[str, Factory[ObjectStore]] = {
     "folder": _folder,
     "s3 on moto": cloud_adapters.s3(servers.moto),
@@ -54,3 +62,8 @@ QUEUES: Mapping[str, Factory[WorkQueue]] = {
     "sqs on moto": cloud_adapters.sqs(servers.moto),
     "sqs on ministack": cloud_adapters.sqs(servers.ministack),
 }
+
+if BUCKET_TO_SPARE:
+    STORES = {**STORES, "s3 on aws": cloud_adapters.s3(servers.aws, versioned=True, bucket=BUCKET_TO_SPARE)}
+    TABLES = {**TABLES, "dynamodb on aws": cloud_adapters.dynamodb(servers.aws)}
+    QUEUES = {**QUEUES, "sqs on aws": cloud_adapters.sqs(servers.aws)}

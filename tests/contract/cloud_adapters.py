@@ -35,20 +35,20 @@ def s3_store(url: str, environment: dict[str, str]) -> Iterator[ObjectStore]:
         yield store
 
 
-def s3(start: Callable[[], Server], *, versioned: bool = False) -> Factory[ObjectStore]:
+def s3(start: Callable[[], Server], *, versioned: bool = False, bucket: str = "") -> Factory[ObjectStore]:
     """A bucket on a server, the same for all tests of this process and empty at the start of each."""
+    name = bucket or f"ade-{os.getpid()}-{'versioned' if versioned else 'plain'}"
 
     @contextmanager
     def factory(_: Path, clock: HandClock) -> Iterator[Rig[ObjectStore]]:
         server = start()
-        bucket = f"ade-{os.getpid()}-{'versioned' if versioned else 'plain'}"
-        url = f"s3://{bucket}?endpoint={server.endpoint}"
+        url = servers.url("s3", name, server)
         with servers.credentials(server), s3_store(url, server.environment) as store:
             admin = client(parse_address(url))
-            if bucket not in {b["Name"] for b in admin.list_buckets()["Buckets"]}:
-                admin.create_bucket(Bucket=bucket)
+            if not bucket and name not in {b["Name"] for b in admin.list_buckets()["Buckets"]}:
+                admin.create_bucket(Bucket=name)
             if versioned:
-                admin.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+                admin.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
             admin.close()
             store.delete_prefix("")
             yield Rig(port=store, clock=clock, another=partial(s3_store, url, server.environment), remote=True)
@@ -68,9 +68,10 @@ def dynamodb(start: Callable[[], Server], *, isolates: bool = True) -> Factory[J
     @contextmanager
     def factory(_: Path, clock: HandClock) -> Iterator[Rig[JobTable]]:
         server, name = start(), _unique("table")
-        url = f"dynamodb://{name}?endpoint={server.endpoint}&shards=3"
+        url = servers.url("dynamodb", name, server, shards="3")
         with servers.credentials(server), closing(client(parse_address(url))) as admin:
             admin.create_table(**table_definition(name))
+            admin.get_waiter("table_exists").wait(TableName=name)
             with dynamodb_table(url, server.environment, clock) as table:
                 another = partial(dynamodb_table, url, server.environment, clock.at)
                 yield Rig(port=table, clock=clock, another=another, remote=True, isolates=isolates)
@@ -91,7 +92,7 @@ def sqs(start: Callable[[], Server]) -> Factory[WorkQueue]:
     @contextmanager
     def factory(_: Path, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
         server, name = start(), _unique("queue")
-        url = f"sqs://{name}?endpoint={server.endpoint}"
+        url = servers.url("sqs", name, server)
         with servers.credentials(server), closing(client(parse_address(url))) as admin:
             made = [admin.create_queue(QueueName=n)["QueueUrl"] for n in (name, f"{name}-dead")]
             with sqs_queue(url, server.environment, clock) as queue:

@@ -99,6 +99,24 @@ def _ministack_by_hand(shared: Path, data: Path) -> Iterator[Server]:
 STARTS = {"moto": moto, "ministack": ministack, "seaweedfs": seaweedfs, "templates": ministack_with_templates}
 
 
+class Aws(Server):
+    """AWS itself: no endpoint, and the credentials of whoever asks for it."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {}
+
+
+def aws() -> Server:
+    return Aws("AWS", "", "", "", 0)
+
+
+def url(service: str, name: str, server: Server, **options: str) -> str:
+    """The address of a resource on a server."""
+    wanted = ({"endpoint": server.endpoint} if server.endpoint else {}) | options
+    return f"{service}://{name}" + ("?" + "&".join(f"{k}={v}" for k, v in wanted.items()) if wanted else "")
+
+
 @functools.cache
 def admin(service: str, endpoint: str) -> Any:
     """A client to make buckets, tables and queues with, for as long as the servers run; called with credentials set."""
@@ -108,6 +126,9 @@ def admin(service: str, endpoint: str) -> Any:
 @contextlib.contextmanager
 def credentials(server: Server) -> Iterator[None]:
     """The environment that every AWS client reads, for as long as the context lasts."""
+    if isinstance(server, Aws):
+        yield
+        return
     with pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
             patch.delenv(name, raising=False)

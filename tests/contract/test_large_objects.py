@@ -74,38 +74,33 @@ class TestReading:
         assert bucket.store.read(KEY, limit=LIMIT) == body
         assert len([r for r in asked(bucket) if r]) == 1
 
+    @pytest.mark.parametrize("size", [1, 3 * MB])  # of one byte, half is none
     def test_it_goes_on_with_the_same_content_or_begins_anew_with_the_new_one(
-        self, bucket: SimpleNamespace, tmp_path: Path
+        self, bucket: SimpleNamespace, tmp_path: Path, size: int
     ):
-        old, new = b"o" * (3 * MB), b"n" * (3 * MB)
+        old, new = b"o" * size, b"n" * size
         bucket.direct.put(KEY, old)
-        replace = bucket.faults.next
-
-        def replacing(what: str, *more: object) -> object:
-            fault = replace(what, *more)
-            if fault == "torn":
-                bucket.direct.put(KEY, new)
-            return fault
-
-        bucket.faults.next = replacing
-        bucket.faults.script["S3 GET"] = ["", "torn"]
-        assert bucket.store.read(KEY, limit=LIMIT) == old
+        self.replaced_after_a_break(bucket, new)
         bucket.store.fetch(KEY, tmp_path / "out", limit=LIMIT)
         assert (tmp_path / "out").read_bytes() in (old, new), "two versions were mixed"
 
-    def test_a_pinned_version_that_is_replaced_meanwhile_is_reported_or_read_to_its_end(self, bucket: SimpleNamespace):
-        old = b"o" * (3 * MB)
-        put = bucket.direct.put(KEY, old)
+    def replaced_after_a_break(self, bucket: SimpleNamespace, new: bytes) -> None:
+        """The first answer breaks off, and before the next try comes through there is another object."""
         bucket.faults.script["S3 GET"] = ["torn", "busy"]
         count = bucket.faults.next
 
         def replacing(what: str, *more: object) -> object:
             fault = count(what, *more)
             if fault == "busy":
-                bucket.direct.put(KEY, b"n" * (3 * MB))
+                bucket.direct.put(KEY, new)
             return fault
 
         bucket.faults.next = replacing
+
+    def test_a_pinned_version_that_is_replaced_meanwhile_is_reported_or_read_to_its_end(self, bucket: SimpleNamespace):
+        old = b"o" * (3 * MB)
+        put = bucket.direct.put(KEY, old)
+        self.replaced_after_a_break(bucket, b"n" * (3 * MB))
         try:
             assert bucket.store.read(KEY, version=put.version, limit=LIMIT) == old
         except ObjectChanged:

@@ -8,6 +8,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from infra.clocks import HandClock
 from infra.dynamodb import DynamoJobTable
 from infra.dynamodb_items import table_definition
 from infra.folder import FolderStore
+from infra.local_cloud import Server
 from infra.s3 import S3Store
 from infra.sqlite import Database
 from infra.sqlite_queue import SqliteWorkQueue
@@ -71,37 +73,68 @@ class ServersClock(HandClock):
 
 
 @contextmanager
-def cloud(settings: Settings, *, versioned: bool = False) -> Iterator[Ports]:
-    """S3, DynamoDB and SQS on a real server over HTTP, each new and empty."""
+def cloud(settings: Settings, *, versioned: bool = False, seaweedfs: bool = False) -> Iterator[Ports]:
+    """S3, DynamoDB and SQS on real servers over HTTP, each new and empty."""
     server, shared = servers.ministack_by_hand()
-    name = f"world-{os.getpid()}-{next(_NUMBERS)}"
-    address = {s: parse_address(f"{s}://{name}?endpoint={server.endpoint}") for s in ("s3", "dynamodb", "sqs")}
-    few = parse_address(f"dynamodb://{name}?endpoint={server.endpoint}&shards=2")
-    clock = ServersClock(shared)
+    stores = servers.seaweedfs() if seaweedfs else server  # its credentials are good for MiniStack, which asks for none
+    name, clock = f"world-{os.getpid()}-{next(_NUMBERS)}", ServersClock(shared)
     with ExitStack() as opened:
-        opened.enter_context(servers.credentials(server))
-        s3, db, sqs = (servers.admin(service, server.endpoint) for service in address)
-        s3.create_bucket(Bucket=name)
-        if versioned:
-            s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
-        db.create_table(**table_definition(name))
-        dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
-        arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": RECEIVES})
-        work = sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": redrive})["QueueUrl"]
+        opened.enter_context(servers.credentials(stores))
+        bucket = opened.enter_context(_bucket(stores, name, versioned=versioned))
+        opened.enter_context(_table(server, name))
+        opened.enter_context(_queues(server, name))
+        address = {s: parse_address(servers.url(s, name, server)) for s in ("dynamodb", "sqs")}
+        few = replace(address["dynamodb"], options={"shards": "2"})
+        store = S3Store(parse_address(servers.url("s3", bucket, stores)))
         yield Ports(
             clock,
-            opened.enter_context(closing(S3Store(address["s3"]))),
+            opened.enter_context(closing(store)),
             opened.enter_context(closing(DynamoJobTable(few, clock, _wake(settings)))),
             opened.enter_context(closing(SqsWorkQueue(address["sqs"], clock, dead_poll=0))),
         )
-        db.delete_table(TableName=name)
-        for url in (work, dead):
-            sqs.delete_queue(QueueUrl=url)
+
+
+@contextmanager
+def _bucket(server: Server, name: str, *, versioned: bool) -> Iterator[str]:
+    s3 = servers.admin("s3", server.endpoint)
+    if server.name == "SeaweedFS":  # takes disk space for every bucket, so all worlds share one
+        name = f"worlds-{os.getpid()}"
+        with closing(S3Store(parse_address(servers.url("s3", name, server)))) as store:
+            if name in {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}:
+                store.delete_prefix("")
+            else:
+                s3.create_bucket(Bucket=name)
+        yield name
+        return
+    s3.create_bucket(Bucket=name)
+    if versioned:
+        s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    yield name
+
+
+@contextmanager
+def _table(server: Server, name: str) -> Iterator[None]:
+    db = servers.admin("dynamodb", server.endpoint)
+    db.create_table(**table_definition(name))
+    yield
+    db.delete_table(TableName=name)
+
+
+@contextmanager
+def _queues(server: Server, name: str) -> Iterator[None]:
+    sqs = servers.admin("sqs", server.endpoint)
+    dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": RECEIVES})
+    work = sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": redrive})["QueueUrl"]
+    yield
+    for url in (work, dead):
+        sqs.delete_queue(QueueUrl=url)
 
 
 PLACES: dict[str, Place] = {
     "embedded": embedded,
     "cloud": cloud,
     "versioned cloud": functools.partial(cloud, versioned=True),
+    "cloud on seaweedfs": functools.partial(cloud, seaweedfs=True),
 }

@@ -55,6 +55,10 @@ def test_an_owner_of_another_machine_is_never_called_dead(tmp_path):
     me.close()
 
 
+def test_no_owner_has_the_name_of_another():
+    assert len({new_owner("runner") for _ in range(5000)}) == 5000
+
+
 def test_a_presence_closed_twice_closes_nobody_elses_file(tmp_path):
     me = Presence(tmp_path, new_owner("runner"))
     me.close()
