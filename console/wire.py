@@ -19,8 +19,9 @@ def load_settings() -> Settings:
 
 
 @contextlib.contextmanager
-def opened(settings: Settings | None = None) -> Iterator[Stack]:
-    with open_stack(settings or load_settings()) as stack:
+def opened(settings: Settings | None = None, log: Log | None = None) -> Iterator[Stack]:
+    """The ports; with a log, calls that had to be repeated are told."""
+    with open_stack(settings or load_settings(), log=log) as stack:
         yield stack
 
 

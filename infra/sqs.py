@@ -13,7 +13,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from core.errors import AdeError, StoreUnavailable
+from botocore.exceptions import ClientError
+
+from core.errors import AdeError
 from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
 from infra.addresses import Address
 from infra.aws import client
@@ -25,7 +27,6 @@ _LONGEST_DELAY = 900
 _LONGEST_POLL = 10  # SQS allows 20; a runner that ends has to sit out the poll under way
 _LONGEST_HIDE = 12 * 3600
 _MOST_AT_ONCE = 10
-_BATCH_TRIES = 5
 _READING_SECONDS = 30  # how long a look at the dead letters keeps them from others
 _LONGEST_REASON = 4000
 _STALE = (
@@ -161,18 +162,20 @@ class SqsWorkQueue:
         self._call(f"send {message.job_id}", lambda: self._sqs.send_message(QueueUrl=self._url, **entry))
 
     def _send_batch(self, entries: list[dict[str, Any]]) -> None:
-        """One request; what the service could not take of it is sent again, a few times."""
+        """One request; what the service could not take of it is sent again."""
         left = entries
-        for _ in range(_BATCH_TRIES):
-            answer = self._call(
-                f"send {len(left)} messages",
-                lambda: self._sqs.send_message_batch(QueueUrl=self._url, Entries=left),  # noqa: B023 - called at once
-            )
-            failed = {entry["Id"] for entry in answer.get("Failed", ())}
+
+        def act() -> None:
+            nonlocal left
+            answer = self._sqs.send_message_batch(QueueUrl=self._url, Entries=left)
+            failed = {entry["Id"]: entry for entry in answer.get("Failed", ())}
             left = [entry for entry in left if entry["Id"] in failed]
-            if not left:
-                return
-        raise StoreUnavailable(f"queue {self._url} keeps refusing {len(left)} of {len(entries)} messages")
+            if left:
+                first = failed[left[0]["Id"]]
+                code = first.get("Code", "") if first.get("SenderFault") else "ServiceUnavailable"
+                raise ClientError({"Error": {"Code": code, "Message": first.get("Message", "")}}, "SendMessageBatch")
+
+        self._call(f"send {len(entries)} messages", act)
 
     def _entry(self, message: Message, *, not_before: float | None) -> dict[str, Any]:
         body = encode(message)

@@ -10,7 +10,7 @@ from console.output import Output
 from console.parts import make_intake
 from console.signals import Signals
 from console.sources import log_report
-from infra.wiring import Stack
+from infra.logs import Log
 from runner.assembly import Runner, assemble
 
 
@@ -21,12 +21,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    with wire.opened() as stack, boxes(stack.settings, stack.run_dir) as sandbox:
-        log = wire.make_log(stack.settings, stream=sys.stdout if out.as_json and args.what == "run" else None)
+    settings = wire.load_settings()
+    log = wire.make_log(settings, stream=sys.stdout if out.as_json and args.what == "run" else None)
+    with wire.opened(settings, log) as stack, boxes(settings, stack.run_dir) as sandbox:
         intake = make_intake(stack)
         runner = assemble(stack, sandbox, log, role="janitor", sweep=lambda: log_report(log, intake.sweep()))
         try:
-            return _once(runner, out) if args.what == "run-once" else _on(stack, runner)
+            return _once(runner, out) if args.what == "run-once" else _on(runner, log)
         finally:
             runner.close()
 
@@ -40,11 +41,11 @@ def _once(runner: Runner, out: Output) -> int:
     return Exit.FAILED if done.get("chores_failed") else Exit.OK
 
 
-def _on(stack: Stack, runner: Runner) -> int:
+def _on(runner: Runner, log: Log) -> int:
     scheduler = runner.janitor.scheduler()
     with Signals() as signals:
         scheduler.start()
-        wire.make_log(stack.settings).info("janitor_started", owner=runner.presence.owner)
+        log.info("janitor_started", owner=runner.presence.owner)
         signals.wait()
         scheduler.shutdown(wait=True)
     return Exit.OK

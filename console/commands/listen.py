@@ -24,7 +24,7 @@ def run(_args: argparse.Namespace, out: Output) -> int:
     if not settings.store_url:
         raise UsageError("ADE_STORE_URL is not set: a folder bucket is watched by `ade up`, it sends no events")
     log = wire.make_log(settings, stream=sys.stdout if out.as_json else None)
-    with wire.opened(settings) as stack, Signals() as signals, contextlib.ExitStack() as parts:
+    with wire.opened(settings, log) as stack, Signals() as signals, contextlib.ExitStack() as parts:
         for name, source in event_sources(stack, log, parts).items():
             thread = threading.Thread(target=source.run, name=name, daemon=True)
             thread.start()

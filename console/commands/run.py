@@ -22,8 +22,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    with wire.opened() as stack, Signals() as signals:
-        log = wire.make_log(stack.settings, stream=sys.stdout if out.as_json else None)
+    settings = wire.load_settings()
+    log = wire.make_log(settings, stream=sys.stdout if out.as_json else None)
+    with wire.opened(settings, log) as stack, Signals() as signals:
         with service(stack, log, role="runner", everything=False) as parts:
             drain = (lambda: nothing_left(stack, parts, log)) if args.drain else None
             parts.start(drain=drain, on_end=signals.wake)

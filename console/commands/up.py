@@ -10,6 +10,7 @@ from console.live import LiveJobs
 from console.output import Output
 from console.service import service
 from console.signals import Signals
+from infra.logs import Log
 from infra.wiring import Stack
 
 
@@ -23,19 +24,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     with contextlib.ExitStack() as parts:
-        settings = None
-        if args.local_cloud:
+        if not args.local_cloud:
+            settings = wire.load_settings()
+        else:
             from console.local_cloud import local_cloud  # noqa: PLC0415 - boto3 takes a moment that `ade up` need not wait
 
             settings = parts.enter_context(local_cloud(out.note))
-        stack = parts.enter_context(wire.opened(settings))
+        log = None if out.terminal else wire.make_log(settings, stream=sys.stdout)
+        stack = parts.enter_context(wire.opened(settings, log))
         signals = parts.enter_context(Signals())
-        return _watched(stack, signals) if out.terminal else _told(stack, signals)
+        return _watched(stack, signals) if log is None else _told(stack, log, signals)
 
 
-def _told(stack: Stack, signals: Signals) -> int:
+def _told(stack: Stack, log: Log, signals: Signals) -> int:
     """Without a terminal: events as JSON lines on standard output."""
-    log = wire.make_log(stack.settings, stream=sys.stdout)
     with service(stack, log, role="up", everything=True) as parts:
         parts.start(on_end=signals.wake)
         log.info("up", data_dir=str(stack.settings.storage_data_dir.absolute()), owner=parts.runner.presence.owner)

@@ -1,8 +1,11 @@
 """Calls that do several things at once promise what the single ones do."""
 
+from typing import Any
+
 import pytest
 
 from core.ports import JobTable, Message, ObjectStore, WorkQueue
+from infra.sqs import SqsWorkQueue
 from tests.contract.jobs import a_job
 
 
@@ -58,3 +61,21 @@ def test_messages_sent_together_all_come(queue: WorkQueue, many: int):
         if len(got) == many:
             return
     raise AssertionError(f"{many - len(got)} of {many} messages did not come")
+
+
+def test_what_sqs_could_not_take_of_a_batch_is_sent_again(queue: WorkQueue, monkeypatch: pytest.MonkeyPatch):
+    if not isinstance(queue, SqsWorkQueue):
+        pytest.skip("only SQS answers for each message of a batch")
+    real, asked = queue._sqs.send_message_batch, []
+
+    def partly(**request: Any) -> dict[str, Any]:
+        asked.append([entry["Id"] for entry in request["Entries"]])
+        if len(asked) > 1:
+            return real(**request)
+        refused = request["Entries"][1::2]
+        real(**request | {"Entries": request["Entries"][::2]})
+        return {"Failed": [{"Id": entry["Id"], "SenderFault": False, "Code": "InternalError"} for entry in refused]}
+
+    monkeypatch.setattr(queue._sqs, "send_message_batch", partly)
+    queue.send_all([(Message(job_id=f"j{n}", tenant="acme"), 0.0) for n in range(5)])
+    assert asked == [["0", "1", "2", "3", "4"], ["1", "3"]]
