@@ -12,7 +12,9 @@ from runner.engine.orders import InputFile
 from runner.engine.reading import Book, InputUnreadable, Sheet, open_book
 from runner.engine.sources import SourceTable
 from runner.engine.spool import Room, SpooledSheet
-from runner.engine.structure import RowScores, Table, find_tables
+from runner.engine.structure import RowScores, Table, look_through
+
+_RUNS = 5  # places that a finding names
 
 
 class Source:
@@ -80,8 +82,17 @@ def survey(
                 place = Place(source.file.name, sheet.name, "")
                 findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
             else:
-                found = find_tables(sheet, row_scores=scores(sheet=sheet.name), headings=headings())
-                source.tables += _placed(found, source, sheet, reading)
+                found = look_through(sheet, row_scores=scores(sheet=sheet.name), headings=headings())
+                source.tables += _placed(found.tables, source, sheet, reading)
+                if found.outside:
+                    _tell_outside(found.outside, findings, Place(source.file.name, sheet.name, ""))
+
+
+def _tell_outside(runs: list[tuple[int, int]], findings: Findings, place: Place) -> None:
+    shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in runs[:_RUNS])
+    more = f" and {len(runs) - _RUNS} more places" if len(runs) > _RUNS else ""
+    rows = "row {} holds cells and belongs" if shown.isdecimal() else "rows {} hold cells and belong"
+    findings.add("rows_outside", "info", f"{rows.format(shown + more)} to no table", place=place)
 
 
 def _placed(found: list[Table], source: Source, sheet: Sheet, reading: dict[str, Any]) -> Iterator[SourceTable]:

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from runner.engine.reading import Layout
-from runner.engine.structure import Finder, find_tables
+from runner.engine.structure import Finder, find_tables, look_through
 
 
 class Grid:
@@ -230,7 +230,7 @@ def test_rules_turn_a_row_into_what_they_say():
     def scores(number, values):
         return {"total": 20.0} if values[0] == "void" else {}
 
-    (table,) = find_tables(Grid(lines), row_scores=scores)
+    (table,) = look_through(Grid(lines), row_scores=scores).tables
     assert 6 in table.left_out
 
 
@@ -271,3 +271,13 @@ def test_very_wide_table_keeps_all_its_columns():
     table = only_table(lines)
     assert table.range.right == 700
     assert [one.name for one in table.columns] == lines[0]
+
+
+def test_rows_that_belong_to_no_table_are_named():
+    lines = [["Made by", "Finance"], [], [], HEADER, *members(40), [], [], [], ["a stray", 7], ["another", 8]]
+    looked = look_through(Grid(lines))
+    covered = {n for t in looked.tables for n in range(t.range.top, t.range.bottom + 1)}
+    outside = {n for first, last in looked.outside for n in range(first, last + 1)}
+    several = {n for n, line in enumerate(lines, 1) if len(line) > 1}
+    assert several - covered == outside
+    assert outside

@@ -1,5 +1,6 @@
 """Every declared type, from cell to written cell."""
 
+import json
 from datetime import date, datetime, time
 
 import openpyxl
@@ -154,3 +155,12 @@ def test_sheets_are_chosen_by_pattern(tmp_path):
     done = run_job(tmp_path, sheets, fields=[{"name": "code"}], reading={"sheets": ["2026-*"]})
     assert done.column("code") == ["a", "b"]
     assert [s.get("skipped") is not None for s in done.artifact["sheets"]] == [False, True]
+
+
+def test_rows_in_no_table_are_told_and_not_shown(tmp_path):
+    form = [["Prepared", "Xq7-marker"], [None], [None]]
+    table = [["code", "n"], *[[f"c{n}", n] for n in range(60)]]
+    done = run_job(tmp_path, [*form, *table], fields=[{"name": "code"}, {"name": "n", "type": "integer"}])
+    (told,) = [f for f in done.findings if f["code"] == "rows_outside"]
+    assert told["message"].startswith("row 1 holds")
+    assert "Xq7" not in json.dumps(done.artifact)

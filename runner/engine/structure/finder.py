@@ -9,6 +9,7 @@ counted, and are data like their neighbours. Memory is bounded by KEPT rows, wha
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of
 from runner.engine.structure import features, finding, model
@@ -158,6 +159,18 @@ class Finder:
             return []
         return [self._late.leave_out(table) for table in finding.tables_in(kept, layout, model.load(), self._scores)]
 
+    def outside(self, tables: Iterable[Table]) -> list[tuple[int, int]]:
+        """Runs of kept rows that look like records and that no table covers; lone cells are titles and notes."""
+        covered = sorted((table.range.top, table.range.bottom) for table in tables)
+        runs: list[tuple[int, int]] = []
+        joined = False
+        for row in self._rows:
+            apart = len(row.filled) > 1 and not any(top <= row.number <= bottom for top, bottom in covered)
+            if apart:
+                runs[-1:] = [(runs[-1][0], row.number)] if joined else [*runs[-1:], (row.number, row.number)]
+            joined = apart
+        return runs
+
 
 def _dress(rows: Iterable[Row], layout: Layout) -> None:
     """Add what the layout tells to the rows' facts."""
@@ -180,12 +193,25 @@ def trimmed(values: Sequence[Value]) -> Sequence[Value]:
     return values[:width]
 
 
-def find_tables(sheet: Sheet, *, row_scores: RowScores | None = None, headings: Headings | None = None) -> list[Table]:
+class Looked(NamedTuple):
+    """What was found in a sheet."""
+
+    tables: list[Table]  # from top to bottom and left to right
+    outside: list[tuple[int, int]]  # first and last of rows with several cells that belong to no table
+
+
+def find_tables(sheet: Sheet) -> list[Table]:
     """The tables of a sheet, from top to bottom and left to right."""
+    return look_through(sheet).tables
+
+
+def look_through(sheet: Sheet, *, row_scores: RowScores | None = None, headings: Headings | None = None) -> Looked:
+    """The tables of a sheet, and what belongs to none of them."""
     finder = Finder(row_scores=row_scores, headings=headings)
     try:
         finder.eat_blocks(blocks_of(sheet))
     except OutOfOrder:
         finder = Finder(row_scores=row_scores, headings=headings)
         finder.eat_blocks(blocks_of(sheet))
-    return finder.tables(sheet.layout())
+    tables = finder.tables(sheet.layout())
+    return Looked(tables, finder.outside(tables))
