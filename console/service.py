@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from console.boxes import boxes
-from console.parts import make_intake
 from console.sources import log_report, make_sources
 from handlers.intake import Intake
 from infra.logs import Log
@@ -23,7 +22,7 @@ class Service:
     def __init__(self, stack: Stack, boxes: Boxes, log: Log, *, role: str, everything: bool) -> None:
         self._log = log
         self._grace_seconds = stack.settings.drain_seconds
-        self._sweeper: Intake | None = make_intake(stack) if everything else None
+        self._sweeper: Intake | None = Intake.over(stack) if everything else None
         self.runner: Runner = assemble(stack, boxes, log, role=role, sweep=self._sweep if everything else None)
         self._scratch = stack.run_dir / self.runner.presence.owner
         self._opened = contextlib.ExitStack()

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from console.commands.sweep import report_dict
-from console.parts import make_intake
 from core.errors import AdeError
 from handlers.arrivals import Arrivals
-from handlers.intake import Report
+from handlers.intake import Intake, Report
 from handlers.poller import Poller
 from handlers.webhook import Webhook
 from infra.addresses import parse_address
@@ -51,7 +50,7 @@ def event_sources(stack: Stack, log: Log, opened: contextlib.ExitStack) -> dict[
 
 def _arrivals(stack: Stack, log: Log) -> Arrivals:
     bucket = parse_address(stack.settings.store_url).name
-    return Arrivals(make_intake(stack), bucket, on_report=lambda report: log_report(log, report))
+    return Arrivals(Intake.over(stack), bucket, on_report=lambda report: log_report(log, report))
 
 
 class Served:
@@ -74,7 +73,7 @@ class Watcher:
     """Turns changes of a folder bucket into jobs as they come."""
 
     def __init__(self, stack: Stack, log: Log) -> None:
-        self._intake = make_intake(stack)
+        self._intake = Intake.over(stack)
         self._log = log
         # Watching starts before the first sweep, so that nothing falls between the two.
         self._watch = FolderWatch(stack.store) if isinstance(stack.store, FolderStore) else None

@@ -1,4 +1,4 @@
-"""The console's composition root: settings, stack, log and control. What costs time to load is in console/parts.py."""
+"""The console's composition root: settings, stack, log and control."""
 
 import contextlib
 import os

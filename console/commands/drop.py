@@ -10,7 +10,6 @@ from console.desk import Desk, inbox_folder, lay_out, manifest_name, read_manife
 from console.exits import Exit, exit_of
 from console.follow import follow
 from console.output import Output, Progress
-from console.parts import make_intake
 from console.shapes import job_shape
 from console.words import note, size
 from core.drops import is_placeholder
@@ -19,6 +18,7 @@ from core.jobs import Job
 from core.keys import INBOX, place, rejected_key
 from core.manifests import Manifest
 from core.ports import ObjectStore
+from handlers.intake import Intake
 from infra.wiring import Stack
 
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     parcel = Parcel(args)
     with wire.opened() as stack:
         keys = parcel.put(stack.store)
-        report = make_intake(stack).changed(keys)
+        report = Intake.over(stack).changed(keys)
         if parcel.manifest_key in report.rejected:
             return _rejected(parcel, out)
         tell_refusals(report, out)

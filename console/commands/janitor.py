@@ -7,9 +7,9 @@ from console import wire
 from console.boxes import boxes
 from console.exits import Exit
 from console.output import Output
-from console.parts import make_intake
 from console.signals import Signals
 from console.sources import log_report
+from handlers.intake import Intake
 from infra.logs import Log
 from runner.assembly import Runner, assemble
 
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     settings = wire.load_settings()
     log = wire.make_log(settings, stream=sys.stdout if out.as_json and args.what == "run" else None)
     with wire.opened(settings, log) as stack, boxes(settings, stack.run_dir) as sandbox:
-        intake = make_intake(stack)
+        intake = Intake.over(stack)
         runner = assemble(stack, sandbox, log, role="janitor", sweep=lambda: log_report(log, intake.sweep()))
         try:
             return _once(runner, out) if args.what == "run-once" else _on(runner, log)

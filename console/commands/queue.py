@@ -11,12 +11,12 @@ from console.acts import act
 from console.commands.sweep import report_dict, tell_refusals
 from console.exits import Exit
 from console.output import Output, Progress
-from console.parts import make_intake
 from console.words import span, when
 from core.errors import UsageError
 from core.jobs import RETRIABLE, State
 from core.keys import CONFIGS, INBOX
 from core.ports import Message
+from handlers.intake import Intake
 from infra.wiring import Stack
 
 _BATCH = 500
@@ -123,7 +123,7 @@ class Import:
     def __init__(self, stack: Stack, out: Output) -> None:
         self._stack = stack
         self._out = out
-        self._intake = make_intake(stack)
+        self._intake = Intake.over(stack)
         self._keys: list[tuple[int, str]] = []
         self._bad: list[dict[str, Any]] = []
         self._sent: list[str] = []

@@ -5,8 +5,7 @@ import argparse
 from console import wire
 from console.exits import Exit
 from console.output import Output
-from console.parts import make_intake
-from handlers.intake import Report
+from handlers.intake import Intake, Report
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
@@ -15,7 +14,7 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 
 def run(_args: argparse.Namespace, out: Output) -> int:
     with wire.opened() as stack:
-        report = make_intake(stack).sweep()
+        report = Intake.over(stack).sweep()
     if out.as_json:
         out.emit({"objects": report.objects, **report_dict(report)})
     else:
