@@ -69,6 +69,22 @@ def run(world):
     world.handle_one(world.runner())
 
 
+def commit_and_die(world):
+    """A runner that dies right after its commit leaves the whole publication to the janitor."""
+    replace = world.table.replace
+
+    def dying(old, new):
+        if (done := replace(old, new)) is not None and done.state is State.PUBLISHING:
+            raise Crash
+        return done
+
+    world.table.replace = dying
+    with suppress(Crash):
+        run(world)
+    world.table.replace = replace
+    assert [job.state for job in world.jobs()] == [State.PUBLISHING]
+
+
 def expire(world):
     world.clock.move(49 * 3600)
     world.runner().janitor.chores()
@@ -181,10 +197,7 @@ def test_company_at_any_step_changes_nothing(fresh, actor, company):
         bodies = published(world)
         intake(world)
         if actor is tidy:
-            # A runner that dies right after its commit leaves the publication to the janitor.
-            world.crasher.arm(14)
-            with suppress(Crash):
-                run(world)
+            commit_and_die(world)
         world.crasher.arm(step, meanwhile=lambda world=world: company(world))
         actor(world)
         struck = world.crasher.left is None
@@ -205,9 +218,7 @@ def test_company_that_dies_at_any_of_its_own_steps_changes_nothing(fresh, actor)
             bodies = published(world)
             intake(world)
             if actor is tidy:
-                world.crasher.arm(14)
-                with suppress(Crash):
-                    run(world)
+                commit_and_die(world)
             came = []
 
             def company(world=world, death=death, came=came):
