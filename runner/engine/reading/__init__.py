@@ -4,7 +4,7 @@ from runner.engine.reading.books import Area, Book, DeclaredTable, Layout, Sheet
 from runner.engine.reading.errors import InputUnreadable
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.opening import open_book
-from runner.engine.reading.rows import OutOfOrder, blocks_of, rows_of
+from runner.engine.reading.rows import OutOfOrder, blocks_of, rows_of, trimmed
 from runner.engine.reading.values import NO_CACHED_VALUE, Block, CellError, NoCachedValue, Row, Value
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "blocks_of",
     "open_book",
     "rows_of",
+    "trimmed",
 ]

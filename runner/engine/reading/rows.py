@@ -81,13 +81,19 @@ def turned(rows: Iterable[Row], size: int = BLOCK) -> Iterator[Block]:
         yield Block([number for number, _ in some], list(map(list, zip_longest(*[values for _, values in some]))))
 
 
+def trimmed(values: list[Value]) -> list[Value]:
+    """The same row without the blanks at its end."""
+    width = len(values)
+    while width and values[width - 1] is None:
+        width -= 1
+    return values[:width]
+
+
 def rows_of(blocks: Iterable[Block]) -> Iterator[Row]:
     """The same rows one by one, no blanks at their ends."""
     for numbers, columns in blocks:
         for number, values in zip(numbers, map(list, zip(*columns, strict=True)), strict=True):
-            while values[-1] is None:
-                values.pop()
-            yield number, values
+            yield number, values if values[-1] is not None else trimmed(values)
 
 
 def gathered(blocks: Iterable[Block]) -> Iterator[Block]:

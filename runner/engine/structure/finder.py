@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of
+from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
 from runner.engine.structure import features, finding, model
 from runner.engine.structure.labels import RowScores
 from runner.engine.structure.late import Headings, Late
@@ -65,7 +65,7 @@ class Finder:
                 if self._full and len(self._recent) == AROUND:
                     self._count_all(numbers[at:], [column[at:] for column in columns] if at else columns)
                     break
-                self._glance(number, values if values[-1] is not None else trimmed(values))
+                self._glance(number, values if values[-1] is not None else trimmed(list(values)))
 
     def _glance(self, number: int, values: Sequence[object]) -> None:
         """What `eat` does, at half its cost for a row that is surely plain."""
@@ -183,14 +183,6 @@ def _dress(rows: Iterable[Row], layout: Layout) -> None:
         if row.number <= layout.styled_rows and row.filled:
             bold = layout.bold.get(row.number, ())
             row.bold = sum(1 for at in row.filled if at + 1 in bold) / len(row.filled)
-
-
-def trimmed(values: Sequence[Value]) -> Sequence[Value]:
-    """The same row without the blanks at its end."""
-    width = len(values)
-    while width and values[width - 1] is None:
-        width -= 1
-    return values[:width]
 
 
 class Looked(NamedTuple):
