@@ -153,6 +153,8 @@ def test_a_manifest_that_does_not_validate_is_rejected_by_the_handler(stack: Dep
     s3.put_object(Bucket=stack.bucket, Key=manifest, Body=b'{"manifest": 1}')
     wait = {"Delay": 1, "MaxAttempts": 60}
     s3.get_waiter("object_exists").wait(Bucket=stack.bucket, Key=rejected_key(manifest), WaiterConfig=wait)
+    told = json.loads(s3.get_object(Bucket=stack.bucket, Key=rejected_key(manifest))["Body"].read())
+    assert {problem["manifest"] for problem in told["problems"]} == {manifest}
 
 
 def calls(stack: Deployed) -> dict[str, Any]:

@@ -1,9 +1,7 @@
 """What the adapters send, byte by byte, where a service or an older server would care."""
 
 import base64
-import datetime as dt
 import hashlib
-import ipaddress
 import json
 import ssl
 from collections.abc import Iterator
@@ -12,9 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from core.errors import StoreUnavailable
 from core.ports import Message
@@ -24,39 +19,20 @@ from infra.local_cloud import Server, free_port
 from infra.s3 import S3Store
 from infra.sqs import SqsWorkQueue
 from tests.contract import servers
+from tests.support.certificates import certificate_in
 from tests.support.fault_proxy import Faults, Saying, Seen, fault_proxy
 
 MB = 1024 * 1024
 
 
 @pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for loopback and its key, in one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "loopback")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "loopback.pem"
-    unlocked = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(made.public_bytes(serialization.Encoding.PEM) + unlocked)
-    return path
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return certificate_in(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(params=["http", "https"])
 def store(
-    request: pytest.FixtureRequest, certificate: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[SimpleNamespace]:
     """A bucket on SeaweedFS behind a proxy, over http and over https, where boto3 sends checksums differently."""
     server: Server = servers.seaweedfs()
@@ -66,8 +42,8 @@ def store(
         servers.admin("s3", server.endpoint).create_bucket(Bucket=name)
         if request.param == "https":
             tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            tls.load_cert_chain(certificate)
-            monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+            tls.load_cert_chain(*certificate)
+            monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate[0]))
         proxy = opened.enter_context(fault_proxy(server.endpoint, faults, tls=tls))
         made = opened.enter_context(
             closing(S3Store(parse_address(f"s3://{name}?endpoint={proxy}"), part_bytes=5 * MB, page_size=10))

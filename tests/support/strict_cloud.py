@@ -6,8 +6,6 @@ deployed with MaxRunners=1) and tasks (there is no container engine; the tests p
 """
 
 import contextlib
-import datetime as dt
-import ipaddress
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,21 +16,20 @@ import botocore.loaders
 import botocore.session
 import pytest
 from botocore.config import Config
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from infra import local_cloud
 from infra.local_cloud import Server
+from tests.support.certificates import certificate_in
 
 SERVICES = "s3,sqs,dynamodb,cloudformation,cloudwatch,iam,logs,sts,lambda,ecs,ec2,events"
+
 TEMPLATE = Path(__file__).parents[2] / "infra" / "deploy" / "template.yaml"
 _MODELS = botocore.loaders.create_loader()  # parsing the models of twelve services takes seconds
 
 
 @contextlib.contextmanager
 def strict_ministack(venvs: Path, data: Path) -> Iterator[Server]:
-    certificate, key = _certificate(data)
+    certificate, key = certificate_in(data)
     port = local_cloud.free_port()
     endpoint = f"https://127.0.0.1:{port}"
     environment = {
@@ -121,29 +118,3 @@ class Deployed:
             "AWS_SESSION_TOKEN": given["SessionToken"],
         }
         return Account(self.root.endpoint, keys)
-
-
-def _certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that vouches for itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = dt.datetime.now(dt.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    paths = folder / "certificate.pem", folder / "key.pem"
-    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    plain = serialization.NoEncryption()
-    paths[1].write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, plain)
-    )
-    return paths
