@@ -98,6 +98,8 @@ class FieldSpec(Strict):
     max_length: Annotated[int, Field(ge=0)] | None = None
     allowed: Lookup | tuple[str | int | float | bool, ...] | None = None
     default: str | int | float | bool | None = None
+    constant: str | int | float | bool | None = None
+    merged: Literal["fill"] | None = None
     severity: Literal["error", "warning"] = "error"
     number_format: Annotated[str, Field(max_length=100)] | None = None
 
@@ -147,11 +149,13 @@ class FieldSpec(Strict):
         for name, kinds in only_for.items():
             if getattr(self, name) not in (None, ()) and self.type not in kinds:
                 raise wrong(f"does not go with type {self.type}", f"for {', '.join(sorted(kinds))}", name)
-        for name in ("min", "max", "default"):
+        if self.constant is not None and self.default is not None:
+            raise wrong("stands beside constant", "constant or default, not both", "default")
+        for name in ("min", "max", "default", "constant"):
             value = getattr(self, name)
             if value is None:
                 continue
-            if name != "default" and self.type not in NUMERIC | TEMPORAL:
+            if name in ("min", "max") and self.type not in NUMERIC | TEMPORAL:
                 raise wrong(f"does not go with type {self.type}", f"numbers and times; for text {name}_length", name)
             if wanted := fits(self.type, value):
                 raise wrong(f"is {shown(value)}, which is no {self.type}", wanted, name)

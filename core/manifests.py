@@ -1,5 +1,6 @@
 """Manifest v1: what a sender writes to say what should happen to which spreadsheets."""
 
+import codecs
 import json
 from datetime import UTC, datetime
 from itertools import product
@@ -8,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from core.errors import ManifestInvalid, Problem
-from core.fields import FieldSpec, Lookup, RowRule, Strict, fits
+from core.fields import FIELD_NAME, FieldSpec, Lookup, RowRule, Strict, fits
 from core.wording import problem_of, shown, wrong
 
 MAX_MANIFEST_BYTES = 1024 * 1024
@@ -72,18 +73,56 @@ class Mapping(Strict):
 
 
 class Reading(Strict):
-    """Which parts of a workbook count: hidden sheets, rows and columns."""
+    """How an input is read: which parts count, and what the sender knows better than any detection."""
 
     sheets: tuple[Pattern, ...] = ("*",)
     hidden_sheets: Literal["skip", "read"] = "skip"
     hidden_rows: Literal["skip", "read"] = "read"
     hidden_columns: Literal["skip", "read"] = "read"
+    encoding: Annotated[str, Field(min_length=1, max_length=40)] | None = None
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    quote: Annotated[str, Field(max_length=1)] | None = None
+    header: Literal["auto", "none"] = "auto"
+    header_rows: tuple[Annotated[int, Field(ge=1, le=1_048_576)], ...] = ()
+    group_rows: Literal["drop", "keep", "fill"] = "drop"
+    group_column: Annotated[str, Field(pattern=FIELD_NAME)] = "group"
+    total_rows: Literal["drop", "keep"] = "drop"
+
+    @field_validator("encoding")
+    @classmethod
+    def _known_encoding(cls, encoding: str | None) -> str | None:
+        if encoding is None:
+            return None
+        try:
+            known = codecs.lookup(encoding)
+            b"".decode(known.name)
+        except (LookupError, ValueError):
+            raise wrong(f"is {shown(encoding)}", "a text encoding such as utf-8, cp1252 or shift_jis") from None
+        return known.name
+
+    @field_validator("delimiter", "quote")
+    @classmethod
+    def _one_sign(cls, sign: str | None) -> str | None:
+        if sign and sign in "\r\n\0":
+            raise wrong(f"is {shown(sign)}", "one character that does not end a line")
+        return sign
+
+    @model_validator(mode="after")
+    def _settled_once(self) -> Self:
+        if self.header == "none" and self.header_rows:
+            raise wrong("names rows, but reading.header is none", "header_rows, or header: none", "header_rows")
+        if list(self.header_rows) != sorted(set(self.header_rows)):
+            raise wrong("is not in ascending order", "row numbers from top to bottom, each once", "header_rows")
+        if self.delimiter is not None and self.delimiter == self.quote:
+            raise wrong(f"is {shown(self.quote)}, the delimiter", "two different characters", "quote")
+        return self
 
 
 class Output(Strict):
     sheet: Annotated[str, Field(min_length=1, max_length=31, pattern=r"^[^\[\]:*?/\\]+$")] = "Normalized"
     findings_sheet: bool = False
     header: Literal["name", "label"] = "name"
+    provenance: bool = False
 
 
 class Schedule(Strict):

@@ -88,6 +88,7 @@ class Artifact:
             "inputs": [self._input(s) for s in self._sources]
             + [{"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.auxiliary],
             "sheets": [self._sheet(s, row) for s in self._sources for row in s.sheets],
+            "readings": [r.as_dict() for r in self._findings.readings],
             "mapping": [m for t in self._tables.values() for m in self._mapping(t)],
             "transforms": [t for s in self._streams for t in self._transforms(s)],
             "validation": self._validation(),

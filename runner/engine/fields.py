@@ -14,8 +14,8 @@ class Field:
     """One column of the normalized table."""
 
     __slots__ = (
-        "allowed", "clean", "day_first", "decimal", "declared", "default", "formats", "label", "lookup", "max",
-        "max_length", "min", "min_length", "name", "number_format", "pattern", "required", "severity",
+        "allowed", "clean", "constant", "day_first", "decimal", "declared", "default", "formats", "label", "lookup", "max",
+        "max_length", "merged", "min", "min_length", "name", "number_format", "pattern", "required", "severity",
         "synonyms", "type", "unique",
     )  # fmt: skip
 
@@ -46,6 +46,8 @@ class Field:
         elif allowed is not None:
             self.allowed = tuple(allowed)
         self.default: Any = bound(self.type, spec.get("default"))
+        self.constant: Any = bound(self.type, spec.get("constant"))  # the value of every row; no column is looked for
+        self.merged: str | None = spec.get("merged")  # "fill": a merged cell's value counts for every row it covers
         self.severity: str = spec.get("severity") or "error"
         self.number_format: str | None = spec.get("number_format")
 

@@ -1,5 +1,6 @@
-"""What was found: a few cells by their address, everything by its number."""
+"""What was found: a few cells by their address, everything by its number; and every choice between two readings."""
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from runner.engine import a1
@@ -53,6 +54,37 @@ class Finding(NamedTuple):
         return {k: v for k, v in found.items() if v is not None}
 
 
+class Reading(NamedTuple):
+    """One choice between readings: what was chosen, what spoke for each, and the manifest line that settles it."""
+
+    kind: str  # header, decimal, date_order, encoding, delimiter, quote, total, group, unit, …
+    chosen: str
+    evidence: Mapping[str, int]  # reading -> how many values, rows or cells spoke for it
+    sure: bool
+    place: Place | None
+    row: int | None
+    column: int | None
+    field: str | None
+    settle: str | None  # a line of the manifest
+
+    def as_dict(self) -> dict[str, Any]:
+        place = self.place
+        said = {
+            "kind": self.kind,
+            "chosen": self.chosen,
+            "evidence": dict(self.evidence),
+            "sure": self.sure,
+            "input": place and place.input,
+            "sheet": place and (place.sheet or None),
+            "table": place and (place.table or None),
+            "row": self.row,
+            "column": None if self.column is None else a1.letters(self.column),
+            "field": self.field,
+            "settle": self.settle,
+        }
+        return {k: v for k, v in said.items() if v is not None}
+
+
 class Findings:
     """Keeps the first findings of each code and counts them all."""
 
@@ -61,6 +93,7 @@ class Findings:
         self.totals: dict[tuple[str, str, str | None], int] = {}
         self._per_code: dict[str, int] = {}
         self._cap = kept_per_code
+        self.readings: list[Reading] = []
 
     def add(
         self,
@@ -84,6 +117,32 @@ class Findings:
         if seen < self._cap:
             self._per_code[code] = seen + 1
             self.kept.append(Finding(code, severity, place, row, column, field, rule, message, file, line))
+
+    def chose(
+        self,
+        kind: str,
+        chosen: str,
+        *,
+        evidence: Mapping[str, int],
+        sure: bool,
+        code: str = "",
+        message: str = "",
+        settle: str | None = None,
+        severity: str = "warning",
+        place: Place | None = None,
+        row: int | None = None,
+        column: int | None = None,
+        field: str | None = None,
+        count: int = 1,
+    ) -> None:
+        """Record a choice between readings; one without enough evidence is also a finding, with its remedy."""
+        self.readings.append(Reading(kind, chosen, evidence, sure, place, row, column, field, settle))
+        if not sure:
+            remedy = f"; to settle it: {settle}" if settle else ""
+            self.add(
+                code or f"{kind}_assumed", severity, message + remedy, place=place, row=row, column=column,
+                field=field, rule="reading", count=count,
+            )  # fmt: skip
 
     def room(self, code: str) -> int:
         """How many more findings of this code will be kept."""

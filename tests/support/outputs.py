@@ -44,6 +44,7 @@ def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> d
         "inputs": [{k: i[k] for k in ("role", "name", "sha256", "size")} for i in order["inputs"]],
         "sheets": [],
         "mapping": [],
+        "readings": [],
         "transforms": [],
         "validation": {
             "findings": [],
