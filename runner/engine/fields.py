@@ -14,8 +14,8 @@ class Field:
     """One column of the normalized table."""
 
     __slots__ = (
-        "allowed", "clean", "constant", "day_first", "decimal", "declared", "default", "formats", "label", "lookup", "max",
-        "max_length", "merged", "min", "min_length", "name", "number_format", "pattern", "required", "severity",
+        "allowed", "clean", "constant", "day_first", "decimal", "declared", "default", "formats", "label", "lookup",
+        "max", "max_length", "merged", "min", "min_length", "name", "number_format", "pattern", "required", "severity",
         "synonyms", "type", "unique",
     )  # fmt: skip
 
