@@ -6,7 +6,7 @@ from datetime import time, timedelta
 from runner.engine.reading import serials
 from runner.engine.reading.values import NO_CACHED_VALUE, CellError, Value
 
-_DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d+))?S)?)?")
+_DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{1,40}))?S)?)?")
 _ERROR = re.compile(r"#[A-Z/0]{3,12}[!?]?|Err:\d{3}")
 
 _NUMBERED = {  # LibreOffice shows an error that Excel has no word for by its number
@@ -55,8 +55,8 @@ def _time(text: str) -> Value:
             hours=int(hours or 0),
             minutes=int(minutes or 0),
             seconds=int(seconds or 0),
-            microseconds=int((fraction or "0").ljust(6, "0")[:6]),
         )
+        span += serials.fraction_of(fraction)
     except (OverflowError, ValueError):
         return text
     if sign:
