@@ -38,9 +38,18 @@ class Leaving(NamedTuple):
 class SourceTable:
     """A table that was found, with the sheet it streams from."""
 
-    def __init__(self, place: Place, sheet: Sheet, table: Table, leaving: Leaving | None = None) -> None:
+    def __init__(
+        self,
+        place: Place,
+        sheet: Sheet,
+        table: Table,
+        leaving: Leaving | None = None,
+        *,
+        epoch_1904: bool = False,
+    ) -> None:
         leaving = leaving or Leaving()
         self.place = place
+        self.epoch_1904 = epoch_1904  # what a bare day number of this book counts from
         self.sheet = sheet
         self.table = table
         self.columns = [c for c in table.columns if c.index not in leaving.hidden_columns]
@@ -130,7 +139,7 @@ def _left_out(table: Table, leaving: Leaving) -> dict[str, frozenset[int]]:
     """Rows inside the table that are no data, by what they are; no row stands in two of them."""
     kinds = {
         "header": frozenset(table.header_rows),
-        "repeated_header": frozenset(getattr(table, "repeated", ())),
+        "repeated_header": table.repeated,
         "group": table.groups if leaving.groups != "keep" else frozenset(),
         "total": table.totals if leaving.totals != "keep" else frozenset(),
         "note": table.asides,

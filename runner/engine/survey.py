@@ -96,10 +96,15 @@ def survey(
                 place = Place(source.file.name, sheet.name, "")
                 findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
             else:
-                found = look_through(sheet, row_scores=scores(sheet=sheet.name), headings=headings())
+                found = look_through(
+                    sheet, row_scores=scores(sheet=sheet.name), headings=headings(), reading=reading
+                )  # fmt: skip
                 source.spools[sheet.index] = sheet
-                leaving = _leaving(sheet, reading, provenance=provenance)
-                source.tables += _placed(found.tables, source, sheet, leaving)
+                placed = list(_placed(found.tables, source, sheet, _leaving(sheet, reading, provenance=provenance)))
+                source.tables += placed
+                for table in placed:
+                    for choice in table.table.choices:
+                        findings.chose(**choice._asdict(), place=table.place)
 
 
 def _leaving(sheet: Sheet, reading: dict[str, Any], *, provenance: bool) -> Leaving:
@@ -118,4 +123,5 @@ def _leaving(sheet: Sheet, reading: dict[str, Any], *, provenance: bool) -> Leav
 def _placed(found: list[Table], source: Source, sheet: Sheet, leaving: Leaving) -> Iterator[SourceTable]:
     for table in found:
         place = Place(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
-        yield SourceTable(place, sheet, table, leaving)
+        epoch_1904 = source.notes.get("epoch") == 1904
+        yield SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904)
