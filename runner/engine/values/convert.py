@@ -121,7 +121,7 @@ class Converter:
 
     def _others(self) -> Callable[[Any], Any]:
         """What becomes of a cell that holds no plain text."""
-        turn = {
+        turn: Callable[[Any], Any] | None = {
             "integer": whole,
             "decimal": number_of,
             "money": number_of,

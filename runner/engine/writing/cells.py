@@ -56,7 +56,7 @@ def spelled(value: Any) -> str:
         return str.__str__(value)
     try:
         return str(value)
-    except Exception:  # a rule's own kind of value, or more digits than Python spells
+    except Exception:  # noqa: BLE001  # a rule's own kind of value, or more digits than Python spells
         return f"({type(value).__name__})"
 
 

@@ -97,7 +97,7 @@ class StylesReader:
 
 def number(attributes: Attributes, name: str) -> int:
     """A whole number in an attribute; 0 where it is absent or is none."""
-    text = attributes.get(name, "").strip()
+    text = attributes.get(name, "").strip().removeprefix("+")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
 
 
