@@ -121,7 +121,7 @@ class Converter:
 
     def _others(self) -> Callable[[Any], Any]:
         """What becomes of a cell that holds no plain text."""
-        turn: Callable[[Any], Any] | None = {
+        turns: dict[str, Callable[[Any], Any]] = {
             "integer": whole,
             "decimal": number_of,
             "money": number_of,
@@ -130,8 +130,8 @@ class Converter:
             "datetime": partial(moment_of, epoch_1904=self._read.epoch_1904),
             "time": time_of,
             "boolean": truth_of,
-        }.get(self.kind)
-        if turn is not None:
+        }
+        if (turn := turns.get(self.kind)) is not None:
             return turn
         memo = self._memo
 
