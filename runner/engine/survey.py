@@ -82,8 +82,14 @@ def survey(
                 place = Place(source.file.name, sheet.name, "")
                 findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
             else:
-                found = look_through(sheet, row_scores=scores(sheet=sheet.name), headings=headings())
-                source.tables += _placed(found.tables, source, sheet, reading)
+                found = look_through(
+                    sheet, row_scores=scores(sheet=sheet.name), headings=headings(), reading=reading
+                )  # fmt: skip
+                placed = list(_placed(found.tables, source, sheet, reading))
+                source.tables += placed
+                for table in placed:
+                    for choice in table.table.choices:
+                        findings.chose(**choice._asdict(), place=table.place)
                 if found.outside:
                     _tell_outside(found.outside, findings, Place(source.file.name, sheet.name, ""))
 
