@@ -23,6 +23,18 @@ class CellError(str):
         return super().__new__(cls, code if code in ERROR_CODES else OTHER_ERROR)
 
 
+class Shown(int):
+    """A whole number whose format shows more than its digits, such as 501 shown as ``00501``: a number that, where a
+    text is wanted, is the text a person sees."""
+
+    shown: str
+
+    def __new__(cls, number: int, shown: str = "") -> Self:
+        value = super().__new__(cls, number)
+        value.shown = shown or str(number)
+        return value
+
+
 class NoCachedValue:
     """The cell holds a formula whose result was never stored. One instance: ``NO_CACHED_VALUE``."""
 
