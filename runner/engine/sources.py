@@ -4,8 +4,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from runner.engine import merges
 from runner.engine.findings import Place
-from runner.engine.reading import Block, Sheet, blocks_of
+from runner.engine.reading import Area, Block, Sheet, blocks_of
 from runner.engine.structure import Table
 
 SAMPLED: Final = 200
@@ -30,6 +31,7 @@ class SourceTable:
         hidden_rows: frozenset[int] = frozenset(),
         hidden_columns: frozenset[int] = frozenset(),
         epoch_1904: bool = False,
+        merged: Sequence[Area] = (),
     ) -> None:
         self.place = place
         self.epoch_1904 = epoch_1904  # what a bare day number of this book counts from
@@ -39,6 +41,7 @@ class SourceTable:
         self.without = table.left_out | hidden_rows
         self.top = table.data_range.top if table.data_range else 0
         self.bottom = table.data_range.bottom if table.data_range else -1
+        self.merged = merges.within(merged, self.top, self.bottom)
 
     @property
     def id(self) -> str:

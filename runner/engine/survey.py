@@ -109,4 +109,6 @@ def _placed(found: list[Table], source: Source, sheet: Sheet, reading: dict[str,
     for table in found:
         place = Place(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
         epoch_1904 = source.notes.get("epoch") == 1904
-        yield SourceTable(place, sheet, table, hidden_rows=rows, hidden_columns=columns, epoch_1904=epoch_1904)
+        yield SourceTable(
+            place, sheet, table, hidden_rows=rows, hidden_columns=columns, epoch_1904=epoch_1904, merged=layout.merged
+        )
