@@ -4,9 +4,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from runner.engine import merges
 from runner.engine.captions import Caption, Captions
 from runner.engine.findings import Place
-from runner.engine.reading import Block, Sheet, blocks_of
+from runner.engine.reading import Area, Block, Sheet, blocks_of
 from runner.engine.rowsets import RowSet
 from runner.engine.spool import SpooledSheet
 from runner.engine.structure import Table
@@ -46,6 +47,7 @@ class SourceTable:
         leaving: Leaving | None = None,
         *,
         epoch_1904: bool = False,
+        merged: Sequence[Area] = (),
     ) -> None:
         leaving = leaving or Leaving()
         self.place = place
@@ -64,6 +66,7 @@ class SourceTable:
         self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may stand above the data
         self.taken = RowSet()  # rows that went into the output, or would have if the table were not skipped
         self.hidden = RowSet()  # rows that would have, were they not hidden
+        self.merged = merges.within(merged, self.top, self.bottom)
 
     @property
     def id(self) -> str:

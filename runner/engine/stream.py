@@ -5,7 +5,7 @@ from operator import ne
 from time import perf_counter
 from typing import Any
 
-from runner.engine import a1
+from runner.engine import a1, merges
 from runner.engine.checks.chunk import Origin
 from runner.engine.checks.declared import FieldChecks
 from runner.engine.checks.rows import RowRule
@@ -82,6 +82,8 @@ class TableStream:
                     field=out.field.name,
                     rule=f"type:{out.field.type}",
                 )
+        columns = [None if index is None else table.source.columns[index].index for index in plan.sources]
+        self._merges = [None if at is None else merges.of_column(table.source.merged, at) for at in columns]
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
         self.rows = 0
@@ -128,7 +130,7 @@ class TableStream:
                 out.append([value] * count)
                 bad.append([])
                 continue
-            raw = rows.columns[index]
+            raw = self._unmerged(n, rows.columns[index], origin)
             self._broken(raw, origin, n)
             values, wrong = self._typed(n, raw, origin) if column.field else (raw, [])
             out.append(values)
@@ -139,6 +141,18 @@ class TableStream:
         if self._line.hooks.has("after_transform"):
             self._after_transform(out, bad, origin, count)
         return out, bad
+
+    def _unmerged(self, n: int, raw: list[Any], origin: Origin) -> list[Any]:
+        """Repeat the values of merged cells where the field asks for it; else report the blanks under them."""
+        own = self._merges[n]
+        if own is None or not (covered := own.covered(origin.rows, raw)):
+            return raw
+        field = self._line.columns[n].field
+        if field is not None and field.merged == "fill":
+            return merges.filled(raw, covered)
+        where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "reading"}
+        origin.flag(list(covered), merges.CODE, "warning", merges.MESSAGE, **where)
+        return raw
 
     def _broken(self, raw: list[Any], origin: Origin, n: int) -> None:
         """Cells that hold an error or a formula without a result are findings wherever they stand."""

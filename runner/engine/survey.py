@@ -124,4 +124,4 @@ def _placed(found: list[Table], source: Source, sheet: Sheet, leaving: Leaving) 
     for table in found:
         place = Place(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
         epoch_1904 = source.notes.get("epoch") == 1904
-        yield SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904)
+        yield SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=layout.merged)
