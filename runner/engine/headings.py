@@ -34,6 +34,10 @@ class Headings:
         self._last = number
         return SPELLED
 
+    def spelled(self, values: Sequence[object]) -> int:
+        """How many of these values are a declared name, label or synonym."""
+        return sum(1 for v in values if isinstance(v, str) and normalized(v) in self._names)
+
     def absent(self, columns: Sequence[Sequence[object]]) -> bool:
         """Whether no row of these columns can be one."""
         return all(map(self._spellings.isdisjoint, columns))

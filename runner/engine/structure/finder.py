@@ -161,7 +161,9 @@ class Finder:
         kept = self.rows(layout)
         if not kept:
             return []
-        return [self._late.leave_out(table) for table in finding.tables_in(kept, layout, model.load(), self._scores)]
+        spelled = self._headings.spelled if self._headings is not None else None
+        found = finding.tables_in(kept, layout, model.load(), self._scores, spelled)
+        return [self._late.leave_out(table) for table in found]
 
 
 def _dress(rows: Iterable[Row], layout: Layout) -> None:

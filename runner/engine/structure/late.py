@@ -22,6 +22,10 @@ class Headings(Protocol):
 
     def __call__(self, number: int, values: Sequence[object], /) -> Mapping[str, float]: ...
 
+    def spelled(self, values: Sequence[object], /) -> int:
+        """How many of these are declared names."""
+        ...
+
     def absent(self, columns: Sequence[Sequence[object]]) -> bool:
         """Whether no row of these columns can be one, at a glance."""
         ...

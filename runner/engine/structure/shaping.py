@@ -38,6 +38,7 @@ def shape(draft: Draft, layout: Layout, told: frozenset[int] = frozenset()) -> T
         groups=groups,
         totals=totals,
         asides=_asides(draft),
+        choices=tuple(draft.choices),
     )
 
 
