@@ -10,7 +10,7 @@ from runner.engine.structure.bands import Band
 from runner.engine.structure.drafts import Draft
 from runner.engine.structure.labels import Label
 from runner.engine.structure.layouts import rises
-from runner.engine.structure.tables import Choice
+from runner.engine.structure.tables import Choice, Column
 
 Spelled = Callable[[Sequence[object]], int]  # how many of these values are declared names
 
@@ -29,6 +29,13 @@ class Asked:
     told: Mapping[int, Mapping[str, float]]
     layout: Layout
     spelled: Spelled | None = None
+    key: Callable[[str], bool] | None = None  # whether a column's name is that of a required or unique field
+
+    def keys(self, columns: Sequence[Column]) -> frozenset[int]:
+        """Columns (0-based) whose values are wanted in every row or differ in each."""
+        if self.key is None:
+            return frozenset()
+        return frozenset(one.index - 1 for one in columns if any(map(self.key, (one.name, *one.parts[-1:]))))
 
     def header(self, number: int) -> float:
         return self.told.get(number, {}).get("header", 0.0)
