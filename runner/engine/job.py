@@ -94,9 +94,9 @@ class Job:
         files = self.order.primary
         if not files:
             raise EngineStop("engine_error", "the order has no primary input", remedy="see docs/engine-order.md")
-        sources = [Source(f) for f in files]
-        room = Room()
         reading = self.order.manifest.get("reading") or {}
+        sources = [Source(f, reading) for f in files]
+        room = Room()
         for n, source in enumerate(sources):
             survey(
                 source, reading, self.findings, room=room, headings=partial(Headings, fields),

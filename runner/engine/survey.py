@@ -9,7 +9,7 @@ from runner.engine.errors import EngineStop
 from runner.engine.findings import Findings, Place
 from runner.engine.headings import Headings
 from runner.engine.orders import InputFile
-from runner.engine.reading import Book, InputUnreadable, Sheet, open_book
+from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
 from runner.engine.sources import SourceTable
 from runner.engine.spool import Room, SpooledSheet
 from runner.engine.structure import RowScores, Table, look_through
@@ -20,8 +20,10 @@ _RUNS = 5  # places that a finding names
 class Source:
     """A primary input: read once, and again only where a sheet was too large to be set aside."""
 
-    def __init__(self, file: InputFile) -> None:
+    def __init__(self, file: InputFile, reading: dict[str, Any] | None = None) -> None:
         self.file = file
+        declared = reading or {}
+        self.options = TextOptions(**{key: declared.get(key) for key in ("encoding", "delimiter", "quote")})
         self.format = ""
         self.reader = ""
         self.notes: dict[str, Any] = {}
@@ -33,7 +35,7 @@ class Source:
     def book(self) -> Iterator[Book]:
         """The opened file; what makes it unreadable ends the job."""
         try:
-            with open_book(self.file.path, name=self.file.file) as book:
+            with open_book(self.file.path, name=self.file.file, options=self.options) as book:
                 yield book
         except InputUnreadable as error:
             raise EngineStop(
@@ -70,6 +72,8 @@ def survey(
     """Find the tables of an input; what is left out is said."""
     with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
+        for choice in book.choices:
+            findings.chose(**vars(choice), place=Place(source.file.name, "", ""))
         patterns = reading.get("sheets") or ("*",)
         for plain in book.sheets:
             sheet: Sheet = SpooledSheet(plain, room)
@@ -84,8 +88,20 @@ def survey(
             else:
                 found = look_through(sheet, row_scores=scores(sheet=sheet.name), headings=headings())
                 source.tables += _placed(found.tables, source, sheet, reading)
+                if isinstance(plain, Remarking):
+                    _report_remarks(plain, findings, Place(source.file.name, sheet.name, ""))
                 if found.outside:
                     _tell_outside(found.outside, findings, Place(source.file.name, sheet.name, ""))
+
+
+def _report_remarks(sheet: Remarking, findings: Findings, place: Place) -> None:
+    """Rows that the reader had two readings for."""
+    for remark in sheet.remarks():
+        said = f"{remark.message}; to settle it: {remark.settle}" if remark.settle else remark.message
+        for row in remark.rows[:-1]:
+            findings.add(remark.code, "warning", said, place=place, row=row, rule="reading")
+        rest = remark.count - len(remark.rows) + 1
+        findings.add(remark.code, "warning", said, place=place, row=remark.rows[-1], rule="reading", count=rest)
 
 
 def _tell_outside(runs: list[tuple[int, int]], findings: Findings, place: Place) -> None:
