@@ -98,7 +98,8 @@ class Job:
         files = self.order.primary
         if not files:
             raise EngineStop("engine_error", "the order has no primary input", remedy="see docs/engine-order.md")
-        sources = [Source(f) for f in files]
+        reading = self.order.manifest.get("reading") or {}
+        sources = [Source(f, reading) for f in files]
         room = Room()
         for n, source in enumerate(sources):
             survey(
