@@ -136,7 +136,7 @@ class Job:
                     place=one.source.place, rule="mapping",
                 )  # fmt: skip
         for one in wanted:
-            one.report(fields, self.findings)
+            one.report(fields, self.findings, computed=package.transforms)
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
         self.times.spend("mapping", clock)
         return wanted
