@@ -17,6 +17,7 @@ from typing import Any
 import jsonschema_rs
 
 from core.ports import Isolation
+from runner.results import AUDIT
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
 MAX_SHEET_BYTES = 4 * 1024 * 1024 * 1024
@@ -46,6 +47,18 @@ def verify(order: dict[str, Any], outputs: dict[str, Path], isolation: Isolation
     rows = _data_rows(outputs["normalized.xlsx"], artifact["output"]["sheets"])
     if rows != artifact["output"]["rows"]:
         raise BadOutput(f"artifact.json counts {artifact['output']['rows']} rows, normalized.xlsx has {rows}")
+    return counts(artifact["summary"])
+
+
+def verify_audit(order: dict[str, Any], outputs: dict[str, Path], isolation: Isolation) -> dict[str, Any]:
+    """Check the artifact of a box that wrote no workbook, and says why; the counts that hold. Raises BadOutput."""
+    for name in AUDIT:
+        if name not in outputs:
+            raise BadOutput(f"the box wrote no {name}")
+    artifact = _artifact(outputs["artifact.json"])
+    _same_job(order, artifact, isolation)
+    if artifact["output"]["rows"] or artifact["output"]["sheets"]:
+        raise BadOutput("artifact.json counts rows of a workbook that was not written")
     return counts(artifact["summary"])
 
 

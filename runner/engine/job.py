@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NoReturn
 
 from runner.engine.artifact import Artifact
 from runner.engine.channel import Channel
@@ -16,6 +16,7 @@ from runner.engine.findings import Findings
 from runner.engine.headings import Headings
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.layout import OutColumn, TablePlan, lay_out
+from runner.engine.mapping.nothing import expects_columns, nothing_mapped
 from runner.engine.mapping.tables import MappedTable, map_table
 from runner.engine.orders import Order
 from runner.engine.rules.hooks import Hooks
@@ -61,6 +62,9 @@ class Job:
         hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
+        empty = bool(tables) and not any(t.fields for t in tables)
+        if empty and expects_columns(fields, package.transforms):
+            self._stop_unmapped(package, sources, tables, fields)
         columns, plans = lay_out(
             fields,
             [(t.fields, t.kept()) for t in tables],
@@ -76,7 +80,9 @@ class Job:
             columns=columns,
             findings=self.findings,
         )
-        self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
+        filled = self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
+        if empty and fields and not filled:
+            self._stop_unmapped(package, sources, tables, fields)
         summary = artifact.summary()
         hooks.tell("on_job_end", summary=summary)
         summary["findings"] = self.findings.by_severity()
@@ -141,6 +147,19 @@ class Job:
         self.times.spend("mapping", clock)
         return wanted
 
+    def _stop_unmapped(
+        self, package: Package, sources: list[Source], tables: list[MappedTable], fields: list[Field]
+    ) -> NoReturn:
+        """End the job with its artifact: no field was found, so there is nothing to write."""
+        stop = nothing_mapped(tables, fields, redact=bool(self.order.manifest.get("redact_headers")))
+        self.findings.add("nothing_mapped", "error", "no column of any table is one of the fields", rule="mapping")
+        columns, _ = lay_out(fields, [], policy="drop")
+        artifact = Artifact(
+            self.order, package=package, sources=sources, tables=tables, columns=columns, findings=self.findings
+        )
+        artifact.write(self.times, artifact.summary())
+        raise stop
+
     def _note_renamed(self, columns: list[OutColumn]) -> None:
         for column in columns:
             if column.renamed:
@@ -160,7 +179,8 @@ class Job:
         plans: list[TablePlan],
         package: Package,
         hooks: Hooks,
-    ) -> None:
+    ) -> bool:
+        """Passes 3 to 5; whether any field got a value."""
         title, name = str(self.order.manifest.get("name", "")), self.output.get("sheet") or "Normalized"
         with self._opened("normalized.xlsx") as file:
             workbook = Workbook(file, artifact.columns, title=title, sheet=name)
@@ -180,6 +200,7 @@ class Job:
         artifact.streamed(list(streams.values()), workbook)
         self.times |= line.times
         self.times["read"] = reading
+        return any(s.filled for s in streams.values())
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[IO[bytes] | None]:

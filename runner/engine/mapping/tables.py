@@ -1,7 +1,7 @@
 """Pass 2 for one table: sample its columns, ask the rules, choose."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Final
 
 from runner.engine import a1
 from runner.engine.fields import Field
@@ -16,7 +16,8 @@ from runner.engine.sources import SourceTable
 from runner.engine.structure import Column
 from runner.engine.values.convert import Converter
 
-_SHOWN: int = 50  # values that detect_* functions are shown
+_SHOWN: Final = 50  # values that detect_* functions are shown
+_CERTAIN: Final = 0.75  # least confidence in a table of which no header is known
 
 
 class MappedTable:
@@ -32,6 +33,16 @@ class MappedTable:
     def fields(self) -> dict[str, int]:
         """field -> column index within the table."""
         return {c.field: c.position for c in self.choices if c.field is not None}
+
+    @property
+    def header_is_certain(self) -> bool:
+        """Whether the header may be shown: one that is none after all would show cells."""
+        table = self.source.table
+        doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
+        return bool(self.fields) or (table.confidence >= _CERTAIN and not doubted)
+
+    def letters(self, position: int) -> str:
+        return a1.letters(self.source.columns[position].index)
 
     def kept(self) -> list[Kept]:
         """The unmapped columns that hold or may hold something, with the field each stands behind."""

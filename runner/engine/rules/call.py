@@ -33,6 +33,7 @@ class Rule:
         code: CodeType = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         self.wants = frozenset(code.co_varnames[:count])
+        self.sees_others = not self.wants.isdisjoint(("columns", "record"))  # asks for other fields of the row
         self.takes_all = bool(code.co_flags & _VARKEYS)
         self.line = code.co_firstlineno
         self.name = f"{file.removesuffix('.py').replace('/', '.')}.{function.__name__}"

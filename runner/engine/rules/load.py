@@ -15,8 +15,8 @@ _CHUNK: Final = (*_ALWAYS, *_TABLE, "columns", "rows")
 # What each kind of function may ask for by name.
 ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
     "columns.detect": (*_COLUMN, "values_sample"),
-    "columns.transform": (*_COLUMN, "values", "value", "rows", "row"),
-    "columns.validate": (*_COLUMN, "values", "value", "rows", "row"),
+    "columns.transform": (*_COLUMN, "values", "value", "rows", "row", "columns", "record"),
+    "columns.validate": (*_COLUMN, "values", "value", "rows", "row", "columns", "record"),
     "row_types.detect": (*_ALWAYS, "input", "sheet", "row_index", "row_values_sample"),
     "hooks.on_job_start": (*_ALWAYS, "inputs", "fields"),
     "hooks.after_structure": (*_ALWAYS, "tables"),
@@ -159,6 +159,10 @@ def _check(rule: Rule, kind: str) -> None:
         asked = rule.wants & {"value", "values"}
         if len(asked) != 1 and not rule.takes_all:
             problem = "must ask for `value` (called per cell) or `values` (called per chunk of a column)"
+        elif strange := sorted(rule.needs & ({"rows", "columns"} if "value" in asked else {"row", "record"})):
+            problem = (
+                f"asks for {', '.join(strange)}: `row` and `record` go with `value`, `rows` and `columns` with `values`"
+            )
     if problem is not None:
         raise EngineStop(
             "rule_error",
