@@ -7,7 +7,6 @@ from typing import Any
 from core.jobs import Job, State
 from core.keys import line_folder, output_folder
 
-
 AUDIT = ("artifact.json", "report.html")  # published without a workbook where they explain a job's end
 
 

@@ -49,6 +49,12 @@ class Job:
     def run(self) -> dict[str, Any]:
         """Do the job; the summary of the end event."""
         package = load(self.order.config)
+        try:
+            return self._run(package)
+        finally:
+            package.log_failures()
+
+    def _run(self, package: Package) -> dict[str, Any]:
         fields = self._fields(package)
         shared = {
             "params": self.order.params,

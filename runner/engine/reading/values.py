@@ -4,8 +4,7 @@ from datetime import date, datetime, time, timedelta
 from typing import Final, NamedTuple, Self, Union
 
 ERROR_CODES: Final = frozenset(
-    "#NULL! #DIV/0! #VALUE! #REF! #NAME? #NUM! #N/A #GETTING_DATA #SPILL! #CALC! #FIELD! #BLOCKED! #CONNECT! "
-    "#UNKNOWN! #BUSY! #EXTERNAL! #PYTHON! #TIMEOUT!".split()
+    ["#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA", "#SPILL!", "#CALC!", "#FIELD!", "#BLOCKED!", "#CONNECT!", "#UNKNOWN!", "#BUSY!", "#EXTERNAL!", "#PYTHON!", "#TIMEOUT!"]
 )
 OTHER_ERROR: Final = "#VALUE!"
 
