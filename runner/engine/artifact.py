@@ -177,7 +177,8 @@ class Artifact:
         out = []
         for choice in table.choices:
             column = table.source.columns[choice.position]
-            header = None if self._redact or column.generated else column.name
+            hidden = self._redact or column.generated or not table.header_is_certain
+            header = None if hidden else column.name
             out.append(
                 {
                     "table": table.source.id,

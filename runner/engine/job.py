@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from time import perf_counter
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NoReturn
 
 from runner.engine.artifact import Artifact
 from runner.engine.channel import Channel
@@ -17,6 +17,7 @@ from runner.engine.findings import Findings
 from runner.engine.headings import Headings
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.layout import OutColumn, TablePlan, lay_out
+from runner.engine.mapping.nothing import expects_columns, nothing_mapped
 from runner.engine.mapping.tables import MappedTable, map_table
 from runner.engine.orders import Order
 from runner.engine.rules.hooks import Hooks
@@ -51,6 +52,12 @@ class Job:
     def run(self) -> dict[str, Any]:
         """Do the job; the summary of the end event."""
         package = load(self.order.config)
+        try:
+            return self._run(package)
+        finally:
+            package.log_failures()
+
+    def _run(self, package: Package) -> dict[str, Any]:
         fields = self._fields(package)
         shared = {
             "params": self.order.params,
@@ -64,6 +71,9 @@ class Job:
         hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
+        empty = bool(tables) and not any(t.fields for t in tables)
+        if empty and expects_columns(fields, package.transforms):
+            self._stop_unmapped(package, sources, tables, fields)
         columns, plans = lay_out(
             fields,
             [(t.fields, t.kept()) for t in tables],
@@ -80,7 +90,9 @@ class Job:
             columns=columns,
             findings=self.findings,
         )
-        self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
+        filled = self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
+        if empty and fields and not filled:
+            self._stop_unmapped(package, sources, tables, fields)
         summary = artifact.summary()
         hooks.tell("on_job_end", summary=summary)
         summary["findings"] = self.findings.by_severity()
@@ -142,7 +154,7 @@ class Job:
                     place=one.source.place, rule="mapping",
                 )  # fmt: skip
         for one in wanted:
-            one.report(fields, self.findings)
+            one.report(fields, self.findings, computed=package.transforms)
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
         self.times.spend("mapping", clock)
         return wanted
@@ -161,6 +173,19 @@ class Job:
         if self.output.get("provenance"):
             names |= {name: name for name in PROVENANCE}
         return {what: (name, [t.source.place_of(what) for t in tables]) for what, name in names.items()}
+
+    def _stop_unmapped(
+        self, package: Package, sources: list[Source], tables: list[MappedTable], fields: list[Field]
+    ) -> NoReturn:
+        """End the job with its artifact: no field was found, so there is nothing to write."""
+        stop = nothing_mapped(tables, fields, redact=bool(self.order.manifest.get("redact_headers")))
+        self.findings.add("nothing_mapped", "error", "no column of any table is one of the fields", rule="mapping")
+        columns, _ = lay_out(fields, [], policy="drop")
+        artifact = Artifact(
+            self.order, package=package, sources=sources, tables=tables, columns=columns, findings=self.findings
+        )
+        artifact.write(self.times, artifact.summary())
+        raise stop
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:
         for column in columns:
@@ -181,7 +206,8 @@ class Job:
         plans: list[TablePlan],
         package: Package,
         hooks: Hooks,
-    ) -> None:
+    ) -> bool:
+        """Passes 3 to 5; whether any field got a value."""
         title, name = str(self.order.manifest.get("name", "")), self.output.get("sheet") or "Normalized"
         with self._opened("normalized.xlsx") as file:
             workbook = Workbook(file, artifact.columns, title=title, sheet=name)
@@ -206,6 +232,7 @@ class Job:
         artifact.streamed(list(streams.values()), workbook)
         self.times |= line.times
         self.times["read"] = reading
+        return any(s.filled for s in streams.values())
 
     def _note_split(self, workbook: Workbook) -> None:
         if workbook.main is not None and len(workbook.main.names) > 1:
