@@ -27,11 +27,12 @@ from core.verdicts import Verdict
 from runner.results import job_folder, latest_key
 from tests.support.places import PLACES
 from tests.support.stamps import stamped
-from tests.support.world import MANIFEST, Crash, World
+from tests.support.world import MANIFEST, Crash, World, planned
 
 TENANTS = st.sampled_from(["acme", "globex"])
 NAMES = st.sampled_from(["a.csv", "b.csv", "c.csv"])
-BODIES = st.sampled_from([b"id\n1\n", b"id\n2\n", b"id\n3\n"])
+BODIES_ = [b"id\n1\n", b"id\n2\n", b"id\n3\n"]
+BODIES = st.sampled_from(BODIES_)
 # Which external step to die at, and on which side of it; mostly none.
 CRASHES = st.one_of(st.none(), st.tuples(st.integers(0, 24), st.booleans()))
 VERDICTS = st.sampled_from(
@@ -127,6 +128,16 @@ class Spine(RuleBasedStateMachine):
         elif self.events:
             key = self.events[n % len(self.events)]
             self.dying(crash, lambda: self.world.intake.changed([key]))
+
+    @rule(tenant=TENANTS, name=NAMES, bodies=st.permutations(BODIES_), late_first=st.booleans())
+    def overtake(self, tenant, name, bodies, late_first):
+        """Two handlers see a version each and then record in either order."""
+        plans = []
+        for body in bodies[:2]:
+            self.upload(tenant, name, body)
+            plans.append(planned(self.world.new_intake(), self.events[-1]))
+        for record in reversed(plans) if late_first else plans:
+            record()
 
     # What runners do
 

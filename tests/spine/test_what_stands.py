@@ -9,7 +9,7 @@ from core.jobs import State
 from core.verdicts import Verdict
 from tests.support.places import PLACES
 from tests.support.stamps import stamped
-from tests.support.world import MANIFEST, World
+from tests.support.world import MANIFEST, World, planned
 
 KEY = "inbox/acme/d/a.csv"
 A, B = b"id\n1\n", b"id\n2\n"
@@ -177,31 +177,16 @@ def test_a_changed_standing_workflow_takes_what_is_put_back(world):
 # Equal stamps
 
 
-def two_handlers_that_overtake_each_other(world, first, second):
-    """Each looks at its own version, then both record: as two Lambdas do whose events came a moment apart."""
-    intakes = [world.new_intake(), world.new_intake()]
-    plans = []
-    for intake, body in zip(intakes, (first, second), strict=True):
-        world.put(KEY, body)
-        record = intake._recorder.record
-
-        def keep(planned, _record=record, **more):
-            plans.append((_record, planned, more))
-
-        intake._recorder.record = keep
-        intake.changed([KEY])
-    return plans
-
-
-def carry_out(intake_plans):
-    for record, planned, more in intake_plans:
-        record(planned, **more)
+def two_handlers_that_overtake_each_other(world, *bodies):
+    """Each looks at its own version and has yet to record it: as two Lambdas do whose events came a moment apart."""
+    return [planned(world.new_intake(), world.put(KEY, body)) for body in bodies]
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 1, 0), (1, 0, 1)])
 def test_two_versions_of_one_second_are_never_both_superseded(world, equal_stamps, order):
     plans = two_handlers_that_overtake_each_other(world, A, B)
-    carry_out([plans[n] for n in order])
+    for n in order:
+        plans[n]()
     runner = world.runner()
     world.clock.move(5)
     world.work_off(runner)
@@ -232,13 +217,9 @@ def test_a_clock_that_went_back_loses_no_version(world):
 def test_a_drop_of_several_files_of_one_second_ends_with_all_of_them(world, equal_stamps):
     world.put("inbox/acme/d/manifest.json", MANIFEST | {"inputs": {"primary": ["*.csv"], "per": "drop"}})
     world.intake.changed([world.put("inbox/acme/d/a.csv", A)])
-    late = world.new_intake()
-    kept = []
-    record = late._recorder.record
-    late._recorder.record = lambda planned, **more: kept.append((record, planned, more))
-    late.changed(["inbox/acme/d/a.csv"])  # saw one file, and is slow
+    late = planned(world.new_intake(), "inbox/acme/d/a.csv")  # saw one file, and is slow
     world.intake.changed([world.put("inbox/acme/d/b.csv", B)])
-    carry_out(kept)
+    late()
     runner = world.runner()
     world.clock.move(5)
     world.work_off(runner)
