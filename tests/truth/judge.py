@@ -170,7 +170,8 @@ class _Judge:
             code = self._finding(REWRITTEN | UNREAD, **here)
             if code:
                 return "kept as text", code
-        if got is not None and isinstance(text, str) and str(shown(got)).strip() == text.strip():
+        kept = isinstance(got, str) or not isinstance(source, str)
+        if got is not None and kept and isinstance(text, str) and str(shown(got)).strip() == text.strip():
             return "not read", self._finding(UNREAD, **here)
         if got is None:
             code = self._finding(MERGED, **here) or self._finding(MERGED, field=name)
@@ -358,4 +359,6 @@ def other_sign(text: Any, got: float) -> bool:
 
 
 def swapped(want: Any, got: datetime) -> bool:
-    return isinstance(want, date) and (want.year, want.month, want.day) == (got.year, got.day, got.month)
+    if not isinstance(want, date) or want.day == want.month:
+        return False
+    return (want.year, want.month, want.day) == (got.year, got.day, got.month)

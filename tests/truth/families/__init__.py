@@ -1,5 +1,5 @@
 """The families of cases; importing this registers them all."""
 
-from tests.truth.families import plain as _plain
+from tests.truth.families import books, dates, delimited, encodings, numbers, plain, rows, texts
 
-__all__ = ["_plain"]
+__all__ = ["books", "dates", "delimited", "encodings", "numbers", "plain", "rows", "texts"]
