@@ -65,7 +65,8 @@ class MappedTable:
                 )  # fmt: skip
 
     def converter(self, field: Field, index: int) -> Converter:
-        return Converter(field, [v for v in self.samples[index] if type(v) is str])
+        texts = [v for v in self.samples[index] if type(v) is str]
+        return Converter(field, texts, epoch_1904=self.source.epoch_1904)
 
 
 def map_table(

@@ -7,6 +7,7 @@ held and its index is reported; nothing raises for expected dirt.
 
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta
+from functools import partial
 from typing import Any, Final
 
 from runner.engine.fields import ANY, Field
@@ -34,7 +35,7 @@ Converted = tuple[list[Any], list[int]]
 class Converter:
     """Converts chunks of one column under one field's declaration and the column's own conventions."""
 
-    def __init__(self, field: Field, texts: Iterable[str] = ()) -> None:
+    def __init__(self, field: Field, texts: Iterable[str] = (), *, epoch_1904: bool = False) -> None:
         texts = list(texts)
         self.kind = field.type
         self.decimal = field.decimal or numbers.decimal_of(texts)
@@ -45,7 +46,7 @@ class Converter:
         self._clean = cleaner(field.clean)
         self._clean_all = column_cleaner(field.clean)
         self._plain_strip = field.clean == ("strip",)
-        self._read = dates.DateReader(field.formats, day_first=self.day_first)
+        self._read = dates.DateReader(field.formats, day_first=self.day_first, epoch_1904=epoch_1904)
         self._fine = words.COMMON_EMAIL.fullmatch if field.type == "email" else None
         self._native = NATIVE.get(field.type, NATIVE["text"])
         self._allowed = {fold(v): v for v in reversed(field.allowed or ())}
@@ -125,8 +126,8 @@ class Converter:
             "decimal": number_of,
             "money": number_of,
             "percent": number_of,
-            "date": date_of,
-            "datetime": moment_of,
+            "date": partial(date_of, epoch_1904=self._read.epoch_1904),
+            "datetime": partial(moment_of, epoch_1904=self._read.epoch_1904),
             "time": time_of,
             "boolean": truth_of,
         }.get(self.kind)
@@ -151,7 +152,7 @@ def text_of(value: Any) -> Any:
     if kind is str:
         return value
     if kind is float:
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
     if kind is bool:
         return "TRUE" if value else "FALSE"
     if kind is datetime:
@@ -179,19 +180,19 @@ def whole(value: Any) -> Any:
     return None if kind is NoCachedValue else BAD
 
 
-def moment_of(value: Any) -> Any:
+def moment_of(value: Any, *, epoch_1904: bool = False) -> Any:
     kind = type(value)
     if kind is datetime:
         return dates.naive(value)
     if kind is date:
         return datetime.combine(value, time())
     if kind is int or kind is float:
-        return dates.from_serial(value)
+        return dates.from_serial(value, epoch_1904=epoch_1904)
     return None if kind is NoCachedValue else BAD
 
 
-def date_of(value: Any) -> Any:
-    moment = moment_of(value)
+def date_of(value: Any, *, epoch_1904: bool = False) -> Any:
+    moment = moment_of(value, epoch_1904=epoch_1904)
     return moment.date() if type(moment) is datetime else moment
 
 

@@ -10,6 +10,7 @@ from runner.engine.values.memo import BAD, Bad
 
 _EPOCH: Final = datetime(1899, 12, 30)  # noqa: DTZ001  # spreadsheets hold naive times
 LAST_SERIAL: Final = 2_958_465  # 9999-12-31
+_DAYS_TO_1904: Final = 1462  # from the epoch above to 1904-01-01
 _DATE = re.compile(
     r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?"
     r"(?:(?P<y1>[0-9]{4})(?P<s1>[-/. ])(?P<m1>[0-9]{1,2})(?P=s1)(?P<d1>[0-9]{1,2})"
@@ -55,9 +56,10 @@ def year_of(text: str) -> int:
 class DateReader:
     """Reads texts as moments under one column's conventions."""
 
-    def __init__(self, formats: tuple[str, ...], *, day_first: bool | None) -> None:
+    def __init__(self, formats: tuple[str, ...], *, day_first: bool | None, epoch_1904: bool = False) -> None:
         self.formats: list[Callable[[str], datetime | None]] = [reader_of(f) for f in formats]
         self.day_first = bool(day_first)
+        self.epoch_1904 = epoch_1904
 
     def day(self, text: str) -> date | Bad | None:
         moment = self.moment(text)
@@ -74,7 +76,7 @@ class DateReader:
                 return moment
         found = _DATE.match(text)
         if found is None:
-            return from_serial(float(text)) if _SERIAL.fullmatch(text) else BAD
+            return from_serial(float(text), epoch_1904=self.epoch_1904) if _SERIAL.fullmatch(text) else BAD
         day = self._day(found)
         rest = text[found.end() :].lstrip(" T,\t")
         if day is None or (rest and text[found.end()].isdigit()):
@@ -148,13 +150,19 @@ def _to_utc(moment: datetime, zone: str) -> datetime | Bad:
         return BAD
 
 
-def from_serial(number: float) -> datetime | Bad:
-    """A spreadsheet's day number as a moment; a bare year or anything out of range is no date."""
+def from_serial(number: float, *, epoch_1904: bool = False) -> datetime | Bad:
+    """A day number of a book with this epoch as a moment; a bare year or anything out of range is no date."""
     if 10_000_000 <= number <= 99_991_231 and number == int(number):
         year, rest = divmod(int(number), 10_000)
         day = _valid(year, rest // 100, rest % 100)
         return BAD if day is None else datetime.combine(day, time())
     if not 1 <= number < LAST_SERIAL + 1 or (1900 <= number <= 2100 and number == int(number)):
+        return BAD
+    if epoch_1904:
+        number += _DAYS_TO_1904
+    elif number < 60:  # a book counts a 29 February 1900, so earlier days are one off
+        number += 1
+    if number >= LAST_SERIAL + 1:
         return BAD
     return _EPOCH + timedelta(days=int(number), seconds=round(number % 1 * 86_400, 3))
 
