@@ -5,15 +5,15 @@ import json
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.truth import families as _families
 from tests.truth.cases import FAMILIES, Case
-from tests.truth.judge import Difference, Verdict, judge
-from tests.truth.running import manifest_of, run_case
+from tests.truth.checking import check
+from tests.truth.judge import Verdict
+from tests.truth.running import manifest_of
 
 assert _families
 
@@ -38,16 +38,6 @@ class Tally:
         self.codes += verdict.told
 
 
-def check(case: Case, folder: Path) -> Verdict:
-    try:
-        outcome = run_case(case, folder)
-    except Exception as error:  # noqa: BLE001 - whatever breaks here is a finding of the suite
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        broken = Difference("wrong", "run broke", "job", "an output", f"{type(error).__name__}: {error} ({last.name})"[:300])
-        return Verdict(differences=[broken])
-    return judge(case, outcome)
-
-
 def table(tallies: dict[str, Tally]) -> str:
     lines = [f"{'family':28}{'files':>6}{'right':>7}{'told':>6}{'silent':>7}{'noisy':>6}  told by code"]
     whole = Tally()
@@ -58,7 +48,9 @@ def table(tallies: dict[str, Tally]) -> str:
         for key in ("files", "right", "told", "silent", "noisy", "cells"):
             setattr(whole, key, getattr(whole, key) + getattr(t, key))
         whole.codes += t.codes
-    lines.append(f"{'all':28}{whole.files:6}{whole.right:7}{whole.told:6}{whole.silent:7}{whole.noisy:6}  {whole.cells:,} cells right")
+    lines.append(
+        f"{'all':28}{whole.files:6}{whole.right:7}{whole.told:6}{whole.silent:7}{whole.noisy:6}  {whole.cells:,} cells right"
+    )
     lines.append("told, by code: " + (", ".join(f"{c} {n}" for c, n in whole.codes.most_common()) or "nothing"))
     plain = [t for n, t in tallies.items() if FAMILIES[n].plain]
     files, noisy = sum(t.files for t in plain), sum(t.noisy for t in plain)
@@ -103,7 +95,9 @@ def main() -> int:
                     shown += 1
                     print(f"\n{case.title} ({case.name}, {case.note}) warnings {dict(verdict.warnings)}")
                     for d in bad[:4]:
-                        print(f"    {d.verdict}: {d.kind} at {d.place}: wanted {str(d.want)[:90]!r}, got {str(d.got)[:90]!r} {d.code}")
+                        print(
+                            f"    {d.verdict}: {d.kind} at {d.place}: wanted {str(d.want)[:90]!r}, got {str(d.got)[:90]!r} {d.code}"
+                        )
                 if verdict.silent and args.keep:
                     keep(case, verdict, args.keep)
             if sys.stderr.isatty():

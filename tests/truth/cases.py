@@ -94,6 +94,7 @@ class Case:
     fails: frozenset[str] = frozenset()  # the codes a job may fail with, where failing is right
     told: frozenset[str] = frozenset()  # findings of this case that are right to be warnings
     note: str = ""
+    sheets: list[Sheet] = field(default_factory=list)  # what was written, where it can be compared with the books
 
     @property
     def title(self) -> str:
@@ -108,6 +109,7 @@ class Family(NamedTuple):
     plain: bool
     make: Maker
     mostly_right: bool  # False: what the family asks for cannot be known, only told
+    by_hand: bool  # too long for every run of the tests
 
     def case(self, seed: int) -> Case:
         made = self.make(Random(f"{self.name}:{seed}"))
@@ -118,12 +120,14 @@ class Family(NamedTuple):
 FAMILIES: dict[str, Family] = {}
 
 
-def family(name: str, *, plain: bool = False, mostly_right: bool = True) -> Callable[[Maker], Maker]:
+def family(
+    name: str, *, plain: bool = False, mostly_right: bool = True, by_hand: bool = False
+) -> Callable[[Maker], Maker]:
     """Register a generator. `plain`: unambiguous, has to come out right without a warning."""
 
     def register(make: Maker) -> Maker:
         assert name not in FAMILIES, name
-        FAMILIES[name] = Family(name, plain, make, mostly_right)
+        FAMILIES[name] = Family(name, plain, make, mostly_right, by_hand)
         return make
 
     return register

@@ -19,15 +19,15 @@ UNREAD = {"type_error", "not_allowed"}  # at the cell: it stays as it was
 REWRITTEN = {"kept_as_text"}  # at the cell: the same value, as a text
 ROW_LEFT_OUT = {"total_assumed", "group_assumed", "note_assumed", "row_left_out", "rows_outside", "header_assumed", "repeated_header_assumed"}  # fmt: skip
 ROW_KEPT = {"total_assumed", "group_assumed", "total_kept", "group_kept", "header_assumed", "no_header"}
-ENCODING = {"encoding_assumed", "encoding_damaged"}
-DIALECT = {"delimiter_assumed", "quote_assumed", "unclosed_quote", "ragged_rows"}
+ENCODING = {"encoding_assumed", "undecodable"}
+DIALECT = {"delimiter_assumed", "quote_assumed", "open_quote", "stray_quote"}
 DECIMAL = {"decimal_assumed", "decimal_mixed"}
 ORDER = {"date_order_assumed", "date_order_mixed"}
 MERGED = {"merged_cells", "merged_blank"}
-TIME = {"time_dropped", "time_of_day_dropped"}
+TIME = {"time_dropped"}
 CENTURY = {"century_assumed", "two_digit_year"}
-UNMAPPED = {"missing_field", "mapping_assumed", "table_unmapped", "nothing_mapped", "no_header", "header_assumed"}
-MOVED = {"column_renamed"}
+UNMAPPED = {"missing_field", "mapping_doubtful", "table_unmapped", "no_header", "header_assumed"}
+MOVED = {"mapping_doubtful"}
 
 
 class Difference(NamedTuple):
@@ -148,7 +148,9 @@ class _Judge:
                 continue
             source = table.sources.get((row.number, name), want)
             kind, code = self._explain(table, row, name, source, want, value, lost=at is None)
-            place = f"{table.sheet}!{letters(table.columns[name])}{row.number} {name}" if name in table.columns else name
+            place = (
+                f"{table.sheet}!{letters(table.columns[name])}{row.number} {name}" if name in table.columns else name
+            )
             self._add("told" if code else "silent", kind, place, want, value, code)
 
     def _explain(
@@ -176,7 +178,7 @@ class _Judge:
         if got is None:
             code = self._finding(MERGED, **here) or self._finding(MERGED, field=name)
             return "blanked", code or self._finding(UNMAPPED, field=name) or self._dialect(sheet)
-        if isinstance(got, int | float) and is_number(want) and other_sign(text, got):
+        if isinstance(got, int | float) and is_number(want) and other_sign(text, want, got):
             return "decimal sign", self._finding(DECIMAL, field=name)
         if isinstance(got, datetime) and any(swapped(w, got) for w in each(want)):
             return "date order", self._finding(ORDER, field=name)
@@ -234,11 +236,20 @@ class _Judge:
     def _missing(self, table: Table, row: Row) -> None:
         place = f"{table.sheet}!{row.number}"
         code = self._finding(ROW_LEFT_OUT, sheet=table.sheet, row=row.number, warning=True)
-        code = code or self._finding({"table_unmapped", "no_table"}, sheet=table.sheet, warning=True)
+        code = code or self._skipped(table.sheet, row.number)
         code = code or self._finding(DIALECT, warning=True)
         listed = self._listed(table.sheet, row.number)
         verdict = "told" if code else "wrong" if listed and listed != "data" else "silent"
         self._add(verdict, "row lost", place, list(row.wants.values()), listed or None, code)
+
+    def _skipped(self, sheet: str, row: int) -> str:
+        """The warning that a whole table, or all there is, was not read."""
+        for f in self.found:
+            if f["code"] in {"table_unmapped", "table_skipped", "no_table"} and f.get("sheet") in (None, "", sheet):
+                area = re.search(r"![A-Z]+(\d+):[A-Z]+(\d+)$", f.get("table", ""))
+                if f["severity"] != "info" and (area is None or int(area[1]) <= row <= int(area[2])):
+                    return str(f["code"])
+        return ""
 
     def _extra(self, extra: list[int]) -> None:
         kept = [at for at in self.case.left if self._finding(ROW_KEPT, sheet=at[0], row=at[1])]
@@ -271,15 +282,33 @@ class _Judge:
         return ""
 
     def _books(self) -> None:
-        if not any("rows" in s for s in self.outcome.artifact.get("sheets", [])):
-            return
-        rows = [(t.sheet, r.number) for t in self.case.tables for r in t.rows if any(v is not None for v in r.wants.values())]
-        for sheet, row in [*rows, *self.case.left]:
-            if not self._listed(sheet, row) and not self._finding({"hidden_sheet_skipped"}, sheet=sheet):
-                self._add("silent", "row not accounted for", f"{sheet}!{row}", "a run", None)
+        """Every row that holds something is listed, data as data, and the sums are those of the file."""
+        sheets = {s["name"]: s for s in self.outcome.artifact.get("sheets", [])}
+        for made in self.case.sheets:
+            listed = sheets.get(made.name)
+            if listed is None or made.hidden:
+                if not self._finding({"hidden_sheet_skipped"}, sheet=made.name) and listed is None:
+                    self._add("silent", "sheet not accounted for", made.name, "in the artifact", None)
+                continue
+            if "rows_read" not in listed:
+                continue
+            full = [n for n, row in enumerate(made.rows, 1) if any(v is not None and v != "" for v in row)]
+            seen = Counter(n for run in listed["rows"] for n in full if run["from"] <= n <= run["to"])
+            for n in full:
+                if seen[n] != 1 and not any(s["from"] <= n <= s["to"] for s in listed["shared"]):
+                    self._add("silent", "row not accounted for", f"{made.name}!{n}", "one run", seen[n])
+            if listed["rows_read"] != len(full):
+                self._add("silent", "rows read", made.name, len(full), listed["rows_read"])
+        summary = self.outcome.artifact["summary"]
+        if summary["rows_out"] != len(self.outcome.rows):
+            self._add("silent", "rows out", "summary", len(self.outcome.rows), summary["rows_out"])
+        if "left_out" in summary and summary["rows_in"] != summary["rows_out"] + sum(summary["left_out"].values()):
+            self._add("silent", "rows in", "summary", summary["rows_out"], summary["rows_in"])
 
 
-def align(wants: list[dict[str, Any]], gots: list[dict[str, Any]]) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+def align(
+    wants: list[dict[str, Any]], gots: list[dict[str, Any]]
+) -> tuple[list[tuple[int, int]], list[int], list[int]]:
     """Pair wanted rows with written ones, in order; what has no partner is missing or extra."""
     pairs: list[tuple[int, int]] = []
     missing: list[int] = []
@@ -344,9 +373,9 @@ def same_value_as_text(want: Any, got: str) -> bool:
     return False
 
 
-def other_sign(text: Any, got: float) -> bool:
+def other_sign(text: Any, want: Any, got: float) -> bool:
     """Is `got` what the text says if points and commas change places?"""
-    if not isinstance(text, str):
+    if not isinstance(text, str) or any(isinstance(w, int | float) and w * got < 0 for w in each(want)):
         return False
     bare = re.sub(r"[^\d.,]", "", text)
     for decimal, group in ((",", "."), (".", ",")):

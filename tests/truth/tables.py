@@ -184,14 +184,16 @@ def csv_case(made: Content, **how: Any) -> Case:
     """A text file with nothing but the table."""
     sheet = Sheet("data")
     table = place(sheet, made, texts=True)
-    return Case("", 0, "data.csv", as_csv(sheet.rows, **how), made.fields, [table])
+    return Case("", 0, "data.csv", as_csv(sheet.rows, **how), made.fields, [table], sheets=[sheet])
 
 
-def book_case(rng: Random, sheets: list[Sheet], tables: list[Table], fields: list[dict[str, Any]], writers: str = "") -> Case:
+def book_case(
+    rng: Random, sheets: list[Sheet], tables: list[Table], fields: list[dict[str, Any]], writers: str = ""
+) -> Case:
     """A workbook by one of the writers."""
     name = rng.choice(writers.split() or list(BOOKS))
     ending, write = BOOKS[name]
-    return Case("", 0, f"data.{ending}", write(sheets), fields, tables, note=name)
+    return Case("", 0, f"data.{ending}", write(sheets), fields, tables, note=name, sheets=sheets)
 
 
 def either(rng: Random, made: Content, *, writers: str = "") -> Case:

@@ -1,24 +1,31 @@
 """Words to fill tables with."""
 
-FIRST = (
+
+def _each(words: str) -> list[str]:
+    return words.split()
+
+
+FIRST = _each(
     "Ann Bob Cid Dora Eve Finn Gus Hana Ivo Jan Kim Lea Mia Noor Ole Pia Quin Rosa Sue Tom Uma Vera Will Xenia Yara "
     "Zoe Anders Brigit Carlos Dmitri Elena Fatima Giorgio Henrik Ingrid Jorge Katarzyna Ludovic Marek Nadia"
-).split()
-LAST = (
+)
+LAST = _each(
     "Lee Ray Fox May Smith Brown Jones Silva Costa Moreau Dubois Meyer Weber Rossi Bianchi Novak Kowalski Hansen "
     "Olsen Larsen Virtanen Papadakis Yilmaz Haddad Cohen Singh Patel Tanaka Sato Kim Park Chen Wang Nguyen Okafor"
-).split()
-CITIES = (
+)
+CITIES = _each(
     "Oslo Rome Lima Bonn Paris Madrid Lisbon Vienna Prague Warsaw Krakow Athens Dublin Bergen Turin Porto Geneva "
     "Basel Zurich Munich Berlin Hamburg Leipzig Ghent Bruges Utrecht Delft Leiden Malmo Uppsala Tampere Turku Riga "
     "Vilnius Tallinn Kyiv Odesa Sofia Varna Split Zagreb Ljubljana Graz Linz Salzburg Brno Ostrava Kosice Szeged"
-).split()
-COUNTRIES = "Norway Italy Peru Germany France Spain Portugal Austria Poland Greece Ireland Belgium Sweden Finland Latvia".split()
-GOODS = (
+)
+COUNTRIES = _each(
+    "Norway Italy Peru Germany France Spain Portugal Austria Poland Greece Ireland Belgium Sweden Finland Latvia"
+)
+GOODS = _each(
     "bolt nut washer screw hinge bracket panel lamp cable socket switch fuse relay motor pump valve filter gasket "
     "hose clamp ladder bucket brush roller shelf drawer cabinet table chair stool bench mirror curtain carpet"
-).split()
-COLOURS = "red blue green black white grey yellow orange brown purple".split()
+)
+COLOURS = _each("red blue green black white grey yellow orange brown purple")
 SENTENCES = (
     "Called back on Monday", "Waits for the second invoice", "Please ship with the next order", "Paid in advance",
     "Do not stack more than four boxes", "Moved from the old list", "Asked for a copy of the contract",
@@ -54,19 +61,25 @@ BOOLEANS = {
 }  # fmt: skip
 # Words of a language in the letters that its legacy encodings are for.
 SCRIPTS = {
-    "western": "Müller Größe Zoë café naïve façade señor año Ødegård Ångström crème brûlée Straße über Œuvre garçon".split(),
-    "central": "Łódź Kraków Dvořák Škoda Žižkov Györ Székesfehérvár Čapek Říha Świętokrzyskie źródło żółw ćma Český ďábel".split(),
-    "hungarian": "Győr Szőlő Hűség Fűtő Erdő Tűzoltó Bőrönd Kőszeg Lövő Eger időjárás műhely üröm körút".split(),
-    "cyrillic": "Москва Иванов Петрова Казань Санкт Петербург улица товар счёт оплата Щербаков Юрий Ялта эхо объект".split(),
-    "greek": "Αθήνα Θεσσαλονίκη Παπαδόπουλος Γιώργος Ελένη τιμολόγιο ποσότητα ημερομηνία Ψυχικό Ξάνθη Όλγα ώρα".split(),
-    "turkish": "İstanbul Şükrü Çağlar Ağrı ışık günü öğrenci müşteri sözleşme Diyarbakır Eskişehir İzmir Muğla".split(),
-    "hebrew": "שלום ירושלים חשבון כהן לוי תשלום לקוח רחוב מספר תאריך".split(),
-    "arabic": "مرحبا القاهرة محمد فاتورة العميل شارع رقم تاريخ مدينة الدفع".split(),
-    "baltic": "Rīga Šiauliai Žemaitija Ģirts Ķekava Ļaudona Ņina Čiurlionis Ėglė Ūla Jūrmala Daugavpils".split(),
-    "japanese": "株式会社 山田太郎 さくら データ 東京都 大阪府 注文 数量 カタカナ 北海道 請求書 顧客".split(),
-    "chinese": "北京市 上海 订单 客户 数量 张伟 李娜 发票 地址 广州 深圳 电话".split(),
-    "taiwanese": "臺北市 高雄 訂單 客戶 數量 陳先生 發票 地址 電話 新竹縣 價格".split(),
-    "korean": "서울 부산 주문 고객 수량 김철수 이영희 송장 주소 대구 전화 가격".split(),
+    "western": _each(
+        "Müller Größe Zoë café naïve façade señor año Ødegård Ångström crème brûlée Straße über Œuvre garçon"
+    ),
+    "central": _each(
+        "Łódź Kraków Dvořák Škoda Žižkov Györ Székesfehérvár Čapek Říha Świętokrzyskie źródło żółw ćma Český ďábel"
+    ),
+    "hungarian": _each("Győr Szőlő Hűség Fűtő Erdő Tűzoltó Bőrönd Kőszeg Lövő Eger időjárás műhely üröm körút"),
+    "cyrillic": _each(
+        "Москва Иванов Петрова Казань Санкт Петербург улица товар счёт оплата Щербаков Юрий Ялта эхо объект"
+    ),
+    "greek": _each("Αθήνα Θεσσαλονίκη Παπαδόπουλος Γιώργος Ελένη τιμολόγιο ποσότητα ημερομηνία Ψυχικό Ξάνθη Όλγα ώρα"),
+    "turkish": _each("İstanbul Şükrü Çağlar Ağrı ışık günü öğrenci müşteri sözleşme Diyarbakır Eskişehir İzmir Muğla"),
+    "hebrew": _each("שלום ירושלים חשבון כהן לוי תשלום לקוח רחוב מספר תאריך"),
+    "arabic": _each("مرحبا القاهرة محمد فاتورة العميل شارع رقم تاريخ مدينة الدفع"),
+    "baltic": _each("Rīga Šiauliai Žemaitija Ģirts Ķekava Ļaudona Ņina Čiurlionis Ėglė Ūla Jūrmala Daugavpils"),
+    "japanese": _each("株式会社 山田太郎 さくら データ 東京都 大阪府 注文 数量 カタカナ 北海道 請求書 顧客"),
+    "chinese": _each("北京市 上海 订单 客户 数量 张伟 李娜 发票 地址 广州 深圳 电话"),
+    "taiwanese": _each("臺北市 高雄 訂單 客戶 數量 陳先生 發票 地址 電話 新竹縣 價格"),
+    "korean": _each("서울 부산 주문 고객 수량 김철수 이영희 송장 주소 대구 전화 가격"),
 }
 ENCODINGS = {
     "cp1252": "western", "latin-1": "western", "iso8859-15": "western", "cp850": "western", "mac-roman": "western",

@@ -41,6 +41,16 @@ def as_csv(
     return bom + sheet.getvalue().encode(encoding)
 
 
+def covered_by(made: Sheet) -> set[tuple[int, int]]:
+    """Every cell of every merged area."""
+    return {
+        (row, column)
+        for top, left, bottom, right in made.merges
+        for row in range(top, bottom + 1)
+        for column in range(left, right + 1)
+    }
+
+
 def with_openpyxl(sheets: list[Sheet], *, epoch_1904: bool = False) -> bytes:
     book = openpyxl.Workbook()
     book.remove(book.worksheets[0])
@@ -91,8 +101,8 @@ def with_xlsxwriter(sheets: list[Sheet], *, constant_memory: bool = False) -> by
 
     for made in sheets:
         sheet = book.add_worksheet(made.name)
-        covered = {(r, c) for t, l, b, rt in made.merges for r in range(t, b + 1) for c in range(l, rt + 1)}
-        tops = {(t, l): (b, rt) for t, l, b, rt in made.merges}
+        covered = covered_by(made)
+        tops = {(top, left): (bottom, right) for top, left, bottom, right in made.merges}
         for number, row in enumerate(made.rows, 1):
             for column, value in enumerate(row, 1):
                 if value is None or ((number, column) in covered and (number, column) not in tops):
@@ -144,8 +154,8 @@ def with_xlwt(sheets: list[Sheet]) -> bytes:
 
     for made in sheets:
         sheet = book.add_sheet(made.name)
-        covered = {(r, c) for t, l, b, rt in made.merges for r in range(t, b + 1) for c in range(l, rt + 1)}
-        tops = {(t, l): (b, rt) for t, l, b, rt in made.merges}
+        covered = covered_by(made)
+        tops = {(top, left): (bottom, right) for top, left, bottom, right in made.merges}
         for number, row in enumerate(made.rows, 1):
             for column, value in enumerate(row, 1):
                 if value is None or ((number, column) in covered and (number, column) not in tops):
@@ -233,7 +243,7 @@ def with_raw_xml(sheets: list[Sheet], *, epoch_1904: bool = False) -> bytes:
             if cells:
                 body.append(f'<row r="{number}"{hidden}>{cells}</row>')
         columns = "".join(f'<col min="{c}" max="{c}" hidden="1"/>' for c in sorted(made.hidden_columns))
-        areas = "".join(f'<mergeCell ref="{letters(l)}{t}:{letters(r)}{b}"/>' for t, l, b, r in made.merges)
+        areas = "".join(f'<mergeCell ref="{letters(lt)}{t}:{letters(rt)}{b}"/>' for t, lt, b, rt in made.merges)
         parts[f"xl/worksheets/sheet{n}.xml"] = (
             f'<?xml version="1.0" encoding="UTF-8"?><worksheet xmlns="{MAIN}">'
             f"{f'<cols>{columns}</cols>' if columns else ''}<sheetData>{''.join(body)}</sheetData>"
@@ -323,7 +333,9 @@ def as_ods(sheets: list[Sheet]) -> bytes:
                 blank += 1
                 continue
             if blank:
-                rows.append(f'<table:table-row table:number-rows-repeated="{blank}"><table:table-cell/></table:table-row>')
+                rows.append(
+                    f'<table:table-row table:number-rows-repeated="{blank}"><table:table-cell/></table:table-row>'
+                )
                 blank = 0
             hidden = ' table:visibility="collapse"' if number in made.hidden_rows else ""
             rows.append(f"<table:table-row{hidden}>{''.join(map(_ods_cell, row))}</table:table-row>")

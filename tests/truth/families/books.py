@@ -5,10 +5,12 @@ import zipfile
 from io import BytesIO
 from random import Random
 
+import xlsxwriter
+
 from tests.truth import words
-from tests.truth.cases import Case, Error, Formula, Sheet, family
+from tests.truth.cases import AnyOf, Case, Error, Formula, Sheet, family
 from tests.truth.families.numbers import member
-from tests.truth.tables import Column, book_case, content, place, size, some_columns
+from tests.truth.tables import Column, book_case, content, place, size, some_columns, tell
 from tests.truth.writers import as_html, as_xlsb, with_openpyxl, with_raw_xml, with_xlsxwriter
 
 
@@ -46,17 +48,23 @@ def formulas_without_results(rng: Random) -> Case:
 @family("error_cells")
 def error_cells(rng: Random) -> Case:
     """#N/A and kin stay errors, each with one finding."""
-    columns = [member(rng), Column("price", "money", lambda r, n: r.randrange(100, 99_999) / 100), Column("city", "text", lambda r, n: r.choice(words.CITIES))]
+    columns = [
+        member(rng),
+        Column("price", "money", lambda r, n: r.randrange(100, 99_999) / 100),
+        Column("city", "text", lambda r, n: r.choice(words.CITIES)),
+    ]
     made = content(rng, columns, rng.choice((6, 12, 40)))
     for n in rng.sample(range(len(made.values)), 3):
-        made.values[n][rng.choice((1, 2))] = Error(rng.choice(("#N/A", "#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!")))
+        made.values[n][rng.choice((1, 2))] = Error(
+            rng.choice(("#N/A", "#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!"))
+        )
     sheet = Sheet("Data")
     table = place(sheet, made)
     name, body = rng.choice((("data.xlsx", with_openpyxl), ("data.xlsx", with_raw_xml), ("data.xlsb", as_xlsb)))
     case = Case("", 0, name, body([sheet]), made.fields, [table])
-    from tests.truth.tables import tell  # noqa: PLC0415
-
-    case.tells = [tell("cell_error", row=r.number) for r in table.rows if any(isinstance(v, Error) for v in r.wants.values())]
+    case.tells = [
+        tell("cell_error", row=r.number) for r in table.rows if any(isinstance(v, Error) for v in r.wants.values())
+    ]
     case.told = frozenset({"cell_error"})
     return case
 
@@ -64,15 +72,17 @@ def error_cells(rng: Random) -> Case:
 @family("forged_errors")
 def forged_errors(rng: Random) -> Case:
     """The text of an error cell is no markup: it forges no neighbour."""
-    columns = [member(rng), Column("price", "money", lambda r, n: r.randrange(100, 9_999) / 100), Column("paid", "money", lambda r, n: 1.0, spec={"max": 100})]
+    columns = [
+        member(rng),
+        Column("price", "money", lambda r, n: r.randrange(100, 9_999) / 100),
+        Column("paid", "money", lambda r, n: 1.0, spec={"max": 100}),
+    ]
     made = content(rng, columns, 7)
     sheet = Sheet("Data")
     at = rng.randrange(7)
-    made.values[at][1] = Error(rng.choice(("1</v></c><c r=\"C8\"><v>999999", "A&B", "<x/>", "#N/A")))
+    made.values[at][1] = Error(rng.choice(('1</v></c><c r="C8"><v>999999', "A&B", "<x/>", "#N/A")))
     made.values[at][2] = None
     table = place(sheet, made)
-    from tests.truth.cases import AnyOf  # noqa: PLC0415
-
     codes = ("#N/A", "#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!")
     table.rows[at].wants["price"] = AnyOf((None, *codes, made.values[at][1].code))
     case = Case("", 0, "data.xlsx", with_raw_xml([sheet]), made.fields, [table])
@@ -147,15 +157,16 @@ def html_xls(rng: Random) -> Case:
     made = content(rng, some_columns(rng, 3, 6), size(rng) + 2)
     sheet = Sheet("data")
     table = place(sheet, made, texts=True)
-    case = Case("", 0, "data.xls", as_html(sheet.rows), made.fields, [table])
-    # What the sheet of a web page is called is for the reader to say.
-    return case
+    return Case("", 0, "data.xls", as_html(sheet.rows), made.fields, [table])
 
 
 @family("xls_big_numbers", plain=True)
 def xls_big_numbers(rng: Random) -> Case:
     """Sixteen digits in a number cell: a text field shows them all."""
-    columns = [Column("card", "text", lambda r, n: r.randrange(10**15, 9 * 10**15), want=str, cell=float), Column("n", "text", lambda r, n: f"x{n}")]
+    columns = [
+        Column("card", "text", lambda r, n: r.randrange(10**15, 9 * 10**15), want=str, cell=float),
+        Column("n", "text", lambda r, n: f"x{n}"),
+    ]
     made = content(rng, columns, rng.choice((3, 10)))
     sheet = Sheet("Data")
     return book_case(rng, [sheet], [place(sheet, made)], made.fields, "xlwt openpyxl raw_xml xlsxwriter")
@@ -164,8 +175,6 @@ def xls_big_numbers(rng: Random) -> Case:
 @family("declared_tables", plain=True)
 def declared_tables(rng: Random) -> Case:
     """Insert, Table in Excel, with filter and frozen panes."""
-    import xlsxwriter  # noqa: PLC0415
-
     columns = [c for c in some_columns(rng, 3, 6) if c.type not in ("date", "datetime", "percent")]
     made = content(rng, columns, rng.choice((3, 10, 40)))
     sheet = Sheet("Data")
@@ -176,7 +185,13 @@ def declared_tables(rng: Random) -> Case:
     out = BytesIO()
     book = xlsxwriter.Workbook(out, {"in_memory": True})
     page = book.add_worksheet("Data")
-    page.add_table(top, 0, top + len(made.values), len(columns) - 1, {"columns": [{"header": c.head} for c in columns], "data": made.cells()})
+    page.add_table(
+        top,
+        0,
+        top + len(made.values),
+        len(columns) - 1,
+        {"columns": [{"header": c.head} for c in columns], "data": made.cells()},
+    )
     page.freeze_panes(top + 1, 0)
     book.close()
     return Case("", 0, "data.xlsx", out.getvalue(), made.fields, [table])

@@ -37,7 +37,20 @@ def dates_slashed(rng: Random) -> Case:
 
 @family("dates_iso_and_kin", plain=True)
 def dates_iso(rng: Random) -> Case:
-    form = rng.choice(("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%Y.%m.%d", "%Y-%m-%dT00:00:00", "%d-%b-%Y", "%d %b %Y", "%B %d, %Y", "%d-%B-%Y", "%a, %d %b %Y"))
+    form = rng.choice(
+        (
+            "%Y-%m-%d",
+            "%Y/%m/%d",
+            "%Y%m%d",
+            "%Y.%m.%d",
+            "%Y-%m-%dT00:00:00",
+            "%d-%b-%Y",
+            "%d %b %Y",
+            "%B %d, %Y",
+            "%d-%B-%Y",
+            "%a, %d %b %Y",
+        )
+    )
     column = Column("due", "date", some_date, lambda v: v.strftime(form))
     case = texts_case(rng, [member(rng), column], rng.choice((2, 4, 10, 40)))
     case.note += f" {form}"
@@ -54,7 +67,12 @@ def dates_month_names(rng: Random) -> Case:
         "en": ("{d} {m} {y}", "{m} {d}, {y}"), "ja": ("{y}年{n}月{d}日",), "zh": ("{y}年{n}月{d}日",),
     }  # fmt: skip
     shape = rng.choice(shapes.get(language, ("{d} {m} {y}",)))
-    column = Column("due", "date", some_date, lambda v: shape.format(d=v.day, m=months[v.month - 1] if months else "", n=v.month, y=v.year))
+    column = Column(
+        "due",
+        "date",
+        some_date,
+        lambda v: shape.format(d=v.day, m=months[v.month - 1] if months else "", n=v.month, y=v.year),
+    )
     case = texts_case(rng, [member(rng), column], rng.choice((3, 10, 40)))
     case.note += f" {language}"
     return case
@@ -116,7 +134,16 @@ def dates_mixed(rng: Random) -> Case:
 
 @family("date_times", plain=True)
 def date_times(rng: Random) -> Case:
-    form = rng.choice(("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%d.%m.%Y %H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "%d/%m/%Y %H:%M:%S", "%d %b %Y %H:%M:%S"))
+    form = rng.choice(
+        (
+            "%Y-%m-%d %H:%M:%S",
+            "%Y-%m-%dT%H:%M:%S",
+            "%d.%m.%Y %H:%M:%S",
+            "%m/%d/%Y %I:%M:%S %p",
+            "%d/%m/%Y %H:%M:%S",
+            "%d %b %Y %H:%M:%S",
+        )
+    )
     column = Column("seen", "datetime", some_moment, lambda v: v.strftime(form))
     made = content(rng, [member(rng), column], rng.choice((3, 10, 40)))
     made.values[0][1] = datetime(2024, 5, 23, 17, 8, 9)
@@ -150,7 +177,13 @@ def times_in_a_date_field(rng: Random) -> Case:
 @family("date_serials", plain=True)
 def date_serials(rng: Random) -> Case:
     """Day numbers without a date format, in a date field."""
-    column = Column("due", "date", some_date, lambda v: str((v - date(1899, 12, 30)).days), cell=lambda v: (v - date(1899, 12, 30)).days)
+    column = Column(
+        "due",
+        "date",
+        some_date,
+        lambda v: str((v - date(1899, 12, 30)).days),
+        cell=lambda v: (v - date(1899, 12, 30)).days,
+    )
     made = content(rng, [member(rng), column], rng.choice((3, 10, 40)))
     if rng.random() < 0.4:
         return texts_case(rng, [], 0, made, book=False)
@@ -163,20 +196,42 @@ def date_formats_of_books(rng: Random) -> Case:
     """Real dates under many number formats, in both epochs."""
     old = rng.random() < 0.4
     base = date(1904, 1, 1) if old else date(1899, 12, 30)
-    form = rng.choice(("yyyy-mm-dd", "dd/mm/yyyy", "m/d/yy", "d. mmmm yyyy", "[$-407]dd.mm.yyyy", "mmm yy", "ddd d mmm yyyy", "yyyy\\-mm\\-dd;@"))
+    form = rng.choice(
+        (
+            "yyyy-mm-dd",
+            "dd/mm/yyyy",
+            "m/d/yy",
+            "d. mmmm yyyy",
+            "[$-407]dd.mm.yyyy",
+            "mmm yy",
+            "ddd d mmm yyyy",
+            "yyyy\\-mm\\-dd;@",
+        )
+    )
     column = Column("due", "date", some_date, cell=lambda v: Shown((v - base).days, form, ""))
     bare = Column("paid", "date", some_date, cell=lambda v: (v - base).days if old else v)
     made = content(rng, [member(rng), column, bare], rng.choice((3, 10, 40)))
     sheet = Sheet("Data")
     table = place(sheet, made)
     write = rng.choice((with_openpyxl, with_raw_xml))
-    return Case("", 0, "data.xlsx", write([sheet], epoch_1904=old), made.fields, [table], note=f"{form} {'1904' if old else ''}")
+    return Case(
+        "", 0, "data.xlsx", write([sheet], epoch_1904=old), made.fields, [table], note=f"{form} {'1904' if old else ''}"
+    )
 
 
 @family("dates_before_1901")
 def dates_before_1901(rng: Random) -> Case:
     """The days around the start of the calendar, and the day that never was."""
-    days = [date(1900, 1, 1), date(1900, 1, 2), date(1900, 2, 27), date(1900, 2, 28), date(1900, 3, 1), date(1899, 12, 31), date(1850, 6, 15), date(1900, 12, 31)]
+    days = [
+        date(1900, 1, 1),
+        date(1900, 1, 2),
+        date(1900, 2, 27),
+        date(1900, 2, 28),
+        date(1900, 3, 1),
+        date(1899, 12, 31),
+        date(1850, 6, 15),
+        date(1900, 12, 31),
+    ]
     column = Column("born", "date", lambda r, n: r.choice(days), want=lambda v: AnyOf((v, v.isoformat())))
     case = texts_case(rng, [member(rng), column], rng.choice((3, 8, 20)))
     case.told = frozenset({"kept_as_text"})

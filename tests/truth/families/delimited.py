@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.truth import words
 from tests.truth.cases import Case, Row, Sheet, Table, family
-from tests.truth.tables import Column, Content, content, place, size, some_columns
+from tests.truth.tables import Column, Content, any_of, content, place, size, some_columns
 from tests.truth.writers import as_csv
 
 
@@ -34,7 +34,12 @@ def dialects(rng: Random) -> Case:
         "quoting": rng.choice((csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC)),
         "bom": rng.choice((b"", b"", b"\xef\xbb\xbf")),
     }
-    case = text_case(made, as_csv(sheet.rows, delimiter=delimiter, **how), table, rng.choice(("data.csv", "data.txt", "data.tsv") if delimiter == "\t" else ("data.csv",)))
+    case = text_case(
+        made,
+        as_csv(sheet.rows, delimiter=delimiter, **how),
+        table,
+        rng.choice(("data.csv", "data.txt", "data.tsv") if delimiter == "\t" else ("data.csv",)),
+    )
     case.note = repr(delimiter)
     return case
 
@@ -43,7 +48,9 @@ def dialects(rng: Random) -> Case:
 def plain_delimiters(rng: Random) -> Case:
     made = content(rng, some_columns(rng, 4, 8), size(rng) + 2)
     sheet, table = placed(made)
-    return text_case(made, as_csv(sheet.rows, delimiter=rng.choice(",;\t|"), bom=rng.choice((b"", b"\xef\xbb\xbf"))), table)
+    return text_case(
+        made, as_csv(sheet.rows, delimiter=rng.choice(",;\t|"), bom=rng.choice((b"", b"\xef\xbb\xbf"))), table
+    )
 
 
 def talky(rng: Random, hard: tuple[str, ...], *, bare: bool = False) -> Content:
@@ -61,7 +68,21 @@ def talky(rng: Random, hard: tuple[str, ...], *, bare: bool = False) -> Content:
 @family("embedded_signs", plain=True)
 def embedded_signs(rng: Random) -> Case:
     """Delimiters, quotes and line breaks inside quoted cells."""
-    made = talky(rng, ("Lee, Ann", 'the "big" one', "two\nlines", "a; b; c", "tab\there", 'ends with "', "x,y,z", "C:\\tmp\\", '"', "a|b"))
+    made = talky(
+        rng,
+        (
+            "Lee, Ann",
+            'the "big" one',
+            "two\nlines",
+            "a; b; c",
+            "tab\there",
+            'ends with "',
+            "x,y,z",
+            "C:\\tmp\\",
+            '"',
+            "a|b",
+        ),
+    )
     made.values[0][1] = "Lee, Ann"
     sheet, table = placed(made)
     delimiter = rng.choice(",;\t|")
@@ -89,7 +110,11 @@ def single_quotes(rng: Random) -> Case:
     made = talky(rng, ("Lee, Ann", "it's here, now", "O'Neill", "the cat's"))
     made.values[0][1] = "Lee, Ann"
     sheet, table = placed(made)
-    return text_case(made, as_csv(sheet.rows, quote="'", quoting=csv.QUOTE_ALL if rng.random() < 0.6 else csv.QUOTE_NONNUMERIC), table)
+    return text_case(
+        made,
+        as_csv(sheet.rows, quote="'", quoting=csv.QUOTE_ALL if rng.random() < 0.6 else csv.QUOTE_NONNUMERIC),
+        table,
+    )
 
 
 @family("apostrophes_in_words", plain=True)
@@ -104,7 +129,9 @@ def backslashes(rng: Random) -> Case:
     r"""Paths that end in a backslash inside quotes; or a real escape: \" for a quote."""
     made = talky(rng, ("C:\\tmp\\", "D:\\x\\", "E:\\y", "\\\\server\\share\\"))
     sheet, table = placed(made)
-    return text_case(made, as_csv(sheet.rows, quoting=rng.choice((csv.QUOTE_ALL, csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC))), table)
+    return text_case(
+        made, as_csv(sheet.rows, quoting=rng.choice((csv.QUOTE_ALL, csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC))), table
+    )
 
 
 @family("escaped_quotes")
@@ -113,7 +140,11 @@ def escaped_quotes(rng: Random) -> Case:
     made = talky(rng, ('the "big" one', 'say "hi", Bob', "Lee, Ann"))
     made.values[0][1] = 'say "hi", Bob'
     sheet, table = placed(made)
-    return text_case(made, joined(sheet, ",", lambda c: '"' + c.replace("\\", "\\\\").replace('"', '\\"') + '"' if not c.isdigit() else c), table)
+    return text_case(
+        made,
+        joined(sheet, ",", lambda c: '"' + c.replace("\\", "\\\\").replace('"', '\\"') + '"' if not c.isdigit() else c),
+        table,
+    )
 
 
 @family("unclosed_quotes", mostly_right=False)
@@ -124,8 +155,6 @@ def unclosed_quotes(rng: Random) -> Case:
     made.values[at][1] = rng.choice(('"oops', '"5 inch pipe'))
     sheet, table = placed(made)
     case = text_case(made, joined(sheet, ",", str), table)
-    from tests.truth.tables import any_of  # noqa: PLC0415
-
     row = table.rows[at]
     row.wants["note"] = any_of(made.values[at][1], made.values[at][1][1:])
     case.told = frozenset({"unclosed_quote"})
@@ -159,7 +188,10 @@ def cells_past_the_header(rng: Random) -> Case:
     for n in rng.sample(range(len(made.values)), 2):
         made.values[n][-1] = rng.choice(("extra", "one more", "99"))
     sheet, table = placed(made)
-    lines = [",".join("" if c is None else str(c) for c in row[: 5 if n and row[4] else 4]) + "\n" for n, row in enumerate(sheet.rows)]
+    lines = [
+        ",".join("" if c is None else str(c) for c in row[: 5 if n and row[4] else 4]) + "\n"
+        for n, row in enumerate(sheet.rows)
+    ]
     return text_case(made, "".join(lines), table)
 
 
@@ -189,7 +221,9 @@ def large_fields(rng: Random) -> Case:
     """A cell of many lines or very many characters."""
     made = talky(rng, ("Lee, Ann",))
     at = rng.randrange(len(made.values))
-    made.values[at][1] = rng.choice(("line, one\n" * 600 + "end", "x" * 15_000 + ", " + "y" * 15_000, 'many "quotes", ' * 400 + "end"))
+    made.values[at][1] = rng.choice(
+        ("line, one\n" * 600 + "end", "x" * 15_000 + ", " + "y" * 15_000, 'many "quotes", ' * 400 + "end")
+    )
     sheet, table = placed(made)
     return text_case(made, as_csv(sheet.rows), table)
 
@@ -218,7 +252,9 @@ def comma_decimals(rng: Random) -> Case:
             column.text = lambda v: v.strftime("%d.%m.%Y")
     made = content(rng, columns, size(rng) + 1)
     sheet, table = placed(made)
-    return text_case(made, as_csv(sheet.rows, delimiter=";", encoding="utf-8", bom=rng.choice((b"", b"\xef\xbb\xbf"))), table)
+    return text_case(
+        made, as_csv(sheet.rows, delimiter=";", encoding="utf-8", bom=rng.choice((b"", b"\xef\xbb\xbf"))), table
+    )
 
 
 @family("settled_dialects", plain=True)

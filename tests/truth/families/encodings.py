@@ -59,7 +59,13 @@ def encodings_hungarian(rng: Random) -> Case:
 def unicode_encodings(rng: Random) -> Case:
     """UTF-8 and UTF-16, with a byte-order mark where it is usual."""
     encoding = rng.choice(("utf-8", "utf-8", "utf-16-le", "utf-16-be"))
-    case = encoded(rng, encoding, rng.choice(list(words.SCRIPTS)), rng.choice((2, 5, 30, 300)), bom=encoding != "utf-8" or rng.random() < 0.5)
+    case = encoded(
+        rng,
+        encoding,
+        rng.choice(list(words.SCRIPTS)),
+        rng.choice((2, 5, 30, 300)),
+        bom=encoding != "utf-8" or rng.random() < 0.5,
+    )
     case.encoding = None
     return case
 
@@ -70,10 +76,22 @@ def encodings_cut_samples(rng: Random) -> Case:
     if rng.random() < 0.5:
         encoding = rng.choice(("shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"))
         return encoded(rng, encoding, words.ENCODINGS[encoding], 3000)
-    columns = [Column("id", "integer", lambda r, n: n + 1), Column("name", "text", lambda r, n: f"{r.choice(words.LAST)} {r.choice(words.CITIES)} {n}")]
+    columns = [
+        Column("id", "integer", lambda r, n: n + 1),
+        Column("name", "text", lambda r, n: f"{r.choice(words.LAST)} {r.choice(words.CITIES)} {n}"),
+    ]
     made = content(rng, columns, 6000)
     for row in made.values[-rng.randrange(1, 40) :]:
         row[1] = rng.choice(("Müller", "Zoë Größe", "Straße", "Ødegård café", "über naïve"))
     sheet = Sheet("data")
     table = place(sheet, made, texts=True)
-    return Case("", 0, "data.csv", as_csv(sheet.rows, encoding="cp1252"), made.fields, [table], encoding="cp1252", note="late accents")
+    return Case(
+        "",
+        0,
+        "data.csv",
+        as_csv(sheet.rows, encoding="cp1252"),
+        made.fields,
+        [table],
+        encoding="cp1252",
+        note="late accents",
+    )

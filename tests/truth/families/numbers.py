@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tests.truth import words
-from tests.truth.cases import AnyOf, Case, Shown, family
-from tests.truth.tables import Column, Content, content, either, tell
+from tests.truth.cases import AnyOf, Case, Sheet, Shown, family
 from tests.truth.families.rows import written
-from tests.truth.cases import Sheet
-from tests.truth.tables import place
+from tests.truth.tables import Column, Content, content, either, place, tell
 
 
 class Style(NamedTuple):
@@ -46,7 +44,9 @@ def say(value: float, style: Style, places: int = 2) -> str:
     return f"-{text}" if value < 0 else text
 
 
-def texts_case(rng: Random, columns: list[Column], rows: int, made: Content | None = None, *, book: bool | None = None) -> Case:
+def texts_case(
+    rng: Random, columns: list[Column], rows: int, made: Content | None = None, *, book: bool | None = None
+) -> Case:
     """The columns written as texts, in a text file or in a workbook."""
     made = made or content(rng, columns, rows)
     sheet = Sheet("data")
@@ -83,7 +83,15 @@ def currency_signs(rng: Random) -> Case:
     sign = rng.choice(("$", "€", "£", "¥", "CHF", "EUR", "USD", "kr", "zł", "R$", "₹", "Kč", "US$"))
     gap = rng.choice(("", " ", "\u00a0")) if not sign.isalpha() else " "
     before = rng.random() < 0.5
-    columns = [member(rng), Column("price", "money", amount(rng), lambda v: f"{sign}{gap}{say(v, style)}" if before else f"{say(v, style)}{gap}{sign}")]
+    columns = [
+        member(rng),
+        Column(
+            "price",
+            "money",
+            amount(rng),
+            lambda v: f"{sign}{gap}{say(v, style)}" if before else f"{say(v, style)}{gap}{sign}",
+        ),
+    ]
     case = texts_case(rng, columns, rng.choice((2, 5, 20, 80)))
     case.note += f" {sign}"
     return case
@@ -114,7 +122,12 @@ def negatives(rng: Random) -> Case:
     )  # fmt: skip
     way = rng.choice(ways)
     one = amount(rng)
-    column = Column("balance", "money", lambda r, n: one(r, n) * r.choice((1, -1)), lambda v: way(say(-v, style)) if v < 0 else say(v, style))
+    column = Column(
+        "balance",
+        "money",
+        lambda r, n: one(r, n) * r.choice((1, -1)),
+        lambda v: way(say(-v, style)) if v < 0 else say(v, style),
+    )
     return texts_case(rng, [member(rng), column], rng.choice((3, 8, 40)))
 
 
@@ -144,7 +157,12 @@ def decimal_ambiguous(rng: Random) -> Case:
     """Every value reads both ways and nothing else in the file helps: one reading, and a finding."""
     style = STYLES[rng.choice(("point", "comma"))]
     if rng.random() < 0.5:
-        column = Column("weight", "money", lambda r, n: float(r.randrange(1, 900) * 1000 + r.randrange(1000)), lambda v: grouped(int(v), style))
+        column = Column(
+            "weight",
+            "money",
+            lambda r, n: float(r.randrange(1, 900) * 1000 + r.randrange(1000)),
+            lambda v: grouped(int(v), style),
+        )
     else:
         column = Column("weight", "decimal", lambda r, n: r.randrange(1000, 999_000) / 1000, lambda v: say(v, style, 3))
     made = content(rng, [member(rng), column], rng.choice((2, 3, 8, 40)))
@@ -185,7 +203,12 @@ def decimal_shown_by_a_neighbour(rng: Random) -> Case:
     columns = [
         member(rng),
         Column("price", "money", amount(rng), lambda v: say(v, style)),
-        Column("volume", rng.choice(("money", "decimal", "integer")), lambda r, n: r.randrange(1, 900) * 1000 + r.randrange(1000), lambda v: grouped(v, style)),
+        Column(
+            "volume",
+            rng.choice(("money", "decimal", "integer")),
+            lambda r, n: r.randrange(1, 900) * 1000 + r.randrange(1000),
+            lambda v: grouped(v, style),
+        ),
     ]
     return texts_case(rng, columns, rng.choice((3, 8, 40, 150)))
 
@@ -208,9 +231,27 @@ def decimal_mixed(rng: Random) -> Case:
 @family("numbers_at_limits")
 def numbers_at_limits(rng: Random) -> Case:
     """Very large, very small, and as many digits as a spreadsheet can hold."""
-    pool = [1e308, 1e-300, 123456789012345.0, 0.1, 1 / 3, 1e15, 2.5e-8, 1.7976931348623157e308, 99999999999999.9, 1e22, 12345678.875]
-    column = Column("value", "decimal", lambda r, n: r.choice(pool) * r.choice((1, -1)), want=lambda v: AnyOf((v, repr(v))))
-    case = either(rng, content(rng, [member(rng), column], rng.choice((4, 12, 30))), writers="openpyxl xlsxwriter raw_xml xlwt ods")
+    pool = [
+        1e308,
+        1e-300,
+        123456789012345.0,
+        0.1,
+        1 / 3,
+        1e15,
+        2.5e-8,
+        1.7976931348623157e308,
+        99999999999999.9,
+        1e22,
+        12345678.875,
+    ]
+    column = Column(
+        "value", "decimal", lambda r, n: r.choice(pool) * r.choice((1, -1)), want=lambda v: AnyOf((v, repr(v)))
+    )
+    case = either(
+        rng,
+        content(rng, [member(rng), column], rng.choice((4, 12, 30))),
+        writers="openpyxl xlsxwriter raw_xml xlwt ods",
+    )
     case.told = frozenset({"kept_as_text"})
     return case
 
@@ -260,8 +301,6 @@ def padded_codes(rng: Random) -> Case:
     ]  # fmt: skip
     made = content(rng, columns, rng.choice((3, 10, 40)))
     sheet = Sheet("Data")
-    return written(rng, [sheet], [place(sheet, made)], made.fields, texts=False, writers="openpyxl xlsxwriter raw_xml xlwt")
-
-
-def spec(**extra: Any) -> dict[str, Any]:
-    return extra
+    return written(
+        rng, [sheet], [place(sheet, made)], made.fields, texts=False, writers="openpyxl xlsxwriter raw_xml xlwt"
+    )

@@ -2,10 +2,10 @@
 
 from random import Random
 
-from tests.truth.cases import Case, Sheet, family
-from tests.truth.tables import Column, Content, book_case, content, csv_case, either, place, size, some_columns
-from tests.truth.writers import as_xlsb
 from tests.truth import words
+from tests.truth.cases import Case, Sheet, family
+from tests.truth.tables import Column, book_case, content, csv_case, either, place, size, some_columns
+from tests.truth.writers import as_xlsb
 
 
 @family("plain_csv", plain=True)
@@ -122,7 +122,11 @@ def exact_among_near(rng: Random) -> Case:
     rng.shuffle(parts)
     there = parts[: rng.randrange(3, 7)]
     columns = [
-        Column(f"{stem}_{p}", "text", lambda r, n, p=p: f"{r.choice(words.CITIES if 'city' in p else words.LAST)} {p[:1]}{n}")
+        Column(
+            f"{stem}_{p}",
+            "text",
+            lambda r, n, p=p: f"{r.choice(words.CITIES if 'city' in p else words.LAST)} {p[:1]}{n}",
+        )
         for p in there
     ]
     for column in columns:
@@ -141,9 +145,3 @@ def exact_among_near(rng: Random) -> Case:
                     row.wants[column.head] = row.wants.pop(column.name)
     rng.shuffle(case.fields)
     return case
-
-
-def undeclared(made: Content) -> None:
-    """Columns that no field is for keep what they hold: texts in a text file, values in a workbook."""
-    for column in made.columns:
-        column.declared = False

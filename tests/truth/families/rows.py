@@ -1,6 +1,5 @@
 """Which rows are data: lone keys, captions, totals, titles, notes, several tables, hidden parts."""
 
-from datetime import date
 from random import Random
 from typing import Any
 
@@ -21,17 +20,25 @@ from tests.truth.tables import (
     some_date,
     tell,
 )
-from tests.truth.writers import as_csv, as_xlsb
+from tests.truth.writers import as_csv
 
 
-def written(rng: Random, sheets: list[Sheet], tables: list[Table], fields: list[dict[str, Any]], *, texts: bool, writers: str = "") -> Case:
+def written(
+    rng: Random,
+    sheets: list[Sheet],
+    tables: list[Table],
+    fields: list[dict[str, Any]],
+    *,
+    texts: bool,
+    writers: str = "",
+) -> Case:
     """A text file where the cells are texts, else a workbook."""
     if texts:
         sheets[0].name = "data"
         for table in tables:
             table.sheet = "data"
         how = {"delimiter": rng.choice(",;\t"), "ending": rng.choice(("\n", "\r\n"))}
-        return Case("", 0, "data.csv", as_csv(sheets[0].rows, **how), fields, tables)
+        return Case("", 0, "data.csv", as_csv(sheets[0].rows, **how), fields, tables, sheets=sheets)
     return book_case(rng, sheets, tables, fields, writers)
 
 
@@ -43,7 +50,9 @@ def lone_keys(rng: Random) -> Case:
         (
             Column("sku", "text", lambda r, n: f"SKU-{start + n:05}", spec={"required": True}),
             Column("employee", "text", person, spec={"required": True}),
-            Column("email", "email", lambda r, n: f"{r.choice(words.FIRST).lower()}{n}@example.com", spec={"unique": True}),
+            Column(
+                "email", "email", lambda r, n: f"{r.choice(words.FIRST).lower()}{n}@example.com", spec={"unique": True}
+            ),
             Column("sku", "text", lambda r, n: f"{r.choice('ABC')}{start + n}"),
             Column("id", "integer", lambda r, n: start + n),
             Column("employee", "text", person),
@@ -52,7 +61,9 @@ def lone_keys(rng: Random) -> Case:
     rest = some_columns(rng, 2, 5, keyed=False)
     made = content(rng, [first, *rest], rng.choice((8, 11, 25, 60, 200, 400)))
     share = rng.choice((0.03, 0.1, 0.2))
-    alone = {n for n in range(len(made.values)) if rng.random() < share} | {len(made.values) - 1 if rng.random() < 0.5 else 2}
+    alone = {n for n in range(len(made.values)) if rng.random() < share} | {
+        len(made.values) - 1 if rng.random() < 0.5 else 2
+    }
     for n in alone:
         made.values[n][1:] = [None] * len(rest)
     return either(rng, made)
@@ -71,7 +82,9 @@ def money_columns(rng: Random) -> list[Column]:
     return columns
 
 
-def total_row(made: Content, word: str, rows: list[list[Any]], *, off: float = 0.0, texts: bool = False, label_at: int = 0) -> list[Any]:
+def total_row(
+    made: Content, word: str, rows: list[list[Any]], *, off: float = 0.0, texts: bool = False, label_at: int = 0
+) -> list[Any]:
     """A row that sums up `rows`; `off` makes it wrong."""
     out: list[Any] = [None] * len(made.columns)
     out[label_at] = word
@@ -117,7 +130,9 @@ def groups_and_subtotals(rng: Random) -> Case:
     while n < len(cells):
         upto = min(len(cells), n + rng.randrange(2, 9))
         if captions:
-            left[sheet.name, sheet.add([rng.choice(("Region North", "Region South", "East", "WEST", "Warehouse 2"))])] = "group"
+            left[
+                sheet.name, sheet.add([rng.choice(("Region North", "Region South", "East", "WEST", "Warehouse 2"))])
+            ] = "group"
         for at in range(n, upto):
             number = sheet.add(cells[at])
             table.rows.append(Row(number, wants[at]))
@@ -191,7 +206,11 @@ def headerless(rng: Random) -> Case:
     sheet = Sheet("Sheet1")
     texts = rng.random() < 0.5
     for c in columns:
-        c.want = (c.text or plain_text) if texts else (lambda v, c=c: v if c.cell is None else getattr(c.cell(v), "value", c.cell(v)))
+        c.want = (
+            (c.text or plain_text)
+            if texts
+            else (lambda v, c=c: v if c.cell is None else getattr(c.cell(v), "value", c.cell(v)))
+        )
     table = place(sheet, made, texts=texts, header=False)
     table.columns = {f"?{n}": at for n, at in table.columns.items()}
     table.rows = [Row(r.number, {f"?{n}": v for n, v in r.wants.items()}) for r in table.rows]
@@ -243,13 +262,30 @@ def title_and_notes(rng: Random) -> Case:
     sheet = Sheet("Report")
     left: dict[int, str] = {}
     for _ in range(rng.randrange(0, 3)):
-        left[sheet.add([rng.choice(("Members of the club", "Quarterly report 2025", "Export of 3 May 2026", "Confidential"))])] = "title"
+        left[
+            sheet.add(
+                [rng.choice(("Members of the club", "Quarterly report 2025", "Export of 3 May 2026", "Confidential"))]
+            )
+        ] = "title"
     if left and rng.random() < 0.8:
         sheet.add([])
     table = place(sheet, made, texts=texts, left=rng.choice((1, 1, 1, 2)))
     if rng.random() < 0.6:
         sheet.add([])
-        left[sheet.add([rng.choice(("Source: the club's own list.", "* without interns", "Note: figures are provisional and may change.", "Printed by the accounting department"))])] = "note"
+        left[
+            sheet.add(
+                [
+                    rng.choice(
+                        (
+                            "Source: the club's own list.",
+                            "* without interns",
+                            "Note: figures are provisional and may change.",
+                            "Printed by the accounting department",
+                        )
+                    )
+                ]
+            )
+        ] = "note"
     case = written(rng, [sheet], [table], made.fields, texts=texts)
     case.left = {(sheet.name, n): kind for n, kind in left.items()}
     return case
@@ -338,7 +374,7 @@ def hidden_parts(rng: Random) -> Case:
             tables.append(old)
         else:
             case_left = {("Old", n): "hidden" for n in range(1, 6)}
-    writers = "openpyxl xlsxwriter raw_xml xlwt" + (" ods" if what.startswith("sheet") or what.startswith("rows") else "")
+    writers = "openpyxl xlsxwriter raw_xml xlwt" + (" ods" if what.startswith(("sheet", "rows")) else "")
     case = book_case(rng, sheets, tables, made.fields, writers)
     case.manifest, case.left = manifest, case_left
     case.note += f" {what}"
@@ -358,8 +394,7 @@ def stacked_headers(rng: Random) -> Case:
     if merged and half > 1:
         sheet.merges.append((1, 2, 1, half + 1))
     table = place(sheet, made)
-    case = book_case(rng, [sheet], [table], made.fields, "openpyxl raw_xml ods" if not merged else "openpyxl raw_xml")
-    return case
+    return book_case(rng, [sheet], [table], made.fields, "openpyxl raw_xml ods" if not merged else "openpyxl raw_xml")
 
 
 @family("blank_rows_and_columns")
@@ -453,12 +488,15 @@ def undeclared_columns(rng: Random) -> Case:
 def duplicate_headers(rng: Random) -> Case:
     """The same header twice: one is the field, the other is kept under another name."""
     columns = some_columns(rng, 3, 5)
-    again = Column(f"?{columns[1].name}", "text", lambda r, n: f"{r.choice(words.COLOURS)} {n}", header=columns[1].head, declared=False)
+    again = Column(
+        f"?{columns[1].name}",
+        "text",
+        lambda r, n: f"{r.choice(words.COLOURS)} {n}",
+        header=columns[1].head,
+        declared=False,
+    )
     columns.append(again)
     made = content(rng, columns, size(rng) + 2)
     sheet = Sheet("Data")
     table = place(sheet, made)
     return book_case(rng, [sheet], [table], made.fields)
-
-
-_ = date, as_xlsb

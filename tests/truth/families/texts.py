@@ -1,12 +1,13 @@
 """Texts that must come out as they went in, and words with a meaning."""
 
+from datetime import date
 from random import Random
 
 from tests.truth import words
 from tests.truth.cases import Case, Sheet, family
 from tests.truth.families.numbers import member, texts_case
 from tests.truth.families.rows import written
-from tests.truth.tables import Column, content, place
+from tests.truth.tables import Column, content, place, tell
 
 ODD = (
     "👨‍👩‍👧 family", "می‌خواهم", "क्‍ष", "e\u0301te\u0301", "שלום עולם", "مرحبا بالعالم", "a\u00a0b", "🇳🇴🇮🇹", "日本語テキスト",
@@ -19,7 +20,11 @@ ODD = (
 def unicode(rng: Random) -> Case:
     """Scripts, emoji, joiners and markup inside texts."""
     odd = [t for t in ODD if not t.startswith("\u202b")]
-    columns = [member(rng), Column("note", "text", lambda r, n: r.choice(odd)), Column("own words", "text", lambda r, n: r.choice(odd), declared=False)]
+    columns = [
+        member(rng),
+        Column("note", "text", lambda r, n: r.choice(odd)),
+        Column("own words", "text", lambda r, n: r.choice(odd), declared=False),
+    ]
     made = content(rng, columns, rng.choice((3, 10, 40)))
     sheet = Sheet("Data")
     as_text = rng.random() < 0.5
@@ -32,6 +37,7 @@ def unicode(rng: Random) -> Case:
 @family("long_texts", plain=True)
 def long_texts(rng: Random) -> Case:
     """A few thousand characters, with line breaks."""
+
     def story(r: Random, n: int) -> str:
         return "\n".join(". ".join(r.choices(words.SENTENCES, k=8)) for _ in range(r.randrange(1, 30)))
 
@@ -44,7 +50,11 @@ def long_texts(rng: Random) -> Case:
 @family("texts_too_long")
 def texts_too_long(rng: Random) -> Case:
     """More than a cell can hold: cut, and said."""
-    columns = [member(rng), Column("story", "text", lambda r, n: "x" * r.choice((10, 32_767, 32_768, 40_000, 140_000))), Column("score", "integer", lambda r, n: n)]
+    columns = [
+        member(rng),
+        Column("story", "text", lambda r, n: "x" * r.choice((10, 32_767, 32_768, 40_000, 140_000))),
+        Column("score", "integer", lambda r, n: n),
+    ]
     made = content(rng, columns, 5)
     sheet = Sheet("Data")
     return written(rng, [sheet], [place(sheet, made, texts=True)], made.fields, texts=True)
@@ -66,7 +76,7 @@ def enums(rng: Random) -> Case:
     """Allowed values in any case, with blanks around them."""
     allowed = ["Gold", "Silver", "Tin", "Not yet"]
     ways = (str, str.upper, str.lower, lambda t: f" {t}", lambda t: f"{t} ")
-    column = Column("plan", "enum", lambda r, n: r.choice(allowed), lambda v: rng.choice(ways)(v), spec={"allowed": allowed})
+    column = Column("plan", "enum", lambda r, n: r.choice(allowed), rng.choice(ways), spec={"allowed": allowed})
     return texts_case(rng, [member(rng), column], rng.choice((3, 10, 40)))
 
 
@@ -75,14 +85,17 @@ def not_of_the_type(rng: Random) -> Case:
     """A few cells that are no number or no date stay as they are, each with a finding; the rest is right."""
     columns = [
         member(rng),
-        Column("hours", "decimal", lambda r, n: r.randrange(100, 4000) / 100, lambda v: f"{v:.2f}" if isinstance(v, float) else v),
+        Column(
+            "hours",
+            "decimal",
+            lambda r, n: r.randrange(100, 4000) / 100,
+            lambda v: f"{v:.2f}" if isinstance(v, float) else v,
+        ),
         Column("due", "date", lambda r, n: None, lambda v: v),
     ]
     made = content(rng, columns, rng.choice((10, 30, 80)))
     for row in made.values:
         row[2] = f"2025-{rng.randrange(1, 13):02}-{rng.randrange(1, 29):02}"
-    from datetime import date  # noqa: PLC0415
-
     columns[2].want = lambda v: date.fromisoformat(v) if v[:2] == "20" else v
     wrong: list[tuple[int, str]] = []
     for n in rng.sample(range(len(made.values)), 3):
@@ -90,8 +103,6 @@ def not_of_the_type(rng: Random) -> Case:
         made.values[n][at] = rng.choice(("soon", "n/a", "tbd", "?", "see note", "x"))
         wrong.append((n + 2, columns[at].name))
     case = texts_case(rng, [], 0, made)
-    from tests.truth.tables import tell  # noqa: PLC0415
-
     case.tells = [tell("type_error", field=f, row=r) for r, f in wrong]
     return case
 
@@ -99,6 +110,7 @@ def not_of_the_type(rng: Random) -> Case:
 @family("emails_and_phones", plain=True)
 def emails_and_phones(rng: Random) -> Case:
     """Wrapped addresses, written-out phone numbers."""
+
     def wrapped(v: str) -> str:
         return rng.choice((v, f"Ada <{v}>", f"mailto:{v}", v.replace("@example.com", "@Example.COM")))
 
@@ -116,7 +128,16 @@ def emails_and_phones(rng: Random) -> Case:
 @family("phones_as_numbers", plain=True)
 def phones_as_numbers(rng: Random) -> Case:
     """Phone numbers and codes that a tool once took for numbers: 5551234567.0"""
-    columns = [member(rng), Column("phone", "phone", lambda r, n: f"{r.randrange(2, 9)}{r.randrange(10**8, 10**9)}", lambda v: f"{v}.0", cell=float)]
+    columns = [
+        member(rng),
+        Column(
+            "phone",
+            "phone",
+            lambda r, n: f"{r.randrange(2, 9)}{r.randrange(10**8, 10**9)}",
+            lambda v: f"{v}.0",
+            cell=float,
+        ),
+    ]
     made = content(rng, columns, rng.choice((3, 10, 40)))
     sheet = Sheet("Data")
     as_text = rng.random() < 0.5
