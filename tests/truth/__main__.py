@@ -13,7 +13,7 @@ from tests.truth import families as _families
 from tests.truth.cases import FAMILIES, Case
 from tests.truth.checking import check
 from tests.truth.judge import Verdict
-from tests.truth.running import manifest_of
+from tests.truth.running import manifest_of, run_case, try_case
 
 assert _families
 
@@ -74,8 +74,9 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="keep the files of silent differences here")
     parser.add_argument("--show", type=int, default=3, help="print so many silent files of each family")
     parser.add_argument("--told", action="store_true", help="show the told ones too")
+    parser.add_argument("--try", dest="desk", action="store_true", help="through `ade try`, in its sandbox")
     args = parser.parse_args()
-    chosen = [f for n, f in FAMILIES.items() if not args.family or n.startswith(tuple(args.family))]
+    chosen = [f for n, f in FAMILIES.items() if (n.startswith(tuple(args.family)) if args.family else not f.by_hand)]
     each = -(-args.files // len(chosen))
     tallies = {f.name: Tally() for f in chosen}
     began = time.monotonic()
@@ -86,7 +87,9 @@ def main() -> int:
             shown = 0
             for seed in range(args.seed, args.seed + each):
                 case = f.case(seed)
-                verdict = check(case, Path(work))
+                verdict = check(
+                    case, Path(work) / f"{done}" if args.desk else Path(work), try_case if args.desk else run_case
+                )
                 tallies[f.name].add(verdict)
                 done += 1
                 bad = verdict.differences if args.told else verdict.silent

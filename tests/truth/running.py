@@ -3,6 +3,8 @@
 import io
 import json
 import logging
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +50,18 @@ def run_case(case: Case, folder: Path) -> Outcome:
     boxed.run(order, channel, folder=folder)
     end = json.loads(channel.getvalue().splitlines()[-1])
     return collect(folder, None if end["ok"] else end["error"])
+
+
+def try_case(case: Case, folder: Path) -> Outcome:
+    """The same through the command at the desk: runner, sandbox and the check outside the box."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / case.name).write_bytes(case.body)
+    (folder / "manifest.json").write_text(json.dumps({**manifest_of(case), "inputs": {"primary": ["*"]}}))
+    command = [Path(sys.executable).with_name("ade"), "try", case.name, "--manifest", "manifest.json", "--out", "out"]
+    done = subprocess.run([*command, "--json"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("["), f"{case.title}: {done.stdout}{done.stderr}"
+    result = json.loads(done.stdout)[0]["result"]
+    return collect(folder / "out", None if result["status"] == "SUCCEEDED" else result["error"])
 
 
 def collect(folder: Path, error: dict[str, Any] | None) -> Outcome:

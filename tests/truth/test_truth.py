@@ -8,6 +8,7 @@ import pytest
 from tests.truth import families
 from tests.truth.cases import FAMILIES
 from tests.truth.checking import check
+from tests.truth.running import try_case
 
 FILES = 4
 HEAVY = {
@@ -37,3 +38,10 @@ def test_nothing_differs_in_silence(name, tmp_path):
     if family.plain or family.mostly_right:
         right = sum(v.word == "right" for v in said)
         assert right * 2 >= files, f"only {right} of {files} files are right, the others told: {said[0].told}"
+
+
+@pytest.mark.parametrize("name", ["plain_csv", "plain_book", "several_sheets", "number_locales"])
+def test_the_command_at_the_desk_says_the_same(name, tmp_path):
+    case = FAMILIES[name].case(0)
+    verdict = check(case, tmp_path, try_case)
+    assert (verdict.word, dict(verdict.warnings)) == ("right", {}), verdict.differences[:3]
