@@ -5,7 +5,7 @@ from operator import ne
 from time import perf_counter
 from typing import Any
 
-from runner.engine import a1
+from runner.engine import a1, merges
 from runner.engine.checks.chunk import Origin
 from runner.engine.checks.declared import FieldChecks
 from runner.engine.checks.rows import RowRule
@@ -65,7 +65,8 @@ class TableStream:
         self._line = pipeline
         self._table = table
         self.table_id = table.source.id
-        self._sources = plan.sources
+        self.sources = plan.sources
+        self._own = len(table.source.columns)  # columns further on are not in the source
         self.converters: list[Converter | None] = []
         for out, index in zip(pipeline.columns, plan.sources, strict=True):
             converter = table.converter(out.field, index) if out.field and index is not None else None
@@ -81,6 +82,8 @@ class TableStream:
                     field=out.field.name,
                     rule=f"type:{out.field.type}",
                 )
+        columns = [None if index is None else table.source.columns[index].index for index in plan.sources]
+        self._merges = [None if at is None else merges.of_column(table.source.merged, at) for at in columns]
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
         self.rows = 0
@@ -114,20 +117,20 @@ class TableStream:
 
     def _column(self, n: int) -> int | None:
         """The sheet's column behind an output column."""
-        index = self._sources[n]
-        return None if index is None else self._table.source.columns[index].index
+        index = self.sources[n]
+        return None if index is None or index >= self._own else self._table.source.columns[index].index
 
     def _transform(self, rows: Rows, origin: Origin, count: int) -> tuple[list[list[Any]], list[list[int]]]:
         out: list[list[Any]] = []
         bad: list[list[int]] = []
         for n, column in enumerate(self._line.columns):
-            index = self._sources[n]
+            index = self.sources[n]
             if index is None:
                 value = column.field.default if column.field else None
                 out.append([value] * count)
                 bad.append([])
                 continue
-            raw = rows.columns[index]
+            raw = self._unmerged(n, rows.columns[index], origin)
             self._broken(raw, origin, n)
             values, wrong = self._typed(n, raw, origin) if column.field else (raw, [])
             out.append(values)
@@ -138,6 +141,18 @@ class TableStream:
         if self._line.hooks.has("after_transform"):
             self._after_transform(out, bad, origin, count)
         return out, bad
+
+    def _unmerged(self, n: int, raw: list[Any], origin: Origin) -> list[Any]:
+        """Repeat the values of merged cells where the field asks for it; else report the blanks under them."""
+        own = self._merges[n]
+        if own is None or not (covered := own.covered(origin.rows, raw)):
+            return raw
+        field = self._line.columns[n].field
+        if field is not None and field.merged == "fill":
+            return merges.filled(raw, covered)
+        where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "reading"}
+        origin.flag(list(covered), merges.CODE, "warning", merges.MESSAGE, **where)
+        return raw
 
     def _broken(self, raw: list[Any], origin: Origin, n: int) -> None:
         """Cells that hold an error or a formula without a result are findings wherever they stand."""
@@ -167,7 +182,7 @@ class TableStream:
         return values, wrong
 
     def _cells(self, n: int, origin: Origin) -> Cells:
-        field, index, source = self._line.columns[n].field, self._sources[n], self._table.source
+        field, index, source = self._line.columns[n].field, self.sources[n], self._table.source
         name = field.name if field else ""
         column = self._column(n)
         given = {
@@ -176,7 +191,7 @@ class TableStream:
             "sheet": source.place.sheet,
             "table": source.id,
             "field": name,
-            "header": source.columns[index].name if index is not None else None,
+            "header": source.columns[index].name if index is not None and index < self._own else None,
             "column": a1.letters(column) if column else None,
             "column_index": column,
         }
@@ -202,10 +217,10 @@ class TableStream:
             field = column.field
             if field is None:
                 continue
-            if self._sources[n] is not None or field.default is not None:
+            if self.sources[n] is not None or field.default is not None:
                 line.checks[field.name].check(out[n], bad[n], origin, self._column(n))
             rule = line.package.validators.get(field.name)
-            if rule is not None and self._sources[n] is not None:
+            if rule is not None and self.sources[n] is not None:
                 self._cells(n, origin).validate(rule, out[n])
         hooked = line.hooks.has("after_validate") or line.hooks.has("accumulate")
         if not line.row_rules and not hooked:

@@ -12,7 +12,7 @@ from runner.engine.mapping.layout import Kept
 from runner.engine.mapping.score import Choice, ColumnIn, Contribution, choose
 from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.rules.hooks import Hooks
-from runner.engine.sources import SourceTable
+from runner.engine.sources import GROUP, SourceTable
 from runner.engine.structure import Column
 from runner.engine.values.convert import Converter
 
@@ -22,8 +22,11 @@ _SHOWN: int = 50  # values that detect_* functions are shown
 class MappedTable:
     """A source table with every column's field decided."""
 
-    def __init__(self, source: SourceTable, choices: list[Choice], samples: list[list[Any]]) -> None:
+    def __init__(
+        self, source: SourceTable, choices: list[Choice], samples: list[list[Any]], filled: str | None = None
+    ) -> None:
         self.source = source
+        self.filled = filled  # the field that takes the captions
         self.choices = choices
         self.samples = samples
         self.left_out = False
@@ -31,7 +34,8 @@ class MappedTable:
     @property
     def fields(self) -> dict[str, int]:
         """field -> column index within the table."""
-        return {c.field: c.position for c in self.choices if c.field is not None}
+        chosen = {c.field: c.position for c in self.choices if c.field is not None}
+        return chosen if self.filled is None else {**chosen, self.filled: self.source.place_of(GROUP)}
 
     def kept(self) -> list[Kept]:
         """The unmapped columns that hold or may hold something, with the field each stands behind."""
@@ -42,7 +46,7 @@ class MappedTable:
                 last = choice.field
                 continue
             column = self.source.columns[choice.position]
-            if column.generated and not any(v is not None for v in self.samples[choice.position]):
+            if column.generated and not self.source.holds(column.index):
                 continue
             out.append(Kept(choice.position, column.name, last))
         return out
@@ -77,7 +81,9 @@ def map_table(
     detectors: Sequence[Rule],
     hooks: Hooks,
     lookups: Lookups,
+    filled: str | None = None,
 ) -> MappedTable:
+    fields = [f for f in fields if f.name != filled]
     samples = source.samples()
     columns = [ColumnIn(n, _headers(c), Sample(samples[n])) for n, c in enumerate(source.columns)]
     names = {f.name for f in fields}
@@ -85,7 +91,7 @@ def map_table(
     choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed)
     if hooks.has("after_mapping"):
         choices = _remapped(source, choices, hooks, names)
-    return MappedTable(source, choices, samples)
+    return MappedTable(source, choices, samples, filled)
 
 
 def _headers(column: Column) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from runner.engine.reading.errors import InputUnreadable
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.opening import open_book
 from runner.engine.reading.rows import OutOfOrder, blocks_of, rows_of, trimmed
-from runner.engine.reading.values import NO_CACHED_VALUE, Block, CellError, NoCachedValue, Row, Value
+from runner.engine.reading.values import NO_CACHED_VALUE, Block, CellError, NoCachedValue, Row, Shown, Value
 
 __all__ = [
     "NO_CACHED_VALUE",
@@ -21,6 +21,7 @@ __all__ = [
     "ReadLimits",
     "Row",
     "Sheet",
+    "Shown",
     "Value",
     "blocks_of",
     "open_book",

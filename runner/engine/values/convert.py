@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from runner.engine.fields import ANY, Field
-from runner.engine.reading import CellError, NoCachedValue
+from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.values import dates, numbers, words
 from runner.engine.values.clean import cleaner, column_cleaner
 from runner.engine.values.memo import BAD, Bad, Memo
@@ -28,6 +28,7 @@ NATIVE: Final[dict[str, frozenset[type]]] = {
     "time": frozenset({time, type(None)}),
     "boolean": frozenset({bool, type(None)}),
 }
+AS_SHOWN: Final = frozenset({"text", "enum", "email", "phone", "url"})
 _MIDNIGHT: Final = datetime(2000, 1, 1)  # noqa: DTZ001  # only its time of day is used
 Converted = tuple[list[Any], list[int]]
 
@@ -64,6 +65,10 @@ class Converter:
         kinds = set(map(type, values))
         if kinds <= self._native:
             return values, []
+        if Shown in kinds:  # a text takes what the cell shows, any other type the number
+            takes: Callable[[Shown], Any] = self._shown if self.kind in AS_SHOWN else int
+            values = [takes(v) if type(v) is Shown else v for v in values]
+            kinds = set(map(type, values))
         memo = self._memo
         if kinds <= TEXT_KINDS:
             if self.kind == "text":
@@ -82,6 +87,11 @@ class Converter:
         for i in bad:
             out[i] = values[i]
         return out, bad
+
+    def _shown(self, value: Shown) -> str:
+        """What the cell shows; its digits where only they are among the allowed values."""
+        digits = str(int(value))
+        return digits if fold(digits) in self._allowed and fold(value) not in self._allowed else value.shown
 
     def _texts(self, values: list[Any], kinds: set[type]) -> list[Any]:
         if self._plain_strip:
@@ -121,7 +131,7 @@ class Converter:
 
     def _others(self) -> Callable[[Any], Any]:
         """What becomes of a cell that holds no plain text."""
-        turn = {
+        turns: dict[str, Callable[[Any], Any]] = {
             "integer": whole,
             "decimal": number_of,
             "money": number_of,
@@ -130,8 +140,8 @@ class Converter:
             "datetime": partial(moment_of, epoch_1904=self._read.epoch_1904),
             "time": time_of,
             "boolean": truth_of,
-        }.get(self.kind)
-        if turn is not None:
+        }
+        if (turn := turns.get(self.kind)) is not None:
             return turn
         memo = self._memo
 
@@ -151,6 +161,8 @@ def text_of(value: Any) -> Any:
     kind = type(value)
     if kind is str:
         return value
+    if kind is Shown:
+        return value.shown
     if kind is float:
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
     if kind is bool:
