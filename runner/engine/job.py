@@ -6,6 +6,7 @@ from functools import partial
 from time import perf_counter
 from typing import IO, Any, Final
 
+from runner.engine import conventions
 from runner.engine.artifact import Artifact
 from runner.engine.channel import Channel
 from runner.engine.checks.declared import FieldChecks
@@ -61,6 +62,7 @@ class Job:
         hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
+        self._settle(sources, tables, fields)
         columns, plans = lay_out(
             fields,
             [(t.fields, t.kept()) for t in tables],
@@ -140,6 +142,15 @@ class Job:
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
         self.times.spend("mapping", clock)
         return wanted
+
+    def _settle(self, sources: list[Source], tables: list[MappedTable], fields: list[Field]) -> None:
+        """Decide how each column is written before any of them is transformed."""
+        clock = perf_counter()
+        for source in sources:
+            mine = [t for t in tables if t.source in source.tables]
+            with source.streaming():
+                conventions.decide(source, mine, fields, self.findings)
+        self.times.spend("mapping", clock)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:
         for column in columns:

@@ -15,6 +15,7 @@ from runner.engine.rules.hooks import Hooks
 from runner.engine.sources import SourceTable
 from runner.engine.structure import Column
 from runner.engine.values.convert import Converter
+from runner.engine.values.decisions import Convention
 
 _SHOWN: int = 50  # values that detect_* functions are shown
 
@@ -27,6 +28,7 @@ class MappedTable:
         self.choices = choices
         self.samples = samples
         self.left_out = False
+        self.conventions: dict[int, Convention] = {}  # by column: decided from all its values
 
     @property
     def fields(self) -> dict[str, int]:
@@ -65,7 +67,7 @@ class MappedTable:
                 )  # fmt: skip
 
     def converter(self, field: Field, index: int) -> Converter:
-        return Converter(field, [v for v in self.samples[index] if type(v) is str])
+        return Converter(field, self.samples[index], self.conventions.get(index))
 
 
 def map_table(
