@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from runner.engine.findings import Place
@@ -9,6 +10,7 @@ from runner.engine.reading import Block, Sheet, blocks_of
 from runner.engine.structure import Table
 
 SAMPLED: Final = 200
+LOOKED_THROUGH: Final = 10_000  # rows in which a sample is looked for
 
 
 class Rows(NamedTuple):
@@ -47,10 +49,23 @@ class SourceTable:
         return self.table.data_range is not None and bool(self.columns)
 
     def samples(self, count: int = SAMPLED) -> list[list[Any]]:
-        """The first values of each column."""
+        """The first values of each column, blanks left out.
+
+        A column that begins with blanks is looked through further down; one with no header to its end, because whether
+        it holds anything decides if it is kept.
+        """
+        samples: list[list[Any]] = [[] for _ in self.columns]
+        seen = 0
         for _, rows in chunks([self]):
-            return [column[:count] for column in rows.columns]
-        return [[] for _ in self.columns]
+            for sample, column in zip(samples, rows.columns, strict=True):
+                if len(sample) < count:
+                    sample.extend(islice((v for v in column if v is not None), count - len(sample)))
+            seen += len(rows.numbers)
+            full = all(len(sample) >= count for sample in samples)
+            unknown = any(c.generated and not s for c, s in zip(self.columns, samples, strict=True))
+            if full or (seen >= LOOKED_THROUGH and not unknown):
+                break
+        return samples
 
     def cut(self, block: Block) -> Rows | None:
         """This table's part of a block of the sheet's rows; None where it has none."""

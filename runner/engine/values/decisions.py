@@ -25,6 +25,7 @@ _COMMA_MONEY: Final = frozenset(
     {"€", "EUR", "KR", "KR.", "SEK", "NOK", "DKK", "ZŁ", "ZL", "PLN", "KČ", "CZK", "FT", "HUF", "RON", "BGN", "R$",
      "BRL", "TRY", "₺", "RUB", "₽"}
 )  # fmt: skip
+_SHORT: Final = {"year": "%y/%m/%d", "day": "%d/%m/%y"}
 _SHORT_YEARS: Final = range(30, PIVOT)  # years that may belong to either century
 
 
@@ -158,8 +159,9 @@ def decide_decimal(
         sure = not unclear or (most >= _MOST * least and (most * 50 >= unclear or (agreed[0] > 0 and not agreed[1])))
     else:
         chosen = "," if hints_comma > hints_point else "."
-        if hints_comma == hints_point and kind in ("integer", "money"):
-            chosen = "," if tally.open_dot > tally.open_comma else "."
+        if hints_comma == hints_point:
+            grouping = kind in ("integer", "money") and tally.open_dot > tally.open_comma
+            chosen = "," if grouping or around.delimiter == ";" else "."
         sure = max(hints_point, hints_comma) >= _PROOF and min(hints_point, hints_comma) == 0
     evidence = {"decimal point": point, "decimal comma": comma, "either": unclear}
     if around.point or around.comma:
@@ -198,7 +200,7 @@ def _decimal_hints(tally: NumberTally, kind: str, around: Around) -> tuple[int, 
             hints[other] += 4 if tally.open_whole < tally.open else 1
         elif kind == "money":  # amounts with three decimals are rare
             hints[other] += 1
-        elif kind == "percent":
+        else:  # a field of decimals expects some
             hints[sign] += 1
         if tally.long:
             hints[sign] += 1
@@ -222,7 +224,7 @@ def decide_order(
     day, month, unclear = tally.day, tally.month, tally.open
     if not (day or month or unclear):
         return None, None
-    for_day, for_month = _order_hints(tally, around, dotted=dotted)
+    for_day, for_month = _order_hints(around, dotted=dotted)
     if day or month:
         chosen = (day, for_day) > (month, for_month)
         most, least = max(day, month), min(day, month)
@@ -230,8 +232,8 @@ def decide_order(
         if not unclear and not least:
             return chosen, None
     else:
-        chosen = for_day > for_month
-        sure = max(for_day, for_month) >= _PROOF and min(for_day, for_month) <= 1
+        chosen = for_day + _slightly_for_day(tally, around) > for_month
+        sure = max(for_day, for_month) >= _PROOF and not min(for_day, for_month)
     evidence = {"day first": day, "month first": month, "either": unclear}
     if around.day or around.month:
         evidence |= {"other columns: day first": around.day, "other columns: month first": around.month}
@@ -247,26 +249,25 @@ def decide_order(
     )
 
 
-def _order_hints(tally: OrderCount, around: Around, *, dotted: bool) -> tuple[int, int]:
-    day = month = 0
-    day += min(around.day, 2) * 2
-    month += min(around.month, 2) * 2
+def _order_hints(around: Around, *, dotted: bool) -> tuple[int, int]:
+    """How much speaks for the day and for the month to come first, apart from the column's own proofs."""
+    day, month = min(around.day, 2) * 2, min(around.month, 2) * 2
     if around.comma and not around.point:  # nobody who writes a decimal comma writes the month first
         day += 3
     day += 4 if dotted else 0  # hardly anybody writes the month first and points
-    day += tally.dashed == tally.open
-    day += around.delimiter == ";"
+    return day, month
+
+
+def _slightly_for_day(tally: OrderCount, around: Around) -> int:
+    """Signs that tip the balance where nothing else does; below 0 they speak for the month."""
+    signs = (tally.dashed == tally.open) + (around.delimiter == ";")
     # Days vary more than months; dates that are all the first of a month are the exception.
     first, second = len(tally.first), len(tally.second)
     if first == 1 and second > 2 and 1 in tally.first:
-        day += 1
-    elif second == 1 and first > 2 and 1 in tally.second:
-        month += 1
-    elif first > second:
-        day += 1
-    elif second > first:
-        month += 1
-    return day, month
+        return signs + 1
+    if second == 1 and first > 2 and 1 in tally.second:
+        return signs - 1
+    return signs + (first > second) - (second > first)
 
 
 def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[Choice]]:
@@ -276,17 +277,21 @@ def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[Choice]]:
         return False, PIVOT, []
     total = sum(years.values())
     leading = tally.short_first
-    if tally.year_first and any(first > 12 for first in leading) and len(leading) * 2 <= len(years) > 3:
+    if tally.year_first and any(first > 12 for first in leading) and len(leading) <= len(years):
+        # Years vary less than days: where the last numbers vary more, they are the days.
+        year_first = len(leading) * 2 <= len(years) > 3
+        word, other = ("year", "day") if year_first else ("day", "year")
         choice = Choice(
             kind="date_order",
-            chosen="year first",
+            chosen=f"{word} first",
             evidence={"different first numbers": len(leading), "different last numbers": len(years)},
             sure=False,
-            message=f"{_many(total, 'date')} of short numbers can be read year first or day first; read year first",
-            settle=f'"formats": ["%y/%m/%d"] (or ["%d/%m/%y"]) on field {name}',
+            message=f"{_many(total, 'date')} of short numbers can be read {word} first or {other} first; "
+            f"read {word} first",
+            settle=f'"formats": ["{_SHORT[word]}"] (or ["{_SHORT[other]}"]) on field {name}',
             values=total,
         )
-        return True, PIVOT, [choice]
+        return year_first, PIVOT, [choice]
     pivot = _pivot(set(years))
     unclear = sum(count for year, count in years.items() if year in _SHORT_YEARS)
     if not unclear:

@@ -62,7 +62,7 @@ _WEEKDAYS: Final = (
     "segunda terca quarta quinta sexta segunda-feira terca-feira quarta-feira quinta-feira sexta-feira seg ter qua qui "
     "sex maandag dinsdag woensdag donderdag vrijdag zaterdag zondag ma wo vr za zo "
     "poniedziałek wtorek sroda czwartek piatek sobota niedziela pon wt sr czw pt sob niedz nd "
-    "mandag tirsdag onsdag torsdag fredag lordag lørdag sondag søndag mandag tisdag lordag sondag man tirs ons tors fre "
+    "mandag tirsdag tisdag onsdag torsdag fredag lordag lørdag sondag søndag man tirs ons tors fre "
     "lor son tis tor maanantai tiistai keskiviikko torstai perjantai lauantai sunnuntai ke to pe la su ti "
     "pondeli utery streda ctvrtek patek nedele po ut st ct pa ne "
     "понедельник вторник среда четверг пятница суббота воскресенье пн вт ср чт пт сб вс"
