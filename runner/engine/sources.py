@@ -31,8 +31,10 @@ class SourceTable:
         *,
         hidden_rows: frozenset[int] = frozenset(),
         hidden_columns: frozenset[int] = frozenset(),
+        epoch_1904: bool = False,
     ) -> None:
         self.place = place
+        self.epoch_1904 = epoch_1904  # what a bare day number of this book counts from
         self.sheet = sheet
         self.table = table
         self.columns = [c for c in table.columns if c.index not in hidden_columns]

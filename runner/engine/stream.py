@@ -20,7 +20,7 @@ from runner.engine.sources import Rows
 from runner.engine.values.convert import REMARKS, Converter
 from runner.engine.writing import SheetWriter
 from runner.engine.writing.cells import holdable
-from runner.engine.writing.texts import MAX_TEXT
+from runner.engine.writing.texts import MAX_TEXT, too_long
 
 
 class Times(dict[str, float]):
@@ -98,7 +98,7 @@ class TableStream:
         """Say which cells a spreadsheet cannot hold as they are."""
         field = self._line.columns[n].field
         where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "write"}
-        cut = [i for i, v in enumerate(values) if type(v) is str and len(v) > MAX_TEXT]
+        cut = [i for i, v in enumerate(values) if type(v) is str and too_long(v)]
         origin.flag(cut, "text_cut", "warning", f"is longer than {MAX_TEXT} characters and was cut", **where)
         kept = [i for i, v in enumerate(values) if v is not None and not holdable(v)]
         what = "is more than a spreadsheet can hold exactly and was written as text"

@@ -82,8 +82,14 @@ def survey(
                 place = Place(source.file.name, sheet.name, "")
                 findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
             else:
-                found = look_through(sheet, row_scores=scores(sheet=sheet.name), headings=headings())
-                source.tables += _placed(found.tables, source, sheet, reading)
+                found = look_through(
+                    sheet, row_scores=scores(sheet=sheet.name), headings=headings(), reading=reading
+                )  # fmt: skip
+                placed = list(_placed(found.tables, source, sheet, reading))
+                source.tables += placed
+                for table in placed:
+                    for choice in table.table.choices:
+                        findings.chose(**choice._asdict(), place=table.place)
                 if found.outside:
                     _tell_outside(found.outside, findings, Place(source.file.name, sheet.name, ""))
 
@@ -102,4 +108,5 @@ def _placed(found: list[Table], source: Source, sheet: Sheet, reading: dict[str,
     columns = frozenset(layout.hidden_columns) if reading.get("hidden_columns") == "skip" else none
     for table in found:
         place = Place(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
-        yield SourceTable(place, sheet, table, hidden_rows=rows, hidden_columns=columns)
+        epoch_1904 = source.notes.get("epoch") == 1904
+        yield SourceTable(place, sheet, table, hidden_rows=rows, hidden_columns=columns, epoch_1904=epoch_1904)

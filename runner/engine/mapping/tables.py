@@ -67,7 +67,7 @@ class MappedTable:
                 )  # fmt: skip
 
     def converter(self, field: Field, index: int) -> Converter:
-        return Converter(field, self.samples[index], self.conventions.get(index))
+        return Converter(field, self.samples[index], self.conventions.get(index), epoch_1904=self.source.epoch_1904)
 
 
 def map_table(

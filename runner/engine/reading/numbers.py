@@ -7,7 +7,7 @@ from runner.engine.reading import serials
 from runner.engine.reading.styles import Kind, Styles
 from runner.engine.reading.values import CellError, Value
 
-_EXACT = 1e15  # whole numbers below this one are exact in a double
+_EXACT = 2**53  # below this one every whole number is exact in a double
 _MEMO = 50_000
 _DOUBLE = struct.Struct("<d")
 ERRORS = {

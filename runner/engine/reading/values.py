@@ -1,32 +1,26 @@
 """What a cell may hold once it is read."""
 
 from datetime import date, datetime, time, timedelta
-from typing import Final, NamedTuple, Union
+from typing import Final, NamedTuple, Self, Union
 
-ERROR_CODES: Final = (
-    "#NULL!",
-    "#DIV/0!",
-    "#VALUE!",
-    "#REF!",
-    "#NAME?",
-    "#NUM!",
-    "#N/A",
-    "#GETTING_DATA",
-    "#SPILL!",
-    "#CALC!",
-    "#FIELD!",
-    "#BLOCKED!",
-    "#CONNECT!",
-    "#UNKNOWN!",
-    "#BUSY!",
-    "#PYTHON!",
+ERROR_CODES: Final = frozenset(
+    "#NULL! #DIV/0! #VALUE! #REF! #NAME? #NUM! #N/A #GETTING_DATA #SPILL! #CALC! #FIELD! #BLOCKED! #CONNECT! "
+    "#UNKNOWN! #BUSY! #EXTERNAL! #PYTHON! #TIMEOUT!".split()
 )
+OTHER_ERROR: Final = "#VALUE!"
 
 
 class CellError(str):
-    """An error cell such as ``#N/A``: a text that is never data."""
+    """An error cell such as ``#N/A``: a text that is never data.
+
+    A file can claim any text to be an error, so only those that spreadsheets know are kept; any other is ``#VALUE!``.
+    """
 
     __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        code = text.strip().upper()
+        return super().__new__(cls, code if code in ERROR_CODES else OTHER_ERROR)
 
 
 class NoCachedValue:

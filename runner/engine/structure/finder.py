@@ -9,14 +9,15 @@ counted, and are data like their neighbours. Memory is bounded by KEPT rows, wha
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
 from runner.engine.structure import features, finding, model
+from runner.engine.structure.accounts import Account, Run
 from runner.engine.structure.labels import RowScores
 from runner.engine.structure.late import Headings, Late
 from runner.engine.structure.rows import Row, row_of
-from runner.engine.structure.tables import Table
+from runner.engine.structure.tables import Box, Table
 from runner.engine.structure.usual import Usual
 
 AROUND = features.WINDOW  # rows kept before and after one that stands out
@@ -44,6 +45,7 @@ class Finder:
         self._full = False  # no room for more rows; what stands out from now on is counted with the rest
         self._total = 0
         self._last = 0
+        self.account = Account()
 
     def eat(self, number: int, values: Sequence[object]) -> None:
         """Take the next row; rows come in ascending order, blank ones may be left out."""
@@ -60,7 +62,9 @@ class Finder:
 
     def eat_blocks(self, blocks: Iterable[Block]) -> None:
         """Take every row of a sheet; long runs of plain ones at a fraction of the cost of taking them one by one."""
-        for numbers, columns in blocks:
+        for block in blocks:
+            self.account.note(block)
+            numbers, columns = block
             for at, (number, values) in enumerate(zip(numbers, zip(*columns, strict=True), strict=True)):
                 if self._full and len(self._recent) == AROUND:
                     self._count_all(numbers[at:], [column[at:] for column in columns] if at else columns)
@@ -159,18 +163,6 @@ class Finder:
             return []
         return [self._late.leave_out(table) for table in finding.tables_in(kept, layout, model.load(), self._scores)]
 
-    def outside(self, tables: Iterable[Table]) -> list[tuple[int, int]]:
-        """Runs of kept rows that look like records and that no table covers; lone cells are titles and notes."""
-        covered = sorted((table.range.top, table.range.bottom) for table in tables)
-        runs: list[tuple[int, int]] = []
-        joined = False
-        for row in self._rows:
-            apart = len(row.filled) > 1 and not any(top <= row.number <= bottom for top, bottom in covered)
-            if apart:
-                runs[-1:] = [(runs[-1][0], row.number)] if joined else [*runs[-1:], (row.number, row.number)]
-            joined = apart
-        return runs
-
 
 def _dress(rows: Iterable[Row], layout: Layout) -> None:
     """Add what the layout tells to the rows' facts."""
@@ -186,10 +178,12 @@ def _dress(rows: Iterable[Row], layout: Layout) -> None:
 
 
 class Looked(NamedTuple):
-    """What was found in a sheet."""
+    """What was found in a sheet: each row that holds something is in a table, its titles or its notes, or outside."""
 
     tables: list[Table]  # from top to bottom and left to right
-    outside: list[tuple[int, int]]  # first and last of rows with several cells that belong to no table
+    outside: list[Run]  # first and last of rows that hold something and belong to no table, all of them
+    rows: int = 0  # rows of the sheet that hold something
+    beside: Sequence[Box] = ()  # cells in a table's rows that stand in none of its columns
 
 
 def find_tables(sheet: Sheet) -> list[Table]:
@@ -197,13 +191,24 @@ def find_tables(sheet: Sheet) -> list[Table]:
     return look_through(sheet).tables
 
 
-def look_through(sheet: Sheet, *, row_scores: RowScores | None = None, headings: Headings | None = None) -> Looked:
-    """The tables of a sheet, and what belongs to none of them."""
-    finder = Finder(row_scores=row_scores, headings=headings)
+def look_through(
+    sheet: Sheet,
+    *,
+    row_scores: RowScores | None = None,
+    headings: Headings | None = None,
+    reading: Mapping[str, Any] | None = None,  # noqa: ARG001
+) -> Looked:
+    """The tables of a sheet, and what belongs to none of them; `reading` is what the manifest says of header rows."""
     try:
-        finder.eat_blocks(blocks_of(sheet))
+        finder = _fed(sheet, row_scores, headings)
     except OutOfOrder:
-        finder = Finder(row_scores=row_scores, headings=headings)
-        finder.eat_blocks(blocks_of(sheet))
+        finder = _fed(sheet, row_scores, headings)
     tables = finder.tables(sheet.layout())
-    return Looked(tables, finder.outside(tables))
+    outside, beside = finder.account.uncovered(tables, blocks_of(sheet))
+    return Looked(tables, outside, finder.account.rows, beside)
+
+
+def _fed(sheet: Sheet, row_scores: RowScores | None, headings: Headings | None) -> Finder:
+    finder = Finder(row_scores=row_scores, headings=headings)
+    finder.eat_blocks(blocks_of(sheet))
+    return finder

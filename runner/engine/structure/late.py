@@ -35,6 +35,7 @@ class Late:
         self._ask = ask  # rules, who have a say in every row
         self._totals: set[int] = set()
         self._asides: set[int] = set()
+        self._repeated: set[int] = set()  # headers written again
 
     def look(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
         """Look at rows by column, and at each of them only if there may be something to see."""
@@ -50,22 +51,23 @@ class Late:
     def row(self, number: int, values: Sequence[object], scores: Mapping[str, float]) -> None:
         """Look at one row, of which rules and declared names say this."""
         best = max(scores, key=scores.__getitem__, default="data")
-        if len(self._totals) + len(self._asides) > _MOST:
+        if len(self._totals) + len(self._asides) + len(self._repeated) > _MOST:
             return
         if best != "data" and scores[best] - scores.get("data", 0.0) >= _SURE:
-            (self._totals if best == "total" else self._asides).add(number)
+            {"total": self._totals, "header": self._repeated}.get(best, self._asides).add(number)
         elif not scores and says_total(values):
             self._totals.add(number)
 
     def leave_out(self, table: Table) -> Table:
         """The table without what was seen of it here."""
         data = table.data_range
-        if data is None or not (self._totals or self._asides):
+        if data is None or not (self._totals or self._asides or self._repeated):
             return table
         inside = range(data.top, data.bottom + 1)
         totals = table.totals.union(n for n in self._totals if n in inside)
         asides = table.asides.union(n for n in self._asides if n in inside)
-        return replace(table, totals=totals, asides=asides - totals)
+        repeated = table.repeated.union(n for n in self._repeated if n in inside) - totals
+        return replace(table, totals=totals, asides=asides - totals - repeated, repeated=repeated)
 
 
 def says_total(values: Sequence[object]) -> bool:

@@ -8,6 +8,7 @@ held and its index is reported; nothing raises for expected dirt.
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from math import isfinite
 from typing import Any, Final
 
@@ -46,7 +47,14 @@ Converted = tuple[list[Any], list[int]]
 class Converter:
     """Converts chunks of one column under one field's declaration and the column's own conventions."""
 
-    def __init__(self, field: Field, values: Sequence[Any] = (), convention: Convention | None = None) -> None:
+    def __init__(
+        self,
+        field: Field,
+        values: Sequence[Any] = (),
+        convention: Convention | None = None,
+        *,
+        epoch_1904: bool = False,
+    ) -> None:
         """`convention` is what all values of the column show; without it, `values` decide."""
         if convention is None:
             tally = tally_of(field, values)
@@ -66,6 +74,7 @@ class Converter:
             dots_day_first=convention.dots_day_first,
             year_first=convention.year_first,
             pivot=convention.pivot,
+            epoch_1904=epoch_1904,
         )
         self._fine = words.COMMON_EMAIL.fullmatch if field.type == "email" else None
         self._native = NATIVE["text"] if self._in_percent else NATIVE.get(field.type, NATIVE["text"])
@@ -188,18 +197,18 @@ class Converter:
 
     def _others(self) -> Callable[[Any], Any]:
         """What becomes of a cell that holds no plain text."""
-        turn = {
+        turns: dict[str, Callable[[Any], Any]] = {
             "integer": whole,
             "decimal": number_of,
             "money": number_of,
             "percent": self._share if self._in_percent else number_of,
             "date": self._day,
-            "datetime": moment_of,
+            "datetime": partial(moment_of, epoch_1904=self._read.epoch_1904),
             "time": time_of,
             "boolean": truth_of,
-        }.get(self.kind)
-        if turn is not None:
-            return turn
+        }
+        if self.kind in turns:
+            return turns[self.kind]
         memo = self._memo
 
         alien = _NO_ADDRESS if self.kind in ("phone", "email", "url") else frozenset({CellError})
@@ -218,7 +227,7 @@ class Converter:
 
     def _day(self, value: Any) -> Any:
         """The day of a cell that is a moment or a serial; a time of day that gets lost is told."""
-        moment = moment_of(value)
+        moment = moment_of(value, epoch_1904=self._read.epoch_1904)
         if type(moment) is not datetime:
             return moment
         if moment.time() != time():
@@ -251,7 +260,7 @@ def text_of(value: Any) -> Any:
 
 def _float_text(value: float) -> str:
     """A number in plain digits; very large and very small ones with an exponent."""
-    if value.is_integer() and abs(value) < 1e15:
+    if value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     text = repr(value)
     return (
@@ -289,14 +298,14 @@ def whole(value: Any) -> Any:
     return None if kind is NoCachedValue else BAD
 
 
-def moment_of(value: Any) -> Any:
+def moment_of(value: Any, *, epoch_1904: bool = False) -> Any:
     kind = type(value)
     if kind is datetime:
         return dates.naive(value)
     if kind is date:
         return datetime.combine(value, time())
     if kind is int or kind is float:
-        return dates.from_serial(value)
+        return dates.from_serial(value, epoch_1904=epoch_1904)
     return None if kind is NoCachedValue else BAD
 
 

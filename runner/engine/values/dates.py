@@ -13,6 +13,7 @@ _EPOCH: Final = datetime(1899, 12, 30)  # noqa: DTZ001  # spreadsheets hold naiv
 FIRST_SERIAL: Final = 10_000  # smaller numbers are counts more often than days before 1927
 LAST_SERIAL: Final = 2_958_465  # 9999-12-31
 PIVOT: Final = 69  # a year of two digits from here on belongs to the last century
+_DAYS_TO_1904: Final = 1462  # from the epoch above to 1904-01-01
 _ORDINAL = r"(?:(?:st|nd|rd|th|er|re|e|o|a)(?![^\W\d_]))?"
 _DATE = re.compile(
     r"(?:(?P<w>[^\W\d_]{2,14}(?:-feira)?)\.?,?\s+)?"
@@ -53,12 +54,14 @@ class DateReader:
         dots_day_first: bool | None = None,
         year_first: bool = False,
         pivot: int = PIVOT,
+        epoch_1904: bool = False,
     ) -> None:
         self.formats: list[Callable[[str], datetime | None]] = [reader_of(f) for f in formats]
         self._day_first = day_first
         self._dots_day_first = dots_day_first
         self._year_first = year_first
         self._pivot = pivot
+        self.epoch_1904 = epoch_1904
         self.told: list[str] = []
 
     def day(self, text: str) -> date | Bad | None:
@@ -107,7 +110,7 @@ class DateReader:
             if (moment := read(text)) is not None:
                 return moment, None
         if _SERIAL.fullmatch(text):
-            serial = from_serial(float(text))
+            serial = from_serial(float(text), epoch_1904=self.epoch_1904)
             return BAD if isinstance(serial, Bad) else (serial, None)
         text = folded(text)
         day, end = self._day(text)
@@ -206,13 +209,17 @@ def _to_utc(moment: datetime, zone: str) -> datetime | Bad:
         return BAD
 
 
-def from_serial(number: float) -> datetime | Bad:
-    """A spreadsheet's day number as a moment; a bare year, a small count or anything out of range is no date."""
+def from_serial(number: float, *, epoch_1904: bool = False) -> datetime | Bad:
+    """A day number of a book with this epoch; a bare year, a small count or anything out of range is no date."""
     if 10_000_000 <= number <= 99_991_231 and number == int(number):
         year, rest = divmod(int(number), 10_000)
         day = _valid(year, rest // 100, rest % 100)
         return BAD if day is None else datetime.combine(day, time())
     if not FIRST_SERIAL <= number < LAST_SERIAL + 1:
+        return BAD
+    if epoch_1904:
+        number += _DAYS_TO_1904
+    if number >= LAST_SERIAL + 1:
         return BAD
     return _EPOCH + timedelta(days=int(number), seconds=round(number % 1 * 86_400, 3))
 

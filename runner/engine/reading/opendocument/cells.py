@@ -6,14 +6,22 @@ from datetime import time, timedelta
 from runner.engine.reading import serials
 from runner.engine.reading.values import NO_CACHED_VALUE, CellError, Value
 
-_DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d+))?S)?)?")
+_DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{1,40}))?S)?)?")
 _ERROR = re.compile(r"#[A-Z/0]{3,12}[!?]?|Err:\d{3}")
+
+_NUMBERED = {  # LibreOffice shows an error that Excel has no word for by its number
+    "Err:503": "#NUM!",
+    "Err:521": "#NULL!",
+    "Err:524": "#REF!",
+    "Err:525": "#NAME?",
+    "Err:532": "#DIV/0!",
+}
 
 
 def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per type of cell
     """``attributes`` by local name; ``text`` is what the cell shows."""
     if attributes.get("calcext") == "error":
-        return CellError(text.strip()[:40] or "#VALUE!")
+        return _error(text)
     kind = attributes.get("value-type", "")
     formula = "formula" in attributes
     if kind in ("float", "percentage", "currency"):
@@ -27,8 +35,12 @@ def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per ty
     if formula and not kind and not text:
         return NO_CACHED_VALUE
     if formula and _ERROR.fullmatch(text):
-        return CellError(text)
+        return _error(text)
     return attributes.get("string-value") or text or None
+
+
+def _error(text: str) -> CellError:
+    return CellError(_NUMBERED.get(text.strip(), text))
 
 
 def _time(text: str) -> Value:
@@ -43,8 +55,8 @@ def _time(text: str) -> Value:
             hours=int(hours or 0),
             minutes=int(minutes or 0),
             seconds=int(seconds or 0),
-            microseconds=int((fraction or "0").ljust(6, "0")[:6]),
         )
+        span += serials.fraction_of(fraction)
     except (OverflowError, ValueError):
         return text
     if sign:

@@ -168,4 +168,4 @@ def _boolean(text: str) -> Value:
 
 
 def _error(text: str) -> Value:
-    return CellError(text.strip()[:40])
+    return CellError(text)
