@@ -7,6 +7,7 @@ from itertools import count
 from time import perf_counter
 from typing import IO, Any, Final, NoReturn
 
+from runner.engine import conventions
 from runner.engine.artifact import Artifact
 from runner.engine.channel import Channel
 from runner.engine.checks.declared import FieldChecks
@@ -74,6 +75,7 @@ class Job:
         empty = bool(tables) and not any(t.fields for t in tables)
         if empty and expects_columns(fields, package.transforms):
             self._stop_unmapped(package, sources, tables, fields)
+        self._settle(sources, tables, fields)
         columns, plans = lay_out(
             fields,
             [(t.fields, t.kept()) for t in tables],
@@ -186,6 +188,15 @@ class Job:
         )
         artifact.write(self.times, artifact.summary())
         raise stop
+
+    def _settle(self, sources: list[Source], tables: list[MappedTable], fields: list[Field]) -> None:
+        """Decide how each column is written before any of them is transformed."""
+        clock = perf_counter()
+        for source in sources:
+            mine = [t for t in tables if t.source in source.tables]
+            with source.streaming():
+                conventions.decide(source, mine, fields, self.findings)
+        self.times.spend("mapping", clock)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:
         for column in columns:

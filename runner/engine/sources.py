@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from runner.engine import merges
@@ -15,6 +16,7 @@ from runner.engine.structure import Table
 SAMPLED: Final = 200
 GROUP: Final = "group"
 PROVENANCE: Final = ("source_file", "source_sheet", "source_row")
+LOOKED_THROUGH: Final = 10_000  # rows in which a sample is looked for
 
 
 class Rows(NamedTuple):
@@ -92,11 +94,23 @@ class SourceTable:
         )
 
     def samples(self, count: int = SAMPLED) -> list[list[Any]]:
-        """The first values of each column."""
+        """The first values of each column, blanks left out.
+
+        A column that begins with blanks is looked through further down; one with no header to its end, because whether
+        it holds anything decides if it is kept.
+        """
+        samples: list[list[Any]] = [[] for _ in (*self.columns, *self.added)]
+        seen = 0
         for _, rows in chunks([self]):
-            if rows.numbers:
-                return [column[:count] for column in rows.columns]
-        return [[] for _ in (*self.columns, *self.added)]
+            for sample, column in zip(samples, rows.columns, strict=True):
+                if len(sample) < count:
+                    sample.extend(islice((v for v in column if v is not None), count - len(sample)))
+            seen += len(rows.numbers)
+            full = all(len(sample) >= count for sample in samples)
+            unknown = any(c.generated and not s for c, s in zip(self.columns, samples, strict=False))
+            if full or (seen >= LOOKED_THROUGH and not unknown):
+                break
+        return samples
 
     def cut(self, block: Block) -> Rows | None:
         """This table's part of a block of the sheet's rows; None where it has none."""

@@ -18,7 +18,7 @@ from runner.engine.rules.columns import Cells
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import Package
 from runner.engine.sources import Rows
-from runner.engine.values.convert import Converter
+from runner.engine.values.convert import REMARKS, Converter
 from runner.engine.writing import SheetWriter
 from runner.engine.writing.cells import holdable
 from runner.engine.writing.texts import MAX_TEXT, too_long
@@ -81,17 +81,9 @@ class TableStream:
             if converter is not None and out.field is not None and out.field.name in allowed:
                 converter.use_allowed(allowed[out.field.name])
             self.converters.append(converter)
-            if converter is not None and converter.assumes_order and out.field is not None:
-                pipeline.findings.add(
-                    "date_order_assumed",
-                    "info",
-                    "dates could be read day first or month first; month first was taken (set day_first or formats)",
-                    place=table.source.place,
-                    field=out.field.name,
-                    rule=f"type:{out.field.type}",
-                )
         columns = [None if index is None else table.source.columns[index].index for index in plan.sources]
         self._merges = [None if at is None else merges.of_column(table.source.merged, at) for at in columns]
+        self._said: set[tuple[int, str]] = set()
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
         self.rows = 0
@@ -189,6 +181,8 @@ class TableStream:
         if field is None or converter is None:
             return raw, []
         values, wrong = converter.convert(raw)
+        if converter.odd:
+            self._tell(n, raw, converter, origin)
         rule = self._line.package.transforms.get(field.name)
         if rule is not None and n not in self._late:
             values = self._cells(n, origin, {}).transform(rule, values)
@@ -208,6 +202,22 @@ class TableStream:
         out[n] = _with_default(field, values)
         self.changed[n] += sum(map(ne, before, out[n]))
         self.total[n] += count if index is None else 0
+
+    def _tell(self, n: int, raw: list[Any], converter: Converter, origin: Origin) -> None:
+        """Say which cells were read in a way that another reader might not expect."""
+        field, odd = self._line.columns[n].field, converter.odd
+        where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "reading"}
+        at: dict[str, list[int]] = {}
+        for i, value in enumerate(raw):
+            if value in odd:
+                for code in odd[value]:
+                    at.setdefault(code, []).append(i)
+        for code, indexes in at.items():
+            severity, what = REMARKS[code]
+            once = severity == "info"
+            if not (once and (n, code) in self._said):
+                origin.flag(indexes[:1] if once else indexes, code, severity, what, **where)
+            self._said.add((n, code))
 
     def _cells(self, n: int, origin: Origin, others: Mapping[str, list[Any]]) -> Cells:
         field, index, source = self._line.columns[n].field, self.sources[n], self._table.source

@@ -15,6 +15,7 @@ from runner.engine.rules.hooks import Hooks
 from runner.engine.sources import GROUP, SourceTable
 from runner.engine.structure import Column
 from runner.engine.values.convert import Converter
+from runner.engine.values.decisions import Convention
 
 _SHOWN: Final = 50  # values that detect_* functions are shown
 _CERTAIN: Final = 0.75  # least confidence in a table of which no header is known
@@ -31,6 +32,7 @@ class MappedTable:
         self.choices = choices
         self.samples = samples
         self.left_out = False
+        self.conventions: dict[int, Convention] = {}  # by column: decided from all its values
 
     @property
     def fields(self) -> dict[str, int]:
@@ -100,8 +102,7 @@ class MappedTable:
         )  # fmt: skip
 
     def converter(self, field: Field, index: int) -> Converter:
-        texts = [v for v in self.samples[index] if type(v) is str]
-        return Converter(field, texts, epoch_1904=self.source.epoch_1904)
+        return Converter(field, self.samples[index], self.conventions.get(index), epoch_1904=self.source.epoch_1904)
 
 
 def _has_values(field: Field, computed: Collection[str]) -> bool:
