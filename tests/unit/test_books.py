@@ -11,7 +11,9 @@ from engine_jobs import run_job, workbook
 from openpyxl.utils import coordinate_to_tuple, get_column_letter
 
 from core.ports import Isolation
+from runner.engine import job
 from runner.engine.explain import explain
+from runner.engine.spool import Room
 from runner.engine.writing import book
 from runner.verify import verify
 
@@ -283,8 +285,10 @@ def expanded(sheet, held):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_every_row_and_cell_is_accounted_for(tmp_path, seed):
+def test_every_row_and_cell_is_accounted_for(tmp_path, seed, monkeypatch):
     rng = random.Random(seed)
+    if seed % 3 == 0:  # no room to set rows aside: the sheet is read again
+        monkeypatch.setattr(job, "Room", lambda: Room(0, loose=0))
     sheets = {f"s{n}": random_sheet(rng) for n in range(rng.randint(1, 2))}
     path, hidden = tmp_path / "in.xlsx", {}
     made = openpyxl.Workbook()
