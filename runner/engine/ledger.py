@@ -131,7 +131,6 @@ class SheetBooks:
             for rows in table.around.values():
                 self._apart = self._apart | rows
         self._several: list[Run] = []  # runs of those that hold a row of several cells
-        self._blank = RowSet()  # those that hold nothing but spaces
         self.beside = self._look()
         self.outside = _entries([(run, OUTSIDE) for run in self._outside], self._read - self._outside)
 
@@ -162,10 +161,7 @@ class SheetBooks:
             )  # fmt: skip
 
     def _report_outside(self, entry: Entry, findings: Findings) -> None:
-        rows = RowSet([(entry.first, entry.last)]) & (self._outside - self._blank)
-        if not rows:
-            return
-        several = any(rows.meets(*run) for run in self._several)
+        several = any(entry.first <= end and start <= entry.last for start, end in self._several)
         verb = "holds cells and belongs" if entry.rows == 1 else "hold cells and belong"
         findings.add(
             "rows_outside", "warning" if several else "info", f"{entry.words} {verb} to no table; left out",
@@ -229,7 +225,8 @@ class SheetBooks:
                     for one in self._strays(block.within(first, last), over):
                         before = columns.get(one.left)
                         columns[one.left] = one if before is None else _both(before, one)
-        self._blank = RowSet.of(blank)
+        spaces = RowSet.of(blank) & self._outside  # rows of nothing but spaces are blank rows
+        self._read, self._outside = self._read - spaces, self._outside - spaces
         for table in self.tables:
             if table.ref in hidden:
                 rows = RowSet.of(hidden[table.ref])
@@ -260,8 +257,6 @@ class SheetBooks:
                 hidden.setdefault(table.ref, []).append(number)
             elif len(filled) >= _SEVERAL:
                 several = True
-                if not covering and len(rows.numbers) > _SEVERAL:
-                    break
         if several:
             self._several.append((rows.numbers[0], rows.numbers[-1]))
 

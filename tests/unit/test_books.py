@@ -61,6 +61,15 @@ def test_a_plain_file_gets_no_finding(tmp_path):
     }  # fmt: skip
 
 
+def test_rows_of_spaces_are_blank_rows(tmp_path):
+    rows = [["code", "n"], ["a", 1], ["b", 2], [" ", None], ["  ", "\xa0"], ["c", 3], ["d", 4], [None], [" "]]
+    done = run_job(tmp_path, rows, fields=FIELDS)
+    assert done.column("code") == ["a", "b", "c", "d"]
+    assert done.artifact["sheets"][0]["rows_read"] == 5
+    assert done.findings == []
+    check(done)
+
+
 def test_left_out_totals_have_addresses(tmp_path):
     rows = [["code", "n"], *([f"c{n}", n] for n in range(9)), ["Total", 36]]
     done = run_job(tmp_path, rows, fields=FIELDS)
