@@ -18,6 +18,7 @@ from typing import Any
 import jsonschema_rs
 
 from core.ports import Isolation
+from runner.results import AUDIT
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
 MAX_SHEET_BYTES = 4 * 1024 * 1024 * 1024
@@ -52,6 +53,19 @@ def verify(order: dict[str, Any], outputs: dict[str, Path], isolation: Isolation
         raise BadOutput(f"artifact.json counts {output['rows']} rows, normalized.xlsx has {sum(rows)}")
     if rows != output["sheet_rows"]:
         raise BadOutput("artifact.json counts other rows on a sheet than normalized.xlsx has there")
+    return counts(artifact["summary"])
+
+
+def verify_audit(order: dict[str, Any], outputs: dict[str, Path], isolation: Isolation) -> dict[str, Any]:
+    """Check the artifact of a box that wrote no workbook, and says why; the counts that hold. Raises BadOutput."""
+    for name in AUDIT:
+        if name not in outputs:
+            raise BadOutput(f"the box wrote no {name}")
+    artifact = _artifact(outputs["artifact.json"])
+    _same_job(order, artifact, isolation)
+    _balance(artifact)
+    if artifact["output"]["rows"] or artifact["output"]["sheets"]:
+        raise BadOutput("artifact.json counts rows of a workbook that was not written")
     return counts(artifact["summary"])
 
 

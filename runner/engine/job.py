@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from time import perf_counter
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NoReturn
 
+from runner.engine import conventions
 from runner.engine.artifact import Artifact
 from runner.engine.channel import Channel
 from runner.engine.checks.declared import FieldChecks
@@ -17,6 +18,7 @@ from runner.engine.findings import Findings
 from runner.engine.headings import Headings
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.layout import OutColumn, TablePlan, lay_out
+from runner.engine.mapping.nothing import expects_columns, nothing_mapped
 from runner.engine.mapping.tables import MappedTable, map_table
 from runner.engine.orders import Order
 from runner.engine.rules.hooks import Hooks
@@ -51,6 +53,12 @@ class Job:
     def run(self) -> dict[str, Any]:
         """Do the job; the summary of the end event."""
         package = load(self.order.config)
+        try:
+            return self._run(package)
+        finally:
+            package.log_failures()
+
+    def _run(self, package: Package) -> dict[str, Any]:
         fields = self._fields(package)
         shared = {
             "params": self.order.params,
@@ -64,6 +72,10 @@ class Job:
         hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
+        empty = bool(tables) and not any(t.is_mapped for t in tables)
+        if empty and expects_columns(fields, package.transforms):
+            self._stop_unmapped(package, sources, tables, fields)
+        self._settle(sources, tables, fields)
         columns, plans = lay_out(
             fields,
             [(t.fields, t.kept()) for t in tables],
@@ -80,7 +92,9 @@ class Job:
             columns=columns,
             findings=self.findings,
         )
-        self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
+        filled = self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
+        if empty and fields and not filled:
+            self._stop_unmapped(package, sources, tables, fields)
         summary = artifact.summary()
         hooks.tell("on_job_end", summary=summary)
         summary["findings"] = self.findings.by_severity()
@@ -98,7 +112,8 @@ class Job:
         files = self.order.primary
         if not files:
             raise EngineStop("engine_error", "the order has no primary input", remedy="see docs/engine-order.md")
-        sources = [Source(f) for f in files]
+        reading = self.order.manifest.get("reading") or {}
+        sources = [Source(f, reading) for f in files]
         room = Room()
         for n, source in enumerate(sources):
             survey(
@@ -132,7 +147,7 @@ class Job:
                     for table in source.tables
                     if table.has_data
                 ]
-        wanted = [t for t in mapped if t.fields.keys() - {t.filled}] or mapped
+        wanted = [t for t in mapped if t.is_mapped] or mapped
         for one in mapped:
             if one not in wanted:
                 one.left_out = True
@@ -141,7 +156,7 @@ class Job:
                     place=one.source.place, rule="mapping",
                 )  # fmt: skip
         for one in wanted:
-            one.report(fields, self.findings)
+            one.report(fields, self.findings, computed=package.transforms)
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
         self.times.spend("mapping", clock)
         return wanted
@@ -160,6 +175,41 @@ class Job:
         if self.output.get("provenance"):
             names |= {name: name for name in PROVENANCE}
         return {what: (name, [t.source.place_of(what) for t in tables]) for what, name in names.items()}
+
+    def _stop_unmapped(
+        self, package: Package, sources: list[Source], tables: list[MappedTable], fields: list[Field]
+    ) -> NoReturn:
+        """End the job with its artifact: no field was found, so there is nothing to write."""
+        stop = nothing_mapped(tables, fields, redact=bool(self.order.manifest.get("redact_headers")))
+        self.findings.add("nothing_mapped", "error", "no column of any table is one of the fields", rule="mapping")
+        self._leave_all_out(sources)
+        columns, _ = lay_out(fields, [], policy="drop")
+        artifact = Artifact(
+            self.order, package=package, sources=sources, tables=tables, columns=columns, findings=self.findings
+        )
+        artifact.write(self.times, artifact.summary())
+        raise stop
+
+    def _leave_all_out(self, sources: list[Source]) -> None:
+        """The books of a job that writes nothing."""
+        refs = _refs()
+        for source in sources:
+            known = bool(source.books)
+            with source.streaming():
+                if not known:
+                    self._pour(source, {})
+                source.close_books((), refs)
+            for books in () if known else source.books.values():
+                books.report(self.findings)
+
+    def _settle(self, sources: list[Source], tables: list[MappedTable], fields: list[Field]) -> None:
+        """Decide how each column is written before any of them is transformed."""
+        clock = perf_counter()
+        for source in sources:
+            mine = [t for t in tables if t.source in source.tables]
+            with source.streaming():
+                conventions.decide(source, mine, fields, self.findings)
+        self.times.spend("mapping", clock)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:
         for column in columns:
@@ -180,7 +230,8 @@ class Job:
         plans: list[TablePlan],
         package: Package,
         hooks: Hooks,
-    ) -> None:
+    ) -> bool:
+        """Passes 3 to 5; whether any field got a value."""
         title, name = str(self.order.manifest.get("name", "")), self.output.get("sheet") or "Normalized"
         with self._opened("normalized.xlsx") as file:
             workbook = Workbook(file, artifact.columns, title=title, sheet=name)
@@ -192,7 +243,7 @@ class Job:
             }
             streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
             clock = perf_counter()
-            refs = (f"t{n}" for n in count(1))
+            refs = _refs()
             for source in sources:
                 with source.streaming():
                     self._pour(source, streams)
@@ -205,6 +256,7 @@ class Job:
         artifact.streamed(list(streams.values()), workbook)
         self.times |= line.times
         self.times["read"] = reading
+        return any(s.filled for s in streams.values())
 
     def _note_split(self, workbook: Workbook) -> None:
         if workbook.main is not None and len(workbook.main.names) > 1:
@@ -260,6 +312,11 @@ class Job:
                         said = done
                         self.channel.progress("transform", done=done, table=table.id)
         self.channel.progress("write", done=done, total=done, table=source.file.name)
+
+
+def _refs() -> Iterator[str]:
+    """Short names for the tables of a job."""
+    return (f"t{n}" for n in count(1))
 
 
 def leave_out(sources: list[Source], hooks: Hooks, findings: Findings) -> None:

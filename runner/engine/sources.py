@@ -2,11 +2,13 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from runner.engine import merges
 from runner.engine.captions import Caption, Captions
 from runner.engine.findings import Place
-from runner.engine.reading import Block, Sheet, blocks_of
+from runner.engine.reading import Area, Block, Sheet, blocks_of
 from runner.engine.rowsets import RowSet
 from runner.engine.spool import SpooledSheet
 from runner.engine.structure import Table
@@ -15,6 +17,7 @@ SAMPLED: Final = 200
 _SPACES: Final = frozenset(c * n for c in " \t\xa0\u3000" for n in range(9))  # what a cell of spaces mostly holds
 GROUP: Final = "group"
 PROVENANCE: Final = ("source_file", "source_sheet", "source_row")
+LOOKED_THROUGH: Final = 10_000  # rows in which a sample is looked for
 
 
 class Rows(NamedTuple):
@@ -47,6 +50,7 @@ class SourceTable:
         leaving: Leaving | None = None,
         *,
         epoch_1904: bool = False,
+        merged: Sequence[Area] = (),
     ) -> None:
         leaving = leaving or Leaving()
         self.place = place
@@ -65,6 +69,7 @@ class SourceTable:
         self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may stand above the data
         self.taken = RowSet()  # rows that went into the output, or would have if the table were not skipped
         self.hidden = RowSet()  # rows that would have, were they not hidden
+        self.merged = merges.within(merged, self.top, self.bottom)
 
     @property
     def id(self) -> str:
@@ -90,11 +95,23 @@ class SourceTable:
         )
 
     def samples(self, count: int = SAMPLED) -> list[list[Any]]:
-        """The first values of each column."""
+        """The first values of each column, blanks left out.
+
+        A column that begins with blanks is looked through further down; one with no header to its end, because whether
+        it holds anything decides if it is kept.
+        """
+        samples: list[list[Any]] = [[] for _ in (*self.columns, *self.added)]
+        seen = 0
         for _, rows in chunks([self]):
-            if rows.numbers:
-                return [column[:count] for column in rows.columns]
-        return [[] for _ in (*self.columns, *self.added)]
+            for sample, column in zip(samples, rows.columns, strict=True):
+                if len(sample) < count:
+                    sample.extend(islice((v for v in column if v is not None), count - len(sample)))
+            seen += len(rows.numbers)
+            full = all(len(sample) >= count for sample in samples)
+            unknown = any(c.generated and not s for c, s in zip(self.columns, samples, strict=False))
+            if full or (seen >= LOOKED_THROUGH and not unknown):
+                break
+        return samples
 
     def cut(self, block: Block) -> Rows | None:
         """This table's part of a block of the sheet's rows; None where it has none."""

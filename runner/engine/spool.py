@@ -8,7 +8,7 @@ cell. A sheet that would outgrow its room is let go and read again instead; memo
 
 import pickle
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date, datetime
 from itertools import repeat
 from typing import Any, Final, NamedTuple
@@ -72,6 +72,11 @@ class SpooledSheet:
         if self.complete:
             return (block if isinstance(block, Block) else _unpack(block) for block in self._blocks)
         return self._first_reading()
+
+    def columns(self, wanted: Collection[int]) -> Iterator[Block]:
+        """The rows again, only the columns of these indexes (from 0) restored; the others are empty lists."""
+        for block in self._blocks:
+            yield block if isinstance(block, Block) else _unpack(block, wanted)
 
     def _first_reading(self) -> Iterator[Block]:
         room = self._room
@@ -137,9 +142,15 @@ def _pack(block: Block) -> bytes:
     return bytes(isal_zlib.compress(pickle.dumps(body, 5), _LEVEL))
 
 
-def _unpack(data: bytes) -> Block:
+def _unpack(data: bytes, wanted: Collection[int] | None = None) -> Block:
     numbers, columns = pickle.loads(isal_zlib.decompress(data))  # noqa: S301  # our own bytes, never left this process
-    return Block(list(numbers), [_restored(kinds, parts, len(numbers)) for kinds, parts in columns])
+    return Block(
+        list(numbers),
+        [
+            _restored(kinds, parts, len(numbers)) if wanted is None or index in wanted else []
+            for index, (kinds, parts) in enumerate(columns)
+        ],
+    )
 
 
 def _texts(values: list[str]) -> Any:

@@ -10,7 +10,7 @@ from runner.engine.findings import Findings, Place
 from runner.engine.headings import Headings
 from runner.engine.ledger import SheetBooks
 from runner.engine.orders import InputFile
-from runner.engine.reading import Book, InputUnreadable, Sheet, open_book
+from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
 from runner.engine.sources import GROUP, PROVENANCE, Leaving, SourceTable
 from runner.engine.spool import Room, SpooledSheet
 from runner.engine.structure import RowScores, Table, look_through
@@ -19,8 +19,10 @@ from runner.engine.structure import RowScores, Table, look_through
 class Source:
     """A primary input: read once, and again only where a sheet was too large to be set aside."""
 
-    def __init__(self, file: InputFile) -> None:
+    def __init__(self, file: InputFile, reading: dict[str, Any] | None = None) -> None:
         self.file = file
+        declared = reading or {}
+        self.options = TextOptions(**{key: declared.get(key) for key in ("encoding", "delimiter", "quote")})
         self.format = ""
         self.reader = ""
         self.notes: dict[str, Any] = {}
@@ -34,7 +36,7 @@ class Source:
     def book(self) -> Iterator[Book]:
         """The opened file; what makes it unreadable ends the job."""
         try:
-            with open_book(self.file.path, name=self.file.file) as book:
+            with open_book(self.file.path, name=self.file.file, options=self.options) as book:
                 yield book
         except InputUnreadable as error:
             raise EngineStop(
@@ -84,6 +86,8 @@ def survey(
     """Find the tables of an input; what is left out is said."""
     with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
+        for chosen in book.choices:
+            findings.chose(**vars(chosen), place=Place(source.file.name, "", ""))
         patterns = reading.get("sheets") or ("*",)
         for plain in book.sheets:
             sheet = SpooledSheet(plain, room)
@@ -105,6 +109,18 @@ def survey(
                 for table in placed:
                     for choice in table.table.choices:
                         findings.chose(**choice._asdict(), place=table.place)
+                if isinstance(plain, Remarking):
+                    _report_remarks(plain, findings, Place(source.file.name, sheet.name, ""))
+
+
+def _report_remarks(sheet: Remarking, findings: Findings, place: Place) -> None:
+    """Rows that the reader had two readings for."""
+    for remark in sheet.remarks():
+        said = f"{remark.message}; to settle it: {remark.settle}" if remark.settle else remark.message
+        for row in remark.rows[:-1]:
+            findings.add(remark.code, "warning", said, place=place, row=row, rule="reading")
+        rest = remark.count - len(remark.rows) + 1
+        findings.add(remark.code, "warning", said, place=place, row=remark.rows[-1], rule="reading", count=rest)
 
 
 def _leaving(sheet: Sheet, reading: dict[str, Any], *, provenance: bool) -> Leaving:
@@ -121,7 +137,8 @@ def _leaving(sheet: Sheet, reading: dict[str, Any], *, provenance: bool) -> Leav
 
 
 def _placed(found: list[Table], source: Source, sheet: Sheet, leaving: Leaving) -> Iterator[SourceTable]:
+    merged = sheet.layout().merged
     for table in found:
         place = Place(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
         epoch_1904 = source.notes.get("epoch") == 1904
-        yield SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904)
+        yield SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=merged)
