@@ -74,8 +74,11 @@ class TableBooks:
         self.kinds["hidden"] = source.hidden
         self.kinds["skipped_table" if skipped else "data"] = source.taken
         self.around: dict[str, RowSet] = {}  # titles above and notes below
-        box = source.table.range
-        self.top, self.bottom = box.top, box.bottom
+        box, rows = source.table.range, [n for kind in source.left_out.values() for n in kind]
+        self.top, self.bottom = (
+            min([box.top, *rows]),
+            max([box.bottom, *rows]),
+        )  # a header written again may stand below
         self.columns = sum(1 << c.index for c in source.table.columns)
 
     @property
