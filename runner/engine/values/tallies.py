@@ -7,7 +7,6 @@ them levelled, a column of a million amounts has a few dozen shapes, and only sh
 import re
 from collections import Counter
 from collections.abc import Iterable
-from operator import itemgetter
 from typing import Final
 
 from runner.engine.values.numbers import MAX_TEXT, take_apart
@@ -15,7 +14,6 @@ from runner.engine.values.numbers import MAX_TEXT, take_apart
 _SEPARATOR: Final = "\x1f"
 _LEVELLED: Final = str.maketrans("23456789", "11111111")
 _HELD: Final = 20_000  # different shapes held before they are counted up
-_START = itemgetter(slice(0, 12))
 _ORDER = re.compile(r"\s*([0-9]{1,2})(\. |[-/. ])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})(?![0-9])")
 _SHORT_YEAR = re.compile(r"\s*[0-9]{1,2}[-/. ]*[^\W\d_]{3,}[-/., ]*'?([0-9]{2})(?![0-9])")
 _WEEKDAY = re.compile(r"\s*[^\W\d_]{2,}\.?,?\s+(?=[0-9])")
@@ -140,27 +138,27 @@ class DateTally:
         self.short_years: Counter[int] = Counter()
         self.year_first = True  # no text with a short year rules out that the year comes first
         self.short_first: Counter[int] = Counter()
-        self._starts: Counter[str] = Counter()
+        self._texts: Counter[str] = Counter()
 
     def add(self, texts: Iterable[str]) -> None:
-        texts = list(texts)
-        starts = list(map(_START, texts))
-        self._starts.update(starts)
-        if len(self._starts) > _HELD:
+        self._texts.update(texts)
+        if len(self._texts) > _HELD:
             self.settle()
-        if any(start[:1].isalpha() for start in set(starts)):  # a weekday stands before the date
-            for text in texts:
-                if found := _WEEKDAY.match(text[:MAX_TEXT]):
-                    self._starts[text[found.end() : found.end() + 12]] += 1
 
     def settle(self) -> "DateTally":
-        """Count what was seen so far."""
-        for start, count in self._starts.items():
+        """Count what was seen so far: dates by their beginning, so that the times of day behind them do not matter."""
+        starts: dict[str, int] = {}
+        for text, count in self._texts.items():
+            start = text[:12]
+            if start[:1].isalpha() and (weekday := _WEEKDAY.match(text[:MAX_TEXT])):
+                start = text[weekday.end() : weekday.end() + 12]
+            starts[start] = starts.get(start, 0) + count
+        self._texts.clear()
+        for start, count in starts.items():
             if found := _ORDER.match(start):
                 self._order(found, count)
             elif found := _SHORT_YEAR.match(start):
                 self.short_years[int(found[1])] += count
-        self._starts.clear()
         return self
 
     def _order(self, found: re.Match[str], count: int) -> None:
