@@ -11,11 +11,12 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date, datetime
 from itertools import repeat
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from isal import isal_zlib
 
 from runner.engine.reading import Block, Layout, Row, Sheet, blocks_of, rows_of
+from runner.engine.rowsets import RowSet
 
 ROOM: Final = 96 * 1024 * 1024  # bytes of packed rows that a job sets aside at most
 LOOSE: Final = 1_200_000  # cells that a job keeps unpacked
@@ -34,6 +35,14 @@ class Room:
         self.loose = loose
 
 
+class Extent(NamedTuple):
+    """Where a block stands: its first and last row, and a bit per column that holds anything (bit 1: column A)."""
+
+    first: int
+    last: int
+    columns: int
+
+
 class SpooledSheet:
     """A sheet whose rows are set aside at the first reading; afterwards `blocks` gives them by columns."""
 
@@ -42,12 +51,18 @@ class SpooledSheet:
         self._room = room
         self._blocks: list[Block | bytes] = []
         self.complete = False  # every row is set aside; the sheet itself is needed no more
+        self.read = RowSet()  # the rows that the first reading gave
+        self.extents: list[Extent] = []  # of the blocks, in their order
         self.name = sheet.name
         self.index = sheet.index
         self.visibility = sheet.visibility
 
     def layout(self) -> Layout:
         return self._sheet.layout()
+
+    def reopen(self, sheet: Sheet) -> None:
+        """Read from the same sheet of a file that was opened again."""
+        self._sheet = sheet
 
     def rows(self) -> Iterator[Row]:
         return rows_of(self.blocks()) if self.complete else self._sheet.rows()
@@ -67,10 +82,27 @@ class SpooledSheet:
         room = self._room
         self._let_go()
         fits = True
+        read, extents = RowSet(), []
         for block in blocks_of(self._sheet):
             yield block
+            read.add(block.numbers)
+            extents.append(_extent(block))
             fits = fits and self._set_aside(block, room)
-        self.complete = fits
+        self.complete, self.read, self.extents = fits, read, extents
+
+    def some_blocks(self, wanted: Callable[[Extent], object]) -> Iterator[Block]:
+        """The blocks whose extent is wanted; the others are not even unpacked."""
+        asked = [wanted(extent) for extent in self.extents]
+        if self.complete:
+            kept = (block for block, yes in zip(self._blocks, asked, strict=True) if yes)
+            yield from (block if isinstance(block, Block) else _unpack(block) for block in kept)
+        elif any(asked):
+            last = max(e.last for e, yes in zip(self.extents, asked, strict=True) if yes)
+            for block in blocks_of(self._sheet):
+                if block.numbers[0] > last:
+                    return
+                if wanted(_extent(block)):
+                    yield block
 
     def _set_aside(self, block: Block, room: Room) -> bool:
         """Keep some rows; False where the sheet outgrew its room and was let go."""
@@ -94,6 +126,15 @@ class SpooledSheet:
             else:
                 self._room.left += len(block)
         self._blocks = []
+
+
+def _extent(block: Block) -> Extent:
+    held = 0
+    for n, column in enumerate(block.columns, 1):
+        # A full column says so with its first value; only a blank one is looked through, at the cost of a glance.
+        if any(column) or column.count(None) != len(column):
+            held |= 1 << n
+    return Extent(block.numbers[0], block.numbers[-1], held)
 
 
 def _pack(block: Block) -> bytes:

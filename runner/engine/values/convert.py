@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any, Final
 
 from runner.engine.fields import ANY, Field
-from runner.engine.reading import CellError, NoCachedValue
+from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.values import dates, numbers, words
 from runner.engine.values.clean import cleaner, column_cleaner
 from runner.engine.values.decisions import Convention, settle, tally_of
@@ -31,6 +31,7 @@ NATIVE: Final[dict[str, frozenset[type]]] = {
     "time": frozenset({time, type(None)}),
     "boolean": frozenset({bool, type(None)}),
 }
+AS_SHOWN: Final = frozenset({"text", "enum", "email", "phone", "url"})
 _MIDNIGHT: Final = datetime(2000, 1, 1)  # noqa: DTZ001  # only its time of day is used
 _NO_ADDRESS: Final = frozenset({CellError, bool, date, datetime, time, timedelta})
 # What is said of cells that were read, by code: how grave, and what.
@@ -93,6 +94,10 @@ class Converter:
         kinds = set(map(type, values))
         if kinds <= self._native:
             return values, []
+        if Shown in kinds:  # a text takes what the cell shows, any other type the number
+            takes: Callable[[Shown], Any] = self._shown if self.kind in AS_SHOWN else int
+            values = [takes(v) if type(v) is Shown else v for v in values]
+            kinds = set(map(type, values))
         memo = self._memo
         if len(self.odd) > KEPT:
             self.odd.clear()
@@ -114,6 +119,11 @@ class Converter:
         for i in bad:
             out[i] = values[i]
         return out, bad
+
+    def _shown(self, value: Shown) -> str:
+        """What the cell shows; its digits where only they are among the allowed values."""
+        digits = str(int(value))
+        return digits if fold(digits) in self._allowed and fold(value) not in self._allowed else value.shown
 
     def _texts(self, values: list[Any], kinds: set[type]) -> list[Any]:
         if self._plain_strip:
@@ -245,6 +255,8 @@ def text_of(value: Any) -> Any:
     kind = type(value)
     if kind is str:
         return value
+    if kind is Shown:
+        return value.shown
     if kind is float:
         return _float_text(value)
     if kind is timedelta:
