@@ -6,7 +6,7 @@ The oracle is what the texts were made from, by formatters of this file's own.
 import csv
 import io
 import json
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -386,6 +386,33 @@ def test_an_error_cell_is_told_once(tmp_path):
     rows = [[*kinds, "n"], *([*["#N/A"] * len(kinds), n] for n in range(2))]
     done = run_job(tmp_path, rows, fields=[{"name": k, "type": k, "unique": True} for k in kinds])
     assert done.artifact["validation"]["by_code"] == {"cell_error": 2 * len(kinds)}
+
+
+@pytest.mark.parametrize(
+    ("texts", "values", "bad"),
+    [
+        (["x", "X", ""], [True, True, None], []),
+        (["x", "no", "yes"], [True, False, True], []),
+        (["✓", "x", "X"], [True, "x", "X"], [1, 2]),
+        (["✓", "✗"], [True, False], []),
+    ],
+)
+def test_an_x_beside_check_marks_may_be_a_cross(texts, values, bad):
+    field = Field({"name": "ok", "type": "boolean"})
+    assert Converter(field, texts).convert(texts) == (values, bad)
+
+
+def test_a_date_that_a_time_drops_is_told(tmp_path):
+    rows = [["id", "at"], ["a", datetime(2026, 1, 31, 10, 30)], ["b", time(9)]]
+    done = run_job(tmp_path, rows, fields=[{"name": "at", "type": "time"}])
+    assert done.column("at") == [time(10, 30), time(9)]
+    assert done.cells("date_dropped") == ["B2"]
+
+
+def test_dates_with_points_keep_the_day_first_beside_dates_of_the_other_order():
+    read = read_column("date", ["1/31/2026", "02.03.2026", "3/4/2026"])
+    assert read.values == [date(2026, 1, 31), date(2026, 3, 2), date(2026, 3, 4)]
+    assert read.warned
 
 
 def test_a_duration_in_a_text_field_is_what_the_cell_shows(tmp_path):

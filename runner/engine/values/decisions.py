@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 from runner.engine.fields import NUMERIC, Field
 from runner.engine.values.dates import PIVOT
 from runner.engine.values.formats import day_first_in
-from runner.engine.values.tallies import DateTally, NumberTally, OrderCount
+from runner.engine.values.tallies import DateTally, NumberTally, OrderCount, TruthTally
 
-Tally = NumberTally | DateTally
+Tally = NumberTally | DateTally | TruthTally
 _DATES: Final = frozenset({"date", "datetime"})
 _MOST: Final = 10  # how many times more often one reading must show than the other to stand for the column
 _PROOF: Final = 3  # hints of this weight, and none against them, need no telling
@@ -41,6 +41,7 @@ class Convention(NamedTuple):
     year_first: bool = False  # 25/12/31
     pivot: int = PIVOT
     in_percent: bool = False  # numbers without a percent sign count hundredths
+    cross_unclear: bool = False  # an x may be a mark or a cross
 
 
 class Choice(NamedTuple):
@@ -73,6 +74,8 @@ _NOTHING_AROUND: Final = Around()
 
 def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tuple[Convention, list[Choice]]:
     """The convention of one column of a field, and the choices that it took."""
+    if isinstance(tally, TruthTally):
+        return Convention(cross_unclear=tally.cross_unclear()), []
     convention, choices = (
         _settle_dates(field, tally, around) if isinstance(tally, DateTally) else _settle_numbers(field, tally, around)
     )
@@ -88,7 +91,7 @@ def _settle_dates(field: Field, tally: DateTally, around: Around) -> tuple[Conve
     if year_first:
         return Convention(year_first=True), [*years]
     slashed, choice = decide_order(tally.slashed, field.name, around)
-    beside = around._replace(month=around.month + (3 if slashed is False else 0))
+    beside = around._replace(month=around.month + (slashed is False))
     dotted, other = decide_order(tally.dotted, field.name, beside, dotted=True)
     return Convention(day_first=slashed, dots_day_first=dotted, pivot=pivot), [choice, other, *years]
 
@@ -119,6 +122,8 @@ def tally_of(field: Field, values: Sequence[Any]) -> Tally | None:
 def fresh_tally(field: Field) -> Tally | None:
     if field.type in _DATES:
         return DateTally()
+    if field.type == "boolean":
+        return TruthTally()
     return NumberTally(sizes=field.type == "percent") if field.type in NUMERIC else None
 
 

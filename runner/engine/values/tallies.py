@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from runner.engine.values.numbers import MAX_TEXT, take_apart
+from runner.engine.values.words import BOOLEANS
 
 _SEPARATOR: Final = "\x1f"
 _LEVELLED: Final = str.maketrans("23456789", "11111111")
@@ -124,7 +125,7 @@ class OrderCount:
             self.day += count
         elif second > 12 >= first:
             self.month += count
-        elif first != second and first <= 12:
+        elif first != second and 1 <= first <= 12 and second:
             self.open += count
             self.dashed += count if sign == "-" else 0
 
@@ -168,3 +169,23 @@ class DateTally:
             self.short_years[int(year)] += count
             self.short_first[first] += count
             self.year_first = self.year_first and 1 <= int(year) <= 31 and 1 <= second <= 12
+
+
+class TruthTally:
+    """Which words of truth a column holds."""
+
+    def __init__(self) -> None:
+        self._texts: set[str] = set()
+
+    def add(self, texts: Iterable[str]) -> None:
+        if len(self._texts) < _HELD:
+            self._texts.update(texts)
+
+    def settle(self) -> "TruthTally":
+        return self
+
+    def cross_unclear(self) -> bool:
+        """An x marks what is true; beside other words for that, and none for what is not, it may be a cross."""
+        words = {text.strip().casefold() for text in self._texts}
+        truths = {BOOLEANS[word] for word in words - {"x"} if word in BOOLEANS}
+        return "x" in words and truths == {True}
