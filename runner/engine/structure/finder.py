@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
-from runner.engine.structure import features, finding, model
+from runner.engine.structure import features, finding, model, sums
 from runner.engine.structure.accounts import Account, Run
 from runner.engine.structure.heads import Asked
 from runner.engine.structure.labels import RowScores
@@ -209,7 +209,7 @@ def look_through(
         finder = _fed(sheet, row_scores, headings)
     except OutOfOrder:
         finder = _fed(sheet, row_scores, headings)
-    tables = finder.tables(sheet.layout())
+    tables = sums.settle(finder.tables(sheet.layout()), blocks_of(sheet))
     outside, beside = finder.account.uncovered(tables, blocks_of(sheet))
     return Looked(tables, outside, finder.account.rows, beside)
 

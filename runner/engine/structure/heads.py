@@ -19,6 +19,7 @@ STYLED = 0.7  # points for bold, colour, a filter or frozen rows that settle it
 BELIEF = 0.4  # weight of the line classifier's odds against what the values say
 MOST = 4.0  # of these odds, as a logarithm
 CLEAR = 1.0  # points from which nobody needs to be asked
+BELIEVED = 0.7  # chance of a header row among others that its values cannot talk down
 RISING = 0.9  # of its numbers or dates that rise from left to right: years, hours, classes
 
 
@@ -57,7 +58,7 @@ def settle(draft: Draft, asked: Asked) -> None:
     points = vote.points + BELIEF * _odds(draft, leaf)
     alone = len(draft.band.head) == 1
     if not alone:
-        if vote.points <= -naming.CLEAR and points < -CLEAR:
+        if vote.points <= -naming.CLEAR and draft.chances[leaf][Label.HEADER] < BELIEVED:
             _lower(draft)
             settle(draft, asked)
         return
@@ -80,7 +81,7 @@ def _promote(draft: Draft, asked: Asked) -> None:
     points = vote.points + BELIEF * _odds(draft, first)
     if asked.spelled is not None and asked.spelled(row.values):
         points += TOLD
-    if points >= CLEAR:
+    if points >= CLEAR and (not vote.values or points >= TOLD):
         draft.labels[first] = Label.HEADER
         draft.band = Band([first], draft.band.body[1:])
     elif points > 0 and vote.names:
