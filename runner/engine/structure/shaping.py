@@ -17,7 +17,7 @@ EDGE = 5
 
 def shape(draft: Draft, asked: Asked) -> Table:
     """The table of a draft."""
-    told = frozenset(asked.told)
+    told = asked.ruled
     rows, band = draft.rows, draft.band
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
@@ -93,7 +93,7 @@ def _label_column(draft: Draft) -> int | None:
     own = [draft.rows[at] for at in draft.band.body[:200]]
     for column in range(draft.left, draft.right + 1):
         kinds = [row.kinds[column] for row in own if _holds(row, column)]
-        if len(kinds) * 5 >= len(own) * 4 and kinds.count(Kind.TEXT) * 2 > len(kinds):
+        if len(kinds) * 3 >= len(own) * 2 and kinds.count(Kind.TEXT) * 2 > len(kinds):
             return column
     return None
 

@@ -19,11 +19,13 @@ from runner.engine.structure.totals import Says, Sort, row_says
 
 PLACES = 5  # rows that a message names
 PENDING = 200  # totals above their rows that are held open at a time
+MOST, THOUSANDS = 6, 3  # digits: of a fraction that count, and between two signs
 EXACT = 1e-9  # relative error of sums of binary fractions
 DIGITS = 100.0  # a sum this large does not come out by chance
 
 _GROUPED = re.compile(r"[^\d.,()\u2212+-]")
 _PLAIN = re.compile(r"[+-]?\d*\.?\d+")
+_TAIL = re.compile(r"[.,](\d+)\D*$")
 _LETTERS = re.compile(r"[^\W\d_]{4,}")
 
 
@@ -90,7 +92,7 @@ class Suspect:
         hits, misses, large = self.match
         if self.says >= Says.NAMED:
             return hits > 0 and (large or hits > 1 or not misses)
-        return hits > 0 and hits >= misses and (large or hits > 1) and (self.says > Says.NOTHING or not misses)
+        return hits > 0 and hits >= 2 * misses and (large or hits > 1) and (self.says > Says.NOTHING or not misses)
 
     @property
     def is_total(self) -> bool:
@@ -191,7 +193,8 @@ class Look:
             if suspect.says >= Says.NAMED and len(self._open) < PENDING:
                 suspect.below = [Running(), Running()]
                 self._open.append(suspect)
-        self._since, self._block = Running(), Running()
+        if suspect.is_total or suspect.says >= Says.NAMED:
+            self._since, self._block = Running(), Running()
 
     def _close(self, *, last: bool) -> None:
         """The sums of rows below a total end at the next one; those of all rows below it at the table's end."""
@@ -299,7 +302,7 @@ def summed(column: Sequence[object]) -> Sum | None:
         if not isfinite(whole):
             return None
         some = typed[:50]
-        out = Sum(len(typed), whole, whole, max(_decimals(repr(v), ".") for v in some), min(typed), max(typed))
+        out = Sum(len(typed), whole, whole, max(_decimals(repr(v)) for v in some), min(typed), max(typed))
     if texts:
         out.add(_of_texts(texts))
     return out if out.count else None
@@ -312,14 +315,13 @@ def _of_texts(texts: Sequence[str]) -> Sum:
     if all(map(_PLAIN.fullmatch, texts)):
         numbers = list(map(float, texts))
         whole = fsum(numbers)
-        decimals = max(_decimals(text, ".") for text in some)
+        decimals = max(map(_decimals, some))
         return Sum(len(numbers), whole, whole, decimals, min(numbers), max(numbers))
     out = Sum()
     for text in texts:
         if (pair := read(text)) is not None:
             point, comma = pair
-            decimals = max(_decimals(text, ".") if point != comma or "," not in text else 0, 0)
-            out.add(Sum(1, point, comma, min(decimals, 6), point, point))
+            out.add(Sum(1, point, comma, _decimals(text) if point != comma else 0, point, point))
     return out
 
 
@@ -351,8 +353,11 @@ def _with(digits: str, decimal: str, group: str) -> float | None:
         return None
 
 
-def _decimals(text: str, sign: str) -> int:
-    return min(len(text.partition(sign)[2].rstrip(")% ")), 6) if "e" not in text else 6
+def _decimals(text: str) -> int:
+    """Digits after the last sign that may part them; three are thousands as likely."""
+    tail = _TAIL.search(text)
+    count = len(tail[1]) if tail else 0
+    return min(count, MOST) if count != THOUSANDS or "." in text else 0
 
 
 def settle(tables: Sequence[Table], blocks: Iterable[Block]) -> list[Table]:
