@@ -288,3 +288,12 @@ def test_ods_rows_repeated_into_millions_of_cells_are_refused(tmp_path):
     row = f"<table:table-row table:number-rows-repeated='1048576'>{EVERYWHERE}</table:table-row>"
     with pytest.raises(InputUnreadable):
         read(ods(tmp_path, f'<table:table table:name="D">{row}</table:table>'))
+
+
+@pytest.mark.parametrize("number", [4_111_111_111_111_111, -(2**53) + 1, 999_999_999_999_999, 0, -7])
+def test_whole_numbers_of_an_xls_keep_every_digit_that_a_double_holds(tmp_path, number):
+    cells = biff(0x0203, struct.pack("<HHHd", 0, 0, 0, number))
+    path = container(tmp_path / "book.xls", {"Workbook": xls_stream(cells)})
+    with open_book(path, name="book.xls") as book:
+        ((_, (value,)),) = book.sheets[0].rows()
+    assert (type(value), value) == (int, number)
