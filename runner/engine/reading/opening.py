@@ -11,6 +11,7 @@ from runner.engine.reading.books import Book
 from runner.engine.reading.delimited.books import open_delimited
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.opendocument.books import is_opendocument, open_ods
+from runner.engine.reading.webpages.books import open_page
 from runner.engine.reading.xlsx.packages import Package
 from runner.engine.reading.xlsx.workbooks import open_xlsx
 
@@ -41,6 +42,8 @@ def _open(file: BinaryIO, name: str, limits: ReadLimits) -> Book:
         return _open_zip(file, limits)
     if not head and not name.lower().endswith(_TEXT_NAMES):
         raise errors.empty()  # an empty text file is a table with no rows, an empty workbook is none
+    if sniffing.is_page(head):
+        return open_page(file, limits)
     if (refused := sniffing.refusal(head, size)) is not None:
         raise refused
     return open_delimited(file, name=name, limits=limits)
