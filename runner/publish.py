@@ -12,6 +12,7 @@ gives the same end when it is done twice or by two at once:
 - the terminal state is conditional on the row's rev.
 Every other end (failed, cancelled, skipped, expired) is written to the row first, marked `unpublished`; the same
 code then writes its result.json and clears the mark. What dies half-way is found by the janitor through wake_at.
+A success whose input was put back after another version stood is marked `unpublished` too: latest.json has to follow.
 """
 
 import json
@@ -22,7 +23,7 @@ from core.jobs import Job, State, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from infra.lanes import Lanes
-from runner.results import job_folder, latest_body, latest_key, outcome, result_body, result_key
+from runner.results import AUDIT, job_folder, latest_body, latest_key, outcome, result_body, result_key
 
 _SMALL = 1024 * 1024
 
@@ -38,6 +39,9 @@ class Publisher:
         """Complete the publication of a job; its row afterwards, or None where somebody else has moved it on."""
         if job.state is not State.PUBLISHING and not (job.ended and job.unpublished):
             return None
+        if job.state is State.SUCCEEDED:
+            self._point_latest(job)
+            return self._close(job)
         body, there = result_body(job), self._store.head(result_key(job))
         if there is None or not self._said(job, body):
             try:
@@ -53,6 +57,8 @@ class Publisher:
                     return None
         if outcome(job) is State.EXPIRED:
             self._forget(job)
+        elif outcome(job) is not State.SUCCEEDED and job.attempts_total > 1:
+            self._drop_stale(job)
         self._unstage(job)
         return self._close(job)
 
@@ -80,11 +86,15 @@ class Publisher:
         self._store.delete_all([key for key in self._store.keys(job_folder(job)) if key != result_key(job)])
         self._retract_latest(job)
 
+    def _drop_stale(self, job: Job) -> None:
+        """Remove the audit of an earlier attempt that ended otherwise: result.json no longer names it."""
+        names = {file.name for file in job.files}
+        self._store.delete_all([job_folder(job) + name for name in AUDIT if name not in names])
+
     def _say(self, job: Job, body: bytes, there: ObjectInfo | None) -> bool:
         """Write result.json over `there`, which was looked at before the row is read once more."""
         key = result_key(job)
-        now = self._table.get(job.job_id)
-        if now is None or now.rev != job.rev:
+        if not self._unchanged(job):
             return False
         if there is not None and self._said(job, body):
             return True  # another finisher wrote it meanwhile; a second write would trigger those who wait for it again
@@ -93,6 +103,10 @@ class Publisher:
         except PreconditionFailed:
             return self._said(job, body)
         return True
+
+    def _unchanged(self, job: Job) -> bool:
+        now = self._table.get(job.job_id)
+        return now is not None and now.rev == job.rev
 
     def _close(self, job: Job) -> Job | None:
         if job.state is State.PUBLISHING:
@@ -110,10 +124,12 @@ class Publisher:
     def _point_latest(self, job: Job) -> None:
         """Let latest.json name this job unless it names a newer one."""
         key, mine = latest_key(job), (job.stamp, job.created_at, job.job_id)
-        for _ in range(5):
+        for tries in range(5):
             there = self._store.head(key)
             order = _order(self._read(key)) if there else None
             if order is not None and order > mine:
+                return
+            if (tries or job.state is State.SUCCEEDED) and not self._unchanged(job):
                 return
             try:
                 self._store.put(

@@ -10,7 +10,7 @@ from core.jobs import Job, JobError, State, move, start
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.retries import Retry, decide
 from core.settings import Settings
-from core.verdicts import Fault, Verdict
+from core.verdicts import EXPLAINED, Fault, Verdict
 from infra.logs import Log
 from infra.presence import Presence
 from runner.attempt import Attempts, Outcome
@@ -155,7 +155,7 @@ class Worker:
                 due_at=due, **facts,
             )  # fmt: skip
         reason = "superseded: its input was replaced or removed" if decision.state is State.SKIPPED else ""
-        files = tuple(f for f in outcome.files if f.name == "logs.txt")
+        files = tuple(f for f in outcome.files if f.name == "logs.txt" or verdict in EXPLAINED)
         return move(job, decision.state, now=now, reason=reason, error=error, files=files, **facts)
 
     def _follow(self, job: Job, receipt: str | None) -> None:

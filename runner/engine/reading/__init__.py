@@ -1,6 +1,6 @@
 """Reading: any spreadsheet as a book of sheets that stream rows, or one typed refusal."""
 
-from runner.engine.reading.books import Area, Book, DeclaredTable, Layout, Sheet
+from runner.engine.reading.books import Area, Book, DeclaredTable, Layout, Remarking, Sheet, TextOptions
 from runner.engine.reading.errors import InputUnreadable
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.opening import open_book
@@ -19,9 +19,11 @@ __all__ = [
     "NoCachedValue",
     "OutOfOrder",
     "ReadLimits",
+    "Remarking",
     "Row",
     "Sheet",
     "Shown",
+    "TextOptions",
     "Value",
     "blocks_of",
     "open_book",

@@ -1,5 +1,6 @@
 """What a cell may hold once it is read."""
 
+from bisect import bisect_left, bisect_right
 from datetime import date, datetime, time, timedelta
 from typing import Final, NamedTuple, Self, Union
 
@@ -63,3 +64,8 @@ class Block(NamedTuple):
 
     numbers: list[int]
     columns: list[list[Value]]
+
+    def within(self, first: int, last: int) -> "Block":
+        """The rows from `first` to `last`."""
+        start, end = bisect_left(self.numbers, first), bisect_right(self.numbers, last)
+        return Block(self.numbers[start:end], [column[start:end] for column in self.columns])

@@ -1,12 +1,13 @@
 """Load a config package: columns/, row_types/ and hooks/, each file once."""
 
+import contextlib
 import sys
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
 from runner.engine.errors import EngineStop
-from runner.engine.rules.call import Rule, literals_of
+from runner.engine.rules.call import Rule, literals_of, log_traceback
 
 _ALWAYS: Final = ("params", "state", "lookups", "log", "job")
 _TABLE: Final = ("input", "sheet", "table")
@@ -15,8 +16,8 @@ _CHUNK: Final = (*_ALWAYS, *_TABLE, "columns", "rows")
 # What each kind of function may ask for by name.
 ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
     "columns.detect": (*_COLUMN, "values_sample"),
-    "columns.transform": (*_COLUMN, "values", "value", "rows", "row"),
-    "columns.validate": (*_COLUMN, "values", "value", "rows", "row"),
+    "columns.transform": (*_COLUMN, "values", "value", "rows", "row", "columns", "record"),
+    "columns.validate": (*_COLUMN, "values", "value", "rows", "row", "columns", "record"),
     "row_types.detect": (*_ALWAYS, "input", "sheet", "row_index", "row_values_sample"),
     "hooks.on_job_start": (*_ALWAYS, "inputs", "fields"),
     "hooks.after_structure": (*_ALWAYS, "tables"),
@@ -41,6 +42,15 @@ class Package(NamedTuple):
     hooks: dict[str, list[Rule]]
     files: list[dict[str, Any]]  # path, sha256 and the rules in it, for the artifact
     field_names: list[str]  # of columns/, in order
+
+    def log_failures(self) -> None:
+        """Say in the job's log how often rules raised, where it does not show every time."""
+        named = [*self.transforms.values(), *self.validators.values()]
+        listed = [*self.row_types.values(), *self.hooks.values()]
+        for rule in [*self.detectors, *named, *(r for rules in listed for r in rules)]:
+            if line := rule.summary():
+                with contextlib.suppress(OSError, ValueError):
+                    print(line, flush=True)  # noqa: T201
 
 
 def load(folder: Path | None) -> Package:
@@ -130,6 +140,7 @@ def _rules_in(path: Path, file: str) -> dict[str, Rule]:
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:  # noqa: BLE001  # a module may raise anything
+        log_traceback(error, f"{file} cannot be loaded")
         kind, trace, line = type(error).__name__, error.__traceback__, None
         what = f" ({error})" if isinstance(error, ImportError) else ""
         while trace is not None:
@@ -159,6 +170,10 @@ def _check(rule: Rule, kind: str) -> None:
         asked = rule.wants & {"value", "values"}
         if len(asked) != 1 and not rule.takes_all:
             problem = "must ask for `value` (called per cell) or `values` (called per chunk of a column)"
+        elif strange := sorted(rule.needs & ({"rows", "columns"} if "value" in asked else {"row", "record"})):
+            problem = (
+                f"asks for {', '.join(strange)}: `row` and `record` go with `value`, `rows` and `columns` with `values`"
+            )
     if problem is not None:
         raise EngineStop(
             "rule_error",

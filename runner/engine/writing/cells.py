@@ -6,6 +6,7 @@ a column of one type costs no Python code per cell. Mixed columns are formatted 
 
 from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from itertools import repeat
 from math import isfinite
 from typing import Any, Final
@@ -47,6 +48,8 @@ def holdable(value: Any) -> bool:
         return bool(value.year >= 1900)
     if type(value) is int:
         return -MAX_EXACT < value < MAX_EXACT
+    if type(value) is Decimal:  # only what no float stands for is one
+        return False
     return type(value) is not timedelta or value >= timedelta()
 
 

@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from runner.engine.reading import errors
 from runner.engine.reading.books import Book, Layout, Sheet, Visibility
+from runner.engine.reading.delimited.books import encoding_choice
 from runner.engine.reading.delimited.encodings import detect
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.values import Row
@@ -15,7 +16,6 @@ from runner.engine.reading.webpages.tags import tokens
 
 _HEAD = 16 * 1024
 _CHARSET = re.compile(rb"""<(?:meta\b[^>]*?charset|\?xml\b[^>]*?encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
-_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 class PageSheet:
@@ -34,37 +34,35 @@ class PageSheet:
         return self._table.layout
 
 
-def open_page(file: BinaryIO, limits: ReadLimits) -> Book:
+def open_page(file: BinaryIO, limits: ReadLimits, *, declared: str | None = None) -> Book:
     """Each table of the page is a sheet; a table inside another one is a sheet of its own."""
     file.seek(0, 2)
     if file.tell() > limits.max_page_bytes:
         raise errors.too_large(f"a web page of {file.tell()} bytes, {limits.max_page_bytes} are allowed")
-    name, sure = _encoding(file)
+    encoding = detect(file, declared=declared or _named(file))
     file.seek(0)
-    page = file.read().decode(name, "replace")
+    page = file.read().decode(encoding.name, "replace")
     tables = read_tables(tokens(page.removeprefix("\ufeff")), limits)
     if not tables:
         raise errors.not_a_spreadsheet("an HTML page with no table in it")
     sheets: list[Sheet] = [PageSheet(table, index) for index, table in enumerate(tables)]
-    notes: dict[str, object] = {"encoding": name, "encoding_sure": sure}
-    return Book(file_format="html", reader="own", sheets=sheets, notes=notes, source=file)
+    notes: dict[str, object] = {"encoding": encoding.name, "encoding_sure": encoding.sure}
+    choices = list(encoding_choice(encoding))
+    return Book(file_format="html", reader="own", sheets=sheets, notes=notes, choices=choices, source=file)
 
 
-def _encoding(file: BinaryIO) -> tuple[str, bool]:
-    """What a mark says, else what the page says, else what its bytes look like."""
+def _named(file: BinaryIO) -> str | None:
+    """The encoding that the page names; one that it cannot be in, since the name was read, is none."""
     file.seek(0)
-    head = file.read(_HEAD)
-    if not head.startswith(_MARKS) and (declared := _CHARSET.search(head)):
-        try:
-            name = codecs.lookup(declared[1].decode("ascii")).name
-        except (LookupError, UnicodeDecodeError):
-            name = ""
-        if name in ("iso8859-1", "ascii"):
-            name = "cp1252"  # as browsers have it
-        if name and not name.startswith("utf-16") and _is_text(name):
-            return name, True
-    found = detect(file)
-    return found.name, found.sure
+    if (found := _CHARSET.search(file.read(_HEAD))) is None:
+        return None
+    try:
+        name = codecs.lookup(found[1].decode("ascii")).name
+    except (LookupError, UnicodeDecodeError):
+        return None
+    if name in ("iso8859-1", "ascii"):
+        return "cp1252"  # as browsers have it
+    return name if _is_text(name) and not name.startswith(("utf-16", "utf-32")) else None
 
 
 def _is_text(name: str) -> bool:
