@@ -16,7 +16,7 @@ from runner.engine.findings import Findings
 from runner.engine.headings import Headings
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.layout import OutColumn, TablePlan, lay_out
-from runner.engine.mapping.nothing import expects_columns, nothing_mapped
+from runner.engine.mapping.nothing import expects_columns, nothing_mapped, unused_rules
 from runner.engine.mapping.tables import MappedTable, map_table
 from runner.engine.orders import Order
 from runner.engine.rules.hooks import Hooks
@@ -48,7 +48,7 @@ class Job:
 
     def run(self) -> dict[str, Any]:
         """Do the job; the summary of the end event."""
-        package = load(self.order.config)
+        package = load(self.order.config, [f.name for f in self.order.fields])
         try:
             return self._run(package)
         finally:
@@ -149,6 +149,10 @@ class Job:
                 )  # fmt: skip
         for one in wanted:
             one.report(fields, self.findings, computed=package.transforms)
+        for name in unused_rules(wanted, fields, package.transforms):
+            what = f"the manifest does not declare {name} and no column was found for it; the rules of its file did nothing"
+            file = f"columns/{name}.py"
+            self.findings.add("rules_unused", "warning", what, field=name, rule="mapping", file=file, line=1)
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
         self.times.spend("mapping", clock)
         return wanted
@@ -202,6 +206,8 @@ class Job:
                 with source.streaming():
                     self._pour(source, streams)
             reading = perf_counter() - clock - sum(line.times.values())
+            for stream in streams.values():
+                stream.report_left_out()
             workbook.finish(hooks.sheets(), self.findings if self.output.get("findings_sheet") else None)
         artifact.streamed(list(streams.values()), workbook)
         self.times |= line.times

@@ -12,7 +12,7 @@ from runner.engine.mapping.layout import Kept
 from runner.engine.mapping.score import Choice, ColumnIn, Contribution, Doubt, choose
 from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.rules.hooks import Hooks
-from runner.engine.sources import SourceTable
+from runner.engine.sources import SourceTable, chunks
 from runner.engine.structure import Column
 from runner.engine.values.convert import Converter
 
@@ -28,11 +28,26 @@ class MappedTable:
         self.choices = choices
         self.samples = samples
         self.left_out = False
+        self.blank = self._blank()  # columns that have no header and no value
 
     @property
     def fields(self) -> dict[str, int]:
         """field -> column index within the table."""
         return {c.field: c.position for c in self.choices if c.field is not None}
+
+    def _blank(self) -> set[int]:
+        """Looked for in all rows, but only where a column has neither a header nor a value among the first rows."""
+        bare = {
+            n
+            for n, column in enumerate(self.source.columns)
+            if column.generated and not any(v is not None for v in self.samples[n])
+        }
+        if bare:
+            for _, rows in chunks([self.source]):
+                bare = {n for n in bare if not any(v is not None for v in rows.columns[n])}
+                if not bare:
+                    break
+        return bare
 
     @property
     def header_is_certain(self) -> bool:
@@ -45,17 +60,15 @@ class MappedTable:
         return a1.letters(self.source.columns[position].index)
 
     def kept(self) -> list[Kept]:
-        """The unmapped columns that hold or may hold something, with the field each stands behind."""
+        """The unmapped columns that have a header or a value, with the field each stands behind."""
         out: list[Kept] = []
         last: str | None = None
         for choice in self.choices:
             if choice.field is not None:
                 last = choice.field
                 continue
-            column = self.source.columns[choice.position]
-            if column.generated and not any(v is not None for v in self.samples[choice.position]):
-                continue
-            out.append(Kept(choice.position, column.name, last))
+            if choice.position not in self.blank:
+                out.append(Kept(choice.position, self.source.columns[choice.position].name, last))
         return out
 
     def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str]) -> None:
