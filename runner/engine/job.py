@@ -150,7 +150,7 @@ class Job:
         for one in wanted:
             one.report(fields, self.findings, computed=package.transforms)
         for name in unused_rules(wanted, fields, package.transforms):
-            what = f"the manifest does not declare {name} and no column was found for it; the rules of its file did nothing"
+            what = f"the manifest does not declare {name} and no column was found for it; its rules did nothing"
             file = f"columns/{name}.py"
             self.findings.add("rules_unused", "warning", what, field=name, rule="mapping", file=file, line=1)
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
