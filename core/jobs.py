@@ -39,11 +39,12 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     # PUBLISHING → QUEUED: the staged files were lost before they were copied.
     S.PUBLISHING: frozenset({S.SUCCEEDED, S.QUEUED}),
     S.SUCCEEDED: frozenset({S.EXPIRED, S.QUEUED}),
-    S.FAILED: frozenset({S.EXPIRED, S.QUEUED}),
-    S.TIMED_OUT: frozenset({S.EXPIRED, S.QUEUED}),
-    S.CANCELLED: frozenset({S.EXPIRED, S.QUEUED}),
-    S.SKIPPED: frozenset({S.EXPIRED, S.QUEUED}),
-    S.EXPIRED: frozenset({S.QUEUED}),
+    # Back to AWAITING or SCHEDULED: dropped again, and something it needs is missing now or its time has not come.
+    S.FAILED: frozenset({S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}),
+    S.TIMED_OUT: frozenset({S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}),
+    S.CANCELLED: frozenset({S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}),
+    S.SKIPPED: frozenset({S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}),
+    S.EXPIRED: frozenset({S.QUEUED, S.AWAITING, S.SCHEDULED}),
 }
 
 
@@ -120,7 +121,7 @@ class Job:
     cancel_requested_at: float | None = None
     error: JobError | None = None
     files: tuple[OutputFile, ...] = ()  # what the last committed attempt published or will publish
-    unpublished: bool = False  # result.json still has to be written for this end
+    unpublished: bool = False  # result.json still has to be written for this end; SUCCEEDED: latest.json has
     summary: dict[str, Any] = field(default_factory=dict)  # counts and timings; no cell values
     sandbox: dict[str, Any] = field(default_factory=dict)  # driver, level and rungs of the last attempt
     created_at: float = 0.0
@@ -163,7 +164,7 @@ def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
     }
     if to in ENDED:
         base |= {"lease": None, "ended_at": now, "unpublished": to is not S.SUCCEEDED}
-    if to is S.QUEUED:
+    if to in UNSTARTED:
         base |= {"lease": None, "enqueued_at": None, "due_at": None, "ended_at": None, "unpublished": False}
     return replace(job, **(base | changes))
 
@@ -190,6 +191,18 @@ def beat(job: Job, *, now: float, lease_seconds: float) -> Job:
     return replace(job, lease=replace(job.lease, expires=now + lease_seconds), updated_at=now)
 
 
-def again(job: Job, *, now: float, reason: str) -> Job:
+def again(job: Job, *, now: float, reason: str, to: State = S.QUEUED, **changes: Any) -> Job:
     """Start a new round for an ended job: retry, reset or re-drop."""
-    return move(job, S.QUEUED, now=now, reason=reason, attempt=0, error=None, cancel_requested_at=None, summary={})
+    fresh = {"attempt": 0, "error": None, "cancel_requested_at": None, "summary": {}}
+    return move(job, to, now=now, reason=reason, **(fresh | changes))
+
+
+def put_back(job: Job, *, now: float, stamp: float) -> Job:
+    """A job whose input stands again after another version did: from now on the newest of its line.
+
+    Not while it is PUBLISHING: result.json is made from the row, which must not change under the finishers.
+    """
+    if job.state is S.SUCCEEDED:
+        # latest.json has to follow, and the outputs are kept as long as those of a new drop.
+        return replace(job, stamp=stamp, unpublished=True, updated_at=now, ended_at=now)
+    return job if job.state is S.PUBLISHING else replace(job, stamp=stamp)

@@ -253,7 +253,34 @@ class Intake:
         many = workflow.manifest.inputs.per == "drop" or len(package.refs) > 1
         delay = max(0.0, min(self._settle, job.stamp + self._settle - now)) if many else 0.0
         done = look.report.recorded
-        self._recorder.record(job, standing=workflow.standing, delay=delay, done=done, due=look.due)
+        self._recorder.record(
+            job,
+            standing=workflow.standing,
+            stands=functools.cache(lambda: self._stands(workflow, job)),
+            delay=delay,
+            done=done,
+            due=look.due,
+        )
+
+    def _stands(self, workflow: Workflow, job: Job) -> bool:
+        """Whether the bucket, asked anew, holds exactly what a job was planned from."""
+        view = LiveView(self._store)
+        info = view.head(workflow.info.key)
+        loaded = self._workflows.load(info) if info is not None else None
+        if not isinstance(loaded, Workflow):
+            return False
+        if loaded.manifest.inputs.per == "file":
+            primaries = view.infos([i.ref.key for i in job.inputs if i.role == "primary"])
+        else:
+            primaries = [i for i in self._inputs(view, loaded) if loaded.subject(i.key) == job.subject]
+        if not primaries:
+            return False
+        try:
+            loaded, package = self._packages.find(view, loaded)
+        except ManifestInvalid:
+            return False
+        now = plan(loaded, primaries, package=package, auxiliary={}, now=self._clock.now())
+        return now[0].generation == job.generation
 
     def _unselected(self, look: Look, info: ObjectInfo) -> Job:
         at = place(info.key)

@@ -2,8 +2,17 @@
 
 Every step can be repeated: a planner that dies anywhere leaves what the next event or sweep continues, and two
 planners that race meet in the same rows.
+
+Theory of operation. Versions of one line are ordered by stamps, and stamps come from the store's clock, which has whole
+seconds on S3, can go back, and says nothing of a version that was put back. So a stamp is believed only where it is
+greater than every other version's; else the bucket is asked again, after the line was read. A version that does not
+stand there is an outdated plan and is dropped: whoever is told of the one that stands plans that. A version that
+stands gets a stamp just above all others, so that the order in the table, and with it latest.json, is strict. What was
+superseded by a planner that was too slow is found by the next sweep: a job that is SKIPPED although it stands is
+taken up again.
 """
 
+import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -12,7 +21,7 @@ from typing import Any
 from core.drops import is_placeholder
 from core.errors import IllegalTransition
 from core.ids import LENGTHS, job_id
-from core.jobs import RETRIABLE, UNSTARTED, Job, State, again, move
+from core.jobs import RETRIABLE, UNSTARTED, Job, State, again, move, put_back
 from core.ports import Clock, JobTable, Message, WorkQueue
 from infra.lanes import Lanes
 
@@ -70,20 +79,31 @@ class Recorder:
         self._clock = clock
         self._lanes = lanes
 
-    def record(self, planned: Job, *, standing: bool, delay: float, done: Recorded, due: Due) -> None:
-        """Bring the table to what was planned; `settle` tells the rest."""
+    def record(
+        self, planned: Job, *, standing: bool, stands: Callable[[], bool], delay: float, done: Recorded, due: Due
+    ) -> None:
+        """Bring the table to what was planned; `settle` tells the rest.
+
+        `stands`: looks at the bucket again and says whether it still holds exactly what was planned.
+        """
         everything = self._table.line(planned.line)
-        line = _of_same_manifest(planned, everything)
-        if _stale(planned, line) or (standing and _worked_on(planned, line)):
+        line = _Line(planned, everything)
+        if standing and line.worked_on():
             return
+        stamp = line.stamp(stands)
+        if stamp is None:
+            return
+        planned = replace(planned, stamp=stamp)
         job, created = self._add(planned, {j.job_id: j for j in everything})
         (done.created if created else done.met).append(job)
         if not created:
-            job = self._meet(job, planned)
+            job = self._meet(job, planned, line, stands)
         self._supersede(planned, line, done)
         if job.state is State.QUEUED and job.enqueued_at is None:
             due.send(job, delay)
             done.queued.append(job)
+        elif job.state is State.SUCCEEDED and job.unpublished:
+            due.send(job, 0.0)  # whoever receives it lets latest.json follow
 
     def settle(self, due: Due) -> None:
         """Send messages, then note that they were sent; a crash in between sends them twice, which is harmless."""
@@ -114,10 +134,10 @@ class Recorder:
                 return there, created
         raise IllegalTransition(f"job id {job.job_id} is taken by another job at every length")
 
-    def _meet(self, job: Job, planned: Job) -> Job:
+    def _meet(self, job: Job, planned: Job, line: "_Line", stands: Callable[[], bool]) -> Job:
         """A plan for a job that is there: completes it if it waits, retries it if it failed and was dropped anew."""
         for _ in range(_TRIES):
-            after = self._after(job, planned)
+            after = self._after(job, planned, line, stands)
             if after is None:
                 return job
             written = self._table.replace(job, after)
@@ -129,8 +149,8 @@ class Recorder:
             job = found
         return job
 
-    def _after(self, job: Job, planned: Job) -> Job | None:
-        now = self._clock.now()
+    def _after(self, job: Job, planned: Job, line: "_Line", stands: Callable[[], bool]) -> Job | None:
+        now, newer = self._clock.now(), planned.stamp > job.stamp
         fresh: dict[str, Any] = {
             "manifest": planned.manifest,
             "config": planned.config,
@@ -139,19 +159,25 @@ class Recorder:
             "stamp": planned.stamp,
             "priority": planned.priority,
         }
-        if job.state is State.AWAITING:
-            if planned.state is State.AWAITING:
-                same = planned.waiting_for == job.waiting_for
-                return None if same else replace(job, waiting_for=planned.waiting_for, reason=planned.reason)
-            return move(job, planned.state, now=now, reason=planned.reason, due_at=planned.due_at, **fresh)
-        if job.state in RETRIABLE | {State.SKIPPED} and planned.stamp > job.stamp and planned.state is State.QUEUED:
-            return again(replace(job, **fresh), now=now, reason="dropped again")
+        starts = fresh | {"due_at": planned.due_at, "waiting_for": planned.waiting_for}
+        if job.state is State.AWAITING and planned.state is State.AWAITING:
+            if planned.waiting_for != job.waiting_for:
+                return replace(job, waiting_for=planned.waiting_for, reason=planned.reason)
+        elif job.state is State.AWAITING:
+            return move(job, planned.state, now=now, reason=planned.reason, **starts)
+        elif planned.state in UNSTARTED and (
+            (job.state in RETRIABLE | {State.SKIPPED} and newer) or (job.state is State.SKIPPED and stands())
+        ):
+            return again(job, now=now, to=planned.state, reason=planned.reason or "dropped again", **starts)
+        if newer and line.overtook(job):
+            after = put_back(job, now=now, stamp=planned.stamp)
+            return None if after is job else after
         return None
 
-    def _supersede(self, planned: Job, line: tuple[Job, ...], done: Recorded) -> None:
+    def _supersede(self, planned: Job, line: "_Line", done: Recorded) -> None:
         """A newer version of the same key takes the place of what has not started."""
-        for older in line:
-            if older.generation == planned.generation or older.stamp > planned.stamp:
+        for older in line.others:
+            if older.stamp >= planned.stamp:
                 continue
             if is_placeholder(older):
                 self._table.remove(older)
@@ -174,26 +200,47 @@ class Recorder:
         return None
 
 
+class _Line:
+    """The rows of a planned job's line, as they were when they were read: its own version's, and others'.
+
+    Two manifests of one name that select one file each get their own job; neither replaces the other's.
+    """
+
+    def __init__(self, planned: Job, jobs: tuple[Job, ...]) -> None:
+        same = [job for job in jobs if _manifest_key(job) == _manifest_key(planned)]
+        self.planned = planned
+        self.own = [job for job in same if job.generation == planned.generation]
+        self.others = [job for job in same if job.generation != planned.generation]
+
+    def stamp(self, stands: Callable[[], bool]) -> float | None:
+        """The stamp that makes the planned version the newest of its line; None: it is outdated."""
+        mine = max([self.planned.stamp, *(job.stamp for job in self.own)])
+        newest = max((job.stamp for job in self.others if not is_placeholder(job)), default=-math.inf)
+        if mine > newest:
+            return mine
+        return math.nextafter(newest, math.inf) if stands() else None
+
+    def overtook(self, job: Job) -> bool:
+        """Whether another version came after a job of the planned one."""
+        return any(other.stamp >= job.stamp and not is_placeholder(other) for other in self.others)
+
+    def worked_on(self) -> bool:
+        """Whether an earlier version of the workflow has dealt with this very input, and no other came since."""
+        mine, config = _primaries(self.planned), self.planned.config_digest
+        known = [j for j in self.others if j.state in _HANDLED and j.config_digest != config and _primaries(j) == mine]
+        newest = max((job.stamp for job in known), default=-math.inf)
+        since = any(j.stamp > newest and _primaries(j) != mine and not is_placeholder(j) for j in self.others)
+        return bool(known) and not since
+
+
 def _superseded(job: Job, by: Job, now: float) -> Job | None:
     if job.state not in UNSTARTED:
         return None
     return move(job, State.SKIPPED, now=now, reason=f"superseded by {by.job_id}")
 
 
-def _of_same_manifest(planned: Job, line: tuple[Job, ...]) -> tuple[Job, ...]:
-    """Two manifests of one name that select one file each get their own job; neither replaces the other's."""
-    key = planned.manifest.key if planned.manifest else ""
-    return tuple(j for j in line if (j.manifest.key if j.manifest else "") == key)
-
-
-def _stale(planned: Job, line: tuple[Job, ...]) -> bool:
-    """Whether a newer version is on record already: this plan comes from a listing that is out of date."""
-    return any(j.stamp > planned.stamp and j.generation != planned.generation and not is_placeholder(j) for j in line)
-
-
-def _worked_on(planned: Job, line: tuple[Job, ...]) -> bool:
-    mine = _primaries(planned)
-    return any(j.state in _HANDLED and j.config_digest != planned.config_digest and _primaries(j) == mine for j in line)
+def _manifest_key(job: Job) -> str:
+    return job.manifest.key if job.manifest else ""
 
 
 def _primaries(job: Job) -> set[str]:

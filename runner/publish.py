@@ -12,6 +12,7 @@ gives the same end when it is done twice or by two at once:
 - the terminal state is conditional on the row's rev.
 Every other end (failed, cancelled, skipped, expired) is written to the row first, marked `unpublished`; the same
 code then writes its result.json and clears the mark. What dies half-way is found by the janitor through wake_at.
+A success whose input was put back after another version stood is marked `unpublished` too: latest.json has to follow.
 """
 
 import json
@@ -38,6 +39,9 @@ class Publisher:
         """Complete the publication of a job; its row afterwards, or None where somebody else has moved it on."""
         if job.state is not State.PUBLISHING and not (job.ended and job.unpublished):
             return None
+        if job.state is State.SUCCEEDED:
+            self._point_latest(job)
+            return self._close(job)
         body, there = result_body(job), self._store.head(result_key(job))
         if there is None or not self._said(job, body):
             try:
@@ -90,8 +94,7 @@ class Publisher:
     def _say(self, job: Job, body: bytes, there: ObjectInfo | None) -> bool:
         """Write result.json over `there`, which was looked at before the row is read once more."""
         key = result_key(job)
-        now = self._table.get(job.job_id)
-        if now is None or now.rev != job.rev:
+        if not self._unchanged(job):
             return False
         if there is not None and self._said(job, body):
             return True  # another finisher wrote it meanwhile; a second write would trigger those who wait for it again
@@ -100,6 +103,10 @@ class Publisher:
         except PreconditionFailed:
             return self._said(job, body)
         return True
+
+    def _unchanged(self, job: Job) -> bool:
+        now = self._table.get(job.job_id)
+        return now is not None and now.rev == job.rev
 
     def _close(self, job: Job) -> Job | None:
         if job.state is State.PUBLISHING:
@@ -117,10 +124,12 @@ class Publisher:
     def _point_latest(self, job: Job) -> None:
         """Let latest.json name this job unless it names a newer one."""
         key, mine = latest_key(job), (job.stamp, job.created_at, job.job_id)
-        for _ in range(5):
+        for tries in range(5):
             there = self._store.head(key)
             order = _order(self._read(key)) if there else None
             if order is not None and order > mine:
+                return
+            if (tries or job.state is State.SUCCEEDED) and not self._unchanged(job):
                 return
             try:
                 self._store.put(

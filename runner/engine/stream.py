@@ -5,7 +5,7 @@ from operator import ne
 from time import perf_counter
 from typing import Any, Final
 
-from runner.engine import a1
+from runner.engine import a1, merges
 from runner.engine.checks.chunk import Origin
 from runner.engine.checks.declared import FieldChecks
 from runner.engine.checks.rows import RowRule
@@ -18,7 +18,7 @@ from runner.engine.rules.columns import Cells
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import Package
 from runner.engine.sources import Rows
-from runner.engine.values.convert import Converter
+from runner.engine.values.convert import REMARKS, Converter
 from runner.engine.writing import SheetWriter
 from runner.engine.writing.cells import holdable
 from runner.engine.writing.texts import MAX_TEXT, too_long
@@ -68,7 +68,8 @@ class TableStream:
         self._line = pipeline
         self._table = table
         self.table_id = table.source.id
-        self._sources = plan.sources
+        self.sources = plan.sources
+        self._own = len(table.source.columns)  # columns further on are not in the source
         self.converters: list[Converter | None] = []
         self._late: list[int] = []  # columns whose rule runs when all others have their values
         for n, (out, index) in enumerate(zip(pipeline.columns, plan.sources, strict=True)):
@@ -82,19 +83,13 @@ class TableStream:
             if converter is not None and out.field is not None and out.field.name in allowed:
                 converter.use_allowed(allowed[out.field.name])
             self.converters.append(converter)
-            if converter is not None and converter.assumes_order and out.field is not None:
-                pipeline.findings.add(
-                    "date_order_assumed",
-                    "info",
-                    "dates could be read day first or month first; month first was taken (set day_first or formats)",
-                    place=table.source.place,
-                    field=out.field.name,
-                    rule=f"type:{out.field.type}",
-                )
+        columns = [None if i is None or i >= self._own else table.source.columns[i].index for i in plan.sources]
+        self._merges = [None if at is None else merges.of_column(table.source.merged, at) for at in columns]
+        self._said: set[tuple[int, str]] = set()
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
         self.rows = 0
-        self.filled = bool(table.fields)  # whether any field has got a value
+        self.filled = table.is_mapped  # whether any field has got a value
         used = set(plan.sources)
         self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
 
@@ -147,19 +142,19 @@ class TableStream:
 
     def _column(self, n: int) -> int | None:
         """The sheet's column behind an output column."""
-        index = self._sources[n]
-        return None if index is None else self._table.source.columns[index].index
+        index = self.sources[n]
+        return None if index is None or index >= self._own else self._table.source.columns[index].index
 
     def _transform(self, rows: Rows, origin: Origin, count: int) -> tuple[list[list[Any]], list[list[int]]]:
         out: list[list[Any]] = []
         bad: list[list[int]] = []
         for n, column in enumerate(self._line.columns):
-            index = self._sources[n]
+            index = self.sources[n]
             if index is None:
                 out.append([_given(column.field)] * count)
                 bad.append([])
                 continue
-            raw = rows.columns[index]
+            raw = self._unmerged(n, rows.columns[index], origin)
             self._broken(raw, origin, n)
             values, wrong = self._typed(n, raw, origin) if column.field else (raw, [])
             out.append(values)
@@ -172,6 +167,18 @@ class TableStream:
         if self._line.hooks.has("after_transform"):
             self._after_transform(out, bad, origin, count)
         return out, bad
+
+    def _unmerged(self, n: int, raw: list[Any], origin: Origin) -> list[Any]:
+        """Repeat the values of merged cells where the field asks for it; else report the blanks under them."""
+        own = self._merges[n]
+        if own is None or not (covered := own.covered(origin.rows, raw)):
+            return raw
+        field = self._line.columns[n].field
+        if field is not None and field.merged == "fill":
+            return merges.filled(raw, covered)
+        where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "reading"}
+        origin.flag(list(covered), merges.CODE, "warning", merges.MESSAGE, **where)
+        return raw
 
     def _broken(self, raw: list[Any], origin: Origin, n: int) -> None:
         """Cells that hold an error or a formula without a result are findings wherever they stand."""
@@ -192,6 +199,8 @@ class TableStream:
         if field is None or converter is None:
             return raw, []
         values, wrong = converter.convert(raw)
+        if converter.odd:
+            self._tell(n, raw, converter, origin)
         rule = self._line.package.transforms.get(field.name)
         if rule is not None and n not in self._late:
             values = self._cells(n, origin, {}).transform(rule, values)
@@ -200,7 +209,7 @@ class TableStream:
 
     def _compute(self, n: int, rows: Rows, out: list[list[Any]], bad: list[list[int]], origin: Origin) -> None:
         """Run a rule that looks at other fields of its rows, or has no column to start from."""
-        field, converter, index = self._line.columns[n].field, self.converters[n], self._sources[n]
+        field, converter, index = self._line.columns[n].field, self.converters[n], self.sources[n]
         if field is None or converter is None:
             return
         count = len(rows.numbers)
@@ -212,8 +221,24 @@ class TableStream:
         self.changed[n] += sum(map(ne, before, out[n]))
         self.total[n] += count if index is None else 0
 
+    def _tell(self, n: int, raw: list[Any], converter: Converter, origin: Origin) -> None:
+        """Say which cells were read in a way that another reader might not expect."""
+        field, odd = self._line.columns[n].field, converter.odd
+        where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "reading"}
+        at: dict[str, list[int]] = {}
+        for i, value in enumerate(raw):
+            if value in odd:
+                for code in odd[value]:
+                    at.setdefault(code, []).append(i)
+        for code, indexes in at.items():
+            severity, what = REMARKS[code]
+            once = severity == "info"
+            if not (once and (n, code) in self._said):
+                origin.flag(indexes[:1] if once else indexes, code, severity, what, **where)
+            self._said.add((n, code))
+
     def _cells(self, n: int, origin: Origin, others: Mapping[str, list[Any]]) -> Cells:
-        field, index, source = self._line.columns[n].field, self._sources[n], self._table.source
+        field, index, source = self._line.columns[n].field, self.sources[n], self._table.source
         name = field.name if field else ""
         column = self._column(n)
         given = {
@@ -222,7 +247,7 @@ class TableStream:
             "sheet": source.place.sheet,
             "table": source.id,
             "field": name,
-            "header": source.columns[index].name if index is not None else None,
+            "header": source.columns[index].name if index is not None and index < self._own else None,
             "column": a1.letters(column) if column else None,
             "column_index": column,
         }

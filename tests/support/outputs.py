@@ -42,7 +42,36 @@ def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> d
         },
         "config": {"digest": order["config"]["digest"], "rules": []},
         "inputs": [{k: i[k] for k in ("role", "name", "sha256", "size")} for i in order["inputs"]],
-        "sheets": [],
+        "sheets": [
+            {
+                "input": order["inputs"][0]["name"] if order["inputs"] else "",
+                "name": "Sheet1",
+                "index": 0,
+                "visibility": "visible",
+                "tables": [
+                    {
+                        "id": "t",
+                        "ref": "t1",
+                        "range": f"A1:A{rows + 1}",
+                        "header_rows": [1],
+                        "data_range": f"A2:A{rows + 1}",
+                        "confidence": 1.0,
+                        "why": [],
+                        "rows_in": rows,
+                        "rows_out": rows,
+                        "left_out": {},
+                        "left_out_columns": [],
+                    }
+                ],
+                "rows_read": rows + 1,
+                "rows": [
+                    {"from": 1, "to": 1, "as": "header", "table": "t1", "rows": 1},
+                    {"from": 2, "to": rows + 1, "as": "data", "table": "t1", "rows": rows},
+                ],
+                "shared": [],
+                "beside": [],
+            }
+        ],
         "mapping": [],
         "readings": [],
         "transforms": [],
@@ -54,12 +83,14 @@ def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> d
             "by_code": {},
             "totals": [],
         },
-        "output": {"sheets": ["Normalized"], "rows": rows, "columns": [], "extra_sheets": []},
+        "output": {"sheets": ["Normalized"], "sheet_rows": [rows], "rows": rows, "columns": [], "extra_sheets": []},
         "pass_history": [],
         "summary": {
             "tables": 1,
             "rows_in": rows,
             "rows_out": rows,
+            "left_out": {},
+            "sheets_out": 1,
             "columns_mapped": 0,
             "columns_unmapped": 0,
             "findings": findings,

@@ -130,7 +130,7 @@ def test_sheets_append_and_unrelated_tables_are_left_out(tmp_path):
     }
     done = run_job(tmp_path, sheets, fields=[{"name": "plan"}])
     assert len(done.column("plan")) == 12
-    assert [f["code"] for f in done.findings] == ["table_unmapped"]
+    assert "table_unmapped" in {f["code"] for f in done.findings}
 
 
 def test_a_file_without_a_table_is_a_finding_and_an_empty_output(tmp_path):

@@ -14,7 +14,7 @@ _COMPARED: Final = 200
 _SIMILAR: Final = 0.6
 
 
-def expects_columns(fields: Sequence[Field], computed: Collection[str]) -> bool:
+def expects_columns(fields: Sequence[Field], computed: Collection[str | None]) -> bool:
     """Whether a field can get its values from nowhere but a column."""
     return any(f.constant is None and f.name not in computed for f in fields)
 

@@ -12,9 +12,10 @@ from runner.engine.mapping.layout import Kept
 from runner.engine.mapping.score import Choice, ColumnIn, Contribution, Doubt, choose
 from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.rules.hooks import Hooks
-from runner.engine.sources import SourceTable, chunks
+from runner.engine.sources import GROUP, SourceTable
 from runner.engine.structure import Column
 from runner.engine.values.convert import Converter
+from runner.engine.values.decisions import Convention
 
 _SHOWN: Final = 50  # values that detect_* functions are shown
 _CERTAIN: Final = 0.75  # least confidence in a table of which no header is known
@@ -23,38 +24,33 @@ _CERTAIN: Final = 0.75  # least confidence in a table of which no header is know
 class MappedTable:
     """A source table with every column's field decided."""
 
-    def __init__(self, source: SourceTable, choices: list[Choice], samples: list[list[Any]]) -> None:
+    def __init__(
+        self, source: SourceTable, choices: list[Choice], samples: list[list[Any]], filled: str | None = None
+    ) -> None:
         self.source = source
+        self.filled = filled  # the field that takes the captions
         self.choices = choices
         self.samples = samples
         self.left_out = False
-        self.blank = self._blank()  # columns that have no header and no value
+        self.conventions: dict[int, Convention] = {}  # by column: decided from all its values
 
     @property
     def fields(self) -> dict[str, int]:
         """field -> column index within the table."""
-        return {c.field: c.position for c in self.choices if c.field is not None}
+        chosen = {c.field: c.position for c in self.choices if c.field is not None}
+        return chosen if self.filled is None else {**chosen, self.filled: self.source.place_of(GROUP)}
 
-    def _blank(self) -> set[int]:
-        """Looked for in all rows, but only where a column has neither a header nor a value among the first rows."""
-        bare = {
-            n
-            for n, column in enumerate(self.source.columns)
-            if column.generated and not any(v is not None for v in self.samples[n])
-        }
-        if bare:
-            for _, rows in chunks([self.source]):
-                bare = {n for n in bare if not any(v is not None for v in rows.columns[n])}
-                if not bare:
-                    break
-        return bare
+    @property
+    def is_mapped(self) -> bool:
+        """Whether any of its columns is a field."""
+        return any(c.field is not None for c in self.choices)
 
     @property
     def header_is_certain(self) -> bool:
         """Whether the header may be shown: one that is none after all would show cells."""
         table = self.source.table
         doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
-        return bool(self.fields) or (table.confidence >= _CERTAIN and not doubted)
+        return self.is_mapped or (table.confidence >= _CERTAIN and not doubted)
 
     def letters(self, position: int) -> str:
         return a1.letters(self.source.columns[position].index)
@@ -67,8 +63,10 @@ class MappedTable:
             if choice.field is not None:
                 last = choice.field
                 continue
-            if choice.position not in self.blank:
-                out.append(Kept(choice.position, self.source.columns[choice.position].name, last))
+            column = self.source.columns[choice.position]
+            if column.generated and not self.source.holds(column.index):
+                continue
+            out.append(Kept(choice.position, column.name, last))
         return out
 
     def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str]) -> None:
@@ -109,8 +107,7 @@ class MappedTable:
         )  # fmt: skip
 
     def converter(self, field: Field, index: int) -> Converter:
-        texts = [v for v in self.samples[index] if type(v) is str]
-        return Converter(field, texts, epoch_1904=self.source.epoch_1904)
+        return Converter(field, self.samples[index], self.conventions.get(index), epoch_1904=self.source.epoch_1904)
 
 
 def _has_values(field: Field, computed: Collection[str]) -> bool:
@@ -126,7 +123,9 @@ def map_table(
     detectors: Sequence[Rule],
     hooks: Hooks,
     lookups: Lookups,
+    filled: str | None = None,
 ) -> MappedTable:
+    fields = [f for f in fields if f.name != filled]
     samples = source.samples()
     columns = [ColumnIn(n, _headers(c), Sample(samples[n]), a1.letters(c.index)) for n, c in enumerate(source.columns)]
     names = {f.name for f in fields}
@@ -134,7 +133,7 @@ def map_table(
     choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed)
     if hooks.has("after_mapping"):
         choices = _remapped(source, choices, hooks, {f.name for f in fields if f.constant is None})
-    return MappedTable(source, choices, samples)
+    return MappedTable(source, choices, samples, filled)
 
 
 def _headers(column: Column) -> tuple[str, ...]:

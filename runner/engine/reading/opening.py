@@ -7,7 +7,7 @@ from runner.engine.reading import errors, ole, sniffing
 from runner.engine.reading.archives import Archive
 from runner.engine.reading.binary.xls import open_xls
 from runner.engine.reading.binary.xlsb import open_xlsb
-from runner.engine.reading.books import Book
+from runner.engine.reading.books import Book, TextOptions
 from runner.engine.reading.delimited.books import open_delimited
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.opendocument.books import is_opendocument, open_ods
@@ -15,21 +15,24 @@ from runner.engine.reading.xlsx.packages import Package
 from runner.engine.reading.xlsx.workbooks import open_xlsx
 
 _DEFAULTS = ReadLimits()
+_FOUND_OUT = TextOptions()
 _HEAD = 8192
 _TEXT_NAMES = (".csv", ".tsv", ".tab", ".txt")
 
 
-def open_book(path: str | Path, *, name: str, limits: ReadLimits = _DEFAULTS) -> Book:
+def open_book(
+    path: str | Path, *, name: str, limits: ReadLimits = _DEFAULTS, options: TextOptions = _FOUND_OUT
+) -> Book:
     """Open a spreadsheet of any known format; InputUnreadable says why a file cannot be."""
     file = Path(path).open("rb")  # noqa: SIM115  # the book holds it open and closes it
     try:
-        return _open(file, name, limits)
+        return _open(file, name, limits, options)
     except BaseException:
         file.close()
         raise
 
 
-def _open(file: BinaryIO, name: str, limits: ReadLimits) -> Book:
+def _open(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -> Book:
     head = file.read(_HEAD)
     file.seek(0, 2)
     size = file.tell()
@@ -41,9 +44,9 @@ def _open(file: BinaryIO, name: str, limits: ReadLimits) -> Book:
         return _open_zip(file, limits)
     if not head and not name.lower().endswith(_TEXT_NAMES):
         raise errors.empty()  # an empty text file is a table with no rows, an empty workbook is none
-    if (refused := sniffing.refusal(head, size)) is not None:
+    if (refused := sniffing.refusal(head, size, is_text=options.encoding is not None)) is not None:
         raise refused
-    return open_delimited(file, name=name, limits=limits)
+    return open_delimited(file, name=name, limits=limits, options=options)
 
 
 def _open_zip(file: BinaryIO, limits: ReadLimits) -> Book:

@@ -1,6 +1,7 @@
 """What a file really is, from its first bytes."""
 
 import re
+import unicodedata
 
 from runner.engine.reading import errors
 from runner.engine.reading.errors import InputUnreadable
@@ -53,8 +54,11 @@ _CONTROL = bytes(set(range(32)) - {9, 10, 11, 12, 13, 26, 27} | {127})
 _LOCK_FILES = (165, 171)  # sizes of the owner files that Excel leaves beside an open workbook
 
 
-def refusal(head: bytes, size: int) -> InputUnreadable | None:
-    """Why a file that is neither zip nor OLE container is no spreadsheet; None where it may be text."""
+def refusal(head: bytes, size: int, *, is_text: bool = False) -> InputUnreadable | None:
+    """Why a file that is neither zip nor OLE container is no spreadsheet; None where it may be text.
+
+    ``is_text``: the sender named its encoding, so bytes that look like none are no reason to refuse it.
+    """
     for magic, what, remedy in _MAGIC:
         if head.startswith(magic):
             return errors.not_a_spreadsheet(what, remedy)
@@ -65,7 +69,7 @@ def refusal(head: bytes, size: int) -> InputUnreadable | None:
         return errors.not_a_spreadsheet("a tar archive", _UNPACK)
     if head[4:8] == b"ftyp":
         return errors.not_a_spreadsheet("a video or audio file", _EXPORT)
-    return _text_refusal(head) or _binary_refusal(head, size)
+    return _text_refusal(head) or (None if is_text else _binary_refusal(head, size))
 
 
 def _text_refusal(head: bytes) -> InputUnreadable | None:  # one line per kind of text
@@ -105,14 +109,20 @@ def _binary_refusal(head: bytes, size: int) -> InputUnreadable | None:
 
 
 def is_wide(head: bytes) -> str:
-    """The byte order of UTF-16 text without a mark: every second byte is nearly always zero; else nothing."""
+    """The byte order of UTF-16 text without a mark, which has its zero bytes at every other place; else nothing.
+
+    Digits, blanks and delimiters give each text some, whatever its script; other text has none.
+    """
     pairs = len(head) // 2
     if pairs < 2:
         return ""
     even = head[0 : 2 * pairs : 2].count(0)
     odd = head[1 : 2 * pairs : 2].count(0)
-    if odd > pairs * 0.7 and even < pairs * 0.05:
-        return "utf-16-le"
-    if even > pairs * 0.7 and odd < pairs * 0.05:
-        return "utf-16-be"
-    return ""
+    order, many, few = ("utf-16-le", odd, even) if odd > even else ("utf-16-be", even, odd)
+    if many > pairs * 0.7 and few < pairs * 0.05:
+        return order
+    if many < max(4, pairs * 0.04) or few > many / 8:
+        return ""
+    text = head[: 2 * pairs].decode(order, "replace").rstrip("\ufffd")
+    strange = sum(unicodedata.category(one) in ("Cc", "Cn", "Co", "Cs") for one in set(text) - set("\t\r\n\x1a"))
+    return order if ("\n" in text or "\r" in text) and not strange else ""

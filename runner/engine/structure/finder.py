@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
 from runner.engine.structure import features, finding, model
 from runner.engine.structure.accounts import Account, Run
+from runner.engine.structure.heads import Asked
 from runner.engine.structure.labels import RowScores
 from runner.engine.structure.late import Headings, Late
 from runner.engine.structure.rows import Row, row_of
@@ -161,7 +162,12 @@ class Finder:
         kept = self.rows(layout)
         if not kept:
             return []
-        return [self._late.leave_out(table) for table in finding.tables_in(kept, layout, model.load(), self._scores)]
+        names = self._headings
+        asked = Asked(self._scores, layout)
+        if names is not None:
+            asked = Asked(self._scores, layout, names.spelled, names.key)
+        found = finding.tables_in(kept, asked, model.load())
+        return [self._late.leave_out(table) for table in found]
 
 
 def _dress(rows: Iterable[Row], layout: Layout) -> None:

@@ -7,6 +7,7 @@ from typing import Protocol
 from runner.engine.reading import Layout
 from runner.engine.structure import declared, decoding, detectors, features, lists, pruning
 from runner.engine.structure.drafts import drafts
+from runner.engine.structure.heads import Asked
 from runner.engine.structure.labels import Label
 from runner.engine.structure.rows import Row
 from runner.engine.structure.shaping import shape
@@ -25,8 +26,9 @@ class Judge(decoding.Sequel, Protocol):
     def chances_of(self, vectors: Sequence[Sequence[float]]) -> list[list[float]]: ...
 
 
-def tables_in(kept: Sequence[Row], layout: Layout, judge: Judge, told: Told) -> list[Table]:
+def tables_in(kept: Sequence[Row], asked: Asked, judge: Judge) -> list[Table]:
     """The tables of a sheet, from top to bottom and left to right."""
+    layout, told = asked.layout, asked.told
 
     def classify(rows: Sequence[Row]) -> tuple[list[Label], list[list[float]]]:
         total = rows[-1].ordinal + 1 if rows else 0
@@ -38,11 +40,9 @@ def tables_in(kept: Sequence[Row], layout: Layout, judge: Judge, told: Told) -> 
         return decoding.decode(rows, chances, judge, _points(rows, layout, told))
 
     known, rest = declared.take(kept, layout.declared_tables)
-    guessed = drafts(rest, classify) if rest else []
-    guessed = pruning.prune(guessed, known)
-    if not known and not guessed and (one := lists.find(rest)):
-        guessed = [one]
-    found = [shape(draft, layout, frozenset(told)) for draft in known + guessed]
+    one = lists.find(rest, asked) if not known else None
+    guessed = [one] if one else pruning.prune(drafts(rest, classify) if rest else [], asked, known)
+    found = [shape(draft, asked) for draft in known + guessed]
     return sorted(found, key=lambda table: (table.range.top, table.range.left))
 
 

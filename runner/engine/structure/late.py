@@ -22,6 +22,14 @@ class Headings(Protocol):
 
     def __call__(self, number: int, values: Sequence[object], /) -> Mapping[str, float]: ...
 
+    def spelled(self, values: Sequence[object], /) -> int:
+        """How many of these are declared names."""
+        ...
+
+    def key(self, name: str, /) -> bool:
+        """Whether this is the name of a field that every row has a value for, or a different one in each."""
+        ...
+
     def absent(self, columns: Sequence[Sequence[object]]) -> bool:
         """Whether no row of these columns can be one, at a glance."""
         ...

@@ -1,27 +1,28 @@
 """Gives a draft its final form: places, names, rows to leave out, confidence and reasons."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
-from runner.engine.reading import Layout
-from runner.engine.structure import headers, patterns
+from runner.engine.structure import captions, headers, patterns
 from runner.engine.structure.cells import Kind, Mark
 from runner.engine.structure.drafts import Draft
+from runner.engine.structure.heads import Asked
 from runner.engine.structure.labels import Label
 from runner.engine.structure.rows import Row
 from runner.engine.structure.tables import Box, Table
 
 NEAR = 6  # title and note rows further away than this are not the table's own
 EDGE = 5
-LIKE_OTHERS = 0.2  # chance of a caption in a table that has one for sure
 
 
-def shape(draft: Draft, layout: Layout, told: frozenset[int] = frozenset()) -> Table:
-    """The table of a draft; `told` are rows whose label a rule has spoken for."""
+def shape(draft: Draft, asked: Asked) -> Table:
+    """The table of a draft."""
+    told = frozenset(asked.told)
     rows, band = draft.rows, draft.band
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
-    groups = _groups(draft, told)
+    columns = headers.columns(head, draft.left, draft.right, asked.layout.merged)
+    lone = captions.captions(draft, told, asked.keys(columns))
+    groups = lone.sure
     totals = frozenset(rows[at].number for at in band.body if _is_total(draft, at, told)) - groups
     out = groups | totals
     body = [at for at in band.body if rows[at].number not in out]
@@ -30,7 +31,7 @@ def shape(draft: Draft, layout: Layout, told: frozenset[int] = frozenset()) -> T
         range=Box(first.number, left, last.number, right),
         header_rows=tuple(row.number for row in head),
         data_range=Box(_top(rows, body[0]), left, rows[body[-1]].number, right) if body else None,
-        columns=headers.columns(head, draft.left, draft.right, layout.merged),
+        columns=columns,
         confidence=_confidence(draft),
         why=tuple(_why(draft, groups, totals)),
         titles=_around(draft, band.all[0], -1, Label.TITLE),
@@ -38,6 +39,8 @@ def shape(draft: Draft, layout: Layout, told: frozenset[int] = frozenset()) -> T
         groups=groups,
         totals=totals,
         asides=_asides(draft),
+        repeated=frozenset(rows[at].number for at in band.again),
+        choices=(*draft.choices, *captions.choices(lone)),
     )
 
 
@@ -49,38 +52,8 @@ def _top(rows: Sequence[Row], at: int) -> int:
 def _asides(draft: Draft) -> frozenset[int]:
     """Rows between the body's ends that are no part of it."""
     body = draft.band.body
-    inside = set(range(body[0], body[-1] + 1)) - set(body) if body else set()
+    inside = set(range(body[0], body[-1] + 1)) - set(body) - set(draft.band.again) if body else set()
     return frozenset(draft.rows[at].number for at in inside)
-
-
-def _groups(draft: Draft, told: frozenset[int]) -> frozenset[int]:
-    """Captions between the data. Where one is sure, another lone text over data in its column needs less to be one."""
-    sure = [at for at in draft.band.body if _is_group(draft, at, told)]
-    columns = {draft.rows[at].filled[0] for at in sure}
-    more = [
-        at
-        for at, below in pairwise(draft.band.body)
-        if at not in sure
-        and draft.rows[at].number not in told
-        and _lone(draft.rows[at])
-        and draft.rows[at].filled[0] in columns
-        and draft.rows[below].width > 1
-        and draft.chances[at][Label.GROUP] >= LIKE_OTHERS
-    ]
-    return frozenset(draft.rows[at].number for at in sure + more)
-
-
-def _is_group(draft: Draft, at: int, told: frozenset[int]) -> bool:
-    """Only a lone text is left out as a caption: a row with values is data whatever it looks like."""
-    row = draft.rows[at]
-    if row.number in told or draft.declared:
-        return draft.labels[at] is Label.GROUP
-    return _lone(row) and _likeliest(draft, at) is Label.GROUP
-
-
-def _lone(row: Row) -> bool:
-    """One text, or the same one in several cells, as a merged caption may be stored."""
-    return len({str(row.values[one]) for one in row.filled}) == 1 and row.kinds[row.filled[0]] == Kind.TEXT
 
 
 def _is_total(draft: Draft, at: int, told: frozenset[int]) -> bool:

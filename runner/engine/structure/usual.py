@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
+from runner.engine.reading import Shown
 from runner.engine.structure.patterns import SPEAKS_OF_TOTAL
 
 FIRST = 100  # rows before anything can be called usual
@@ -18,7 +19,7 @@ Codes = tuple[int, ...]
 
 _TEXT = 1
 _CODES: Mapping[type, int] = {
-    type(None): 0, str: 1, int: 2, float: 2, bool: 3, datetime: 4, date: 4, time: 4, timedelta: 4,
+    type(None): 0, str: 1, int: 2, Shown: 2, float: 2, bool: 3, datetime: 4, date: 4, time: 4, timedelta: 4,
 }  # fmt: skip
 _NUMERIC = frozenset("0123456789+-.($£€")
 

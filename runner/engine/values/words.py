@@ -36,6 +36,9 @@ _PHONE = re.compile(
     r"(\+|00)?\s*([0-9()\s./\-\u2010-\u2015\u00a0]{5,40}?)(?:\s*(?:ext\.?|x|#)\s*([0-9]{1,6}))?",
     re.IGNORECASE,
 )
+# Texts of digits and dots or dashes that are numbers or dates, and no phone numbers.
+_FLOAT = re.compile(r"([0-9]{5,})\.([0-9]{1,2})")
+_ISO_DAY = re.compile(r"(?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])")
 _URL = re.compile(
     r"(?:(https?|ftp)://)?((?:[^\s/?#@:]+(?::[^\s/?#@]*)?@)?[^\s/?#@:]+(?::[0-9]{1,5})?)([/?#]\S*)?",
     re.IGNORECASE,
@@ -73,8 +76,12 @@ def parse_phone(text: str) -> str | Bad | None:
     text = text.strip()
     if not text:
         return None
+    if number := _FLOAT.fullmatch(text):  # a number that a program wrote as 5551234567.0
+        if number[2].strip("0"):
+            return BAD
+        text = number[1]
     found = _PHONE.fullmatch(text.removeprefix("tel:")) if len(text) <= 60 else None
-    if found is None:
+    if found is None or _ISO_DAY.fullmatch(text):
         return BAD
     country, body, extension = found.groups()
     if country and "(0)" in body:

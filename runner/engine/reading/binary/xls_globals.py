@@ -17,7 +17,7 @@ from runner.engine.reading.binary.biff import (
 from runner.engine.reading.books import Visibility
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.strings import SharedStrings
-from runner.engine.reading.styles import BUILT_IN, Kind, Look, Styles, kind_of_format
+from runner.engine.reading.styles import Format, Look, Styles, format_of
 
 _FILEPASS, _CODEPAGE, _DATEMODE, _BOUNDSHEET, _SST = 0x2F, 0x42, 0x22, 0x85, 0xFC
 _FORMAT, _FORMAT_OLD, _FONT, _XF = 0x041E, 0x001E, 0x0031, 0x00E0
@@ -47,7 +47,7 @@ class _Reader:
     def __init__(self, limits: ReadLimits) -> None:
         self.found = Globals(strings=SharedStrings(limits))
         self._limits = limits
-        self._formats: dict[int, Kind] = {}
+        self._formats: dict[int, Format] = {}
         self._fonts: list[Look] = []
         self._xfs: list[bytes] = []
         self._texts: list[bytes] = []
@@ -61,8 +61,7 @@ class _Reader:
             self.found.strings.extend(SharedTexts(self._texts, self._limits).read())
         for body in self._xfs:
             number = u16(body, 2)
-            self.found.styles.kinds.append(self._formats.get(number, BUILT_IN.get(number, Kind.NUMBER)))
-            self.found.styles.looks.append(self._look(body))
+            self.found.styles.add(number, self._formats, self._look(body))
         return self.found
 
     def _record(self, kind: int, body: bytes) -> None:
@@ -81,7 +80,7 @@ class _Reader:
         elif kind == _SST or (kind == CONTINUE and self._last == _SST):
             self._texts.append(body)
         elif kind in (_FORMAT, _FORMAT_OLD):
-            self._formats[u16(body, 0)] = kind_of_format(self._format(body))
+            self._formats[u16(body, 0)] = format_of(self._format(body))
         elif kind == _FONT:
             self._fonts.append(Look(bold=u16(body, 6) >= _BOLD, italic=bool(u16(body, 2) & 2)))
         elif kind == _XF:

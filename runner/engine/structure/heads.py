@@ -1,0 +1,130 @@
+"""Settles a table's header: a row that names columns, or the first of the data."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+
+from runner.engine.reading import Layout
+from runner.engine.structure import detectors, naming
+from runner.engine.structure.bands import Band
+from runner.engine.structure.drafts import Draft
+from runner.engine.structure.labels import Label
+from runner.engine.structure.layouts import rises
+from runner.engine.structure.tables import Choice, Column
+
+Spelled = Callable[[Sequence[object]], int]  # how many of these values are declared names
+
+TOLD = 4.0  # points of a rule or of declared names that settle it
+STYLED = 0.7  # points for bold, colour, a filter or frozen rows that settle it
+BELIEF = 0.4  # weight of the line classifier's odds against what the values say
+MOST = 4.0  # of these odds, as a logarithm
+CLEAR = 1.0  # points from which nobody needs to be asked
+RISING = 0.9  # of its numbers or dates that rise from left to right: years, hours, classes
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What others say of rows: rules, declared names, the layout."""
+
+    told: Mapping[int, Mapping[str, float]]
+    layout: Layout
+    spelled: Spelled | None = None
+    key: Callable[[str], bool] | None = None  # whether a column's name is that of a required or unique field
+
+    def keys(self, columns: Sequence[Column]) -> frozenset[int]:
+        """Columns (0-based) whose values are wanted in every row or differ in each."""
+        if self.key is None:
+            return frozenset()
+        return frozenset(one.index - 1 for one in columns if any(map(self.key, (one.name, *one.parts[-1:]))))
+
+    def header(self, number: int) -> float:
+        return self.told.get(number, {}).get("header", 0.0)
+
+
+def settle(draft: Draft, asked: Asked) -> None:
+    """Take the first row for what it is, and note where it could have been the other."""
+    if draft.declared or draft.form or not draft.band.body:
+        return
+    if not draft.band.head:
+        _promote(draft, asked)
+        return
+    leaf = draft.band.head[-1]
+    row = draft.rows[leaf]
+    if _settled(draft, leaf, asked):
+        return
+    body = [draft.rows[at] for at in draft.band.body]
+    vote = naming.votes(row, body)
+    points = vote.points + BELIEF * _odds(draft, leaf)
+    alone = len(draft.band.head) == 1
+    if not alone:
+        if vote.points <= -naming.CLEAR and points < -CLEAR:
+            _lower(draft)
+            settle(draft, asked)
+        return
+    if points <= 0:
+        behead(draft)
+        if points > -CLEAR:
+            _note(draft, row.number, vote, header=False)
+    elif points < CLEAR:
+        _note(draft, row.number, vote, header=True)
+
+
+def _promote(draft: Draft, asked: Asked) -> None:
+    """Make the first row of a body a header where it reads like one."""
+    first = draft.band.body[0]
+    row = draft.rows[first]
+    rest = [draft.rows[at] for at in draft.band.body[1:]]
+    if len(rest) == 0 or row.number in asked.told and asked.header(row.number) < TOLD:
+        return
+    vote = naming.votes(row, rest)
+    points = vote.points + BELIEF * _odds(draft, first)
+    if asked.spelled is not None and asked.spelled(row.values):
+        points += TOLD
+    if points >= CLEAR:
+        draft.labels[first] = Label.HEADER
+        draft.band = Band([first], draft.band.body[1:])
+    elif points > 0 and vote.names:
+        _note(draft, row.number, vote, header=False)
+
+
+def _settled(draft: Draft, at: int, asked: Asked) -> bool:
+    """Whether the row is a header beyond doubt."""
+    row = draft.rows[at]
+    if asked.header(row.number) >= TOLD or (asked.spelled is not None and asked.spelled(row.values)):
+        return True
+    if rises(row) >= RISING:
+        return True
+    near = draft.rows[max(0, at - 1) : at + 2]
+    return detectors.styled(near, asked.layout, row.number) >= STYLED
+
+
+def _odds(draft: Draft, at: int) -> float:
+    """The line classifier's odds of a header, as a logarithm."""
+    chance = draft.chances[at][Label.HEADER]
+    other = max(1e-9, 1.0 - chance)
+    return max(-MOST, min(MOST, log(max(chance, 1e-9) / other)))
+
+
+def _note(draft: Draft, number: int, vote: naming.Votes, *, header: bool) -> None:
+    evidence = {"header": vote.names, "none": vote.values}
+    if header:
+        message = f"row {number} was taken for the header, but it is much like the rows below it"
+        settle = '"reading": {"header": "none"}'
+    else:
+        message = f"row {number} was taken for data and the table has no header, but it could be one"
+        settle = f'"reading": {{"header_rows": [{number}]}}'
+    chosen = f"row {number}" if header else "none"
+    draft.choices.append(Choice("header", chosen, evidence, False, message, number, settle))
+
+
+def behead(draft: Draft) -> None:
+    """Take the header rows for data."""
+    draft.labels = [Label.DATA if at in draft.band.head else label for at, label in enumerate(draft.labels)]
+    draft.band = Band(body=draft.band.all)
+
+
+def _lower(draft: Draft) -> None:
+    """Take the last header row for data."""
+    *head, leaf = draft.band.head
+    draft.labels[leaf] = Label.DATA
+    draft.band = Band(head, [leaf, *draft.band.body])
