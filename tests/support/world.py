@@ -19,7 +19,7 @@ from runner.attempt import Boxes
 from runner.control import Control
 from runner.results import result_key
 from runner.sandbox.layers import Layers
-from tests.support.outputs import artifact, as_bytes, workbook
+from tests.support.outputs import artifact, as_bytes, audit, workbook
 from tests.support.places import Place, embedded
 
 
@@ -102,8 +102,7 @@ class ScriptedSandbox:
         told = artifact(order.job, self.isolation(), rows=rows)
         bodies = {"normalized.xlsx": workbook(rows), "artifact.json": as_bytes(told)}
         if verdict in EXPLAINED:
-            told["output"] |= {"rows": 0, "sheets": []}
-            bodies |= {"artifact.json": as_bytes(told), "report.html": b"<p>nothing</p>"}
+            bodies |= {"artifact.json": as_bytes(audit(order.job, self.isolation())), "report.html": b"<p>nothing</p>"}
         outputs = {}
         for name, body in bodies.items():
             outputs[name] = order.scratch / f"out-{name}"
