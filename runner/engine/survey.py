@@ -72,8 +72,8 @@ def survey(
     """Find the tables of an input; what is left out is said."""
     with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
-        for choice in book.choices:
-            findings.chose(**vars(choice), place=Place(source.file.name, "", ""))
+        for whole in book.choices:
+            findings.chose(**vars(whole), place=Place(source.file.name, "", ""))
         patterns = reading.get("sheets") or ("*",)
         for plain in book.sheets:
             sheet: Sheet = SpooledSheet(plain, room)
