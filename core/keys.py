@@ -129,5 +129,6 @@ def rejected_key(manifest_key: str) -> str:
     return f"{OUTPUTS}{at.tenant}/{at.folder}rejected.json"
 
 
-def staging_folder(job_id: str, attempt: int | None = None) -> str:
-    return f"{WORK}{job_id}/" if attempt is None else f"{WORK}{job_id}/{attempt}/"
+def staging_folder(job_id: str, fence: int | None = None) -> str:
+    """Where attempts stage their files, or one attempt does: named by its fence, which no other attempt ever has."""
+    return f"{WORK}{job_id}/" if fence is None else f"{WORK}{job_id}/{fence}/"

@@ -163,7 +163,11 @@ class JobTable(Protocol):
     """The truth about jobs. Every write is conditional; a write that meets another rev changes nothing."""
 
     def add(self, job: Job) -> tuple[Job, bool]:
-        """Insert where the id is free. Returns the row that is there now and whether this call made it."""
+        """Insert where the id is free. Returns the row that is there now and whether this call made it.
+
+        A new row's fence and rev start above those of every row of its tenant that was removed before the caller
+        last saw the id free, so that whoever still holds a former row can write nothing (`core.jobs.first`).
+        """
         ...
 
     def get(self, job_id: str) -> Job | None: ...
