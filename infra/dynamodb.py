@@ -6,8 +6,8 @@ Because the rev condition pins the state that the job had before, the counters a
 two runners cannot both take the last slot, and a lost runner's slot is freed by whoever moves its job on. Pauses stand
 on the same items, so that a start reads nothing beforehand. Indexes lag behind, so what they name is read again from
 the base item and judged by that. A tenant's fence item is raised before a row with a greater fence is removed, and read
-by whoever adds one after it saw that the row is gone. Each write carries a name of its own: where a retry meets a failed condition, the
-name tells whether the earlier try had got through.
+by whoever adds one after it saw that the row is gone. Each write carries a name of its own: where a retry meets a
+failed condition, the name tells whether the earlier try had got through.
 """
 
 import contextlib
