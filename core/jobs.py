@@ -193,7 +193,7 @@ def beat(job: Job, *, now: float, lease_seconds: float) -> Job:
 
 def again(job: Job, *, now: float, reason: str, to: State = S.QUEUED, **changes: Any) -> Job:
     """Start a new round for an ended job: retry, reset or re-drop."""
-    fresh = {"attempt": 0, "error": None, "cancel_requested_at": None, "summary": {}}
+    fresh: dict[str, Any] = {"attempt": 0, "error": None, "cancel_requested_at": None, "summary": {}}
     return move(job, to, now=now, reason=reason, **(fresh | changes))
 
 

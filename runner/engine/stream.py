@@ -81,7 +81,7 @@ class TableStream:
             if converter is not None and out.field is not None and out.field.name in allowed:
                 converter.use_allowed(allowed[out.field.name])
             self.converters.append(converter)
-        columns = [None if index is None else table.source.columns[index].index for index in plan.sources]
+        columns = [self._column(n) for n in range(len(plan.sources))]
         self._merges = [None if at is None else merges.of_column(table.source.merged, at) for at in columns]
         self._said: set[tuple[int, str]] = set()
         self.changed = [0] * len(pipeline.columns)
