@@ -81,13 +81,13 @@ class TableStream:
             if converter is not None and out.field is not None and out.field.name in allowed:
                 converter.use_allowed(allowed[out.field.name])
             self.converters.append(converter)
-        columns = [self._column(n) for n in range(len(plan.sources))]
+        columns = [self._column(n) for n in range(len(pipeline.columns))]
         self._merges = [None if at is None else merges.of_column(table.source.merged, at) for at in columns]
         self._said: set[tuple[int, str]] = set()
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
         self.rows = 0
-        self.filled = bool(table.fields)  # whether any field has got a value
+        self.filled = table.is_mapped  # whether any field has got a value
         used = set(plan.sources)
         self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
 

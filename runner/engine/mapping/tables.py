@@ -41,6 +41,11 @@ class MappedTable:
         return chosen if self.filled is None else {**chosen, self.filled: self.source.place_of(GROUP)}
 
     @property
+    def is_mapped(self) -> bool:
+        """Whether any of its columns is a field."""
+        return any(c.field is not None for c in self.choices)
+
+    @property
     def header_is_certain(self) -> bool:
         """Whether the header may be shown: one that is none after all would show cells."""
         table = self.source.table
