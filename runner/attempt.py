@@ -3,21 +3,21 @@
 import hashlib
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from core.errors import ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
 from core.jobs import Job, OutputFile
 from core.keys import staging_folder
+from core.manifests import Limits
 from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
 from core.verdicts import EXPLAINED, Verdict
 from infra.lanes import Lanes
-from runner.results import AUDIT
 from runner.sandbox.layers import LayerRefused, Layers
 from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, stage
-from runner.verify import BadOutput, verify, verify_audit
+from runner.verify import verified
 
 _BLOCK = 1024 * 1024
 
@@ -143,20 +143,8 @@ def run_box(
         trusted=trusted,
         layer=layer,
     )
-    return _verified(boxes.sandbox.run(order, killed=killed, on_event=on_event), staged.order, boxes.sandbox)
-
-
-def _verified(report: BoxReport, order: dict[str, Any], sandbox: Sandbox) -> BoxReport:
-    """A success holds only where its outputs do; the counts are the checked ones, or none."""
-    if report.verdict is not Verdict.OK and report.verdict not in EXPLAINED:
-        return replace(report, claim={})
-    try:
-        if report.verdict in EXPLAINED:
-            outputs = {name: path for name, path in report.outputs.items() if name in AUDIT}
-            return replace(report, outputs=outputs, claim=verify_audit(order, outputs, sandbox.isolation()))
-        return replace(report, claim=verify(order, report.outputs, sandbox.isolation()))
-    except BadOutput as error:
-        return replace(report, verdict=Verdict.BAD_OUTPUT, message=str(error), claim={})
+    report = boxes.sandbox.run(order, killed=killed, on_event=on_event)
+    return verified(report, order, boxes.sandbox, limits=box_limits(Limits(), settings), killed=killed)
 
 
 def deliverables(report: BoxReport) -> dict[str, Path]:

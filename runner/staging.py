@@ -24,7 +24,7 @@ class Source(Protocol):
     def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched: ...
 
 
-OUTPUTS = ("normalized.xlsx", "artifact.json", "report.html")
+OUTPUTS = ("normalized.xlsx", "artifact.json")
 
 
 class StagingFailed(Exception):

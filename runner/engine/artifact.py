@@ -9,7 +9,6 @@ from runner.engine.ledger import OUTSIDE, TableBooks
 from runner.engine.mapping.layout import OutColumn
 from runner.engine.mapping.tables import MappedTable
 from runner.engine.orders import Order
-from runner.engine.report import report
 from runner.engine.rules.load import Package
 from runner.engine.sources import SourceTable
 from runner.engine.stream import TableStream
@@ -75,13 +74,9 @@ class Artifact:
         }
 
     def write(self, times: dict[str, float], summary: dict[str, Any]) -> None:
-        """Write artifact.json and report.html where they were asked for."""
-        document = self.document(times, summary)
+        """Write artifact.json where it was asked for."""
         if file := self._order.open_output("artifact.json"):
-            file.write(_dumped(document).encode(errors="replace"))
-            file.close()
-        if file := self._order.open_output("report.html"):
-            file.write(report(document).encode(errors="replace"))
+            file.write(_dumped(self.document(times, summary)).encode(errors="replace"))
             file.close()
 
     def document(self, times: dict[str, float], summary: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,15 @@ MAX_MESSAGE = 2000
 
 PASSES = frozenset({"structure", "mapping", "transform", "validate", "write"})
 CODES = frozenset(
-    {"input_unreadable", "nothing_mapped", "rule_error", "config_refused", "out_of_memory", "engine_error"}
+    {
+        "input_unreadable",
+        "nothing_mapped",
+        "rule_error",
+        "config_refused",
+        "out_of_memory",
+        "bad_output",
+        "engine_error",
+    }
 )
 WHERE = frozenset(
     {"input", "sheet", "table", "cell", "field", "rule", "file", "line", "reason", "remedy", "pass", "exception"}

@@ -13,6 +13,7 @@ _CODES = {
     "rule_error": Verdict.RULE_ERROR,
     "config_refused": Verdict.CONFIG_REFUSED,
     "out_of_memory": Verdict.MEMORY,
+    "bad_output": Verdict.BAD_OUTPUT,  # of a box that verifies another's outputs
     "engine_error": Verdict.BOX_FAILED,
 }
 _OWN_KILL = {

@@ -120,9 +120,7 @@ class Look:
             return
         low, high = bisect_left(block.numbers, box.top), bisect_right(block.numbers, box.bottom)
         numbers = block.numbers[low:high]
-        columns = [
-            (at, block.columns[at][low:high]) for at in range(box.left - 1, min(box.right, len(block.columns)))
-        ]
+        columns = [(at, block.columns[at][low:high]) for at in range(box.left - 1, min(box.right, len(block.columns)))]
         for start, end in self._segments(numbers):
             self._segment(numbers[start], numbers[end - 1], [(at, column[start:end]) for at, column in columns])
 
@@ -234,7 +232,9 @@ def _choices(totals: list[int], words: list[int], sums: list[int]) -> list[Choic
     out: list[Choice] = []
     keep = '"reading": {"total_rows": "keep"}'
     if totals:
-        out.append(Choice("total", "total", {"word": len(totals), "sum": len(totals)}, True, row=totals[0], settle=keep))
+        out.append(
+            Choice("total", "total", {"word": len(totals), "sum": len(totals)}, True, row=totals[0], settle=keep)
+        )
     if words:
         message = f"{_named(words)} a total that does not add up; kept as data"
         out.append(Choice("total", "data", {"word": len(words), "sum": 0}, False, message, words[0], keep))
