@@ -1,6 +1,7 @@
 """One try at a job: stage, run the box, take what came out. Touches no table; the worker decides what follows."""
 
 import hashlib
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -13,13 +14,14 @@ from core.keys import staging_folder
 from core.manifests import Limits
 from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
-from core.verdicts import EXPLAINED, Verdict
+from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
 from runner.sandbox.layers import LayerRefused, Layers
 from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, stage
 from runner.verify import verified
 
 _BLOCK = 1024 * 1024
+_PLACE = re.compile(r"(?:[a-z0-9+]+://|(?<![\w.…/])/(?=[\w.]))[^\s'\",;()]*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +30,7 @@ class Outcome:
 
     verdict: Verdict
     message: str = ""
+    detail: str = ""  # the same with places of this host in it, for the operator's log
     where: dict[str, Any] = field(default_factory=dict)
     files: tuple[OutputFile, ...] = ()
     summary: dict[str, Any] = field(default_factory=dict)
@@ -79,22 +82,26 @@ class Attempts:
             files = self._upload(job, deliverables(report))
             return Outcome(
                 verdict=report.verdict,
-                message=report.message,
+                message=report.message if FAULTS[report.verdict] is not Fault.OURS else without_places(report.message),
+                detail=report.message,
                 where=report.where,
                 files=files,
                 summary=summarize(report),
                 sandbox=isolation_facts(self._boxes.sandbox),
             )
         except StagingFailed as error:
-            return Outcome(verdict=error.verdict, message=str(error))
+            return self._ended(error.verdict, str(error))
         except SandboxUnavailable as error:
-            return Outcome(verdict=Verdict.BOX_FAILED, message=str(error))
+            return self._ended(Verdict.BOX_FAILED, str(error))
         except (ObjectMissing, ObjectChanged) as error:
-            return Outcome(verdict=Verdict.STORE_FAILED, message=f"staged file vanished: {error}")
+            return self._ended(Verdict.STORE_FAILED, f"staged file vanished: {error}")
         except (StoreUnavailable, OSError) as error:
-            return Outcome(verdict=Verdict.STORE_FAILED, message=f"{type(error).__name__}: {error}")
+            return self._ended(Verdict.STORE_FAILED, f"{type(error).__name__}: {error}")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _ended(self, verdict: Verdict, message: str) -> Outcome:
+        return Outcome(verdict=verdict, message=without_places(message), detail=message)
 
     def _upload(self, job: Job, paths: dict[str, Path]) -> tuple[OutputFile, ...]:
         staging = staging_folder(job.job_id, job.fence)
@@ -154,6 +161,11 @@ def deliverables(report: BoxReport) -> dict[str, Path]:
     if report.log is not None and report.log.exists():
         paths["logs.txt"] = report.log
     return paths
+
+
+def without_places(message: str) -> str:
+    """A message for a job's owner: paths of this host and addresses of its services are nobody else's business."""
+    return _PLACE.sub("…", message)
 
 
 def describe(name: str, path: Path) -> OutputFile:

@@ -14,7 +14,7 @@ _CODES = {
     "config_refused": Verdict.CONFIG_REFUSED,
     "out_of_memory": Verdict.MEMORY,
     "bad_output": Verdict.BAD_OUTPUT,  # of a box that verifies another's outputs
-    "engine_error": Verdict.BOX_FAILED,
+    "engine_error": Verdict.RULE_ERROR,  # or the input's, where no rule was there to bring it about
 }
 _OWN_KILL = {
     Verdict.CANCELLED: "cancelled",
@@ -38,6 +38,7 @@ class Seen:
     out_of_memory: bool = False  # the kernel says so
     too_many_processes: bool = False  # the kernel says so
     setup_problem: str | None = None  # our own code could not build the box
+    trusted: bool = False  # there was no Python of the sender's in the box
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,7 +113,9 @@ def _said(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
         return Ending(verdict=Verdict.OK, message="")
     error = end["error"]
     verdict = _CODES[error["code"]]
-    if verdict in {Verdict.BOX_FAILED, Verdict.RULE_ERROR}:
+    if error["code"] == "engine_error" and seen.trusted:
+        verdict = Verdict.INPUT_UNREADABLE
+    if error["code"] in {"engine_error", "rule_error"}:
         if seen.output_at_limit is not None:
             return _file_size(limits)
         if seen.too_many_processes or _REFUSED_FORK in error["message"]:

@@ -173,6 +173,7 @@ class Session:
             out_of_memory=kernel.out_of_memory,
             too_many_processes=kernel.too_many_processes,
             setup_problem=said.get("setup_problem"),
+            trusted=order.trusted,
         )
         ending = judge(seen, order.limits)
         return BoxReport(
