@@ -73,7 +73,12 @@ def _killed_by_us(why: Verdict, seen: Seen, limits: BoxLimits) -> Ending:
     elif why is Verdict.BAD_OUTPUT:
         message = f"the box broke its protocol: {seen.violation}"
     elif why is Verdict.FILE_SIZE:
-        message = f"more log than {limits.log_bytes} bytes, many times over"
+        message = (
+            f"wrote more than a box may: {limits.file_mb} MiB a file, "
+            f"and no more log than {limits.log_bytes} bytes, many times over"
+        )
+    elif why is Verdict.PROCESSES:
+        message = "had more threads than a box may have"
     else:
         message = _OWN_KILL.get(why, str(why))
     return Ending(verdict=why, message=message)
