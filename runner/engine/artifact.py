@@ -169,10 +169,10 @@ class Artifact:
     def _mapping(self, table: MappedTable) -> list[dict[str, Any]]:
         rows = table.source.table.header_rows
         dropped = next((s.left_out for s in self._streams if s.table_id == table.source.id), {})
-        out = []
+        out, certain = [], table.header_is_certain
         for choice in table.choices:
             column = table.source.columns[choice.position]
-            hidden = self._redact or column.generated or not table.header_is_certain
+            hidden = self._redact or column.generated or not certain
             header = None if hidden else column.name
             out.append(
                 {
@@ -228,7 +228,7 @@ class Artifact:
         columns = [
             {
                 "column": a1.letters(n),
-                "header": c.header if c.field is not None or not self._redact else None,
+                "header": c.header if c.field is not None or (c.certain and not self._redact) else None,
                 "field": c.field.name if c.field else None,
                 "type": c.field.type if c.field else None,
                 **({"added": c.added} if c.added else {}),
