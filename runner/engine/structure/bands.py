@@ -38,7 +38,8 @@ class Band:
 def bands(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
     found: list[Band] = []
     now: Band | None = None
-    for at, label in enumerate(labels):
+    for at, said in enumerate(labels):
+        label = said
         if label is not Label.HEADER and label not in BODY:
             if now is None or not now.body or now.body[-1] != at - 1 or not fits(rows, at, now):
                 now = None

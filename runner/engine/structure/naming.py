@@ -53,7 +53,9 @@ def votes(first: Row, below: Sequence[Row]) -> Votes:
     texts = [key for key, _ in groupby(str(first.values[at]) for at in first.filled if first.kinds[at] == _TEXT)]
     if len(texts) > 1 and len(set(texts)) < len(texts):
         points -= 1.0  # names differ from each other
-    used = {at for row in some for at in row.filled if sum(at in other.filled for other in some[:20]) * 2 > len(some[:20])}
+    used = {
+        at for row in some for at in row.filled if sum(at in other.filled for other in some[:20]) * 2 > len(some[:20])
+    }
     blank = len(used.difference(first.filled))
     points -= 1.0 if blank * 4 > len(used) else 0.0
     return Votes(points, names, values)
