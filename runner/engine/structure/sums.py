@@ -23,7 +23,7 @@ MOST, THOUSANDS = 6, 3  # digits: of a fraction that count, and between two sign
 EXACT = 1e-9  # relative error of sums of binary fractions
 DIGITS = 100.0  # a sum this large does not come out by chance
 
-_NUMBERS = frozenset({int, float, Shown})
+_NUMBERS: frozenset[type] = frozenset({int, float, Shown})
 _GROUPED = re.compile(r"[^\d.,()\u2212+-]")
 _PLAIN = re.compile(r"[+-]?\d*\.?\d+")
 _TAIL = re.compile(r"[.,](\d+)\D*$")
@@ -298,7 +298,7 @@ def _fits(own: Sum, other: Sum, sort: Sort, *, strict: bool) -> bool:
 
 def summed(column: Sequence[Any]) -> Sum | None:
     """The sums of a column's numbers, typed or written as text; None where it holds none."""
-    typed = [v for v in column if v.__class__ in _NUMBERS]
+    typed: list[Any] = [v for v in column if v.__class__ in _NUMBERS]
     texts = [v for v in column if v.__class__ is str]
     out = Sum()
     if typed:

@@ -69,7 +69,8 @@ def says(text: str) -> tuple[Says, Sort]:
         return Says.NOTHING, Sort.SUM
     core = _core(bare)
     if core in _WORDS:
-        return Says.PLAINLY, _sort(core)
+        sort = _sort(core)
+        return (Says.HINT if sort is Sort.BOUND else Says.PLAINLY), sort  # Max is a name as well
     words = bare.split(" ")
     for word in (words[0].strip(_EDGES), words[-1].strip(_EDGES), " ".join(words[:2])):
         if _core(word) in _STRONG and len(words) <= _MOST:
