@@ -91,6 +91,8 @@ def fits(rows: Sequence[Row], at: int, band: Band) -> bool:
     for column in row.filled:
         held = [other for other in near if column < len(other.kinds) and other.kinds[column]]
         same = [other for other in held if other.kinds[column] == row.kinds[column]]
+        if not held and len(row.filled) > 1 and any(column in rows[one].filled for one in band.head):
+            continue  # the first value under a name
         if len(same) * 2 < len(held) or not same:
             return False
         if row.kinds[column] == Kind.TEXT:

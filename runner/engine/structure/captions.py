@@ -81,7 +81,9 @@ class _Column:
             return {}
         pattern = self._pattern()
         texts = Counter(self._text(n) for n in self.places)
-        out = {n: self._own(n) + pattern - 1.0 * (texts[self._text(n)] > 2) for n in self.places}
+        like = sum(1 for n in self.places if self.held and self.profile.like(self._text(n)))
+        mixed = 2.0 if like < len(self.places) <= 2 * like else 0.0  # records with nothing but a key among them
+        out = {n: self._own(n) + pattern - mixed - 1.0 * (texts[self._text(n)] > 2) for n in self.places}
         if any(value >= SURE for value in out.values()):  # where one is sure, another needs less to be one
             out = {n: value + 0.5 for n, value in out.items()}
         return out
