@@ -203,7 +203,9 @@ def by_openpyxl(path):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            book = openpyxl.load_workbook(path, data_only=True)
+            book = openpyxl.load_workbook(
+                io.BytesIO(path.read_bytes()), data_only=True
+            )  # it closes no file that it fails on
         found = Reading()
         for sheet in book.worksheets:
             cells = {(cell.row, cell.column): cell.value for row in sheet.iter_rows() for cell in row}
