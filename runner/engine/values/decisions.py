@@ -173,8 +173,11 @@ def decide_decimal(
         most, least = max(point, comma), min(point, comma)
         if not unclear and not least:
             return chosen, None
-        agreed = hints.sum(chosen) > 0 and not hints.sum(_OTHER[chosen])
-        sure = not unclear or (most >= _MOST * least and (most * 50 >= unclear or agreed))
+        # 1.234 beside 12,50 is what grouping looks like. Beside a few 12.5 it is not: decimals are seldom all but
+        # a few of one length, so more than a few must show, or others must agree.
+        grouping = tally.open_comma if chosen == "." else tally.open_dot
+        agreed = not hints.strong[_OTHER[chosen]] and hints.sum(chosen) > hints.sum(_OTHER[chosen])
+        sure = not unclear or (most >= _MOST * least and (grouping == unclear or most * 50 >= unclear or agreed))
     else:
         chosen, sure = _without_proof(tally, kind, hints, around)
     evidence = {"decimal point": point, "decimal comma": comma, "either": unclear}
@@ -205,12 +208,14 @@ def _without_proof(tally: NumberTally, kind: str, hints: _Hints, around: Around)
     if comma == point:
         grouping = kind in _WHOLE_KINDS and tally.open_dot > tally.open_comma
         chosen = "," if grouping or (around.delimiter == ";" and kind not in _WHOLE_KINDS) else "."
+    if hints.strong[chosen] >= _PROOF and not hints.strong[_OTHER[chosen]]:
+        return chosen, True
     if hints.sum(_OTHER[chosen]):
         return chosen, False
     # A file's delimiter and a field's type that agree are enough, but for points that group: files separated by
     # semicolons are written with decimal points often enough.
     expected = {",": ".", ";": ","}.get(around.delimiter or "") == chosen and hints.weak[chosen] > _DELIMITER
-    return chosen, hints.strong[chosen] >= _PROOF or (expected and not (chosen == "," and tally.open_dot))
+    return chosen, expected and not (chosen == "," and tally.open_dot > 0)
 
 
 def _decimal_hints(tally: NumberTally, kind: str, around: Around) -> _Hints:
@@ -252,7 +257,7 @@ def decide_order(
     if day or month:
         chosen = (day, for_day) > (month, for_month)
         most, least = max(day, month), min(day, month)
-        sure = not unclear or (most >= _MOST * least and most * 200 >= unclear)
+        sure = not unclear or most >= _MOST * least
         if not unclear and not least:
             return chosen, None
     else:

@@ -170,11 +170,10 @@ def to_number(plain: str) -> Number | Bad:
     exact = Decimal(plain)
     if not number:
         return number if not exact else BAD
-    digits = len(exact.normalize().as_tuple().digits)
-    if digits <= EXACT_DIGITS:
+    if "e" not in plain.lower() and exact == exact.to_integral_value():
+        return int(exact) if abs(exact) >= 10**EXACT_DIGITS else number
+    if len(exact.normalize().as_tuple().digits) <= EXACT_DIGITS:
         return number
-    if exact == exact.to_integral_value() and "e" not in plain.lower():
-        return int(exact)
     return number if exact in (Decimal(repr(number)), Decimal(f"{number:.17g}")) else exact
 
 
