@@ -4,11 +4,13 @@ A value that only one reading explains proves it. Where no value does, smaller h
 the field's type, the delimiter. Hints that do not reach a proof still choose, but the choice is told.
 """
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import NUMERIC, Field
+from runner.engine.values.clean import cleaner
 from runner.engine.values.dates import PIVOT
 from runner.engine.values.formats import day_first_in
 from runner.engine.values.tallies import DateTally, NumberTally, OrderCount, TruthTally
@@ -121,10 +123,10 @@ def tally_of(field: Field, values: Sequence[Any]) -> Tally | None:
 
 def fresh_tally(field: Field) -> Tally | None:
     if field.type in _DATES:
-        return DateTally()
+        return DateTally(cleaner(field.clean))
     if field.type == "boolean":
         return TruthTally()
-    return NumberTally(sizes=field.type == "percent") if field.type in NUMERIC else None
+    return NumberTally(cleaner(field.clean), sizes=field.type == "percent") if field.type in NUMERIC else None
 
 
 def add_values(tally: Tally, column: Sequence[Any]) -> None:
@@ -389,7 +391,7 @@ _SAME_MONEY: Final = {
     "€": "EUR", "£": "GBP", "US$": "USD", "C$": "CAD", "CA$": "CAD", "A$": "AUD", "AU$": "AUD", "NZ$": "NZD",
     "HK$": "HKD", "R$": "BRL", "S$": "SGD", "₹": "INR", "RS": "INR", "RS.": "INR", "₽": "RUB", "₩": "KRW", "₪": "ILS",
     "KR.": "KR", "ZŁ": "PLN", "ZL": "PLN", "KČ": "CZK", "FT": "HUF", "FR.": "CHF", "SFR.": "CHF", "SFR": "CHF",
-    "RMB": "CNY", "฿": "THB", "₺": "TRY", "₫": "VND", "₱": "PHP",
+    "RMB": "CNY", "円": "JPY", "元": "CNY", "원": "KRW", "฿": "THB", "₺": "TRY", "₫": "VND", "₱": "PHP",
 }  # fmt: skip
 
 
@@ -402,7 +404,8 @@ _SHARED_SIGNS: Final = {
 
 def _currency_names(tally: NumberTally) -> dict[str, int]:
     names: dict[str, int] = {}
-    for sign, count in tally.currencies.items():
+    for written, count in tally.currencies.items():
+        sign = unicodedata.normalize("NFKC", written)
         name = _SAME_MONEY.get(sign, sign)
         names[name] = names.get(name, 0) + count
     for sign, codes in (
