@@ -150,6 +150,8 @@ class Artifact:
         skipped = "a hook left it out" if table in source.skipped else None
         if skipped is None and table.id not in self._tables:
             skipped = "no column is a declared field" if table.has_data else "it has no data"
+        elif skipped is None and books.skipped:
+            skipped = "no column of any table is a declared field"
         return {
             "id": table.id,
             "ref": books.ref,
@@ -166,10 +168,7 @@ class Artifact:
         out = [(c.index, "hidden") for c in table.hidden_columns]
         stream = next((s for s in self._streams if s.table_id == table.id), None)
         if stream is not None:
-            used = set(stream.sources)
-            out += [
-                (c.index, "unmapped") for n, c in enumerate(table.columns) if n not in used and table.holds(c.index)
-            ]
+            out += [(table.columns[n].index, "unmapped") for n, cells in stream.left_out.items() if cells]
         return [{"column": a1.letters(index), "why": why} for index, why in sorted(out)]
 
     def _mapping(self, table: MappedTable) -> list[dict[str, Any]]:

@@ -74,9 +74,6 @@ class Job:
         tables = self._map(sources, fields, package, hooks)
         empty = bool(tables) and not any(t.is_mapped for t in tables)
         if empty and expects_columns(fields, {*package.transforms, tables[0].filled}):
-            for source in sources:
-                with source.streaming():
-                    self._pour(source, {})
             self._stop_unmapped(package, sources, tables, fields)
         self._settle(sources, tables, fields)
         columns, plans = lay_out(
@@ -191,16 +188,25 @@ class Job:
         """End the job with its artifact: no field was found, so there is nothing to write."""
         stop = nothing_mapped(tables, fields, redact=bool(self.order.manifest.get("redact_headers")))
         self.findings.add("nothing_mapped", "error", "no column of any table is one of the fields", rule="mapping")
+        self._leave_all_out(sources)
         columns, _ = lay_out(fields, [], policy="drop")
-        refs = (f"t{n}" for n in count(1))
-        for source in sources:
-            with source.streaming():
-                source.close_books((), refs)
         artifact = Artifact(
             self.order, package=package, sources=sources, tables=tables, columns=columns, findings=self.findings
         )
         artifact.write(self.times, artifact.summary())
         raise stop
+
+    def _leave_all_out(self, sources: list[Source]) -> None:
+        """The books of a job that writes nothing."""
+        refs = _refs()
+        for source in sources:
+            known = bool(source.books)
+            with source.streaming():
+                if not known:
+                    self._pour(source, {})
+                source.close_books((), refs)
+            for books in () if known else source.books.values():
+                books.report(self.findings)
 
     def _settle(self, sources: list[Source], tables: list[MappedTable], fields: list[Field]) -> None:
         """Decide how each column is written before any of them is transformed."""
@@ -243,7 +249,7 @@ class Job:
             }
             streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
             clock = perf_counter()
-            refs = (f"t{n}" for n in count(1))
+            refs = _refs()
             for source in sources:
                 with source.streaming():
                     self._pour(source, streams)
@@ -314,6 +320,11 @@ class Job:
                         said = done
                         self.channel.progress("transform", done=done, table=table.id)
         self.channel.progress("write", done=done, total=done, table=source.file.name)
+
+
+def _refs() -> Iterator[str]:
+    """Short names for the tables of a job."""
+    return (f"t{n}" for n in count(1))
 
 
 def leave_out(sources: list[Source], hooks: Hooks, findings: Findings) -> None:

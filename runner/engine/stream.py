@@ -83,7 +83,7 @@ class TableStream:
             if converter is not None and out.field is not None and out.field.name in allowed:
                 converter.use_allowed(allowed[out.field.name])
             self.converters.append(converter)
-        columns = [None if i is None or i >= self._own else table.source.columns[i].index for i in plan.sources]
+        columns = [self._column(n) for n in range(len(pipeline.columns))]
         self._merges = [None if at is None else merges.of_column(table.source.merged, at) for at in columns]
         self._said: set[tuple[int, str]] = set()
         self.changed = [0] * len(pipeline.columns)

@@ -119,7 +119,7 @@ class ScriptedSandbox:
 def planned(intake: Intake, *keys: str) -> Callable[[], None]:
     """Let an intake look at keys and stop before it records what it planned; the call records that."""
     kept: list[Callable[[], None]] = []
-    recorder: Any = intake._recorder  # noqa: SLF001 - the moment between two steps of it is what is wanted
+    recorder: Any = intake._recorder
     record = recorder.record
     recorder.record = lambda *args, **more: kept.append(lambda: record(*args, **more))
     intake.changed(keys)

@@ -23,9 +23,9 @@ ENCODING = {"encoding_assumed", "undecodable"}
 DIALECT = {"delimiter_assumed", "quote_assumed", "open_quote", "stray_quote"}
 DECIMAL = {"decimal_assumed", "decimal_mixed"}
 ORDER = {"date_order_assumed", "date_order_mixed"}
-MERGED = {"merged_cells", "merged_blank"}
+MERGED = {"merged_blank"}
 TIME = {"time_dropped"}
-CENTURY = {"century_assumed", "two_digit_year"}
+CENTURY = {"century_assumed"}
 UNMAPPED = {"missing_field", "mapping_doubtful", "table_unmapped", "no_header", "header_assumed"}
 MOVED = {"mapping_doubtful"}
 
@@ -161,9 +161,9 @@ class _Judge:
         here: dict[str, Any] = {"sheet": sheet, "cell": cell, "field": name}
         text = shown(source)
         if lost:
-            return "column lost", self._finding(UNMAPPED, field=name) or self._finding(
-                {"table_unmapped", "no_header", "header_assumed"} | ENCODING | DIALECT, sheet=sheet
-            )
+            return "column lost", self._beside(sheet, row.number, column) or self._finding(
+                UNMAPPED, field=name
+            ) or self._finding({"table_unmapped", "no_header", "header_assumed"} | ENCODING | DIALECT, sheet=sheet)
         if isinstance(want, Error) or isinstance(source, Error):
             return "error cell", self._finding({"cell_error"}, **here)
         if isinstance(source, Formula) and source.cached is None:
@@ -176,7 +176,11 @@ class _Judge:
         if got is not None and kept and isinstance(text, str) and str(shown(got)).strip() == text.strip():
             return "not read", self._finding(UNREAD, **here)
         if got is None:
-            code = self._finding(MERGED, **here) or self._finding(MERGED, field=name)
+            code = (
+                self._beside(sheet, row.number, column)
+                or self._finding(MERGED, **here)
+                or self._finding(MERGED, field=name)
+            )
             return "blanked", code or self._finding(UNMAPPED, field=name) or self._dialect(sheet)
         if isinstance(got, int | float) and is_number(want) and other_sign(text, want, got):
             return "decimal sign", self._finding(DECIMAL, field=name)
@@ -193,6 +197,17 @@ class _Judge:
         if self.case.encoding and isinstance(want, str) and not want.isascii() and isinstance(got, str):
             return "mojibake", self._finding(ENCODING)
         return "value", self._dialect(sheet)
+
+    def _beside(self, sheet: str, row: int, column: int | None) -> str:
+        """Cells that stand in none of a table's columns are listed by their area, with a warning."""
+        if not self._finding({"cells_beside"}, sheet=sheet, warning=True):
+            return ""
+        for s in self.outcome.artifact["sheets"]:
+            for area in s.get("beside", []) if s["name"] == sheet else ():
+                left, top, right, bottom = area_of(area["range"])
+                if top <= row <= bottom and left <= (column or 0) <= right:
+                    return "cells_beside"
+        return ""
 
     def _dialect(self, sheet: str) -> str:
         """A dialect taken wrongly moves cells about: it explains any difference of a text file, if it says so."""
@@ -346,6 +361,20 @@ def likeness(want: dict[str, Any], got: dict[str, Any]) -> float:
     """The share of cells that agree, of those that are not blank on both sides."""
     cells = [(w, got[n]) for n, w in want.items() if w is not None or got[n] is not None]
     return sum(same(w, g) for w, g in cells) / len(cells) if cells else 1.0
+
+
+def area_of(text: str) -> tuple[int, int, int, int]:
+    """`B2:D9` or `B2` as column, row, last column, last row."""
+    ends = [re.fullmatch(r"([A-Z]+)(\d+)", end) for end in text.split(":")]
+    (left, top), (right, bottom) = [(number(e[1]), int(e[2])) for e in (ends[0], ends[-1]) if e]
+    return left, top, right, bottom
+
+
+def number(name: str) -> int:
+    at = 0
+    for letter in name:
+        at = at * 26 + ord(letter) - 64
+    return at
 
 
 def each(want: Any) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from runner.engine.reading.books import Book, TextOptions
 from runner.engine.reading.delimited.books import open_delimited
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.opendocument.books import is_opendocument, open_ods
+from runner.engine.reading.webpages.books import open_page
 from runner.engine.reading.xlsx.packages import Package
 from runner.engine.reading.xlsx.workbooks import open_xlsx
 
@@ -44,6 +45,8 @@ def _open(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -
         return _open_zip(file, limits)
     if not head and not name.lower().endswith(_TEXT_NAMES):
         raise errors.empty()  # an empty text file is a table with no rows, an empty workbook is none
+    if sniffing.is_page(head):
+        return open_page(file, limits, declared=options.encoding)
     if (refused := sniffing.refusal(head, size, is_text=options.encoding is not None)) is not None:
         raise refused
     return open_delimited(file, name=name, limits=limits, options=options)

@@ -9,10 +9,11 @@ counted, and are data like their neighbours. Memory is bounded by KEPT rows, wha
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
-from runner.engine.structure import features, finding, model
+from runner.engine.structure import features, finding, model, sums
 from runner.engine.structure.accounts import Account, Run
 from runner.engine.structure.heads import Asked
 from runner.engine.structure.labels import RowScores
@@ -37,6 +38,7 @@ class Finder:
         self._headings = headings
         self._late = Late(headings, row_scores)
         self._scores: dict[int, Mapping[str, float]] = {}
+        self._ruled: set[int] = set()
         self._rows: list[Row] = []
         self._usual = Usual()
         self._recent: deque[tuple[int, Sequence[object], int, int]] = deque(maxlen=AROUND)
@@ -57,6 +59,8 @@ class Finder:
         headings, rules = self._headings, self._row_scores
         spelled = headings(number, values) if headings is not None else None
         told = rules(number, values) if rules is not None else None
+        if told:
+            self._ruled.add(number)
         if spelled and told:
             return {k: spelled.get(k, 0.0) + told.get(k, 0.0) for k in {*spelled, *told}}
         return spelled or told
@@ -163,9 +167,9 @@ class Finder:
         if not kept:
             return []
         names = self._headings
-        asked = Asked(self._scores, layout)
+        asked = Asked(self._scores, layout, frozenset(self._ruled))
         if names is not None:
-            asked = Asked(self._scores, layout, names.spelled, names.key)
+            asked = replace(asked, spelled=names.spelled, key=names.key)
         found = finding.tables_in(kept, asked, model.load())
         return [self._late.leave_out(table) for table in found]
 
@@ -209,7 +213,7 @@ def look_through(
         finder = _fed(sheet, row_scores, headings)
     except OutOfOrder:
         finder = _fed(sheet, row_scores, headings)
-    tables = finder.tables(sheet.layout())
+    tables = sums.settle(finder.tables(sheet.layout()), blocks_of(sheet))
     outside, beside = finder.account.uncovered(tables, blocks_of(sheet))
     return Looked(tables, outside, finder.account.rows, beside)
 

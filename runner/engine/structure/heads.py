@@ -19,6 +19,9 @@ STYLED = 0.7  # points for bold, colour, a filter or frozen rows that settle it
 BELIEF = 0.4  # weight of the line classifier's odds against what the values say
 MOST = 4.0  # of these odds, as a logarithm
 CLEAR = 1.0  # points from which nobody needs to be asked
+ABOVE = 3  # rows above a body among which its header may have been taken for a title
+WIDE = 0.6  # of a table's columns that such a row names
+BELIEVED = 0.7  # chance of a header row among others that its values cannot talk down
 RISING = 0.9  # of its numbers or dates that rise from left to right: years, hours, classes
 
 
@@ -26,8 +29,9 @@ RISING = 0.9  # of its numbers or dates that rise from left to right: years, hou
 class Asked:
     """What others say of rows: rules, declared names, the layout."""
 
-    told: Mapping[int, Mapping[str, float]]
+    told: Mapping[int, Mapping[str, float]]  # points of rules and of declared names, by row
     layout: Layout
+    ruled: frozenset[int] = frozenset()  # rows that a rule speaks for
     spelled: Spelled | None = None
     key: Callable[[str], bool] | None = None  # whether a column's name is that of a required or unique field
 
@@ -57,7 +61,7 @@ def settle(draft: Draft, asked: Asked) -> None:
     points = vote.points + BELIEF * _odds(draft, leaf)
     alone = len(draft.band.head) == 1
     if not alone:
-        if vote.points <= -naming.CLEAR and points < -CLEAR:
+        if vote.points <= -naming.CLEAR and draft.chances[leaf][Label.HEADER] < BELIEVED:
             _lower(draft)
             settle(draft, asked)
         return
@@ -70,21 +74,43 @@ def settle(draft: Draft, asked: Asked) -> None:
 
 
 def _promote(draft: Draft, asked: Asked) -> None:
-    """Make the first row of a body a header where it reads like one."""
+    """Make the first row of a body, or a row right above it, a header where it reads like one."""
+    if _raise(draft):
+        return
     first = draft.band.body[0]
     row = draft.rows[first]
     rest = [draft.rows[at] for at in draft.band.body[1:]]
-    if len(rest) == 0 or row.number in asked.told and asked.header(row.number) < TOLD:
+    if not rest or (row.number in asked.told and asked.header(row.number) < TOLD):
         return
     vote = naming.votes(row, rest)
     points = vote.points + BELIEF * _odds(draft, first)
     if asked.spelled is not None and asked.spelled(row.values):
         points += TOLD
-    if points >= CLEAR:
+    if points >= CLEAR and (not vote.values or points >= TOLD):
         draft.labels[first] = Label.HEADER
-        draft.band = Band([first], draft.band.body[1:])
+        draft.band = Band([first], draft.band.body[1:], draft.band.again)
     elif points > 0 and vote.names:
         _note(draft, row.number, vote, header=False)
+
+
+def _raise(draft: Draft) -> bool:
+    """Take a row over the first captions for the header that it is, and not for a title."""
+    first = draft.band.body[0]
+    body = [draft.rows[at] for at in draft.band.body]
+    for at in range(first - 1, max(-1, first - 1 - ABOVE), -1):
+        row, below = draft.rows[at], draft.rows[at + 1]
+        if below.gap or below.skipped or draft.labels[at] not in (Label.TITLE, Label.NOTE, Label.GROUP):
+            return False
+        wide = sum(1 for one in row.filled if draft.left <= one <= draft.right)
+        if wide > 1 and wide >= WIDE * (draft.right - draft.left + 1) and wide == row.width:
+            if naming.votes(row, body).points < naming.CLEAR:
+                return False
+            between = list(range(at + 1, first))
+            for one in (at, *between):
+                draft.labels[one] = Label.HEADER if one == at else Label.GROUP
+            draft.band = Band([at], between + draft.band.body, draft.band.again)
+            return True
+    return False
 
 
 def _settled(draft: Draft, at: int, asked: Asked) -> bool:
@@ -120,11 +146,11 @@ def _note(draft: Draft, number: int, vote: naming.Votes, *, header: bool) -> Non
 def behead(draft: Draft) -> None:
     """Take the header rows for data."""
     draft.labels = [Label.DATA if at in draft.band.head else label for at, label in enumerate(draft.labels)]
-    draft.band = Band(body=draft.band.all)
+    draft.band = Band(body=draft.band.all, again=draft.band.again)
 
 
 def _lower(draft: Draft) -> None:
     """Take the last header row for data."""
     *head, leaf = draft.band.head
     draft.labels[leaf] = Label.DATA
-    draft.band = Band(head, [leaf, *draft.band.body])
+    draft.band = Band(head, [leaf, *draft.band.body], draft.band.again)

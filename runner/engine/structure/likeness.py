@@ -21,7 +21,7 @@ class Look(NamedTuple):
     length: int
 
 
-_SIGNS = frozenset("@_/\\#=|<>[]{}$%&*:;\"")
+_SIGNS = frozenset('@_/\\#=|<>[]{}$%&*:;"')
 
 
 def _class(char: str) -> str:

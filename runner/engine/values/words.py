@@ -104,4 +104,5 @@ def parse_url(text: str) -> str | Bad | None:
     host = place.rpartition("@")[2].partition(":")[0] if not place.startswith("[") else place
     if not _HOST.fullmatch(host) or (scheme is None and not host.casefold().startswith("www.")):
         return BAD
-    return f"{(scheme or 'https').lower()}://{place.lower()}{rest or ''}"
+    user, at, server = place.rpartition("@")
+    return f"{(scheme or 'https').lower()}://{user}{at}{server.lower()}{rest or ''}"

@@ -6,13 +6,13 @@ from functools import cached_property
 from typing import BinaryIO
 
 from runner.engine.reading import errors
-from runner.engine.reading.binary.biff import BIFF8, BOF, records, short_text, text8, u16
+from runner.engine.reading.binary.biff import BIFF8, BOF, CONTINUE, continued_text, records, short_text, text8, u16
 from runner.engine.reading.binary.xls_globals import Globals, Listed, read_globals
 from runner.engine.reading.books import Book, Layout, Sheet
 from runner.engine.reading.layouts import Marker
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.numbers import ERRORS, UNKNOWN_ERROR, NumberReader, rk
-from runner.engine.reading.ole import Container
+from runner.engine.reading.ole import Container, workbook_stream
 from runner.engine.reading.rows import RowBuilder, ascending
 from runner.engine.reading.values import CellError, Row, Value
 
@@ -54,10 +54,16 @@ class XlsSheet:
         builder = RowBuilder(self._limits)
         cells = _Cells(self._shared)
         row = -1
+        result: list[bytes] = []  # the text of a formula, with what continues it
         for kind, _, body in self._records():
+            if result and kind == CONTINUE:
+                result.append(body)
+                continue
+            if result and cells.awaited is not None:
+                builder.put(cells.awaited, cells.long_text(result) or None)
+                result, cells.awaited = [], None
             if kind == _FORMULA_TEXT and cells.awaited is not None:
-                builder.put(cells.awaited, cells.text(body, 0) or None)
-                cells.awaited = None
+                result = [body]
             if kind not in _CELLS:
                 continue
             if u16(body, 0) != row:
@@ -118,6 +124,11 @@ class _Cells:
             return text8(body, at, wide_count=True)
         return short_text(body, at + 2, u16(body, at), wide=False, codepage=self._shared.codepage)
 
+    def long_text(self, bodies: list[bytes]) -> str:
+        if self._shared.version == BIFF8:
+            return continued_text(bodies)
+        return self.text(b"".join(bodies), 0)
+
     def read(self, kind: int, body: bytes) -> Iterator[tuple[int, Value]]:
         column = u16(body, 2) + 1
         if kind == _MULRK:
@@ -164,7 +175,7 @@ def _double(body: bytes, at: int) -> float:
 
 
 def open_xls(file: BinaryIO, container: Container, limits: ReadLimits) -> Book:
-    stream = container.read("Workbook" if "Workbook" in container.streams else "Book")
+    stream = container.read(workbook_stream(container) or "Workbook")
     shared = read_globals(stream, limits)
     sheets: list[Sheet] = [XlsSheet(stream, shared, one, index, limits) for index, one in enumerate(shared.sheets)]
     notes: dict[str, object] = {"epoch": 1904 if shared.epoch_1904 else 1900}

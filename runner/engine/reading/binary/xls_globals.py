@@ -1,5 +1,6 @@
 """What the sheets of an .xls share: names, styles, strings, epoch."""
 
+import codecs
 from dataclasses import dataclass, field
 
 from runner.engine.reading import errors
@@ -22,7 +23,12 @@ from runner.engine.reading.styles import Format, Look, Styles, format_of
 _FILEPASS, _CODEPAGE, _DATEMODE, _BOUNDSHEET, _SST = 0x2F, 0x42, 0x22, 0x85, 0xFC
 _FORMAT, _FORMAT_OLD, _FONT, _XF = 0x041E, 0x001E, 0x0031, 0x00E0
 _VISIBILITY: dict[int, Visibility] = {1: "hidden", 2: "very_hidden"}
-_CODEPAGES = {1200: "utf-16-le", 10000: "mac-roman", 32768: "mac-roman", 32769: "cp1252", 367: "ascii"}
+_CODEPAGES = {
+    367: "ascii", 1200: "utf-16-le", 1361: "johab", 32768: "mac-roman", 32769: "cp1252",
+    10000: "mac-roman", 10001: "shift_jis", 10002: "big5", 10003: "euc-kr", 10004: "mac-arabic", 10005: "cp1255",
+    10006: "mac-greek", 10007: "mac-cyrillic", 10008: "gb2312", 10010: "mac-romanian", 10017: "mac-cyrillic",
+    10021: "cp874", 10029: "mac-latin2", 10079: "mac-iceland", 10081: "mac-turkish", 10082: "mac-croatian",
+}  # fmt: skip
 _BOLD = 600
 
 
@@ -122,7 +128,7 @@ class _Reader:
 def _codec(number: int) -> str:
     name = _CODEPAGES.get(number, f"cp{number}")
     try:
-        b"".decode(name)
+        codecs.lookup(name)  # decoding nothing would look up nothing
     except LookupError:
         return "cp1252"
     return name
