@@ -82,35 +82,28 @@ def _by_name(name: str) -> str:
 
 
 def _is_met(sample: list[str], delimiter: str) -> bool:
-    """A rare delimiter separates in every line, and no blank stands beside it."""
+    """May a rare delimiter separate this? It stands in the first line, and is no part of times and addresses."""
     if delimiter not in _RARE:
         return True
-    some = sample[:_ROWS]
-    count = some[0].count(delimiter) if some else 0
-    if not count or any(line.count(delimiter) != count for line in some) or len(some) < 2:
+    if not sample or delimiter not in sample[0] or len(sample) < 2:
         return False
-    text = "".join(some)
-    if count < 2 and (delimiter == ":" or any(usual in text for usual in ",;\t|")):
-        return False
-    if any(line.strip("\r\n").endswith(delimiter) for line in some[:2]):
-        return False
-    beside = len(re.findall(rf"\s{re.escape(delimiter)}|{re.escape(delimiter)} ", text))
-    return beside <= 0.1 * count * len(some) and not re.search(r"https?://|\d:\d\d", text)
+    return delimiter != ":" or not re.search(r"https?://|\d:\d\d|: ", "".join(sample[:_ROWS]))
 
 
 def _quotes(sample: list[str], delimiter: str) -> list[str]:
     """Single quotes count only where they open and close whole fields."""
-    if "'" not in "".join(sample[:_ROWS]):
+    text = "".join(sample)
+    if "'" not in text:
         return ['"']
     one = re.escape(delimiter)
-    doubles = re.compile(rf'(?:^|{one})[ \t]*"')
-    opened = re.compile(rf"(?:^|{one})[ \t]*'")
-    wrapped = re.compile(rf"(?:^|{one})[ \t]*'[^\r\n]*?'[ \t]*(?=[\r\n]*$|{one})")
-    some = sample[:_ROWS]
-    starts, whole = (sum(len(found.findall(line)) for line in some) for found in (opened, wrapped))
-    if not whole or whole < 0.9 * starts or sum(len(doubles.findall(line)) for line in some) >= whole:
+    doubles = len(re.findall(rf'(?:^|{one})[ \t]*"', text, re.MULTILINE))
+    opened = len(re.findall(rf"(?:^|{one})[ \t]*'", text, re.MULTILINE))
+    closed = len(re.findall(rf"'[ \t]*(?=[\r\n]|$|{one})", text))
+    if not opened or not closed or doubles >= opened:
         return ['"']
-    if whole > len(some) / 2:
+    wrapped = len(re.findall(rf"(?:^|{one})[ \t]*'[^\r\n]*?'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE))
+    doubled = re.search(rf"(?:^|{one})[ \t]*'[^'\r\n]+''(?:[^']|'')*'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE)
+    if wrapped >= 0.9 * opened and (wrapped > len(sample) / 2 or doubled):
         return ["'"]
     return ['"', "'"]
 
@@ -184,10 +177,27 @@ class _Tried:
             return 0.0  # hardly ever met: a sign in a sentence
         if self.delimiter == " " and not _is_spaced(sample[:_ROWS], max(widths.values())):
             return 0.0
+        if self.delimiter in _RARE and not self._separates_all(rows, sample):
+            return 0.0
         alike = math.hypot(*widths.values()) / len(rows)  # 1 where all rows agree; one big group outdoes many small
         spread = sum(count * (width - 1) / width for width, count in widths.items()) / len(rows)
         known = sum(_KNOWN.fullmatch(cell[:200]) is not None for cell in cells) / len(cells)
         return alike * spread * (0.1 + known)
+
+
+    def _separates_all(self, rows: list[list[str]], sample: list[str]) -> bool:
+        """A rare delimiter makes every row as wide; a lone one has no blanks beside it and no usual one for a rival."""
+        if self.agreeing < len(rows) or self.width < 2 or len(rows) < 2:
+            return False
+        if self.width > 2:
+            return True
+        text = "".join(sample[:_ROWS])
+        one = re.escape(self.delimiter)
+        return (
+            self.delimiter != ":"
+            and not any(usual in text for usual in ",;\t|")
+            and not re.search(rf"\s{one}|{one}\s|^{one}", text, re.MULTILINE)
+        )
 
 
 def _is_spaced(sample: list[str], alike: int) -> bool:
