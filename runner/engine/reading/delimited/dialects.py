@@ -11,6 +11,7 @@ from typing import Final
 _DELIMITERS: Final = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, " ": 0.4}  # how usual each is
 _RARE: Final = dict.fromkeys("#^~:¦§\x1f\x1e\x01", 0.5)  # only where every line agrees
 _ROWS: Final = 400
+_HEAD: Final = 10
 _CLOSE: Final = 0.9  # a rival with this share of the best score makes the choice a guess
 _KNOWN = re.compile(
     r"""\s*(?:
@@ -46,16 +47,17 @@ def detect(lines: list[str], *, name: str, delimiter: str | None = None, quote: 
     sample = [line.lstrip("\ufeff") for line in lines[skip:] if line.strip("\ufeff \t\r\n")]
     if named and delimiter is None:
         delimiter = named[1]
-    tried = [
-        _Tried(sample, one, mark, weight * (1.001 if one == _by_name(name) else 1))
-        for one, weight in ({**_DELIMITERS, **_RARE} if delimiter is None else {delimiter: 1.0}).items()
-        if delimiter is not None or _is_met(sample, one)
-        for mark in (_quotes(sample, one) if quote is None else [quote])
-        if mark != one
-    ]
+    tried = _tried(sample, name, delimiter, quote)
     best = max(tried, key=lambda one: one.score, default=None)
+    is_guess = False
+    if (best is None or best.score <= 0) and delimiter is None and len(sample) > _HEAD:
+        # A few records above many lines of text: the end of a report, or a quote that went wrong.
+        tried = _tried(sample[:_HEAD], name, delimiter, quote)
+        best = max(tried, key=lambda one: one.score, default=None)
+        is_guess = True
     if best is None or (best.score <= 0 and delimiter is None):
         best = _Tried(sample, delimiter or _by_name(name), '"' if quote is None else quote, 0)
+        is_guess = False
     dialect = Dialect(
         delimiter=best.delimiter,
         quote=best.quote,
@@ -66,15 +68,24 @@ def detect(lines: list[str], *, name: str, delimiter: str | None = None, quote: 
     dialect = _with_escape(sample, dialect)
     others = [one for one in tried if one.delimiter != best.delimiter and one.score > 0]
     rival = max(others, key=lambda one: one.score, default=None)
-    if delimiter is not None or rival is None or best.score <= 0:
+    if delimiter is not None or best.score <= 0 or (rival is None and not is_guess):
         return dialect
-    close = rival.score >= _CLOSE * best.score
     return replace(
         dialect,
-        sure=not close,
-        evidence={one.delimiter: one.agreeing for one in (best, rival)},
-        rival=rival.delimiter,
+        sure=not is_guess and (rival is None or rival.score < _CLOSE * best.score),
+        evidence={one.delimiter: one.agreeing for one in (best, rival) if one is not None},
+        rival=rival.delimiter if rival is not None else "",
     )
+
+
+def _tried(sample: list[str], name: str, delimiter: str | None, quote: str | None) -> list["_Tried"]:
+    return [
+        _Tried(sample, one, mark, weight * (1.001 if one == _by_name(name) else 1))
+        for one, weight in ({**_DELIMITERS, **_RARE} if delimiter is None else {delimiter: 1.0}).items()
+        if delimiter is not None or _is_met(sample, one)
+        for mark in (_quotes(sample, one) if quote is None else [quote])
+        if mark != one
+    ]
 
 
 def _by_name(name: str) -> str:
@@ -127,12 +138,13 @@ def _with_escape(sample: list[str], dialect: Dialect) -> Dialect:
     # A writer that escapes backslashes leaves none alone: a lone one says that pairs are meant as they are.
     lone = re.search(rf'(?<!\\)(?:\\\\)*\\[^\\{re.escape(dialect.quote)}nrt0"]', text)
     escaped = replace(dialect, escape="\\", undo_backslashes=lone is None)
-    wrong = []
+    read = []
     for one in (dialect, escaped):
         records = Records([list(sample)], one)
-        widths = [len(record) for batch in records.batches() for record in batch]
-        wrong.append(sum(records.troubles.counts.values()) + sum(width != one.width for width in widths))
-    return escaped if wrong[1] < wrong[0] else dialect
+        widths = Counter(len(record) for batch in records.batches() for record in batch)
+        width, agreeing = max(widths.items(), key=lambda item: (item[1], item[0]))
+        read.append((sum(records.troubles.counts.values()) + widths.total() - agreeing, replace(one, width=width)))
+    return read[1][1] if read[1][0] < read[0][0] else dialect
 
 
 class _Tried:
@@ -175,7 +187,7 @@ class _Tried:
         cells = [cell for row in rows if len(row) > 1 for cell in row]
         if len(rows) - widths[1] <= len(rows) / 10:
             return 0.0  # hardly ever met: a sign in a sentence
-        if self.delimiter == " " and not _is_spaced(sample[:_ROWS], max(widths.values())):
+        if self.delimiter == " " and not self._is_spaced(rows, sample[:_ROWS]):
             return 0.0
         if self.delimiter in _RARE and not self._separates_all(rows, sample):
             return 0.0
@@ -199,8 +211,14 @@ class _Tried:
             and not re.search(rf"\s{one}|{one}\s|^{one}", text, re.MULTILINE)
         )
 
-
-def _is_spaced(sample: list[str], alike: int) -> bool:
-    """Blanks stand in any prose: they separate fields only where the lines agree or quotes meet at one."""
-    quoted = sum('" "' in line for line in sample)
-    return len(sample) >= 5 and (alike > 0.8 * len(sample) or quoted > 0.5 * len(sample))
+    def _is_spaced(self, rows: list[list[str]], sample: list[str]) -> bool:
+        """Blanks stand in any text: they separate fields where quotes meet at one, or where lines of numbers agree."""
+        if len(sample) < 5:
+            return False
+        if sum('" "' in line for line in sample) > 0.5 * len(sample):
+            return True
+        if self.agreeing <= 0.8 * len(rows) or len(rows[0]) != self.width:
+            return False
+        columns = list(zip(*(row for row in rows[1:] if len(row) == self.width), strict=True))
+        numeric = sum(sum(any(c.isdigit() for c in cell) for cell in column) > 0.8 * len(column) for column in columns)
+        return numeric * 2 >= self.width
