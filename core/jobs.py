@@ -122,6 +122,7 @@ class Job:
     error: JobError | None = None
     files: tuple[OutputFile, ...] = ()  # what the last committed attempt published or will publish
     unpublished: bool = False  # result.json still has to be written for this end; SUCCEEDED: latest.json has
+    announced: bool = False  # status.json may tell of it; see infra/statuses.py
     summary: dict[str, Any] = field(default_factory=dict)  # counts and timings; no cell values
     sandbox: dict[str, Any] = field(default_factory=dict)  # driver, level and rungs of the last attempt
     created_at: float = 0.0

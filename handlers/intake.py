@@ -26,12 +26,14 @@ from core.keys import (
     rejected_key,
 )
 from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQueue
+from core.statuses import status_key
 from handlers.packages import Packages
 from handlers.recording import Due, Recorded, Recorder
 from handlers.rejections import Rejections, home, is_unread, unread_problem
 from handlers.views import ListedView, LiveView, View
 from handlers.workflows import Workflows, manifests_at
 from infra.lanes import Lanes
+from infra.statuses import Statuses
 from infra.wiring import Stack
 
 _REMOTE_LANES = 8
@@ -84,7 +86,8 @@ class Intake:
         self._rejections = Rejections(store, self._workflows, self._packages)
         # Folders wait for their records, so each of the two has lanes of its own.
         self._folders, self._records = Lanes(lanes), Lanes(lanes)
-        self._recorder = Recorder(table, queue, clock, self._records)
+        self._statuses = Statuses(store, table)
+        self._recorder = Recorder(table, queue, clock, self._records, self._statuses)
 
     @classmethod
     def over(cls, stack: Stack) -> "Intake":
@@ -166,7 +169,7 @@ class Intake:
             if is_spreadsheet(basename(info.key)):
                 if not any(w.uses(info.key) for w in workflows):
                     with self._guarded(look.report, info.key):
-                        self._recorder.place(self._unselected(look, info), look.report.recorded)
+                        self._recorder.place(self._unselected(look, info), look.report.recorded, look.due)
             elif is_unread(info.key, workflows):
                 folders[_folder(info.key)].append(info.key)
         for key, why in look.view.aside.items():
@@ -305,7 +308,7 @@ class Intake:
             if is_unread(key, found):
                 look.folders.add(own)
         elif not found and info is not None:
-            self._recorder.place(self._unselected(look, info), look.report.recorded)
+            self._recorder.place(self._unselected(look, info), look.report.recorded, look.due)
 
     def _plan_all(self, look: Look, workflow: Workflow) -> set[str]:
         """Plan every input set of a workflow; the keys it takes."""
@@ -315,7 +318,7 @@ class Intake:
             sets.setdefault(workflow.subject(info.key), []).append(info)
         self._plan(look, workflow, list(sets.values()))
         if not inputs and not workflow.standing:
-            self._recorder.place(without_input(workflow, now=self._clock.now()), look.report.recorded)
+            self._recorder.place(without_input(workflow, now=self._clock.now()), look.report.recorded, look.due)
         auxiliary = [key for key in workflow.auxiliary_keys() if key.startswith(INBOX)]
         # What was of no use until this manifest came.
         look.folders |= {_folder(k) for k in (*auxiliary, *(i.key for i in inputs)) if not is_spreadsheet(basename(k))}
@@ -419,27 +422,32 @@ class Intake:
                 return
 
     def _forget_vanished(self, tenant: str | None, report: Report) -> None:
-        """Rows that wait for company of an object that its sender took back."""
-        view, cursor = LiveView(self._store), None
+        """Rows that wait for company of an object that its sender took back; of the others, status.json tells."""
+        view, cursor, spoken = LiveView(self._store), None, set[str]()
         while True:
-            page = self._table.page(JobQuery(states=frozenset({State.AWAITING}), tenant=tenant), cursor=cursor)
+            page = self._table.page(
+                JobQuery(states=frozenset({State.AWAITING, State.SCHEDULED}), tenant=tenant), cursor=cursor
+            )
             for job in page.jobs:
                 with self._guarded(report, job.job_id):
-                    self._forget_if_vanished(view, job)
+                    if not self._forget_if_vanished(view, job) and job.announced and status_key(job) not in spoken:
+                        spoken.add(status_key(job))
+                        self._statuses.announce(job)
             cursor = page.cursor
             if cursor is None:
                 return
 
-    def _forget_if_vanished(self, view: View, job: Job) -> None:
+    def _forget_if_vanished(self, view: View, job: Job) -> bool:
         needs = [i.ref.key for i in job.inputs if i.role == "primary"]
         needs += [job.manifest.key] if job.manifest and job.workflow != NO_WORKFLOW else []
-        if all(view.head(key) is not None or key in view.aside for key in needs):
-            return
+        if job.state is not State.AWAITING or all(view.head(key) is not None or key in view.aside for key in needs):
+            return False
         if is_placeholder(job):
-            self._table.remove(job)
+            self._statuses.remove(job)
         else:
             reason = "its sender took the input back"
             self._table.replace(job, move(job, State.SKIPPED, now=self._clock.now(), reason=reason))
+        return True
 
 
 def _folder(key: str) -> str:

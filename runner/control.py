@@ -66,7 +66,7 @@ class Control:
                     self._store.delete(item.ref.key)
         self._store.delete_prefix(job_folder(job))
         self._store.delete_prefix(staging_folder(job_id))
-        if not self._table.remove(job):
+        if not self._publisher.statuses.remove(job):
             raise IllegalTransition(f"job {job_id} changed meanwhile; look at it again and repeat")
         return job
 

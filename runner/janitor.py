@@ -22,6 +22,7 @@ from core.ports import Clock, JobQuery, JobTable, Message, ObjectStore, WorkQueu
 from infra.lanes import Lanes
 from infra.logs import Log
 from infra.presence import Presence
+from infra.statuses import Statuses
 from runner.attempt import Boxes
 from runner.changes import mutate
 from runner.publish import Publisher
@@ -68,6 +69,7 @@ class Janitor:
         self._lanes = lanes
         self._sweep = sweep
         self._sweep_seconds = sweep_seconds
+        self._statuses = Statuses(store, table)
         self._leads_until = 0.0
         self._turn = threading.Lock()
 
@@ -147,7 +149,8 @@ class Janitor:
         with contextlib.suppress(AdeError, OSError):
             match what:
                 case Chore.ENQUEUE:
-                    moved = self._table.replace(job, move(job, State.QUEUED, now=now))
+                    self._statuses.clear(job)
+                    moved = self._table.replace(job, move(job, State.QUEUED, now=now, announced=False))
                     if moved is not None:
                         self._send(moved)
                 case Chore.RESEND:

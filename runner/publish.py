@@ -23,6 +23,7 @@ from core.jobs import Job, State, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from infra.lanes import Lanes
+from infra.statuses import Statuses
 from runner.results import job_folder, latest_body, latest_key, outcome, result_body, result_key
 
 _SMALL = 1024 * 1024
@@ -34,6 +35,7 @@ class Publisher:
         self._table = table
         self._clock = clock
         self._lanes = lanes
+        self.statuses = Statuses(store, table)
 
     def finish(self, job: Job) -> Job | None:
         """Complete the publication of a job; its row afterwards, or None where somebody else has moved it on."""
@@ -58,6 +60,7 @@ class Publisher:
         if outcome(job) is State.EXPIRED:
             self._forget(job)
         self._unstage(job)
+        self.statuses.clear(job)
         return self._close(job)
 
     def _said(self, job: Job, body: bytes) -> bool:
@@ -103,8 +106,8 @@ class Publisher:
 
     def _close(self, job: Job) -> Job | None:
         if job.state is State.PUBLISHING:
-            return self._table.replace(job, move(job, State.SUCCEEDED, now=self._clock.now()))
-        return self._table.replace(job, replace(job, unpublished=False))
+            return self._table.replace(job, move(job, State.SUCCEEDED, now=self._clock.now(), announced=False))
+        return self._table.replace(job, replace(job, unpublished=False, announced=False))
 
     def _staging_lost(self, job: Job) -> Job | None:
         """Staged files vanished before they were copied: run again, or tell an end without success without them."""
