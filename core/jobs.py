@@ -37,7 +37,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     # RUNNING → SKIPPED: the pinned input was replaced after the lease and before it was read.
     S.RUNNING: frozenset({S.PUBLISHING, S.QUEUED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED}),
     # PUBLISHING → QUEUED: the staged files were lost before they were copied.
-    S.PUBLISHING: frozenset({S.SUCCEEDED, S.QUEUED}),
+    # PUBLISHING → FAILED: its outputs can never be written, for their keys are refused.
+    S.PUBLISHING: frozenset({S.SUCCEEDED, S.QUEUED, S.FAILED}),
     S.SUCCEEDED: frozenset({S.EXPIRED, S.QUEUED}),
     # Back to AWAITING or SCHEDULED: dropped again, and something it needs is missing now or its time has not come.
     S.FAILED: frozenset({S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}),

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from core.errors import ManifestInvalid, Problem
 from core.fields import FIELD_NAME, FieldSpec, Lookup, RowRule, Strict, fits
+from core.patterns import MAX_STARS, count_stars
 from core.wording import problem_of, shown, wrong
 
 MAX_MANIFEST_BYTES = 1024 * 1024
@@ -23,6 +24,8 @@ Pattern = Annotated[str, Field(min_length=1, max_length=500)]
 def _inside(path: str, *at: int) -> str:
     """Keep a path below the folder it is relative to; `at` is its place in a list."""
     parts = path.split("/")
+    if count_stars(path) > MAX_STARS:
+        raise wrong(f"has {count_stars(path)} stars", f"at most {MAX_STARS} in one pattern", *at)
     if path.startswith("/") or "\\" in path or ".." in parts or "\0" in path:
         raise wrong(f"is {shown(path)}", "a path below its own folder: no leading '/', no '..', no backslash", *at)
     return path

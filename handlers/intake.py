@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from posixpath import basename
 
-from core.drops import Package, Workflow, is_placeholder, plan, unselected, without_input
+from core.drops import MAX_INPUTS, Package, Workflow, is_placeholder, plan, too_many, unselected, without_input
 from core.errors import AdeError, KeyRefused, ManifestInvalid, ObjectRefused, StoreUnavailable
 from core.jobs import NO_WORKFLOW, Job, State, move
 from core.keys import (
@@ -166,12 +166,11 @@ class Intake:
         for info in inbox:
             if info.key in taken or is_manifest(basename(info.key)):
                 continue
-            if is_spreadsheet(basename(info.key)):
-                if not any(w.uses(info.key) for w in workflows):
-                    with self._guarded(look.report, info.key):
-                        self._recorder.place(self._unselected(look, info), look.report.recorded, look.due)
-            elif is_unread(info.key, workflows):
+            if is_unread(info.key, workflows):
                 folders[_folder(info.key)].append(info.key)
+            elif is_spreadsheet(basename(info.key)) and not any(w.uses(info.key) for w in workflows):
+                with self._guarded(look.report, info.key):
+                    self._recorder.place(self._unselected(look, info), look.report.recorded, look.due)
         for key, why in look.view.aside.items():
             folder = home(key) if refusal(key) is not None else None
             if folder is None:
@@ -304,10 +303,9 @@ class Intake:
                 self._plan_all(look, workflow)
             elif info is not None:
                 self._plan_some(look, workflow, info)
-        if not is_spreadsheet(at.name):
-            if is_unread(key, found):
-                look.folders.add(own)
-        elif not found and info is not None:
+        if is_unread(key, found):
+            look.folders.add(own)
+        elif is_spreadsheet(at.name) and not found and info is not None:
             self._recorder.place(self._unselected(look, info), look.report.recorded, look.due)
 
     def _plan_all(self, look: Look, workflow: Workflow) -> set[str]:
@@ -327,6 +325,8 @@ class Intake:
 
     def _plan_some(self, look: Look, workflow: Workflow, info: ObjectInfo) -> None:
         """Plan the one input set that an object belongs to."""
+        if workflow.too_long(info.key):
+            return
         primaries = [info]
         if workflow.manifest.inputs.per == "drop":
             subject = workflow.subject(info.key)
@@ -335,7 +335,7 @@ class Intake:
 
     def _inputs(self, view: View, workflow: Workflow) -> Iterator[ObjectInfo]:
         def wanted(key: str) -> bool:
-            return workflow.selects(key) and not is_manifest(basename(key))
+            return workflow.selects(key) and not is_manifest(basename(key)) and not workflow.too_long(key)
 
         if workflow.standing or workflow.deep:
             return (i for i in view.below(workflow.base) if wanted(i.key))
@@ -357,11 +357,18 @@ class Intake:
         except ManifestInvalid:
             return
         auxiliary = {i.key: i for i in look.view.infos(list(workflow.auxiliary_keys()))}
+        for large in [s for s in fresh if len(s) > MAX_INPUTS]:
+            self._recorder.place(
+                too_many(workflow, workflow.subject(large[0].key), len(large), now=now), look.report.recorded, look.due
+            )
+            fresh.remove(large)
         jobs = [j for s in fresh for j in plan(workflow, s, package=package, auxiliary=auxiliary, now=now)]
         self._records.each(lambda job: self._record(look, workflow, package, job, now), jobs)
         look.due.give_way(unselected(i, now=now, reason="") for s in fresh for i in s)
-        if not workflow.standing:
+        if not workflow.standing and fresh:
             look.due.give_way([without_input(workflow, now=now)])
+        if workflow.manifest.inputs.per == "drop":
+            look.due.give_way(too_many(workflow, workflow.subject(s[0].key), 0, now=now) for s in fresh)
         if look.due.full:
             self._recorder.settle(look.due)
 

@@ -18,10 +18,11 @@ A success whose input was put back after another version stood is marked `unpubl
 import json
 from dataclasses import replace
 
-from core.errors import ObjectMissing, PreconditionFailed
-from core.jobs import Job, State, move
+from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed
+from core.jobs import Job, JobError, State, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
+from core.verdicts import Verdict
 from infra.lanes import Lanes
 from infra.statuses import Statuses
 from runner.results import job_folder, latest_body, latest_key, outcome, result_body, result_key
@@ -41,6 +42,12 @@ class Publisher:
         """Complete the publication of a job; its row afterwards, or None where somebody else has moved it on."""
         if job.state is not State.PUBLISHING and not (job.ended and job.unpublished):
             return None
+        try:
+            return self._finish(job)
+        except KeyRefused as error:
+            return self._unpublishable(job, str(error))
+
+    def _finish(self, job: Job) -> Job | None:
         if job.state is State.SUCCEEDED:
             self._point_latest(job)
             return self._close(job)
@@ -65,7 +72,7 @@ class Publisher:
 
     def _said(self, job: Job, body: bytes) -> bool:
         """Whether this very publication has its result.json already, and so all that comes before it."""
-        return self._read(result_key(job)) == body
+        return self._read(result_key(job), limit=len(body)) == body
 
     def _copy(self, job: Job) -> None:
         folder, staged = job_folder(job), staging_folder(job.job_id, job.fence)
@@ -84,8 +91,8 @@ class Publisher:
 
     def _forget(self, job: Job) -> None:
         """Remove what an expired job published, after result.json has stopped naming it."""
+        self.retract_latest(job)
         self._store.delete_all([key for key in self._store.keys(job_folder(job)) if key != result_key(job)])
-        self._retract_latest(job)
 
     def _say(self, job: Job, body: bytes, there: ObjectInfo | None) -> bool:
         """Write result.json over `there`, which was looked at before the row is read once more."""
@@ -117,6 +124,14 @@ class Publisher:
         bare = self._table.replace(job, replace(job, files=()))
         return self.finish(bare) if bare is not None else None
 
+    def _unpublishable(self, job: Job, why: str) -> Job | None:
+        """Outputs whose keys the store refuses will not be there however often it is tried."""
+        if job.state is not State.PUBLISHING:
+            return self._close(job)  # not even a result.json: the row alone tells
+        error = JobError(verdict=Verdict.INPUT_UNREADABLE, message=f"its outputs cannot be written: {why}")
+        failed = self._table.replace(job, move(job, State.FAILED, now=self._clock.now(), error=error, files=()))
+        return self.finish(failed) if failed is not None else None
+
     def _point_latest(self, job: Job) -> None:
         """Let latest.json name this job unless it names a newer one."""
         key, mine = latest_key(job), (job.stamp, job.created_at, job.job_id)
@@ -135,15 +150,31 @@ class Publisher:
                 continue
             return
 
-    def _retract_latest(self, job: Job) -> None:
-        order = _order(self._read(latest_key(job)))
-        if order and order[-1] == job.job_id:
-            self._store.delete(latest_key(job))
+    def retract_latest(self, job: Job) -> None:
+        """Take back a latest.json that names this job. Again, and by two at once: no harm.
 
-    def _read(self, key: str) -> bytes | None:
+        A delete knows no condition, so it may hit what a newer job wrote a moment ago. Such a job was committed in the
+        table before it wrote; what the line says afterwards is pointed to again.
+        """
+        order = _order(self._read(latest_key(job)))
+        if order is not None and order[-1] != job.job_id:
+            return
+        if order is not None:
+            self._store.delete(latest_key(job))
+        mine = (job.stamp, job.created_at, job.job_id)
+        others = [
+            j
+            for j in self._table.line(job.line)
+            if j.state in (State.PUBLISHING, State.SUCCEEDED) and j.job_id != job.job_id
+        ]
+        newer = [j for j in others if (j.stamp, j.created_at, j.job_id) > mine or j.generation == job.generation]
+        if newer:
+            self._point_latest(max(newer, key=lambda j: (j.stamp, j.created_at, j.job_id)))
+
+    def _read(self, key: str, limit: int = _SMALL) -> bytes | None:
         try:
-            return self._store.read(key, limit=_SMALL)
-        except ObjectMissing:
+            return self._store.read(key, limit=limit)
+        except (ObjectMissing, ObjectTooLarge):
             return None
 
 
