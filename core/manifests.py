@@ -279,12 +279,24 @@ def parse_manifest(body: bytes) -> Manifest:
         raise ManifestInvalid([Problem("$", problem, "a JSON object in UTF-8")]) from None
     except (ValueError, RecursionError) as error:
         raise ManifestInvalid([Problem("$", f"is no JSON: {error}", "a JSON object, each key once")]) from None
+    if b"\\u" in body and (half := _half_character(raw)) is not None:
+        said = f"holds {half}, which is half a character"
+        raise ManifestInvalid([Problem("$", said, "text that can be written as UTF-8")])
     if not isinstance(raw, dict):
         raise ManifestInvalid([Problem("$", f"is {shown(raw)}", "a JSON object: { ... }")])
     try:
         return Manifest.model_validate(raw)
     except ValidationError as error:
         raise ManifestInvalid([problem_of(e, Manifest) for e in error.errors(include_url=False)]) from None
+
+
+def _half_character(raw: object) -> str | None:
+    """An escaped surrogate without its partner, as it was written: JSON lets it pass, nothing else does."""
+    try:
+        json.dumps(raw, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        return f"\\u{ord(error.object[error.start]):04x}"
+    return None
 
 
 def _no_constant(name: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from posixpath import basename
 
 from core.drops import MAX_INPUTS, Package, Workflow, is_placeholder, plan, too_many, unselected, without_input
-from core.errors import AdeError, KeyRefused, ManifestInvalid, ObjectRefused, StoreUnavailable
+from core.errors import KeyRefused, ManifestInvalid, ObjectRefused, StoreUnavailable
 from core.jobs import NO_WORKFLOW, Job, State, move
 from core.keys import (
     CONFIGS,
@@ -107,7 +107,7 @@ class Intake:
         looks = [(Look(LiveView(self._store), report, due, generation), keys) for keys in folders.values()]
         try:
             self._folders.each(lambda look: self._look(*look), looks)
-        except (AdeError, OSError):
+        except Exception:
             self._recorder.settle(due)  # what the other folders recorded need not wait for the janitor
             raise
         self._recorder.settle(due)
@@ -159,12 +159,15 @@ class Intake:
         manifests = [*local, *manifests_at(look.view, f"{CONFIGS}{tenant}/")]
         workflows = self._workflows.valid(manifests, look.report.rejected)
         taken: set[str] = set()
+        planned: set[str] = set()
         for workflow in workflows:
             with self._guarded(look.report, workflow.info.key):
                 taken |= self._plan_all(look, workflow)
+                planned.add(workflow.info.key)
+        unplanned = [w for w in workflows if w.info.key not in planned]
         folders: dict[str, list[str]] = {_folder(o.key): [] for o in inbox}
         for info in inbox:
-            if info.key in taken or is_manifest(basename(info.key)):
+            if info.key in taken or is_manifest(basename(info.key)) or any(w.selects(info.key) for w in unplanned):
                 continue
             if is_unread(info.key, workflows):
                 folders[_folder(info.key)].append(info.key)
