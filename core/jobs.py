@@ -115,8 +115,8 @@ class Job:
     priority: int = 0
     due_at: float | None = None
     attempt: int = 0  # attempts of the present round; a retry by hand starts a new round
-    attempts_total: int = 0  # names the staging folder, so it never goes back
-    fence: int = 0
+    attempts_total: int = 0  # of all rounds
+    fence: int = 0  # grows with every start and names its staging folder; not even a row made anew goes back
     lease: Lease | None = None
     cancel_requested_at: float | None = None
     error: JobError | None = None
@@ -130,7 +130,7 @@ class Job:
     ended_at: float | None = None
     enqueued_at: float | None = None  # when its message was last known to be sent; None: not yet
     history: tuple[tuple[str, float], ...] = ()
-    rev: int = 0  # grows with every write; every write is conditional on it
+    rev: int = 0  # grows with every write; every write is conditional on it; starts above those of a former row
 
     @property
     def line(self) -> str:
@@ -167,6 +167,18 @@ def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
     if to in UNSTARTED:
         base |= {"lease": None, "enqueued_at": None, "due_at": None, "ended_at": None, "unpublished": False}
     return replace(job, **(base | changes))
+
+
+_REVS = 1 << 20  # more writes than any row gets between two starts
+
+
+def first(job: Job, floor: int) -> Job:
+    """The row that a table inserts. `floor`: no row of this tenant that was ever removed had a greater fence.
+
+    So a runner of a row that was forgotten holds neither the fence nor the rev of the one that came after it.
+    """
+    fence = max(job.fence, floor)
+    return replace(job, fence=fence, rev=fence * _REVS + 1)
 
 
 def start(job: Job, *, owner: str, now: float, lease_seconds: float) -> Job:

@@ -10,6 +10,7 @@
 | everything      | PA#<shard>               | -                 | there while everything is paused              |
 | lease           | X#<name>                 | -                 | owner, expiry                                 |
 | generation      | G#<name>                 | -                 | how often something was changed               |
+| fence           | F#<tenant>               | -                 | the greatest fence of removed jobs            |
 
 Index partitions carry a shard number taken from the job id, so that no partition takes every write.
 """
@@ -74,6 +75,10 @@ def lease_key(name: str) -> Item:
 
 def generation_key(name: str) -> Item:
     return {"pk": text(f"G#{name}"), "sk": text("-")}
+
+
+def fence_key(tenant: str) -> Item:
+    return {"pk": text(f"F#{tenant}"), "sk": text("-")}
 
 
 def created(job: Job) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from sqlite3 import Connection
 
-from core.jobs import Job, State
+from core.jobs import Job, State, first
 from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
 from core.records import dump_job, load_job
 from infra import bells
@@ -25,7 +25,8 @@ class SqliteJobTable:
             row = db.execute("SELECT doc FROM jobs WHERE job_id = ?", (job.job_id,)).fetchone()
             if row is not None:
                 return load_job(row["doc"]), False
-            job = replace(job, rev=1)
+            floor = db.execute("SELECT fence FROM fences WHERE tenant = ?", (job.tenant,)).fetchone()
+            job = first(job, floor["fence"] if floor else 0)
             db.execute(
                 "INSERT INTO jobs (job_id, tenant, workflow, line, created_at, state, wake_at, rev, doc)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -59,6 +60,12 @@ class SqliteJobTable:
     def remove(self, old: Job) -> bool:
         with self._db.write() as db:
             gone = db.execute("DELETE FROM jobs WHERE job_id = ? AND rev = ?", (old.job_id, old.rev)).rowcount == 1
+            if gone and old.fence:
+                db.execute(
+                    "INSERT INTO fences (tenant, fence) VALUES (?, ?) ON CONFLICT (tenant) DO UPDATE"
+                    " SET fence = max(fence, excluded.fence)",
+                    (old.tenant, old.fence),
+                )
         bells.ring(self._bell)
         return gone
 

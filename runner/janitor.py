@@ -206,6 +206,6 @@ class Janitor:
 
     def _label_alive(self, label: str) -> bool:
         """Whether the attempt that a box is named after still runs."""
-        job_id, _, attempt = label.rpartition("-")
+        job_id, _, fence = label.rpartition("-")
         job = self._table.get(job_id)
-        return job is not None and job.state is State.RUNNING and str(job.attempts_total) == attempt
+        return job is not None and job.state is State.RUNNING and str(job.fence) == fence

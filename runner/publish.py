@@ -67,7 +67,7 @@ class Publisher:
         return self._read(result_key(job)) == body
 
     def _copy(self, job: Job) -> None:
-        folder, staged = job_folder(job), staging_folder(job.job_id, job.attempts_total)
+        folder, staged = job_folder(job), staging_folder(job.job_id, job.fence)
         names = [file.name for file in job.files]
         self._lanes.each(lambda name: self._store.copy(staged + name, folder + name), names)
 
@@ -76,7 +76,7 @@ class Publisher:
         if job.state is State.EXPIRED:
             return  # nothing expires before it was published, and so nothing is staged any more
         if job.state is State.PUBLISHING and job.attempts_total == 1:
-            staged = staging_folder(job.job_id, job.attempts_total)
+            staged = staging_folder(job.job_id, job.fence)
             self._store.delete_all([staged + file.name for file in job.files])
         else:
             self._store.delete_prefix(staging_folder(job.job_id))

@@ -173,6 +173,7 @@ class Artifact:
 
     def _mapping(self, table: MappedTable) -> list[dict[str, Any]]:
         rows = table.source.table.header_rows
+        dropped = next((s.left_out for s in self._streams if s.table_id == table.source.id), {})
         out = []
         for choice in table.choices:
             column = table.source.columns[choice.position]
@@ -189,6 +190,7 @@ class Artifact:
                     "contributors": [{"rule": c.rule, "delta": c.delta} for c in choice.contributors],
                     "runners_up": [{"field": f, "score": s} for f, s in choice.runners_up],
                     "note": choice.note,
+                    **({"dropped_cells": dropped[choice.position]} if choice.position in dropped else {}),
                 }
             )
         return out

@@ -18,7 +18,7 @@ from runner.engine.findings import Findings
 from runner.engine.headings import Headings
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.layout import OutColumn, TablePlan, lay_out
-from runner.engine.mapping.nothing import expects_columns, nothing_mapped
+from runner.engine.mapping.nothing import expects_columns, nothing_mapped, unused_rules
 from runner.engine.mapping.tables import MappedTable, map_table
 from runner.engine.orders import Order
 from runner.engine.rules.hooks import Hooks
@@ -52,7 +52,7 @@ class Job:
 
     def run(self) -> dict[str, Any]:
         """Do the job; the summary of the end event."""
-        package = load(self.order.config)
+        package = load(self.order.config, [f.name for f in self.order.fields])
         try:
             return self._run(package)
         finally:
@@ -73,7 +73,7 @@ class Job:
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
         empty = bool(tables) and not any(t.is_mapped for t in tables)
-        if empty and expects_columns(fields, package.transforms):
+        if empty and expects_columns(fields, {*package.transforms, tables[0].filled}):
             self._stop_unmapped(package, sources, tables, fields)
         self._settle(sources, tables, fields)
         columns, plans = lay_out(
@@ -157,6 +157,10 @@ class Job:
                 )  # fmt: skip
         for one in wanted:
             one.report(fields, self.findings, computed=package.transforms)
+        for name in unused_rules(wanted, fields, package.transforms):
+            what = f"the manifest does not declare {name} and no column was found for it; its rules did nothing"
+            file = f"columns/{name}.py"
+            self.findings.add("rules_unused", "warning", what, field=name, rule="mapping", file=file, line=1)
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
         self.times.spend("mapping", clock)
         return wanted
@@ -251,6 +255,8 @@ class Job:
                 for books in source.books.values():
                     books.report(self.findings)
             reading = perf_counter() - clock - sum(line.times.values())
+            for stream in streams.values():
+                stream.report_left_out()
             self._note_split(workbook)
             workbook.finish(hooks.sheets(), self.findings if self.output.get("findings_sheet") else None)
         artifact.streamed(list(streams.values()), workbook)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from operator import ne
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from runner.engine import a1, merges
 from runner.engine.checks.chunk import Origin
@@ -22,6 +22,8 @@ from runner.engine.values.convert import REMARKS, Converter
 from runner.engine.writing import SheetWriter
 from runner.engine.writing.cells import holdable
 from runner.engine.writing.texts import MAX_TEXT, too_long
+
+_NAMED: Final = 20  # columns that a finding names
 
 
 class Times(dict[str, float]):
@@ -111,6 +113,22 @@ class TableStream:
                     self._odd(n, out[n], origin)
             line.times.spend("write", clock)
         self.rows += count
+
+    def report_left_out(self) -> None:
+        """Say which columns are not in the output though they hold something."""
+        source = self._table.source
+        lost = [n for n, cells in self.left_out.items() if cells]
+        if not lost:
+            return
+        letters = [a1.letters(source.columns[n].index) for n in lost[:_NAMED]]
+        more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+        cells = sum(self.left_out.values())
+        self._line.findings.add(
+            "columns_dropped", "info",
+            f"unmapped columns were left out as mapping.unmapped says: {', '.join(letters)}{more}; "
+            f"non-blank cells in them: {cells}",
+            place=source.place, rule="mapping", count=len(lost),
+        )  # fmt: skip
 
     def _odd(self, n: int, values: list[Any], origin: Origin) -> None:
         """Say which cells a spreadsheet cannot hold as they are."""

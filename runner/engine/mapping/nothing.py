@@ -1,4 +1,4 @@
-"""What a job says that found none of its fields in any table."""
+"""What a job says that found none of its fields, or none for a file of rules, in any table."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -14,9 +14,15 @@ _COMPARED: Final = 200
 _SIMILAR: Final = 0.6
 
 
-def expects_columns(fields: Sequence[Field], computed: Collection[str]) -> bool:
+def expects_columns(fields: Sequence[Field], computed: Collection[str | None]) -> bool:
     """Whether a field can get its values from nowhere but a column."""
     return any(f.constant is None and f.name not in computed for f in fields)
+
+
+def unused_rules(tables: Sequence[MappedTable], fields: Sequence[Field], computed: Collection[str]) -> list[str]:
+    """Fields that only a file in columns/ speaks of and that no table has."""
+    found = {name for table in tables for name in table.fields}
+    return [f.name for f in fields if not f.declared and f.name not in found and f.name not in computed and tables]
 
 
 def nothing_mapped(tables: Sequence[MappedTable], fields: Sequence[Field], *, redact: bool) -> EngineStop:

@@ -50,13 +50,13 @@ class MappedTable:
         """Whether the header may be shown: one that is none after all would show cells."""
         table = self.source.table
         doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
-        return bool(self.fields) or (table.confidence >= _CERTAIN and not doubted)
+        return self.is_mapped or (table.confidence >= _CERTAIN and not doubted)
 
     def letters(self, position: int) -> str:
         return a1.letters(self.source.columns[position].index)
 
     def kept(self) -> list[Kept]:
-        """The unmapped columns that hold or may hold something, with the field each stands behind."""
+        """The unmapped columns that have a header or a value, with the field each stands behind."""
         out: list[Kept] = []
         last: str | None = None
         for choice in self.choices:
