@@ -53,7 +53,7 @@ class Attempts:
         self._scratch = scratch
 
     def folder(self, job: Job) -> Path:
-        return self._scratch / f"{job.job_id}-{job.attempts_total}"
+        return self._scratch / f"{job.job_id}-{job.fence}"
 
     def run(
         self, job: Job, *, killed: Callable[[], Verdict | None], on_event: Callable[[dict[str, Any]], None]
@@ -70,7 +70,7 @@ class Attempts:
                 self._boxes,
                 staged,
                 folder,
-                label=f"{job.job_id}-{job.attempts_total}",
+                label=f"{job.job_id}-{job.fence}",
                 tenant=job.tenant,
                 settings=self._settings,
                 killed=killed,
@@ -97,7 +97,7 @@ class Attempts:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _upload(self, job: Job, paths: dict[str, Path]) -> tuple[OutputFile, ...]:
-        staging = staging_folder(job.job_id, job.attempts_total)
+        staging = staging_folder(job.job_id, job.fence)
 
         def upload(name: str) -> OutputFile:
             facts = describe(name, paths[name])

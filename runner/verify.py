@@ -63,6 +63,7 @@ def verify_audit(order: dict[str, Any], outputs: dict[str, Path], isolation: Iso
             raise BadOutput(f"the box wrote no {name}")
     artifact = _artifact(outputs["artifact.json"])
     _same_job(order, artifact, isolation)
+    _balance(artifact)
     if artifact["output"]["rows"] or artifact["output"]["sheets"]:
         raise BadOutput("artifact.json counts rows of a workbook that was not written")
     return counts(artifact["summary"])

@@ -150,6 +150,8 @@ class Artifact:
         skipped = "a hook left it out" if table in source.skipped else None
         if skipped is None and table.id not in self._tables:
             skipped = "no column is a declared field" if table.has_data else "it has no data"
+        elif skipped is None and books.skipped:
+            skipped = "no column of any table is a declared field"
         return {
             "id": table.id,
             "ref": books.ref,
@@ -166,14 +168,12 @@ class Artifact:
         out = [(c.index, "hidden") for c in table.hidden_columns]
         stream = next((s for s in self._streams if s.table_id == table.id), None)
         if stream is not None:
-            used = set(stream.sources)
-            out += [
-                (c.index, "unmapped") for n, c in enumerate(table.columns) if n not in used and table.holds(c.index)
-            ]
+            out += [(table.columns[n].index, "unmapped") for n, cells in stream.left_out.items() if cells]
         return [{"column": a1.letters(index), "why": why} for index, why in sorted(out)]
 
     def _mapping(self, table: MappedTable) -> list[dict[str, Any]]:
         rows = table.source.table.header_rows
+        dropped = next((s.left_out for s in self._streams if s.table_id == table.source.id), {})
         out = []
         for choice in table.choices:
             column = table.source.columns[choice.position]
@@ -190,6 +190,7 @@ class Artifact:
                     "contributors": [{"rule": c.rule, "delta": c.delta} for c in choice.contributors],
                     "runners_up": [{"field": f, "score": s} for f, s in choice.runners_up],
                     "note": choice.note,
+                    **({"dropped_cells": dropped[choice.position]} if choice.position in dropped else {}),
                 }
             )
         return out

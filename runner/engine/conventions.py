@@ -60,7 +60,7 @@ def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
     tallies: Tallies = {}
     for name, index in table.fields.items():
         tally = fresh_tally(fields[name])
-        if tally is not None:
+        if tally is not None and index < len(table.source.columns):  # captions are not a column of the source
             tallies[index] = tally
     source = table.source
     if tallies:

@@ -18,7 +18,7 @@ from runner.engine.findings import Findings
 from runner.engine.headings import Headings
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.layout import OutColumn, TablePlan, lay_out
-from runner.engine.mapping.nothing import expects_columns, nothing_mapped
+from runner.engine.mapping.nothing import expects_columns, nothing_mapped, unused_rules
 from runner.engine.mapping.tables import MappedTable, map_table
 from runner.engine.orders import Order
 from runner.engine.rules.hooks import Hooks
@@ -52,7 +52,7 @@ class Job:
 
     def run(self) -> dict[str, Any]:
         """Do the job; the summary of the end event."""
-        package = load(self.order.config)
+        package = load(self.order.config, [f.name for f in self.order.fields])
         try:
             return self._run(package)
         finally:
@@ -72,8 +72,8 @@ class Job:
         hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
-        empty = bool(tables) and not any(t.fields for t in tables)
-        if empty and expects_columns(fields, package.transforms):
+        empty = bool(tables) and not any(t.is_mapped for t in tables)
+        if empty and expects_columns(fields, {*package.transforms, tables[0].filled}):
             self._stop_unmapped(package, sources, tables, fields)
         self._settle(sources, tables, fields)
         columns, plans = lay_out(
@@ -147,7 +147,7 @@ class Job:
                     for table in source.tables
                     if table.has_data
                 ]
-        wanted = [t for t in mapped if t.fields.keys() - {t.filled}] or mapped
+        wanted = [t for t in mapped if t.is_mapped] or mapped
         for one in mapped:
             if one not in wanted:
                 one.left_out = True
@@ -156,7 +156,13 @@ class Job:
                     place=one.source.place, rule="mapping",
                 )  # fmt: skip
         for one in wanted:
-            one.report(fields, self.findings, computed=package.transforms)
+            one.report(
+                fields, self.findings, computed=package.transforms, headless=self.reading.get("header") == "none"
+            )
+        for name in unused_rules(wanted, fields, package.transforms):
+            what = f"the manifest does not declare {name} and no column was found for it; its rules did nothing"
+            file = f"columns/{name}.py"
+            self.findings.add("rules_unused", "warning", what, field=name, rule="mapping", file=file, line=1)
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
         self.times.spend("mapping", clock)
         return wanted
@@ -182,12 +188,25 @@ class Job:
         """End the job with its artifact: no field was found, so there is nothing to write."""
         stop = nothing_mapped(tables, fields, redact=bool(self.order.manifest.get("redact_headers")))
         self.findings.add("nothing_mapped", "error", "no column of any table is one of the fields", rule="mapping")
+        self._leave_all_out(sources)
         columns, _ = lay_out(fields, [], policy="drop")
         artifact = Artifact(
             self.order, package=package, sources=sources, tables=tables, columns=columns, findings=self.findings
         )
         artifact.write(self.times, artifact.summary())
         raise stop
+
+    def _leave_all_out(self, sources: list[Source]) -> None:
+        """The books of a job that writes nothing."""
+        refs = _refs()
+        for source in sources:
+            known = bool(source.books)
+            with source.streaming():
+                if not known:
+                    self._pour(source, {})
+                source.close_books((), refs)
+            for books in () if known else source.books.values():
+                books.report(self.findings)
 
     def _settle(self, sources: list[Source], tables: list[MappedTable], fields: list[Field]) -> None:
         """Decide how each column is written before any of them is transformed."""
@@ -230,7 +249,7 @@ class Job:
             }
             streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
             clock = perf_counter()
-            refs = (f"t{n}" for n in count(1))
+            refs = _refs()
             for source in sources:
                 with source.streaming():
                     self._pour(source, streams)
@@ -238,6 +257,8 @@ class Job:
                 for books in source.books.values():
                     books.report(self.findings)
             reading = perf_counter() - clock - sum(line.times.values())
+            for stream in streams.values():
+                stream.report_left_out()
             self._note_split(workbook)
             workbook.finish(hooks.sheets(), self.findings if self.output.get("findings_sheet") else None)
         artifact.streamed(list(streams.values()), workbook)
@@ -299,6 +320,11 @@ class Job:
                         said = done
                         self.channel.progress("transform", done=done, table=table.id)
         self.channel.progress("write", done=done, total=done, table=source.file.name)
+
+
+def _refs() -> Iterator[str]:
+    """Short names for the tables of a job."""
+    return (f"t{n}" for n in count(1))
 
 
 def leave_out(sources: list[Source], hooks: Hooks, findings: Findings) -> None:

@@ -74,8 +74,11 @@ class TableBooks:
         self.kinds["hidden"] = source.hidden
         self.kinds["skipped_table" if skipped else "data"] = source.taken
         self.around: dict[str, RowSet] = {}  # titles above and notes below
-        box = source.table.range
-        self.top, self.bottom = box.top, box.bottom
+        box, rows = source.table.range, [n for kind in source.left_out.values() for n in kind]
+        self.top, self.bottom = (
+            min([box.top, *rows]),
+            max([box.bottom, *rows]),
+        )  # a header written again may stand below
         self.columns = sum(1 << c.index for c in source.table.columns)
 
     @property
@@ -131,7 +134,6 @@ class SheetBooks:
             for rows in table.around.values():
                 self._apart = self._apart | rows
         self._several: list[Run] = []  # runs of those that hold a row of several cells
-        self._blank = RowSet()  # those that hold nothing but spaces
         self.beside = self._look()
         self.outside = _entries([(run, OUTSIDE) for run in self._outside], self._read - self._outside)
 
@@ -162,10 +164,7 @@ class SheetBooks:
             )  # fmt: skip
 
     def _report_outside(self, entry: Entry, findings: Findings) -> None:
-        rows = RowSet([(entry.first, entry.last)]) & (self._outside - self._blank)
-        if not rows:
-            return
-        several = any(rows.meets(*run) for run in self._several)
+        several = any(entry.first <= end and start <= entry.last for start, end in self._several)
         verb = "holds cells and belongs" if entry.rows == 1 else "hold cells and belong"
         findings.add(
             "rows_outside", "warning" if several else "info", f"{entry.words} {verb} to no table; left out",
@@ -229,7 +228,8 @@ class SheetBooks:
                     for one in self._strays(block.within(first, last), over):
                         before = columns.get(one.left)
                         columns[one.left] = one if before is None else _both(before, one)
-        self._blank = RowSet.of(blank)
+        spaces = RowSet.of(blank) & self._outside  # rows of nothing but spaces are blank rows
+        self._read, self._outside = self._read - spaces, self._outside - spaces
         for table in self.tables:
             if table.ref in hidden:
                 rows = RowSet.of(hidden[table.ref])
@@ -260,8 +260,6 @@ class SheetBooks:
                 hidden.setdefault(table.ref, []).append(number)
             elif len(filled) >= _SEVERAL:
                 several = True
-                if not covering and len(rows.numbers) > _SEVERAL:
-                    break
         if several:
             self._several.append((rows.numbers[0], rows.numbers[-1]))
 

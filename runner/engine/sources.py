@@ -1,7 +1,7 @@
 """Source tables: where each stands, and its rows as chunks of columns."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +14,7 @@ from runner.engine.spool import SpooledSheet
 from runner.engine.structure import Table
 
 SAMPLED: Final = 200
+_SPACES: Final = frozenset(c * n for c in " \t\xa0\u3000" for n in range(9))  # what a cell of spaces mostly holds
 GROUP: Final = "group"
 PROVENANCE: Final = ("source_file", "source_sheet", "source_row")
 LOOKED_THROUGH: Final = 10_000  # rows in which a sample is looked for
@@ -122,9 +123,7 @@ class SourceTable:
         columns = [
             block.columns[c.index - 1][first:last] if c.index <= width else [None] * len(numbers) for c in self.columns
         ]
-        blank = [not any(v is not None for v in row) for row in zip(*columns, strict=True)] if all(
-            None in column for column in columns
-        ) else []  # fmt: skip
+        blank = list(map(_is_blank, zip(*columns, strict=True))) if all(map(_has_gaps, columns)) else []
         if not any(blank) and self.without.isdisjoint(numbers):
             return Rows(numbers, columns)
         held = [n for n in range(len(numbers)) if not (blank and blank[n])]
@@ -150,6 +149,16 @@ class SourceTable:
             given = ([self.place.input] * count, [self.place.sheet] * count, rows.numbers)
             made |= dict(zip(PROVENANCE, given, strict=True))
         return [made[name] for name in self.added]
+
+
+def _has_gaps(column: list[Any]) -> bool:
+    """Whether a column may have a blank cell."""
+    return None in column or not _SPACES.isdisjoint(column)
+
+
+def _is_blank(values: Iterable[Any]) -> bool:
+    """Whether a row holds nothing, or nothing but spaces."""
+    return all(value is None or (value.__class__ is str and not value.strip()) for value in values)
 
 
 def _left_out(table: Table, leaving: Leaving) -> dict[str, frozenset[int]]:

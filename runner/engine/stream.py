@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from operator import ne
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from runner.engine import a1, merges
 from runner.engine.checks.chunk import Origin
@@ -22,6 +22,8 @@ from runner.engine.values.convert import REMARKS, Converter
 from runner.engine.writing import SheetWriter
 from runner.engine.writing.cells import holdable
 from runner.engine.writing.texts import MAX_TEXT, too_long
+
+_NAMED: Final = 20  # columns that a finding names
 
 
 class Times(dict[str, float]):
@@ -72,7 +74,7 @@ class TableStream:
         self._late: list[int] = []  # columns whose rule runs when all others have their values
         for n, (out, index) in enumerate(zip(pipeline.columns, plan.sources, strict=True)):
             rule = pipeline.package.transforms.get(out.field.name) if out.field else None
-            computed = index is None and rule is not None and out.field is not None and out.field.constant is None
+            computed = index is None and rule is not None
             if computed or (index is not None and rule is not None and rule.sees_others):
                 self._late.append(n)
             converter = table.converter(out.field, index) if out.field and index is not None else None
@@ -81,13 +83,13 @@ class TableStream:
             if converter is not None and out.field is not None and out.field.name in allowed:
                 converter.use_allowed(allowed[out.field.name])
             self.converters.append(converter)
-        columns = [None if index is None else table.source.columns[index].index for index in plan.sources]
+        columns = [self._column(n) for n in range(len(pipeline.columns))]
         self._merges = [None if at is None else merges.of_column(table.source.merged, at) for at in columns]
         self._said: set[tuple[int, str]] = set()
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
         self.rows = 0
-        self.filled = bool(table.fields)  # whether any field has got a value
+        self.filled = table.is_mapped  # whether any field has got a value
         used = set(plan.sources)
         self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
 
@@ -111,6 +113,22 @@ class TableStream:
                     self._odd(n, out[n], origin)
             line.times.spend("write", clock)
         self.rows += count
+
+    def report_left_out(self) -> None:
+        """Say which columns are not in the output though they hold something."""
+        source = self._table.source
+        lost = [n for n, cells in self.left_out.items() if cells]
+        if not lost:
+            return
+        letters = [a1.letters(source.columns[n].index) for n in lost[:_NAMED]]
+        more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+        cells = sum(self.left_out.values())
+        self._line.findings.add(
+            "columns_dropped", "info",
+            f"unmapped columns were left out as mapping.unmapped says: {', '.join(letters)}{more}; "
+            f"non-blank cells in them: {cells}",
+            place=source.place, rule="mapping", count=len(lost),
+        )  # fmt: skip
 
     def _odd(self, n: int, values: list[Any], origin: Origin) -> None:
         """Say which cells a spreadsheet cannot hold as they are."""
@@ -195,7 +213,7 @@ class TableStream:
         if field is None or converter is None:
             return
         count = len(rows.numbers)
-        before = [None] * count if index is None else rows.columns[index]
+        before = [field.constant] * count if index is None else rows.columns[index]
         rule, cells = self._line.package.transforms[field.name], self._cells(n, origin, self._by_field(out))
         values = cells.transform(rule, before if index is None else out[n])
         values, bad[n] = converter.convert(values)

@@ -98,5 +98,14 @@ def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> d
     }
 
 
+def audit(order: dict[str, Any], isolation: Isolation) -> dict[str, Any]:
+    """An artifact of a job that wrote no workbook."""
+    told = artifact(order, isolation)
+    told["sheets"] = []
+    told["output"] |= {"sheets": [], "sheet_rows": [], "rows": 0}
+    told["summary"] |= {"tables": 0, "rows_in": 0, "rows_out": 0, "sheets_out": 0}
+    return told
+
+
 def as_bytes(document: dict[str, Any]) -> bytes:
     return json.dumps(document).encode()

@@ -19,7 +19,7 @@ from runner.attempt import Boxes
 from runner.control import Control
 from runner.results import result_key
 from runner.sandbox.layers import Layers
-from tests.support.outputs import artifact, as_bytes, workbook
+from tests.support.outputs import artifact, as_bytes, audit, workbook
 from tests.support.places import Place, embedded
 
 
@@ -102,8 +102,7 @@ class ScriptedSandbox:
         told = artifact(order.job, self.isolation(), rows=rows)
         bodies = {"normalized.xlsx": workbook(rows), "artifact.json": as_bytes(told)}
         if verdict in EXPLAINED:
-            told["output"] |= {"rows": 0, "sheets": []}
-            bodies |= {"artifact.json": as_bytes(told), "report.html": b"<p>nothing</p>"}
+            bodies |= {"artifact.json": as_bytes(audit(order.job, self.isolation())), "report.html": b"<p>nothing</p>"}
         outputs = {}
         for name, body in bodies.items():
             outputs[name] = order.scratch / f"out-{name}"
@@ -120,7 +119,7 @@ class ScriptedSandbox:
 def planned(intake: Intake, *keys: str) -> Callable[[], None]:
     """Let an intake look at keys and stop before it records what it planned; the call records that."""
     kept: list[Callable[[], None]] = []
-    recorder: Any = intake._recorder  # noqa: SLF001 - the moment between two steps of it is what is wanted
+    recorder: Any = intake._recorder
     record = recorder.record
     recorder.record = lambda *args, **more: kept.append(lambda: record(*args, **more))
     intake.changed(keys)

@@ -17,17 +17,25 @@ from tests.truth.running import Outcome
 # What a finding may explain. Each code is documented in docs/findings.md.
 UNREAD = {"type_error", "not_allowed"}  # at the cell: it stays as it was
 REWRITTEN = {"kept_as_text"}  # at the cell: the same value, as a text
-ROW_LEFT_OUT = {"total_assumed", "group_assumed", "note_assumed", "row_left_out", "rows_outside", "header_assumed", "repeated_header_assumed"}  # fmt: skip
-ROW_KEPT = {"total_assumed", "group_assumed", "total_kept", "group_kept", "header_assumed", "no_header"}
+ROW_LEFT_OUT = {"total_assumed", "group_assumed", "header_assumed", "rows_outside"}
+ROW_KEPT = {"total_assumed", "group_assumed", "header_assumed", "no_header"}
 ENCODING = {"encoding_assumed", "undecodable"}
-DIALECT = {"delimiter_assumed", "quote_assumed", "open_quote", "stray_quote"}
+DIALECT = {"delimiter_assumed", "open_quote", "stray_quote"}
 DECIMAL = {"decimal_assumed", "decimal_mixed"}
 ORDER = {"date_order_assumed", "date_order_mixed"}
-MERGED = {"merged_cells", "merged_blank"}
+MERGED = {"merged_blank"}
 TIME = {"time_dropped"}
-CENTURY = {"century_assumed", "two_digit_year"}
 UNMAPPED = {"missing_field", "mapping_doubtful", "table_unmapped", "no_header", "header_assumed"}
 MOVED = {"mapping_doubtful"}
+
+
+BESIDE = {"cells_beside"}
+SKIPPED = {"table_unmapped", "table_skipped", "no_table"}
+CELLS = {"cell_error", "no_cached_value", "text_cut"}
+EXPLAINING = (
+    UNREAD | REWRITTEN | ROW_LEFT_OUT | ROW_KEPT | ENCODING | DIALECT | DECIMAL | ORDER | MERGED | TIME | UNMAPPED | MOVED
+    | BESIDE | SKIPPED | CELLS
+)  # fmt: skip
 
 
 class Difference(NamedTuple):
@@ -131,7 +139,7 @@ class _Judge:
             if n in at.values() or all(r[n] is None for r in self.outcome.rows):
                 continue
             if name in self.declared:
-                code = self._finding(MOVED | {"default"}, field=name)
+                code = self._finding(MOVED, field=name)
                 self._add("told" if code else "silent", "field filled from nowhere", str(name), None, "values", code)
             elif not self._finding(ENCODING | DIALECT | UNMAPPED):
                 self._add("silent", "column from nowhere", str(name), None, "values")
@@ -161,9 +169,9 @@ class _Judge:
         here: dict[str, Any] = {"sheet": sheet, "cell": cell, "field": name}
         text = shown(source)
         if lost:
-            return "column lost", self._finding(UNMAPPED, field=name) or self._finding(
-                {"table_unmapped", "no_header", "header_assumed"} | ENCODING | DIALECT, sheet=sheet
-            )
+            return "column lost", self._beside(sheet, row.number, column) or self._finding(
+                UNMAPPED, field=name
+            ) or self._finding({"table_unmapped", "no_header", "header_assumed"} | ENCODING | DIALECT, sheet=sheet)
         if isinstance(want, Error) or isinstance(source, Error):
             return "error cell", self._finding({"cell_error"}, **here)
         if isinstance(source, Formula) and source.cached is None:
@@ -176,7 +184,11 @@ class _Judge:
         if got is not None and kept and isinstance(text, str) and str(shown(got)).strip() == text.strip():
             return "not read", self._finding(UNREAD, **here)
         if got is None:
-            code = self._finding(MERGED, **here) or self._finding(MERGED, field=name)
+            code = (
+                self._beside(sheet, row.number, column)
+                or self._finding(MERGED, **here)
+                or self._finding(MERGED, field=name)
+            )
             return "blanked", code or self._finding(UNMAPPED, field=name) or self._dialect(sheet)
         if isinstance(got, int | float) and is_number(want) and other_sign(text, want, got):
             return "decimal sign", self._finding(DECIMAL, field=name)
@@ -186,13 +198,24 @@ class _Judge:
             isinstance(w, date) and w.year % 100 == got.year % 100 and (w.month, w.day) == (got.month, got.day)
             for w in each(want)
         ):
-            kinds = TIME if any(w.year == got.year for w in each(want) if isinstance(w, date)) else CENTURY
-            return ("time of day" if kinds is TIME else "century"), self._finding(kinds, field=name)
+            dropped = any(w.year == got.year for w in each(want) if isinstance(w, date))
+            return ("time of day" if dropped else "century"), self._finding(TIME if dropped else set(), field=name)
         if isinstance(got, str) and isinstance(want, str) and len(got) >= 32_000 and want.startswith(got):
             return "cut", self._finding({"text_cut"}, **here)
         if self.case.encoding and isinstance(want, str) and not want.isascii() and isinstance(got, str):
             return "mojibake", self._finding(ENCODING)
         return "value", self._dialect(sheet)
+
+    def _beside(self, sheet: str, row: int, column: int | None) -> str:
+        """Cells that stand in none of a table's columns are listed by their area, with a warning."""
+        if not self._finding(BESIDE, sheet=sheet, warning=True):
+            return ""
+        for s in self.outcome.artifact["sheets"]:
+            for area in s.get("beside", []) if s["name"] == sheet else ():
+                left, top, right, bottom = area_of(area["range"])
+                if top <= row <= bottom and left <= (column or 0) <= right:
+                    return "cells_beside"
+        return ""
 
     def _dialect(self, sheet: str) -> str:
         """A dialect taken wrongly moves cells about: it explains any difference of a text file, if it says so."""
@@ -245,7 +268,7 @@ class _Judge:
     def _skipped(self, sheet: str, row: int) -> str:
         """The warning that a whole table, or all there is, was not read."""
         for f in self.found:
-            if f["code"] in {"table_unmapped", "table_skipped", "no_table"} and f.get("sheet") in (None, "", sheet):
+            if f["code"] in SKIPPED and f.get("sheet") in (None, "", sheet):
                 area = re.search(r"![A-Z]+(\d+):[A-Z]+(\d+)$", f.get("table", ""))
                 if f["severity"] != "info" and (area is None or int(area[1]) <= row <= int(area[2])):
                     return str(f["code"])
@@ -346,6 +369,20 @@ def likeness(want: dict[str, Any], got: dict[str, Any]) -> float:
     """The share of cells that agree, of those that are not blank on both sides."""
     cells = [(w, got[n]) for n, w in want.items() if w is not None or got[n] is not None]
     return sum(same(w, g) for w, g in cells) / len(cells) if cells else 1.0
+
+
+def area_of(text: str) -> tuple[int, int, int, int]:
+    """`B2:D9` or `B2` as column, row, last column, last row."""
+    ends = [re.fullmatch(r"([A-Z]+)(\d+)", end) for end in text.split(":")]
+    (left, top), (right, bottom) = [(number(e[1]), int(e[2])) for e in (ends[0], ends[-1]) if e]
+    return left, top, right, bottom
+
+
+def number(name: str) -> int:
+    at = 0
+    for letter in name:
+        at = at * 26 + ord(letter) - 64
+    return at
 
 
 def each(want: Any) -> tuple[Any, ...]:

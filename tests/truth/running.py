@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -75,7 +76,14 @@ def collect(folder: Path, error: dict[str, Any] | None) -> Outcome:
     header: list[Any] = []
     rows: list[list[Any]] = []
     for name in artifact["output"]["sheets"]:
-        body = [list(r) for r in book[name].iter_rows(values_only=True)]
+        body = [[unescaped(v) for v in r] for r in book[name].iter_rows(values_only=True)]
         header = body[0] if body else header
         rows += body[1:]
     return Outcome(None, artifact, header, rows)
+
+
+def unescaped(value: Any) -> Any:
+    """Undo _xHHHH_, which openpyxl leaves as it stands in the file."""
+    if isinstance(value, str) and "_x" in value:
+        return re.sub(r"_x([0-9A-Fa-f]{4})_", lambda m: chr(int(m[1], 16)), value)
+    return value

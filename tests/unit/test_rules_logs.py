@@ -50,6 +50,7 @@ def test_a_rule_that_cannot_be_loaded_leaves_its_traceback(tmp_path, capsys):
     log = capsys.readouterr().out
     assert 'File "columns/code.py", line 2, in f' in log
     assert "KeyError: 'x'" in log
+    assert "load.py" not in log
 
 
 def test_a_failure_of_every_row_is_shown_once_and_counted(tmp_path, capsys):

@@ -10,6 +10,7 @@ _VARKEYS: Final = 0x08
 LOGGED_KINDS: Final = 5  # different failures of one rule that the log shows
 FRAMES: Final = 20
 LONGEST: Final = 4000  # characters of one traceback
+SOURCES: Final[dict[str, bytes]] = {}  # rule file -> what it says, for tracebacks
 
 
 class RuleFailed(Exception):
@@ -105,17 +106,22 @@ def _place(given: Mapping[str, Any]) -> str:
 
 def log_traceback(error: BaseException, what: str) -> None:
     """Print what happened and where, as Python does, without our own frames and with a bound on its length."""
-    import traceback  # noqa: PLC0415  # most jobs have no rule that raises
+    import linecache  # noqa: PLC0415  # most jobs have no rule that raises
+    import traceback  # noqa: PLC0415
 
-    own = error.__traceback__
+    for file, source in SOURCES.items():
+        linecache.cache[file] = (len(source), None, source.decode("utf-8", "replace").splitlines(keepends=True), file)
+    whole = trace = error.__traceback__
+    while trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith("runner.engine."):
+        trace = trace.tb_next
     try:
-        said = "".join(traceback.format_exception(error.with_traceback(own.tb_next if own else None), limit=-FRAMES))
+        said = "".join(traceback.format_exception(error.with_traceback(trace), limit=-FRAMES))
     except MemoryError:
         raise
     except BaseException:  # noqa: BLE001  # the exception is the author's own and may do anything when it is shown
         said = f"{type(error).__name__} (its text cannot be shown)\n"
     finally:
-        error.__traceback__ = own
+        error.__traceback__ = whole
     if len(said) > LONGEST:
         said = f"{said[: LONGEST // 2]}\n[…]\n{said[-LONGEST // 2 :]}"
     with contextlib.suppress(OSError, ValueError):  # a rule may have closed the log

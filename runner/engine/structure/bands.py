@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from runner.engine.structure.cells import Kind, Mark
 from runner.engine.structure.labels import BODY, Label
+from runner.engine.structure.layouts import rises
 from runner.engine.structure.likeness import Profile
 from runner.engine.structure.rows import Row
 
@@ -14,6 +15,7 @@ OTHER_GAP = 2  # blank rows that are enough where rows are both narrower and of 
 INTERRUPTION = 3  # rows of notes that a body may go on after
 LEAST = 4  # rows that a body without a header needs beside tables with one
 NARROW = 0.6  # of the width above, below which rows after such a gap are no part of the table
+RISING = 0.9  # of a row's numbers or dates that rise from left to right
 NEAR = 60  # rows of a body that the next one is compared with
 FEW = 2  # rows of a body with which another can be compared
 ALIKE = 0.8  # of a row's cells that have the kind usual in their column
@@ -36,7 +38,8 @@ class Band:
 def bands(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
     found: list[Band] = []
     now: Band | None = None
-    for at, label in enumerate(labels):
+    for at, said in enumerate(labels):
+        label = said
         if label is not Label.HEADER and label not in BODY:
             if now is None or not now.body or now.body[-1] != at - 1 or not fits(rows, at, now):
                 now = None
@@ -46,7 +49,7 @@ def bands(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
             if _same(rows, at, now):
                 now.again.append(at)
                 continue
-            if fits(rows, at, now):
+            if not _rising(rows[at]) and fits(rows, at, now):
                 label = Label.DATA
         if now is None or _starts_anew(rows, at, label, now):
             now = Band()
@@ -61,12 +64,22 @@ def bands(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
 
 
 def _same(rows: Sequence[Row], at: int, band: Band) -> bool:
-    """Whether the row is the header again, on the next printed page, right below the rows above it."""
+    """Whether the row is the header again, as on the next printed page, right between two rows of the body."""
     row = rows[at]
-    if len(band.head) != 1 or row.gap or len(row.filled) < 2:
+    if len(band.head) != 1 or row.gap or len(row.filled) < 2 or band.body[-1] != at - 1 or at + 1 == len(rows):
+        return False
+    above, below = rows[at - 1], rows[at + 1]
+    if below.gap or above.width < 2 or below.width < 2:  # captions or titles: another table of the same kind
         return False
     head = rows[band.head[0]]
     return row.filled == head.filled and [row.values[c] for c in row.filled] == [head.values[c] for c in head.filled]
+
+
+def _rising(row: Row) -> bool:
+    """Whether a row names its columns by years, hours or classes, or by years alone."""
+    values = [at for at in row.filled if row.kinds[at] == Kind.NUMBER]
+    years = sum(1 for at in values if row.marks[at] & Mark.YEAR)
+    return rises(row) >= RISING or (years > 1 and years == len(values))
 
 
 def fits(rows: Sequence[Row], at: int, band: Band) -> bool:

@@ -16,6 +16,7 @@ from runner.engine.structure.labels import Label
 from runner.engine.structure.likeness import Profile
 from runner.engine.structure.rows import Row
 from runner.engine.structure.tables import Choice
+from runner.engine.structure.totals import Says, row_says
 
 SURE = 3.0  # points from which a row is a caption
 DOUBT = 1.0  # points from which it could be one
@@ -99,7 +100,6 @@ class _Column:
         points += self._column_says(text)
         points += 1.0 if row.marks[self.column] & Mark.COLON else 0.0
         points += 1.0 if row.gap and n else 0.0
-        points += 1.5 if n and _speaks_of_total(self.rows[n - 1]) else 0.0
         if below is None or lone(below) or below.gap > 1:
             points -= 2.0
         elif self.column < len(below.marks) and below.marks[self.column] & ~row.marks[self.column] & Mark.INDENT:
@@ -125,6 +125,8 @@ class _Column:
         if len(self.places) > 1:
             points += 0.5 if first and not broken else 0.0
             points += 1.0 if self._shared_word() else 0.0
+            after = [n for n in self.places if n and _speaks_of_total(self.rows[n - 1])]
+            points += 2.5 if after and len(after) >= len([n for n in self.places if n]) else 0.0
         return points
 
     def _shared_word(self) -> bool:
@@ -136,7 +138,7 @@ class _Column:
 
 
 def _speaks_of_total(row: Row) -> bool:
-    return any(row.marks[at] & Mark.TOTAL for at in row.filled[:2])
+    return row_says([row.values[at] for at in row.filled[:2]])[0] >= Says.NAMED
 
 
 def choices(found: Captions) -> list[Choice]:

@@ -62,7 +62,7 @@ def _reads(rows: Sequence[Row], column: int) -> bool:
 def _texts_under_a_name(rows: Sequence[Row], column: int) -> bool:
     """Whether texts to read stand under one word that names them, without a blank row: an export of comments."""
     name = rows[0]
-    short = name.kinds[column] == _TEXT and name.words[column] <= 2 and not name.marks[column] & _PROSE
+    short = name.kinds[column] == _TEXT and name.words[column] == 1 and not name.marks[column] & _PROSE
     if not short or any(row.gap for row in rows[1:]) or len(rows) <= LEAST:
         return False
     return sum(1 for row in rows[1:] if row.words[column] <= 2) * 5 < len(rows)

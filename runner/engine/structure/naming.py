@@ -7,6 +7,7 @@ speak: does the text come again below, is it written as the others are, does it 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from runner.engine.structure.cells import Kind, Mark
@@ -26,6 +27,7 @@ VALUE = re.compile(
     re.IGNORECASE,
 )
 _NAMES = int(Mark.NAME | Mark.CODE)
+_YEAR = int(Mark.YEAR)
 _TEXT, _FILLER = int(Kind.TEXT), int(Kind.FILLER)
 
 
@@ -48,7 +50,7 @@ def votes(first: Row, below: Sequence[Row]) -> Votes:
     names, values = sum(1 for one in each if one > 0), sum(1 for one in each if one < 0)
     speaking = names + values
     points = sum(each) / max(1.0, speaking**0.5)
-    texts = [str(first.values[at]) for at in first.filled]
+    texts = [key for key, _ in groupby(str(first.values[at]) for at in first.filled if first.kinds[at] == _TEXT)]
     if len(texts) > 1 and len(set(texts)) < len(texts):
         points -= 1.0  # names differ from each other
     used = {
@@ -69,6 +71,9 @@ def _vote(first: Row, below: Sequence[Row], at: int) -> float:
         return 0.0
     texts = kinds[_TEXT]
     if kind != _TEXT:
+        years = sum(1 for row in below if at < len(row.kinds) and row.kinds[at] and row.marks[at] & _YEAR)
+        if first.marks[at] & _YEAR and years * 5 < count:
+            return 1.0  # a year over what is none
         return -1.5 if kinds[kind] * 2 > count else 0.0
     if (count - texts) * 2 > count:
         return 2.5

@@ -30,7 +30,7 @@ def _unaccent(text: str) -> str:
     for c in unicodedata.normalize("NFD", text):
         if not unicodedata.combining(c):
             plain = c.isascii() or "\u0370" <= c <= "\u03ff"
-        elif plain:
+        elif plain and "\u0300" <= c <= "\u036f":
             continue
         out.append(c)
     return unicodedata.normalize("NFC", "".join(out))

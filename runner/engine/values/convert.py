@@ -39,6 +39,10 @@ REMARKS: Final[dict[str, tuple[str, str]]] = {
     "decimal_mixed": ("warning", "is written with another decimal sign than its column and was read by its own"),
     "date_order_mixed": ("warning", "has day and month in another order than its column and was read by its own"),
     "time_dropped": ("warning", "holds a time of day, which a date does not keep"),
+    # These two say it of a column; of a cell, should one ever need what no value of its column showed.
+    "decimal_assumed": ("warning", "can be read as thousands or as decimals; the point was taken for the decimal sign"),
+    "date_order_assumed": ("warning", "can be read day first or month first; read month first"),
+    "date_dropped": ("warning", "holds a date, which a time of day does not keep"),
     "zone_converted": ("info", "holds a time zone; the moments of this column are written in UTC"),
     "zone_dropped": ("info", "holds a time zone, which a time of day does not keep"),
 }
@@ -64,6 +68,7 @@ class Converter:
         self.decimal = convention.decimal
         self._strict_decimal = field.decimal
         self._in_percent = convention.in_percent
+        self._cross_unclear = convention.cross_unclear
         self.day_first = convention.dots_day_first if convention.day_first is None else convention.day_first
         self.odd: dict[Any, tuple[str, ...]] = {}  # cells that were read, and the codes of what is to be said of them
         self._clean = cleaner(field.clean)
@@ -147,7 +152,7 @@ class Converter:
             "date": self._read.day,
             "datetime": self._read.moment,
             "time": self._read.clock,
-            "boolean": words.parse_boolean,
+            "boolean": self._truth,
             "email": words.parse_email,
             "phone": words.parse_phone,
             "url": words.parse_url,
@@ -170,7 +175,7 @@ class Converter:
         if not isinstance(found, tuple):
             return found
         if found[1]:
-            self._read.told.append("decimal_mixed")
+            self._read.told.append("decimal_mixed" if self.decimal else "decimal_assumed")
         return found[0]
 
     def _number(self, text: str) -> numbers.Number | Bad | None:
@@ -185,6 +190,9 @@ class Converter:
             return int(text)
         plain = self._plain(text)
         return numbers.to_whole(plain) if isinstance(plain, str) else plain
+
+    def _truth(self, text: str) -> bool | Bad | None:
+        return BAD if self._cross_unclear and text.strip() in ("x", "X") else words.parse_boolean(text)
 
     def _percent(self, text: str) -> numbers.Number | Bad | None:
         """The share a text means; the digits are moved, so that 45 % is 0.45 to the last digit."""
@@ -214,7 +222,7 @@ class Converter:
             "percent": self._share if self._in_percent else number_of,
             "date": self._day,
             "datetime": partial(moment_of, epoch_1904=self._read.epoch_1904),
-            "time": time_of,
+            "time": self._clock,
             "boolean": truth_of,
         }
         if self.kind in turns:
@@ -234,6 +242,11 @@ class Converter:
             return number
         # Moving the digits keeps 45 at 0.45 where a product with 0.01 would not.
         return number if isinstance(number, float) and not isfinite(number) else float(Decimal(repr(number)).scaleb(-2))
+
+    def _clock(self, value: Any) -> Any:
+        if type(value) is datetime:
+            self.odd[value] = ("date_dropped",)
+        return time_of(value)
 
     def _day(self, value: Any) -> Any:
         """The day of a cell that is a moment or a serial; a time of day that gets lost is told."""

@@ -4,19 +4,24 @@ A value that only one reading explains proves it. Where no value does, smaller h
 the field's type, the delimiter. Hints that do not reach a proof still choose, but the choice is told.
 """
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import NUMERIC, Field
+from runner.engine.values.clean import cleaner
 from runner.engine.values.dates import PIVOT
 from runner.engine.values.formats import day_first_in
-from runner.engine.values.tallies import DateTally, NumberTally, OrderCount
+from runner.engine.values.tallies import DateTally, NumberTally, OrderCount, TruthTally
 
-Tally = NumberTally | DateTally
+Tally = NumberTally | DateTally | TruthTally
 _DATES: Final = frozenset({"date", "datetime"})
 _MOST: Final = 10  # how many times more often one reading must show than the other to stand for the column
 _PROOF: Final = 3  # hints of this weight, and none against them, need no telling
+_DELIMITER: Final = 2  # the weight of a file's delimiter
+_OTHER: Final = {".": ",", ",": "."}
+_WHOLE_KINDS: Final = frozenset({"integer", "money"})  # three digits after a sign are thousands rather than decimals
 _POINT_MONEY: Final = frozenset(
     {"$", "£", "¥", "₹", "US$", "C$", "CA$", "A$", "AU$", "NZ$", "HK$", "S$", "USD", "GBP", "JPY", "CNY", "INR", "AUD",
      "CAD", "NZD", "SGD", "HKD"}
@@ -38,6 +43,7 @@ class Convention(NamedTuple):
     year_first: bool = False  # 25/12/31
     pivot: int = PIVOT
     in_percent: bool = False  # numbers without a percent sign count hundredths
+    cross_unclear: bool = False  # an x may be a mark or a cross
 
 
 class Choice(NamedTuple):
@@ -70,6 +76,8 @@ _NOTHING_AROUND: Final = Around()
 
 def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tuple[Convention, list[Choice]]:
     """The convention of one column of a field, and the choices that it took."""
+    if isinstance(tally, TruthTally):
+        return Convention(cross_unclear=tally.cross_unclear()), []
     convention, choices = (
         _settle_dates(field, tally, around) if isinstance(tally, DateTally) else _settle_numbers(field, tally, around)
     )
@@ -85,7 +93,7 @@ def _settle_dates(field: Field, tally: DateTally, around: Around) -> tuple[Conve
     if year_first:
         return Convention(year_first=True), [*years]
     slashed, choice = decide_order(tally.slashed, field.name, around)
-    beside = around._replace(month=around.month + (3 if slashed is False else 0))
+    beside = around._replace(month=around.month + (slashed is False))
     dotted, other = decide_order(tally.dotted, field.name, beside, dotted=True)
     return Convention(day_first=slashed, dots_day_first=dotted, pivot=pivot), [choice, other, *years]
 
@@ -115,8 +123,10 @@ def tally_of(field: Field, values: Sequence[Any]) -> Tally | None:
 
 def fresh_tally(field: Field) -> Tally | None:
     if field.type in _DATES:
-        return DateTally()
-    return NumberTally(sizes=field.type == "percent") if field.type in NUMERIC else None
+        return DateTally(cleaner(field.clean))
+    if field.type == "boolean":
+        return TruthTally()
+    return NumberTally(cleaner(field.clean), sizes=field.type == "percent") if field.type in NUMERIC else None
 
 
 def add_values(tally: Tally, column: Sequence[Any]) -> None:
@@ -142,6 +152,16 @@ def order_shown(tally: DateTally) -> bool | None:
     return None if max(day, month) < max(1, _MOST * min(day, month)) else day > month
 
 
+class _Hints(NamedTuple):
+    """What speaks for a decimal point and for a decimal comma, apart from the column's own proofs."""
+
+    strong: dict[str, int]
+    weak: dict[str, int]
+
+    def sum(self, sign: str) -> int:
+        return self.strong[sign] + self.weak[sign]
+
+
 def decide_decimal(
     tally: NumberTally, kind: str, name: str, around: Around = _NOTHING_AROUND
 ) -> tuple[str | None, Choice | None]:
@@ -149,20 +169,19 @@ def decide_decimal(
     point, comma, unclear = tally.point, tally.comma, tally.open
     if not (point or comma or unclear):
         return None, None
-    hints_point, hints_comma = _decimal_hints(tally, kind, around)
+    hints = _decimal_hints(tally, kind, around)
     if point or comma:
-        chosen = "," if (comma, hints_comma) > (point, hints_point) else "."
+        chosen = "," if (comma, hints.sum(",")) > (point, hints.sum(".")) else "."
         most, least = max(point, comma), min(point, comma)
         if not unclear and not least:
             return chosen, None
-        agreed = (around.comma, around.point) if chosen == "," else (around.point, around.comma)
-        sure = not unclear or (most >= _MOST * least and (most * 50 >= unclear or (agreed[0] > 0 and not agreed[1])))
+        # 1.234 beside 12,50 is what grouping looks like. Beside a few 12.5 it is not: decimals are seldom all but
+        # a few of one length, so more than a few must show, or others must agree.
+        grouping = tally.open_comma if chosen == "." else tally.open_dot
+        agreed = not hints.strong[_OTHER[chosen]] and hints.sum(chosen) > hints.sum(_OTHER[chosen])
+        sure = not unclear or (most >= _MOST * least and (grouping == unclear or most * 50 >= unclear or agreed))
     else:
-        chosen = "," if hints_comma > hints_point else "."
-        if hints_comma == hints_point:
-            grouping = kind in ("integer", "money") and tally.open_dot > tally.open_comma
-            chosen = "," if grouping or around.delimiter == ";" else "."
-        sure = max(hints_point, hints_comma) >= _PROOF and min(hints_point, hints_comma) == 0
+        chosen, sure = _without_proof(tally, kind, hints, around)
     evidence = {"decimal point": point, "decimal comma": comma, "either": unclear}
     if around.point or around.comma:
         evidence |= {"other columns: point": around.point, "other columns: comma": around.comma}
@@ -179,42 +198,54 @@ def decide_decimal(
             f"{_many(unclear, 'number')} with one separator and three digits after it can be read as thousands or as "
             f"decimals; read {read_as}"
         ),
-        settle=f'"decimal": "{chosen}" (or "{"." if chosen == "," else ","}") on field {name}',
+        settle=f'"decimal": "{chosen}" (or "{_OTHER[chosen]}") on field {name}',
         values=max(1, unclear),
     )
 
 
-def _decimal_hints(tally: NumberTally, kind: str, around: Around) -> tuple[int, int]:
-    """How much speaks for a decimal point and for a decimal comma, apart from the column's own proofs."""
-    hints = {".": 0, ",": 0}
-    hints["."] += min(around.point, 2) * 2
-    hints[","] += min(around.comma, 2) * 2
+def _without_proof(tally: NumberTally, kind: str, hints: _Hints, around: Around) -> tuple[str, bool]:
+    """The decimal sign that most speaks for, and whether that is enough."""
+    point, comma = hints.sum("."), hints.sum(",")
+    chosen = "," if comma > point else "."
+    if comma == point:
+        grouping = kind in _WHOLE_KINDS and tally.open_dot > tally.open_comma
+        chosen = "," if grouping or (around.delimiter == ";" and kind not in _WHOLE_KINDS) else "."
+    if hints.strong[chosen] >= _PROOF and not hints.strong[_OTHER[chosen]]:
+        return chosen, True
+    if hints.sum(_OTHER[chosen]):
+        return chosen, False
+    # A file's delimiter and a field's type that agree are enough, but for points that group: files separated by
+    # semicolons are written with decimal points often enough.
+    expected = {",": ".", ";": ","}.get(around.delimiter or "") == chosen and hints.weak[chosen] > _DELIMITER
+    return chosen, expected and not (chosen == "," and tally.open_dot > 0)
+
+
+def _decimal_hints(tally: NumberTally, kind: str, around: Around) -> _Hints:
+    strong = {".": min(around.point, 2) * 2, ",": min(around.comma, 2) * 2}
+    weak = {".": 0, ",": 0}
     for sign, count in ((".", tally.open_dot), (",", tally.open_comma)):
         if not count:
             continue
-        other = "," if sign == "." else "."
+        other = _OTHER[sign]
         # Short numbers without decimals beside thousands that end in zeros: nothing but grouping looks like that.
         if tally.short and not tally.long and (tally.open_round or count >= 8):
-            hints[other] += 4
-        if kind == "integer":  # read as decimals they would not be whole
-            hints[other] += 4 if tally.open_whole < tally.open else 1
-        elif kind == "money":  # amounts with three decimals are rare
-            hints[other] += 1
+            strong[other] += 4
+        if kind == "integer" and tally.open_whole < tally.open:  # read as decimals they would not be whole
+            strong[other] += 4
+        elif kind in _WHOLE_KINDS:  # amounts with three decimals are rare
+            weak[other] += 2
         else:  # a field of decimals expects some
-            hints[sign] += 1
-        if tally.long:
-            hints[sign] += 1
-    if around.delimiter == ";":
-        hints[","] += 2 if tally.open_comma else 1
-    elif around.delimiter == ",":
-        hints["."] += 2
-    hints[","] += around.dotted
+            weak[sign] += 1
+        weak[sign] += bool(tally.long)
+    if around.delimiter in (",", ";"):
+        weak["." if around.delimiter == "," else ","] += _DELIMITER
+    weak[","] += around.dotted
     if around.month and not around.day:
-        hints["."] += 2
+        weak["."] += 2
     seen = {name for name in tally.currencies if name}
-    hints["."] += bool(seen) and seen <= _POINT_MONEY
-    hints[","] += bool(seen) and seen <= _COMMA_MONEY
-    return hints["."], hints[","]
+    weak["."] += bool(seen) and seen <= _POINT_MONEY
+    weak[","] += bool(seen) and seen <= _COMMA_MONEY
+    return _Hints(strong, weak)
 
 
 def decide_order(
@@ -228,7 +259,7 @@ def decide_order(
     if day or month:
         chosen = (day, for_day) > (month, for_month)
         most, least = max(day, month), min(day, month)
-        sure = not unclear or (most >= _MOST * least and most * 200 >= unclear)
+        sure = not unclear or most >= _MOST * least
         if not unclear and not least:
             return chosen, None
     else:
@@ -360,7 +391,7 @@ _SAME_MONEY: Final = {
     "€": "EUR", "£": "GBP", "US$": "USD", "C$": "CAD", "CA$": "CAD", "A$": "AUD", "AU$": "AUD", "NZ$": "NZD",
     "HK$": "HKD", "R$": "BRL", "S$": "SGD", "₹": "INR", "RS": "INR", "RS.": "INR", "₽": "RUB", "₩": "KRW", "₪": "ILS",
     "KR.": "KR", "ZŁ": "PLN", "ZL": "PLN", "KČ": "CZK", "FT": "HUF", "FR.": "CHF", "SFR.": "CHF", "SFR": "CHF",
-    "RMB": "CNY", "฿": "THB", "₺": "TRY", "₫": "VND", "₱": "PHP",
+    "RMB": "CNY", "円": "JPY", "元": "CNY", "원": "KRW", "฿": "THB", "₺": "TRY", "₫": "VND", "₱": "PHP",
 }  # fmt: skip
 
 
@@ -373,7 +404,8 @@ _SHARED_SIGNS: Final = {
 
 def _currency_names(tally: NumberTally) -> dict[str, int]:
     names: dict[str, int] = {}
-    for sign, count in tally.currencies.items():
+    for written, count in tally.currencies.items():
+        sign = unicodedata.normalize("NFKC", written)
         name = _SAME_MONEY.get(sign, sign)
         names[name] = names.get(name, 0) + count
     for sign, codes in (

@@ -6,25 +6,28 @@ them levelled, a column of a million amounts has a few dozen shapes, and only sh
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from operator import itemgetter
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from runner.engine.values.numbers import MAX_TEXT, take_apart
+from runner.engine.values.words import BOOLEANS
 
 _SEPARATOR: Final = "\x1f"
 _LEVELLED: Final = str.maketrans("23456789", "11111111")
 _HELD: Final = 20_000  # different shapes held before they are counted up
-_START = itemgetter(slice(0, 12))
 _ORDER = re.compile(r"\s*([0-9]{1,2})(\. |[-/. ])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})(?![0-9])")
 _SHORT_YEAR = re.compile(r"\s*[0-9]{1,2}[-/. ]*[^\W\d_]{3,}[-/., ]*'?([0-9]{2})(?![0-9])")
 _WEEKDAY = re.compile(r"\s*[^\W\d_]{2,}\.?,?\s+(?=[0-9])")
 
 
+Clean = Callable[[str], str]
+
+
 class NumberTally:
     """How often a column's texts show a decimal point, a decimal comma, or neither for sure."""
 
-    def __init__(self, *, sizes: bool = False) -> None:
+    def __init__(self, clean: Clean = str.strip, *, sizes: bool = False) -> None:
+        self._clean = clean
         self.sizes = sizes  # whether numbers are also counted by their size, as percentages need
         self.point = 0  # texts that only a decimal point explains
         self.comma = 0  # texts that only a decimal comma explains
@@ -68,7 +71,7 @@ class NumberTally:
         return self
 
     def _shape(self, shape: str, count: int) -> None:
-        bare = shape.strip()
+        bare = self._clean(shape).strip()
         if not bare:
             return
         self.texts += count
@@ -126,7 +129,7 @@ class OrderCount:
             self.day += count
         elif second > 12 >= first:
             self.month += count
-        elif first != second and first <= 12:
+        elif first != second and 1 <= first <= 12 and second:
             self.open += count
             self.dashed += count if sign == "-" else 0
 
@@ -134,33 +137,36 @@ class OrderCount:
 class DateTally:
     """What a column's dates show about their order, those written with points apart from the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, clean: Clean = str.strip) -> None:
+        self._clean = clean
         self.slashed = OrderCount()
         self.dotted = OrderCount()
         self.short_years: Counter[int] = Counter()
         self.year_first = True  # no text with a short year rules out that the year comes first
         self.short_first: Counter[int] = Counter()
-        self._starts: Counter[str] = Counter()
+        self._texts: Counter[str] = Counter()
 
     def add(self, texts: Iterable[str]) -> None:
-        texts = list(texts)
-        starts = list(map(_START, texts))
-        self._starts.update(starts)
-        if len(self._starts) > _HELD:
+        self._texts.update(texts)
+        if len(self._texts) > _HELD:
             self.settle()
-        if any(start[:1].isalpha() for start in set(starts)):  # a weekday stands before the date
-            for text in texts:
-                if found := _WEEKDAY.match(text[:MAX_TEXT]):
-                    self._starts[text[found.end() : found.end() + 12]] += 1
 
     def settle(self) -> "DateTally":
-        """Count what was seen so far."""
-        for start, count in self._starts.items():
+        """Count what was seen so far: dates by their beginning, so that the times of day behind them do not matter."""
+        starts: dict[str, int] = {}
+        clean = self._clean
+        for raw, count in self._texts.items():
+            text = clean(raw)
+            start = text[:12]
+            if start[:1].isalpha() and (weekday := _WEEKDAY.match(text[:MAX_TEXT])):
+                start = text[weekday.end() : weekday.end() + 12]
+            starts[start] = starts.get(start, 0) + count
+        self._texts.clear()
+        for start, count in starts.items():
             if found := _ORDER.match(start):
                 self._order(found, count)
             elif found := _SHORT_YEAR.match(start):
                 self.short_years[int(found[1])] += count
-        self._starts.clear()
         return self
 
     def _order(self, found: re.Match[str], count: int) -> None:
@@ -170,3 +176,23 @@ class DateTally:
             self.short_years[int(year)] += count
             self.short_first[first] += count
             self.year_first = self.year_first and 1 <= int(year) <= 31 and 1 <= second <= 12
+
+
+class TruthTally:
+    """Which words of truth a column holds."""
+
+    def __init__(self) -> None:
+        self._texts: set[str] = set()
+
+    def add(self, texts: Iterable[str]) -> None:
+        if len(self._texts) < _HELD:
+            self._texts.update(texts)
+
+    def settle(self) -> "TruthTally":
+        return self
+
+    def cross_unclear(self) -> bool:
+        """An x marks what is true; beside other words for that, and none for what is not, it may be a cross."""
+        words = {text.strip().casefold() for text in self._texts}
+        truths = {BOOLEANS[word] for word in words - {"x"} if word in BOOLEANS}
+        return "x" in words and truths == {True}

@@ -268,3 +268,27 @@ def settled_dialects(rng: Random) -> Case:
     case.manifest = {"reading": {"delimiter": delimiter, "quote": quote, "encoding": encoding}}
     case.note = f"{delimiter!r} {quote!r} {encoding}"
     return case
+
+
+@family("regular_signs", plain=True)
+def regular_signs(rng: Random) -> Case:
+    """Values that hold other delimiters just as regularly: times, tags, two words, lists."""
+    pool = (
+        Column("opens", "text", lambda r, n: f"{r.randrange(24):02}:{r.randrange(60):02}:{r.randrange(60):02}"),
+        Column("tag", "text", lambda r, n: f"#{r.choice(words.COLOURS)}#{n}"),
+        Column("product", "text", lambda r, n: f"{r.choice(words.COLOURS)} {r.choice(words.GOODS)}"),
+        Column("person", "text", lambda r, n: f"{r.choice(words.FIRST)} {r.choice(words.LAST)}"),
+        Column("path", "text", lambda r, n: f"{r.choice(words.GOODS)}|{r.choice(words.COLOURS)}"),
+        Column("pair", "text", lambda r, n: f"{r.choice(words.GOODS)};{n}"),
+        Column("link", "text", lambda r, n: f"https://example.com/{r.choice(words.GOODS)}?a={n}&b=2"),
+        Column("ip", "text", lambda r, n: f"10.0.{r.randrange(256)}.{r.randrange(256)}"),
+        Column("day", "text", lambda r, n: f"{r.randrange(1, 29):02}-{r.randrange(1, 13):02}-2025"),
+        Column("power", "text", lambda r, n: f"{r.randrange(9)}^{r.randrange(9)}"),
+    )
+    columns = rng.sample(pool, rng.randrange(1, 5))
+    made = content(rng, columns, rng.choice((3, 8, 25, 120)))
+    sheet, table = placed(made)
+    delimiter = rng.choice(",,;\t")
+    case = text_case(made, as_csv(sheet.rows, delimiter=delimiter, ending=rng.choice(("\n", "\r\n"))), table)
+    case.note = f"{delimiter!r} {[c.name for c in columns]}"
+    return case

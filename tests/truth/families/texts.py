@@ -47,7 +47,7 @@ def long_texts(rng: Random) -> Case:
     return written(rng, [sheet], [place(sheet, made)], made.fields, texts=rng.random() < 0.5)
 
 
-@family("texts_too_long")
+@family("texts_too_long", mostly_right=False)
 def texts_too_long(rng: Random) -> Case:
     """More than a cell can hold: cut, and said."""
     columns = [

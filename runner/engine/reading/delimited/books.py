@@ -4,7 +4,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from itertools import chain
+from itertools import compress, zip_longest
 from pathlib import PurePath
 from typing import BinaryIO, Final
 
@@ -13,7 +13,8 @@ from runner.engine.reading.books import Book, Choice, Layout, Remark, TextOption
 from runner.engine.reading.delimited import dialects, encodings
 from runner.engine.reading.delimited.records import Records, Trouble, Troubles, line_blocks
 from runner.engine.reading.limits import ReadLimits
-from runner.engine.reading.values import Row, Value
+from runner.engine.reading.rows import BLOCK, rows_of
+from runner.engine.reading.values import Block, Row, Value
 
 _SAMPLE_LINES: Final = 2_000
 _SAMPLE_CHARS: Final = 512 * 1024
@@ -48,17 +49,23 @@ class DelimitedSheet:
         return Layout()
 
     def rows(self) -> Iterator[Row]:
+        return rows_of(self.blocks())
+
+    def blocks(self) -> Iterator[Block]:
         limits = self._limits
-        cells = 0
-        for number, fields in enumerate(self._records(), 1):
-            cells += len(fields)
-            if len(fields) > limits.max_columns or cells > limits.max_cells:
-                raise _too_many(number, len(fields), cells, limits)
-            values: list[Value] = [one or None for one in fields]
-            while values and values[-1] is None:
-                values.pop()
-            if values:
-                yield number, values
+        held: list[list[str]] = []
+        cells = first = 0
+        for records in self._batches():
+            widths = list(map(len, records))
+            cells += sum(widths)
+            if max(widths) > limits.max_columns or cells > limits.max_cells:
+                raise _too_many(first + len(held), widths, cells, limits)
+            held += records
+            while len(held) >= BLOCK:
+                yield from _turned(first, held[:BLOCK])
+                first += BLOCK
+                del held[:BLOCK]
+        yield from _turned(first, held)
 
     def remarks(self) -> list[Remark]:
         """What the last reading read in one of two ways; rows that have not been reached are not in it."""
@@ -74,19 +81,34 @@ class DelimitedSheet:
             for kind, rows in self._troubles.rows.items()
         ]
 
-    def _records(self) -> Iterator[list[str]]:
+    def _batches(self) -> Iterator[list[list[str]]]:
         with _Text(self._file, self._encoding) as text:
             for _ in range(self._dialect.skip_lines):
                 text.readline()
             records = Records(line_blocks(text), self._dialect, spoiled=_SPOILED.get(self._encoding.errors))
             self._troubles = records.troubles
-            yield from chain.from_iterable(records.batches())
+            yield from filter(None, records.batches())
 
 
-def _too_many(number: int, width: int, cells: int, limits: ReadLimits) -> errors.InputUnreadable:
-    if width > limits.max_columns:
-        return errors.too_wide(f"row {number} has {width:,} columns, {limits.max_columns:,} are allowed")
-    return errors.too_large(f"{cells:,} cells up to row {number}, {limits.max_cells:,} are allowed")
+def _turned(above: int, records: list[list[str]]) -> Iterator[Block]:
+    """The records that hold something, by column; nothing where none does."""
+    numbers = list(range(above + 1, above + len(records) + 1))
+    filled = list(map(any, records))
+    if not all(filled):
+        numbers, records = list(compress(numbers, filled)), list(compress(records, filled))
+    columns: list[list[Value]] = [[one or None for one in column] for column in zip_longest(*records)]
+    while columns and not any(columns[-1]):
+        columns.pop()
+    if columns:
+        yield Block(numbers, columns)
+
+
+def _too_many(above: int, widths: list[int], cells: int, limits: ReadLimits) -> errors.InputUnreadable:
+    wide = next((n for n, width in enumerate(widths, above + 1) if width > limits.max_columns), None)
+    if wide is not None:
+        width = widths[wide - above - 1]
+        return errors.too_wide(f"row {wide} has {width:,} columns, {limits.max_columns:,} are allowed")
+    return errors.too_large(f"{cells:,} cells up to row {above + len(widths)}, {limits.max_cells:,} are allowed")
 
 
 class _Text:
@@ -157,13 +179,15 @@ def encoding_choice(encoding: encodings.Encoding) -> Iterator[Choice]:
 
 
 def _delimiter_choice(dialect: dialects.Dialect) -> Iterator[Choice]:
-    if dialect.rival and (not dialect.sure or dialect.evidence[dialect.rival] > 1):
-        chosen, rival = (_SHOWN.get(one, one) for one in (dialect.delimiter, dialect.rival))
-        yield Choice(
-            kind="delimiter",
-            chosen=chosen,
-            evidence={_SHOWN.get(one, one): count for one, count in dialect.evidence.items()},
-            sure=dialect.sure,
-            settle=_manifest_line(delimiter=dialect.delimiter),
-            message=f"the columns were separated at each {chosen}; at each {rival} they make as regular a table",
-        )
+    if dialect.sure and dialect.evidence.get(dialect.rival, 0) < 2:
+        return
+    chosen, rival = (_SHOWN.get(one, one) for one in (dialect.delimiter, dialect.rival))
+    other = f"at each {rival} they make as regular a table" if rival else "most lines hold none"
+    yield Choice(
+        kind="delimiter",
+        chosen=chosen,
+        evidence={_SHOWN.get(one, one): count for one, count in dialect.evidence.items()},
+        sure=dialect.sure,
+        settle=_manifest_line(delimiter=dialect.delimiter),
+        message=f"the columns were separated at each {chosen}; {other}",
+    )

@@ -23,12 +23,12 @@ _MARKS: Final = (
 )
 # What chardet may choose from, under its own names, and how common each is where its rivals do as well.
 _OLDER: Final = {
-    "cp1252": 1.25, "iso8859-15": 1.1, "mac-roman": 0.95, "cp850": 0.95,
-    "cp1250": 1.1, "iso8859-2": 0.97, "cp852": 0.9,
-    "cp1251": 1.1, "koi8-r": 1.0, "koi8-u": 0.97, "cp866": 1.0, "iso8859-5": 1.0, "mac-cyrillic": 0.8,
-    "cp1253": 1.0, "iso8859-7": 1.0, "cp1254": 1.0, "iso8859-9": 0.97, "cp857": 0.7,
+    "cp1252": 1.2, "iso8859-15": 1.2, "mac-roman": 1.0, "cp850": 1.0,
+    "cp1250": 1.1, "iso8859-2": 1.1, "cp852": 1.0,
+    "cp1251": 1.1, "koi8-r": 1.0, "koi8-u": 0.98, "cp866": 1.0, "iso8859-5": 1.0, "mac-cyrillic": 0.8,
+    "cp1253": 1.0, "iso8859-7": 1.0, "cp1254": 1.1, "iso8859-9": 1.1, "cp857": 0.7,
     "cp1255": 1.0, "iso8859-8": 1.0, "cp1256": 1.0, "iso8859-6": 1.0,
-    "cp1257": 1.0, "iso8859-13": 0.95, "cp1258": 0.9, "cp874": 1.0,
+    "cp1257": 1.1, "iso8859-13": 1.1, "cp1258": 0.9, "cp874": 1.0,
     "cp932": 1.0, "euc_jis_2004": 1.0, "gb18030": 1.0, "big5hkscs": 1.0, "cp949": 1.0,
 }  # fmt: skip
 _ORDER: Final = {name: n for n, name in enumerate(_OLDER)}
@@ -39,15 +39,15 @@ _TWINS: Final = {  # Windows and ISO: nearly the same letters, other places for 
     "iso8859-13": "cp1257", "iso8859-8": "cp1255",
 }  # fmt: skip
 _BLOCK: Final = 1024 * 1024
-_SAMPLE: Final = 16 * 1024  # bytes that are judged: distinct cells with something past ASCII in them
-_CLOSE: Final = 0.8  # a rival with this share of the best score makes the choice a guess
-_CLOSE_IF_FEW: Final = 0.5  # the same where there is little to go by
-_FEW: Final = 30  # bytes past ASCII
+_SAMPLE: Final = 24 * 1024  # bytes that are judged: distinct lines with something past ASCII in them
+_CLOSE: Final = ((30, 0.85), (8, 0.5), (0, 0.3))  # bytes past ASCII, and the share of the best score that is close
 _FEW_WIDE: Final = 30  # East Asian characters; fewer decode well enough in each other's encodings
 _MIN_WIDE: Final = 2
-_CELL: Final = re.compile(rb'[^\t\n\r,;"]*[\x80-\xff][^\t\n\r,;"]*')
+_LINE: Final = re.compile(rb"[^\r\n]*[\x80-\xff][^\r\n]*")
+_MANY: Final = 20  # characters past ASCII that are UTF-8, where as many places are not
 _HIGH_RUN: Final = re.compile(rb"[\x80-\xff]+")
 _COMMON_SIGNS: Final = frozenset("€£°§©®™“”‘’–—…½¼²³\xa0•·«»±µ×")  # noqa: RUF001
+_INNER_LETTER: Final = re.compile(r"[A-Za-z](?=[^\W\d_a-zA-Z])|[^\W\d_a-zA-Z](?=[A-Za-z])")
 _CONTROLS: Final = bytes(set(range(32)) - {10})
 _ESCAPES: Final = re.compile(rb"\x1b(?:\$[@B]|\$\([DOPQ]|\([IJ])")  # of ISO-2022-JP
 _ESCAPED: Final = ("iso2022_jp", "iso2022_jp_ext", "iso2022_jp_2004")
@@ -77,31 +77,31 @@ def detect(file: BinaryIO, *, declared: str | None = None) -> Encoding:
     sample, broken, valid = _scan(file)
     if not broken:
         return Encoding(name=_escaped(file, sample) or "utf-8", sure=True)
-    if valid >= broken and valid > 2:  # UTF-8 with some bytes spoiled, or with other files pasted in
+    if valid > 10 * broken or valid >= max(broken, _MANY):  # some bytes are spoiled, or another file was pasted in
         return Encoding(name="utf-8", sure=True, errors="surrogateescape")
     return _likeliest(sample)
 
 
 def _scan(file: BinaryIO) -> tuple[bytes, int, int]:
-    """Cells with something past ASCII, how many places are not UTF-8, how many are."""
+    """Lines with something past ASCII, how many places are not UTF-8, how many are."""
     file.seek(0)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    cells: dict[bytes, None] = {}
+    lines: dict[bytes, None] = {}
     size = broken = valid = 0
     while block := file.read(_BLOCK):
         text = decoder.decode(block)
         if block.isascii():
-            if not cells and _ESCAPES.search(block):
-                cells[b"\x1b"] = None
+            if not lines and _ESCAPES.search(block):
+                lines[b"\x1b"] = None
             continue
         bad = max(text.count("\ufffd") - block.count(b"\xef\xbf\xbd"), 0)
         broken += bad
         valid += len(text) - len(text.encode("ascii", "ignore")) - bad
         if size < _SAMPLE:
-            cells |= dict.fromkeys(map(bytes.strip, _CELL.findall(block)))
-            size = sum(map(len, cells))
+            lines |= dict.fromkeys(_LINE.findall(block))
+            size = sum(map(len, lines))
     broken += decoder.decode(b"", final=True).count("\ufffd")
-    return b"\n".join(cells), broken, valid
+    return b"\n".join(lines), broken, valid
 
 
 def _escaped(file: BinaryIO, sample: bytes) -> str | None:
@@ -147,9 +147,10 @@ def _likeliest(sample: bytes) -> Encoding:
     same = [one for one in rivals if one.text == rivals[0].text]
     best = min(same, key=lambda one: _ORDER.get(one.name, -1))  # of those that read alike, the most common
     others = [one for one in rivals if one.text != best.text]
-    near = _CLOSE if _high(sample) >= _FEW else _CLOSE_IF_FEW
+    high = _high(sample)
+    near = next(share for few, share in _CLOSE if high >= few)
     close = [one for one in others if one.score >= near * rivals[0].score]
-    sure = not close and not (best.name in _EAST_ASIAN and _is_short(best, others))
+    sure = not close and best.odd * 4 <= best.words and not (best.name in _EAST_ASIAN and _is_short(best, others))
     shown = [best, *(close or others)[:2]]
     return _found(best.name, sure=sure, evidence={one.name: one.words - one.odd for one in shown})
 
@@ -177,7 +178,7 @@ def _is_signs(sample: bytes) -> bool:
 def _reads_well(sample: bytes, name: str) -> bool:
     """Do the signs read as letters of words in this encoding?"""
     text = sample.decode(name, "replace")
-    return not odd_words(text)[0] and any(one > "\x7f" and one.isalpha() for one in text)
+    return not odd_words(text)[0] and _INNER_LETTER.search(text) is not None
 
 
 def _is_kana(sample: bytes, name: str) -> bool:
@@ -199,32 +200,33 @@ def _is_half_width(sample: bytes) -> bool:
 
 
 def _whole_characters(sample: bytes) -> bytes:
-    """The sample within its bound: cut between cells, so that no character is cut."""
+    """The sample within its bound, cut where no character of any encoding is: these signs are never part of one."""
     if len(sample) <= _SAMPLE:
         return sample
-    return sample[: sample.rfind(b"\n", 0, _SAMPLE) if b"\n" in sample[:_SAMPLE] else _SAMPLE]
+    cut = max(sample.rfind(sign, 0, _SAMPLE) for sign in (b"\n", b",", b";", b"\t", b" "))
+    return sample[: cut if cut > 0 else _SAMPLE]
 
 
 def _ranked(sample: bytes) -> list[_Rival]:
     import chardet  # noqa: PLC0415  # only files in older encodings need it, and it takes a while to load
 
-    judged = b"\n" + sample.translate(None, _CONTROLS)  # no cell is taken for a magic number, none for binary data
+    judged = b"\n" + sample.translate(None, _CONTROLS)  # no line is taken for a magic number or for binary data
     found = chardet.detect_all(judged, ignore_threshold=True, compat_names=False, include_encodings=list(_OLDER))
-    named = [(str(one["encoding"]), float(one["confidence"])) for one in found if one["encoding"] in _OLDER]
-    least = max((confidence for _, confidence in named), default=0) / 3
-    custom = 1 + 4 / (_high(sample) + 2)  # the less there is to go by, the more what is common counts
     rivals: list[_Rival] = []
-    for name, confidence in named:
-        if confidence < least:
-            continue
-        for decoder in (_PLAINER.get(name, name), name):
+    best = 0.0
+    for one in found:  # from the most to the least confident
+        name, confidence = str(one["encoding"]), float(one["confidence"])
+        if confidence * max(_OLDER.values()) < best / 4:
+            break
+        for decoder in (_PLAINER.get(name, name), name) if name in _OLDER else ():
             try:
                 text = sample.decode(decoder)
             except UnicodeDecodeError:
                 continue
             odd, words = odd_words(text)
-            score = confidence * _OLDER[name] ** custom * (1 - odd / max(words, 1)) ** 3
+            score = confidence * _OLDER[name] * (1 - odd / max(words, 1)) ** 3
             rivals.append(_Rival(name=decoder, score=score, text=text, odd=odd, words=words))
+            best = max(best, score)
             break
     return _twins_told_apart(sorted(rivals, key=lambda one: -one.score))
 

@@ -102,7 +102,7 @@ class Records:
         if dialect.quote and dialect.quote in text:
             if dialect.escape and dialect.escape in text:
                 return None
-            if self._fields.blank_before_quote.search(text):
+            if self._fields.has_padding(text):
                 return None
             reader = csv.reader(
                 lines,
@@ -255,8 +255,14 @@ class _Fields:
             for within in (f"(?:{q}{q}|.)*?", ".*?")  # two quotes before a delimiter: a pair, or a sign and the end
         ]
         padding = f" *\t{blanks}" if dialect.skip_blanks else blanks.replace("*", "+")  # csv itself skips blanks
-        self.blank_before_quote = re.compile(f"(?:\\A|[\r\n{d}]){padding}{q}")
+        self._padded = re.compile(f"[\r\n{d}]{padding}{q}")
         self._apostrophes = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_]|\s)|(?<!\w)'(?=\w\w?\b)")
+
+    def has_padding(self, text: str) -> bool:
+        """Do blanks stand between a delimiter and a quote somewhere, of a kind that `csv` does not skip?"""
+        if f" {self.quote}" not in text and f"\t{self.quote}" not in text:
+            return False
+        return self._padded.search(text) is not None or text[:1] in (" ", "\t")
 
     def plain(self, line: str) -> list[str]:
         """A line without quotes."""
