@@ -25,7 +25,7 @@ from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
 from infra.lanes import Lanes
 from infra.statuses import Statuses
-from runner.results import job_folder, latest_body, latest_key, outcome, result_body, result_key
+from runner.results import AUDIT, job_folder, latest_body, latest_key, outcome, result_body, result_key
 
 _SMALL = 1024 * 1024
 
@@ -66,6 +66,8 @@ class Publisher:
                     return None
         if outcome(job) is State.EXPIRED:
             self._forget(job)
+        elif outcome(job) is not State.SUCCEEDED and job.attempts_total > 1:
+            self._drop_stale(job)
         self._unstage(job)
         self.statuses.clear(job)
         return self._close(job)
@@ -93,6 +95,11 @@ class Publisher:
         """Remove what an expired job published, after result.json has stopped naming it."""
         self.retract_latest(job)
         self._store.delete_all([key for key in self._store.keys(job_folder(job)) if key != result_key(job)])
+
+    def _drop_stale(self, job: Job) -> None:
+        """Remove the audit of an earlier attempt that ended otherwise: result.json no longer names it."""
+        names = {file.name for file in job.files}
+        self._store.delete_all([job_folder(job) + name for name in AUDIT if name not in names])
 
     def _say(self, job: Job, body: bytes, there: ObjectInfo | None) -> bool:
         """Write result.json over `there`, which was looked at before the row is read once more."""

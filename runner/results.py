@@ -7,6 +7,8 @@ from core.jobs import Job, State
 from core.keys import line_folder, output_folder
 from core.statuses import stamp_text
 
+AUDIT = ("artifact.json", "report.html")  # published without a workbook where they explain a job's end
+
 
 def job_folder(job: Job) -> str:
     return output_folder(job.tenant, job.subject, job.workflow, job.job_id)

@@ -11,7 +11,7 @@ from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.retries import Retry, decide
 from core.settings import Settings
 from core.statuses import HELD_SECONDS, since
-from core.verdicts import Fault, Verdict
+from core.verdicts import EXPLAINED, Fault, Verdict
 from infra.logs import Log
 from infra.presence import Presence
 from runner.attempt import Attempts, Outcome
@@ -168,7 +168,7 @@ class Worker:
                 due_at=now + decision.delay, announced=announced, **facts,
             )  # fmt: skip
         reason = "superseded: its input was replaced or removed" if decision.state is State.SKIPPED else ""
-        files = tuple(f for f in outcome.files if f.name == "logs.txt")
+        files = tuple(f for f in outcome.files if f.name == "logs.txt" or verdict in EXPLAINED)
         return move(job, decision.state, now=now, reason=reason, error=error, files=files, **facts)
 
     def _follow(self, job: Job, receipt: str | None) -> None:

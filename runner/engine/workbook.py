@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import IO, Any, Final
 
+from runner.engine.errors import EngineStop
 from runner.engine.fields import ANY
 from runner.engine.findings import Findings
 from runner.engine.mapping.layout import OutColumn
 from runner.engine.writing import BookWriter, Column, SheetWriter
 from runner.engine.writing.styles import FORMATS
 
+_MAX_COLUMNS: Final = 16_384  # of a sheet, in every spreadsheet program
 _FINDING: Final = ("severity", "code", "cell", "field", "message", "rule", "sheet", "input", "table", "file", "line")
 
 
@@ -16,9 +18,22 @@ class Workbook:
     """The output. Without a file to write to, it counts rows and writes nothing."""
 
     def __init__(self, file: IO[bytes] | None, columns: Sequence[OutColumn], *, title: str, sheet: str) -> None:
+        if len(columns) > _MAX_COLUMNS:
+            fields = sum(c.field is not None for c in columns)
+            raise EngineStop(
+                "input_unreadable",
+                f"the result would have {len(columns):,} columns ({fields:,} fields and {len(columns) - fields:,} "
+                f"unmapped columns); a sheet holds {_MAX_COLUMNS:,}",
+                reason="too_large",
+                remedy='leave unmapped columns out with "mapping": {"unmapped": "drop"}, or split the input by columns',
+            )
         self._book = BookWriter(file, title=title) if file else None
         self.main: SheetWriter | None = self._book.sheet(sheet, [_column(c) for c in columns]) if self._book else None
         self.extra: list[dict[str, Any]] = []
+
+    def sheets(self) -> list[tuple[str, int]]:
+        """The sheets that the data took, each with its rows."""
+        return list(zip(self.main.names, self.main.parts(), strict=True)) if self.main else []
 
     def finish(self, beside: Iterable[tuple[str, list[list[Any]]]], findings: Findings | None) -> None:
         """Close the main sheet, write the ones beside it and, if given, the findings."""

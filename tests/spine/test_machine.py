@@ -36,7 +36,8 @@ BODIES = st.sampled_from(BODIES_)
 # Which external step to die at, and on which side of it; mostly none.
 CRASHES = st.one_of(st.none(), st.tuples(st.integers(0, 24), st.booleans()))
 VERDICTS = st.sampled_from(
-    [Verdict.OK] * 4 + [Verdict.RULE_ERROR, Verdict.BOX_FAILED, Verdict.WALL_CLOCK, Verdict.MEMORY]
+    [Verdict.OK] * 4
+    + [Verdict.RULE_ERROR, Verdict.NOTHING_MAPPED, Verdict.BOX_FAILED, Verdict.WALL_CLOCK, Verdict.MEMORY]
 )
 CAP = 1
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # thousands of syncs, none of them the point here

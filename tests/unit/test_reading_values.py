@@ -181,3 +181,28 @@ def test_many_strings_past_the_listed_ones_are_read_the_same(tmp_path, monkeypat
     assert first_row(xlsx(tmp_path, sheet(f'<row r="1">{row}</row>'), shared=shared)) == [
         f"värde {n}" for n in range(9)
     ]
+
+
+@pytest.mark.parametrize(
+    ("stored", "value"),
+    [
+        ("2014-01-02T15:59:59.99999979045242400", datetime(2014, 1, 2, 16)),
+        ("2014-12-31T23:59:59.9999999", datetime(2015, 1, 1)),
+        ("2014-01-02T15:59:59.1230000001", datetime(2014, 1, 2, 15, 59, 59, 123_000)),
+        ("2014-01-02T15:59:59.123456789", datetime(2014, 1, 2, 15, 59, 59, 123_457)),
+        ("2014-01-02T15:59:59.999999", datetime(2014, 1, 2, 15, 59, 59, 999_999)),
+        ("2014-01-02T15:59:59,5", datetime(2014, 1, 2, 15, 59, 59, 500_000)),
+        ("9999-12-31T23:59:59.99999999", "9999-12-31T23:59:59.99999999"),
+        ("15:59:59.99999979045242400", time(16)),
+        ("2014-13-01", "2014-13-01"),
+        ("2014-01-02T15:59:59." + "9" * 41, "2014-01-02T15:59:59." + "9" * 41),
+    ],
+)
+def test_fractions_of_iso_seconds_are_rounded_and_never_dropped(tmp_path, stored, value):
+    assert cell(tmp_path, f'<c r="A1" t="d"><v>{stored}</v></c>') == value
+
+
+@pytest.mark.parametrize("text", ["A&amp;B", "&lt;c r='B1'&gt;", "#NV", "#ИМЯ?", "0", "x" * 99])
+def test_an_error_of_unknown_text_is_a_value_error(tmp_path, text):
+    read = cell(tmp_path, f'<c r="A1" t="e"><v>{text}</v></c>')
+    assert (type(read), read) == (CellError, "#VALUE!")

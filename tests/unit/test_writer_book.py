@@ -1,8 +1,11 @@
 """The workbook writer: what it writes, other readers read."""
 
 import io
+import re
 import zipfile
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from xml.etree import ElementTree as ET
 
 import openpyxl
@@ -196,3 +199,167 @@ def test_any_mix_of_values_reads_back(rows):
 def test_any_text_reads_back(texts):
     seen = by_calamine(write([Column("a"), Column("b")], [[t, "."] for t in texts]))
     assert [r[0] for r in seen] == texts
+
+
+def test_days_of_early_1900_are_written_as_spreadsheets_count_them():
+    """Excel counts a 29 February 1900: the days before it have serials 1 to 59."""
+    days = [date(1900, 1, 1), date(1900, 2, 27), date(1900, 2, 28), date(1900, 3, 1)]
+    file = write([Column("a"), Column("b")], [[d, datetime(d.year, d.month, d.day, 12)] for d in days])
+    cells = ET.fromstring(zipfile.ZipFile(file).read("xl/worksheets/sheet1.xml")).iter(f"{MAIN}v")
+    assert [float(c.text) for c in cells] == [1, 1.5, 58, 58.5, 59, 59.5, 61, 61.5]
+    assert [r[0].date() for r in by_openpyxl(file)] == days
+
+
+class Unspellable:
+    def __str__(self):
+        raise RuntimeError
+
+    __repr__ = __str__
+
+
+class Liar(str):
+    """A text that gives itself out as markup."""
+
+    __slots__ = ()
+
+    def __str__(self):
+        return "</v></c><c><v>1</v>"
+
+
+class Late(datetime):
+    def __str__(self):
+        return "<&>"
+
+
+class Sum(int):
+    def __repr__(self):
+        return "1</v></c>"
+
+    __str__ = __repr__
+
+
+class Part(float):
+    def __repr__(self):
+        return "1</v></c>"
+
+    __str__ = __repr__
+
+
+FORGED = "1</v></c><c r='C8'><v>999999"
+HOSTILE = [
+    str.__new__(CellError, FORGED),
+    str.__new__(CellError, "A&B"),
+    CellError(FORGED),
+    FORGED,
+    "</t></is></c></row></sheetData><evil/>",
+    "]]>",
+    "<![CDATA[x]]>",
+    "<!-- x -->",
+    "<?x y?>",
+    "&#0;",
+    "&amp;",
+    "\"'<>&",
+    "\x00\x01\x08\x0b\x0c\x0e\x1f\r",
+    "\ufffe\uffff",
+    "\ud800",
+    "\udc00\ud800 lone halves",
+    "_x000D_",
+    "_x000D_x000D_",
+    "_x000D\x01",
+    "=cmd|' /C calc'!A0",
+    Liar("plain"),
+    Sum(7),
+    Part(2.5),
+    Late(2026, 1, 1),
+    Unspellable(),
+    b"<bytes>",
+    Decimal("1E+400"),
+    Fraction(1, 3),
+    complex(1, 2),
+    ["<list>"],
+    {"<": ">"},
+    10**5000,
+    float("nan"),
+    float("-inf"),
+    datetime.max,
+    datetime(1, 1, 1, tzinfo=UTC),
+    date.min,
+    time(23, 59, 59, 999_999, tzinfo=UTC),
+    timedelta.max,
+    timedelta.min,
+    True,
+    None,
+]
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda v: type(v).__name__)
+def test_no_value_gets_out_of_its_cell(value):
+    """Alone and among others; every cell beside it stays what it is and no part of the workbook breaks."""
+    for rows in ([[value, "."]], [[value, "."], ["text", 5], [1, value], [None, "&"]]):
+        archive = zipfile.ZipFile(write([Column("a"), Column("b")], rows))
+        for name in archive.namelist():
+            ET.fromstring(archive.read(name))
+        sheet = ET.fromstring(archive.read("xl/worksheets/sheet1.xml"))
+        places = [c.get("r") for c in sheet.iter(f"{MAIN}c")]
+        blank = value is None or value == ""
+        wanted = [
+            f"{letter}{n}"
+            for n, row in enumerate(rows, 2)
+            for letter, held in zip("AB", row, strict=True)
+            if held is not None and not (held is value and blank)
+        ]
+        assert places == ["A1", "B1", *wanted]
+        assert {c.tag.removeprefix(MAIN) for c in sheet.iter(f"{MAIN}c")} == {"c"}
+        assert {e.tag.removeprefix(MAIN) for c in sheet.iter(f"{MAIN}c") for e in c.iter()} <= {"c", "v", "is", "t"}
+        errors = {c.find(f"{MAIN}v").text for c in sheet.iter(f"{MAIN}c") if c.get("t") == "e"}
+        assert errors <= {"#NUM!", "#VALUE!", FORGED, "A&B"}
+
+
+@pytest.mark.parametrize("text", [v for v in HOSTILE if type(v) is str and v], ids=repr)
+def test_names_headers_titles_and_formats_are_escaped_too(text):
+    file = io.BytesIO()
+    book = BookWriter(file, title=text)
+    for _ in range(2):
+        sheet = book.sheet(text, [Column(text), Column.typed(text, "money", text)])
+        sheet.write([["x"], [1.5]], 1)
+        sheet.close()
+    book.close()
+    archive = zipfile.ZipFile(file)
+    for name in archive.namelist():
+        ET.fromstring(archive.read(name))
+    listed = [s.get("name") for s in ET.fromstring(archive.read("xl/workbook.xml")).iter(f"{MAIN}sheet")]
+    assert len({n.casefold() for n in listed}) == 2
+    assert all(0 < len(n.encode("utf-16-le")) // 2 <= 31 and not set(n) & set("[]:*?/\\") for n in listed)
+
+
+@pytest.mark.parametrize("name", ["History", "'quoted'", "😀" * 31, "x" * 30 + "'y", "'", "a" * 40])
+def test_a_sheet_name_is_one_that_excel_opens(name):
+    (found,) = openpyxl.load_workbook(write([Column("a")], [], name=name)).sheetnames
+    assert len(found.encode("utf-16-le")) <= 62
+    assert found.casefold() != "history"
+    assert found == found.strip("' ")
+
+
+def decoded(xml_text):
+    """What a spreadsheet makes of a stored text: escapes undone from left to right."""
+    return re.sub("_x([0-9A-Fa-f]{4})_", lambda m: chr(int(m[1], 16)), xml_text)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.text(alphabet="_x0D5F\x01\r\uffffé😀 ", min_size=1, max_size=24))
+def test_texts_that_look_like_escapes_come_back(text):
+    archive = zipfile.ZipFile(write([Column("a"), Column("b")], [[text, "."]]))
+    cell = next(
+        c for c in ET.fromstring(archive.read("xl/worksheets/sheet1.xml")).iter(f"{MAIN}c") if c.get("r") == "A2"
+    )
+    assert decoded(cell.find(f"{MAIN}is/{MAIN}t").text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "units"), [("😀" * 20_000, 32_766), ("é" * 40_000, 32_767), ("a" + "😀" * 16_383, 32_767)]
+)
+def test_a_cell_holds_32767_utf16_units(text, units):
+    file = write([Column("a"), Column("b")], [[text, "x"], ["short", "y"]])
+    (written,) = [r[0] for r in by_openpyxl(file)][:1]
+    assert len(written.encode("utf-16-le")) // 2 == units
+    assert text.startswith(written)

@@ -1,13 +1,13 @@
 """The shape every format is read into: a book of sheets that stream rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal, Protocol, Self, runtime_checkable
 
 from runner.engine.reading.values import Block, Row
 
-Format = Literal["xlsx", "xlsm", "xls", "xlsb", "ods", "csv", "tsv"]
+Format = Literal["xlsx", "xlsm", "xls", "xlsb", "ods", "csv", "tsv", "html"]
 Visibility = Literal["visible", "hidden", "very_hidden"]
 Area = tuple[int, int, int, int]  # first row, first column, last row, last column; 1-based, inclusive
 Marks = dict[int, set[int]]  # row -> columns
@@ -70,6 +70,45 @@ class Columnar(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """What the sender knows of a text file better than any detection; None: to be found out."""
+
+    encoding: str | None = None
+    delimiter: str | None = None
+    quote: str | None = None  # empty: no character quotes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A choice between two readings of a whole file."""
+
+    kind: str
+    chosen: str
+    evidence: Mapping[str, int]
+    sure: bool
+    settle: str  # the manifest's line
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remark:
+    """Rows that could be read in more than one way."""
+
+    code: str
+    message: str
+    rows: tuple[int, ...]  # the first of them
+    count: int
+    settle: str | None = None
+
+
+@runtime_checkable
+class Remarking(Protocol):
+    """A sheet that has something to say about rows it has read."""
+
+    def remarks(self) -> list[Remark]: ...
+
+
 class Source(Protocol):
     """What a book holds open."""
 
@@ -87,11 +126,13 @@ class Book:
         sheets: list[Sheet],
         notes: dict[str, object],
         source: Source,
+        choices: Sequence[Choice] = (),
     ) -> None:
         self.format: Format = file_format
         self.reader = reader
         self.sheets = sheets
         self.notes = notes
+        self.choices = list(choices)
         self._source = source
 
     def close(self) -> None:

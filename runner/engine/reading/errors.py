@@ -70,3 +70,11 @@ def too_large(what: str) -> InputUnreadable:
         f"The file is too large: {what}.",
         "Split the data into smaller files and drop them together.",
     )
+
+
+def too_wide(what: str) -> InputUnreadable:
+    return InputUnreadable(
+        "too_large",
+        f"The file is too wide: {what}.",
+        "Check that its delimiter is what the file uses (reading.delimiter), or leave out the columns nobody needs.",
+    )

@@ -4,10 +4,11 @@ import math
 import struct
 
 from runner.engine.reading import serials
+from runner.engine.reading.shown import shown
 from runner.engine.reading.styles import Kind, Styles
 from runner.engine.reading.values import CellError, Value
 
-_EXACT = 1e15  # whole numbers below this one are exact in a double
+_EXACT = 2**53  # below this one every whole number is exact in a double
 _MEMO = 50_000
 _DOUBLE = struct.Struct("<d")
 ERRORS = {
@@ -58,6 +59,8 @@ class NumberReader:
         plain: float = int(number) if -_EXACT < number < _EXACT and number == int(number) else number
         if kind is Kind.NUMBER:
             return plain
+        if kind is Kind.SHOWN:
+            return shown(self._styles.shows[style], plain)
         key = (kind, plain)
         if key not in self._known:
             if len(self._known) >= _MEMO:

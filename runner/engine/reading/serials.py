@@ -12,7 +12,7 @@ _EPOCH_1904 = datetime(1904, 1, 1)  # noqa: DTZ001
 _EPOCH_DAY = _EPOCH.toordinal()
 _MARCH_1900 = 61  # the first serial after the 29 February 1900 that Excel believes in
 _LAST = 2_958_466  # the first serial after 9999-12-31
-_EXACT = 1e15  # whole numbers below this one are exact in a double
+_EXACT = 2**53  # below this one every whole number is exact in a double
 
 
 def number_from_text(text: str) -> Value:
@@ -88,8 +88,20 @@ def duration_value(serial: float) -> Value:
 
 
 _ISO = re.compile(
-    r"(?:(\d{4})-(\d{2})-(\d{2}))?T?(?:(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?(?:Z|[+-]\d{2}:?\d{2})?"
+    r"(?:(\d{4})-(\d{2})-(\d{2}))?T?(?:(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,40}))?)?)?(?:Z|[+-]\d{2}:?\d{2})?"
 )
+_NEAR_MS = 2  # microseconds: as near to a whole millisecond as a day number in a double can be told apart
+
+
+def fraction_of(digits: str | None) -> timedelta:
+    """The digits behind a second's point; more than six come from a day number, and may mean a whole millisecond."""
+    if not digits:
+        return timedelta()
+    if len(digits) <= 6:
+        return timedelta(microseconds=int(digits.ljust(6, "0")))
+    exact = round(int(digits) / 10 ** (len(digits) - 6))
+    whole = round(exact, -3)
+    return timedelta(microseconds=whole if abs(exact - whole) <= _NEAR_MS else exact)
 
 
 def iso_value(text: str) -> Value:
@@ -99,12 +111,11 @@ def iso_value(text: str) -> Value:
         return text or None
     year, month, day, hour, minute, second, fraction = match.groups()
     try:
-        clock = (
-            time(int(hour), int(minute), int(second or 0), int((fraction or "0").ljust(6, "0")[:6])) if hour else None
-        )
-        if not year:
-            return clock if clock is not None else (text or None)
-        day_of = date(int(year), int(month), int(day))
-        return day_of if clock is None else datetime.combine(day_of, clock)
-    except ValueError:
+        day_of = date(int(year), int(month), int(day)) if year else None
+        if not hour:
+            return day_of or text or None
+        clock = datetime.combine(day_of or _EPOCH, time(int(hour), int(minute), int(second or 0)))
+        clock += fraction_of(fraction)
+        return clock if day_of else clock.time()
+    except (ValueError, OverflowError):
         return text

@@ -1,6 +1,7 @@
 """What a file really is, from its first bytes."""
 
 import re
+import unicodedata
 
 from runner.engine.reading import errors
 from runner.engine.reading.errors import InputUnreadable
@@ -49,12 +50,16 @@ _OLD_SHEETS: tuple[tuple[bytes, str], ...] = (
 )
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body|table|meta)\b", re.IGNORECASE)
 _JSON = re.compile(rb"""\{\s*(?:"[^"\n]{0,200}"\s*:|\})|\[\s*(?:\{\s*"|\[|\])""")
+_PAGE = errors.not_a_spreadsheet("an HTML page")
 _CONTROL = bytes(set(range(32)) - {9, 10, 11, 12, 13, 26, 27} | {127})
 _LOCK_FILES = (165, 171)  # sizes of the owner files that Excel leaves beside an open workbook
 
 
-def refusal(head: bytes, size: int) -> InputUnreadable | None:
-    """Why a file that is neither zip nor OLE container is no spreadsheet; None where it may be text."""
+def refusal(head: bytes, size: int, *, is_text: bool = False) -> InputUnreadable | None:
+    """Why a file that is neither zip nor OLE container is no spreadsheet; None where it may be text.
+
+    ``is_text``: the sender named its encoding, so bytes that look like none are no reason to refuse it.
+    """
     for magic, what, remedy in _MAGIC:
         if head.startswith(magic):
             return errors.not_a_spreadsheet(what, remedy)
@@ -65,7 +70,7 @@ def refusal(head: bytes, size: int) -> InputUnreadable | None:
         return errors.not_a_spreadsheet("a tar archive", _UNPACK)
     if head[4:8] == b"ftyp":
         return errors.not_a_spreadsheet("a video or audio file", _EXPORT)
-    return _text_refusal(head) or _binary_refusal(head, size)
+    return _text_refusal(head) or (None if is_text else _binary_refusal(head, size))
 
 
 def _text_refusal(head: bytes) -> InputUnreadable | None:  # one line per kind of text
@@ -81,7 +86,7 @@ def _text_refusal(head: bytes) -> InputUnreadable | None:  # one line per kind o
         if _HTML.search(text) is None:
             return errors.not_a_spreadsheet("an XML document", _EXPORT)
     if _HTML.match(text) or (text.startswith(b"<") and _HTML.search(text)):
-        return errors.not_a_spreadsheet("an HTML page")
+        return _PAGE
     if text.startswith(b"MIME-Version:"):
         return errors.not_a_spreadsheet("a web archive (MHTML)")
     if _JSON.match(text):
@@ -89,10 +94,16 @@ def _text_refusal(head: bytes) -> InputUnreadable | None:  # one line per kind o
     return None
 
 
+def is_page(head: bytes) -> bool:
+    """Whether a file is a web page: programs export tables so and call the file .xls."""
+    refused = _text_refusal(head)
+    return refused is not None and refused.message == _PAGE.message
+
+
 def _binary_refusal(head: bytes, size: int) -> InputUnreadable | None:
     if head and not head.strip(b"\x00"):
         return errors.no_content()
-    if size in _LOCK_FILES and head[:1] and head[0] < 55 and head[55:56] in (b"\x00", bytes([head[0]])):
+    if size in _LOCK_FILES and b"\x00" in head and head[0] < 55 and head[55:56] in (b"\x00", bytes([head[0]])):
         return errors.not_a_spreadsheet(
             "the lock file that Excel keeps while a workbook is open (~$…)", "Drop the workbook itself."
         )
@@ -105,14 +116,20 @@ def _binary_refusal(head: bytes, size: int) -> InputUnreadable | None:
 
 
 def is_wide(head: bytes) -> str:
-    """The byte order of UTF-16 text without a mark: every second byte is nearly always zero; else nothing."""
+    """The byte order of UTF-16 text without a mark, which has its zero bytes at every other place; else nothing.
+
+    Digits, blanks and delimiters give each text some, whatever its script; other text has none.
+    """
     pairs = len(head) // 2
     if pairs < 2:
         return ""
     even = head[0 : 2 * pairs : 2].count(0)
     odd = head[1 : 2 * pairs : 2].count(0)
-    if odd > pairs * 0.7 and even < pairs * 0.05:
-        return "utf-16-le"
-    if even > pairs * 0.7 and odd < pairs * 0.05:
-        return "utf-16-be"
-    return ""
+    order, many, few = ("utf-16-le", odd, even) if odd > even else ("utf-16-be", even, odd)
+    if many > pairs * 0.7 and few < pairs * 0.05:
+        return order
+    if many < max(4, pairs * 0.04) or few > many / 8:
+        return ""
+    text = head[: 2 * pairs].decode(order, "replace").rstrip("\ufffd")
+    strange = sum(unicodedata.category(one) in ("Cc", "Cn", "Co", "Cs") for one in set(text) - set("\t\r\n\x1a"))
+    return order if ("\n" in text or "\r" in text) and not strange else ""

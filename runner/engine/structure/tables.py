@@ -1,6 +1,10 @@
 """What the structure pass finds: tables with exact places, and why they are thought to be tables."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from runner.engine.structure.totals import Says
 
 
 def letters(column: int) -> str:
@@ -36,12 +40,24 @@ class Column:
     generated: bool = False  # the header is blank here; the name is made from the column's letters
 
 
+class Choice(NamedTuple):
+    """A choice between two readings of a table, as `Findings.chose` records it."""
+
+    kind: str  # header, total, group
+    chosen: str
+    evidence: Mapping[str, int]  # reading -> how many cells, columns or rows spoke for it
+    sure: bool
+    message: str = ""  # what was assumed, where it is not sure
+    row: int | None = None
+    settle: str | None = None  # the manifest line that settles it
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
     """One table of a sheet.
 
     Its data are the rows from `data_range.top` to `data_range.bottom` that hold something in its columns and
-    stand in none of `groups`, `totals` and `asides`. `data_range` is None where a header has no data.
+    stand in none of `groups`, `totals`, `asides` and `repeated`. `data_range` is None where a header has no data.
     """
 
     range: Box
@@ -55,6 +71,11 @@ class Table:
     groups: frozenset[int] = field(default_factory=frozenset)  # captions between the data
     totals: frozenset[int] = field(default_factory=frozenset)  # sums and means, wherever they stand
     asides: frozenset[int] = field(default_factory=frozenset)  # notes between the data
+    repeated: frozenset[int] = field(default_factory=frozenset)  # the header written again between the data
+    choices: tuple[Choice, ...] = ()  # readings of this table that could have been others
+    # Until its sums are looked at: rows that may be totals, by how plainly they say so, and those worth a word if not.
+    suspected: Mapping[int, Says] = field(default_factory=dict)
+    doubted: tuple[int, ...] = ()
 
     @property
     def generated_header(self) -> bool:
@@ -63,7 +84,7 @@ class Table:
     @property
     def left_out(self) -> frozenset[int]:
         """Rows inside `data_range` that are no data."""
-        return self.groups | self.totals | self.asides
+        return self.groups | self.totals | self.asides | self.repeated
 
     def as_dict(self) -> dict[str, object]:
         """How `ade scan` and the artifact show it: places and reasons, no cell values."""

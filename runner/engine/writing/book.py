@@ -6,12 +6,14 @@ from typing import IO, Any, Final
 from runner.engine import a1
 from runner.engine.writing import parts
 from runner.engine.writing.archive import Archive
-from runner.engine.writing.cells import CellFormatter
+from runner.engine.writing.cells import CellFormatter, spelled
 from runner.engine.writing.styles import HEADER, KIND_OF, Styles
-from runner.engine.writing.texts import cell_text
+from runner.engine.writing.texts import cell_text, cut
 
 MAX_ROWS: Final = 1_048_576
 MAX_COLUMNS: Final = 16_384
+MAX_NAME: Final = 31  # UTF-16 units of a sheet's name
+_RESERVED: Final = "history"  # Excel keeps this name for itself
 MAX_SHEET_BYTES: Final = 0xF000_0000  # an entry's size is a 32-bit number
 _LOOKED_AT: Final = 64  # values per chunk that a column's width is fitted to
 _WIDEST: Final = 60
@@ -48,13 +50,13 @@ class BookWriter:
 
     def free_name(self, name: str) -> str:
         """`name`, or the first `name (n)` that no sheet bears yet, within 31 characters."""
-        clean = "".join("_" if c in "[]:*?/\\" or not c.isprintable() else c for c in name).strip("' ") or "Sheet"
-        taken = {s.name.casefold() for s in self._sheets}
-        free, n = clean[:31], 1
+        clean = "".join("_" if c in "[]:*?/\\" or not c.isprintable() else c for c in name).strip("' ")
+        taken = {_RESERVED, *(s.name.casefold() for s in self._sheets)}
+        free, n = cut(clean, MAX_NAME).rstrip("' ") or "Sheet", 1
         while free.casefold() in taken:
             n += 1
             tail = f" ({n})"
-            free = clean[: 31 - len(tail)] + tail
+            free = cut(clean or "Sheet", MAX_NAME - len(tail)) + tail
         return free
 
     def opened(self, name: str) -> tuple[int, str]:
@@ -94,6 +96,7 @@ class SheetWriter:
         self._widths = [len(c.header) + 3 for c in self._columns]
         self.rows = 0  # rows of data over all the sheets it took
         self.names: list[str] = []
+        self._full: list[int] = []  # rows of data on the sheets that are full
         self._open()
 
     def _open(self) -> None:
@@ -109,6 +112,10 @@ class SheetWriter:
         )
         self._entry.write(f'<sheetData><row r="1" ht="18" customHeight="1">{header}</row>'.encode())
 
+    def parts(self) -> list[int]:
+        """Rows of data on each of the sheets it took."""
+        return [*self._full, self._row - 1]
+
     def odd(self) -> list[int]:
         """How many cells of each column could not be written as they were, so far."""
         return [cells.odd for cells in self._cells]
@@ -120,6 +127,7 @@ class SheetWriter:
             room = min(count - at, MAX_ROWS - self._row)
             if room == 0 or self._entry.size > MAX_SHEET_BYTES:
                 self._close_part()
+                self._full.append(self._row - 1)
                 self._open()
                 continue
             part = columns if room == count else [c[at : at + room] for c in columns]
@@ -141,7 +149,7 @@ class SheetWriter:
     def _fit(self, columns: list[list[Any]]) -> None:
         for n, values in enumerate(columns):
             if self._widths[n] < _WIDEST:
-                longest = max((len(str(v)) for v in values[:_LOOKED_AT] if v is not None), default=0)
+                longest = max((len(spelled(v)) for v in values[:_LOOKED_AT] if v is not None), default=0)
                 self._widths[n] = max(self._widths[n], longest + 2)
 
     def _close_part(self) -> None:

@@ -6,15 +6,18 @@ a column of one type costs no Python code per cell. Mixed columns are formatted 
 
 from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from itertools import repeat
 from math import isfinite
 from typing import Any, Final
 
-from runner.engine.reading import CellError, NoCachedValue
-from runner.engine.writing.texts import MAX_TEXT, cell_text, harmless
+from runner.engine.reading import CellError, NoCachedValue, Shown
+from runner.engine.writing.texts import cell_text, escaped, harmless, too_long
 
 _DAY_ZERO: Final = 693_594  # 1899-12-30
 _MIDNIGHT_ZERO: Final = datetime(1899, 12, 30)  # noqa: DTZ001
+_LEAP_DAY: Final = 60  # Excel counts a 29 February 1900, so the days before it have a number less
+_ONE_DAY: Final = timedelta(days=1)
 MAX_EXACT: Final = 10**15
 _INLINE: Final = '" t="inlineStr'
 _NUMBERS: Final = {int, float}
@@ -26,9 +29,12 @@ def serial(value: Any) -> str:
     """A date, time or duration as the number a spreadsheet stores."""
     kind = type(value)
     if kind is date:
-        return str(value.toordinal() - _DAY_ZERO)
+        day = value.toordinal() - _DAY_ZERO
+        return str(day if day > _LEAP_DAY else day - 1)
     if kind is datetime:
         gap = value.replace(tzinfo=None) - _MIDNIGHT_ZERO
+        if gap.days <= _LEAP_DAY:
+            gap -= _ONE_DAY
     elif kind is time:
         gap = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
     else:
@@ -42,7 +48,19 @@ def holdable(value: Any) -> bool:
         return bool(value.year >= 1900)
     if type(value) is int:
         return -MAX_EXACT < value < MAX_EXACT
+    if type(value) is Decimal:  # only what no float stands for is one
+        return False
     return type(value) is not timedelta or value >= timedelta()
+
+
+def spelled(value: Any) -> str:
+    """A value of any other kind as text."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001  # a rule's own kind of value, or more digits than Python spells
+        return f"({type(value).__name__})"
 
 
 class Serials(dict[Any, str]):
@@ -100,7 +118,7 @@ class CellFormatter:
             if harmless(values):
                 return _INLINE + '"><is><t>', values, "</t></is></c>"
         elif kind is float or kind is int:
-            if isfinite(sum(values)) and min(values) > -MAX_EXACT and max(values) < MAX_EXACT:
+            if min(values) > -MAX_EXACT and max(values) < MAX_EXACT and isfinite(sum(values)):
                 return '"><v>', map(repr, values), "</v></c>"
         elif kind is bool:
             return '" t="b"><v>', map(_TRUTH.__getitem__, values), "</v></c>"
@@ -115,8 +133,10 @@ class CellFormatter:
         style = f' s="{self._styles[kind]}"' if self._styles.get(kind) else ""
         opening = f'<c r="{self._letters}{row}"{style}'
         if kind is str:
-            self.odd += len(value) > MAX_TEXT
+            self.odd += too_long(value)
             return f'{opening} t="inlineStr">{cell_text(value)}</c>' if value else ""
+        if kind is Shown:
+            return f'<c r="{self._letters}{row}" t="inlineStr">{cell_text(value.shown)}</c>'
         if kind is float:
             return f"{opening}><v>{value!r}</v></c>" if isfinite(value) else f'{opening} t="e"><v>#NUM!</v></c>'
         if kind is int and holdable(value):
@@ -126,9 +146,9 @@ class CellFormatter:
         if kind in (date, datetime, time, timedelta) and holdable(value):
             return f"{opening}><v>{serial(value)}</v></c>"
         if kind is CellError:
-            return f'{opening} t="e"><v>{value}</v></c>'
+            return f'{opening} t="e"><v>{escaped(value)}</v></c>'
         if kind is NoCachedValue:
             return ""
         self.odd += 1
         # What a spreadsheet cannot hold as such is kept as text: digits beyond 15, days before 1900.
-        return f'<c r="{self._letters}{row}" t="inlineStr">{cell_text(str(value))}</c>'
+        return f'<c r="{self._letters}{row}" t="inlineStr">{cell_text(spelled(value))}</c>'

@@ -1,52 +1,30 @@
 """CSV, TSV and their kin as a book of one sheet. Values stay text: what they mean is decided later."""
 
-import csv
 import io
+import json
+import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import compress, zip_longest
 from pathlib import PurePath
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from runner.engine.reading import errors
-from runner.engine.reading.books import Book, Layout, Visibility
+from runner.engine.reading.books import Book, Choice, Layout, Remark, TextOptions, Visibility
 from runner.engine.reading.delimited import dialects, encodings
+from runner.engine.reading.delimited.records import Records, Trouble, Troubles, line_blocks
 from runner.engine.reading.limits import ReadLimits
-from runner.engine.reading.values import Row, Value
+from runner.engine.reading.rows import BLOCK, rows_of
+from runner.engine.reading.values import Block, Row, Value
 
-_SAMPLE_LINES = 2_000
-_SAMPLE_CHARS = 512 * 1024
-_LINES_PER_FIELD = 500  # a quoted field that runs on for more lines was never closed
-_MAX_LINE = 16 * 1024 * 1024
-
-
-class _Lines:
-    """The lines of a text, with a memory of those that the current record has taken."""
-
-    def __init__(self, text: io.TextIOWrapper) -> None:
-        self._text = text
-        self._again: list[str] = []
-        self.taken: list[str] = []
-
-    def __iter__(self) -> "_Lines":
-        return self
-
-    def __next__(self) -> str:
-        line = self._again.pop() if self._again else self._text.readline(_MAX_LINE)
-        if not line:
-            raise StopIteration
-        if len(line) >= _MAX_LINE:
-            raise errors.too_large(f"a line of over {_MAX_LINE} characters")
-        self.taken.append(line)
-        if len(self.taken) > _LINES_PER_FIELD:
-            raise csv.Error("a quoted field does not end")
-        return line
-
-    def give_back(self) -> str:
-        """The first line of the record; the others will be read again."""
-        first, *others = self.taken
-        self._again += reversed(others)
-        self.taken = []
-        return first
+_SAMPLE_LINES: Final = 2_000
+_SAMPLE_CHARS: Final = 512 * 1024
+_SPOILED: Final = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
+_SAID: Final[dict[Trouble, str]] = {
+    "open_quote": "a quote opens a field here and is never closed; it was read as a plain character",
+    "stray_quote": "a quote inside a quoted field is not doubled; it was read as part of the value",
+    "undecodable": "bytes here are not {encoding}; they were read as {instead}",
+}
+_SHOWN: Final = {"\t": "tab", " ": "blank"}
 
 
 class DelimitedSheet:
@@ -65,54 +43,72 @@ class DelimitedSheet:
         self._encoding = encoding
         self._dialect = dialect
         self._limits = limits
+        self._troubles = Troubles()
 
     def layout(self) -> Layout:
         return Layout()
 
     def rows(self) -> Iterator[Row]:
-        cells = 0
-        for number, fields in enumerate(self._records(), 1):
-            cells += len(fields)
-            if len(fields) > self._limits.max_columns or cells > self._limits.max_cells:
-                raise errors.too_large(f"row {number} has {len(fields)} columns, {cells} cells up to it")
-            values: list[Value] = [one or None for one in fields]
-            while values and values[-1] is None:
-                values.pop()
-            if values:
-                yield number, values
+        return rows_of(self.blocks())
 
-    def _records(self) -> Iterator[list[str]]:
+    def blocks(self) -> Iterator[Block]:
+        limits = self._limits
+        held: list[list[str]] = []
+        cells = first = 0
+        for records in self._batches():
+            widths = list(map(len, records))
+            cells += sum(widths)
+            if max(widths) > limits.max_columns or cells > limits.max_cells:
+                raise _too_many(first + len(held), widths, cells, limits)
+            held += records
+            while len(held) >= BLOCK:
+                yield from _turned(first, held[:BLOCK])
+                first += BLOCK
+                del held[:BLOCK]
+        yield from _turned(first, held)
+
+    def remarks(self) -> list[Remark]:
+        """What the last reading read in one of two ways; rows that have not been reached are not in it."""
+        instead = "Windows-1252" if self._encoding.errors == "surrogateescape" else "U+FFFD"
+        return [
+            Remark(
+                code=kind,
+                message=_SAID[kind].format(encoding=self._encoding.name, instead=instead),
+                rows=tuple(rows),
+                count=self._troubles.counts[kind],
+                settle=_manifest_line(encoding="cp1252") if kind == "undecodable" else _manifest_line(quote=""),
+            )
+            for kind, rows in self._troubles.rows.items()
+        ]
+
+    def _batches(self) -> Iterator[list[list[str]]]:
         with _Text(self._file, self._encoding) as text:
-            lines = _Lines(text)
-            for _ in islice(lines, self._dialect.skip_lines):
-                pass
-            while True:
-                lines.taken.clear()
-                reader = self._reader(lines)
-                try:
-                    for record in reader:
-                        lines.taken.clear()
-                        yield record
-                except csv.Error:
-                    if not lines.taken:
-                        raise errors.damaged("a line cannot be taken apart") from None
-                    yield self._unquoted(lines.give_back())
-                else:
-                    return
+            for _ in range(self._dialect.skip_lines):
+                text.readline()
+            records = Records(line_blocks(text), self._dialect, spoiled=_SPOILED.get(self._encoding.errors))
+            self._troubles = records.troubles
+            yield from filter(None, records.batches())
 
-    def _reader(self, lines: Iterator[str]) -> Iterator[list[str]]:
-        dialect = self._dialect
-        return csv.reader(
-            lines,
-            delimiter=dialect.delimiter,
-            quotechar=dialect.quote,
-            escapechar=dialect.escape,
-            strict=False,
-        )
 
-    def _unquoted(self, line: str) -> list[str]:
-        """A line whose quote never closes, with its quotes as plain characters."""
-        return line.rstrip("\r\n").split(self._dialect.delimiter)
+def _turned(above: int, records: list[list[str]]) -> Iterator[Block]:
+    """The records that hold something, by column; nothing where none does."""
+    numbers = list(range(above + 1, above + len(records) + 1))
+    filled = list(map(any, records))
+    if not all(filled):
+        numbers, records = list(compress(numbers, filled)), list(compress(records, filled))
+    columns: list[list[Value]] = [[one or None for one in column] for column in zip_longest(*records)]
+    while columns and not any(columns[-1]):
+        columns.pop()
+    if columns:
+        yield Block(numbers, columns)
+
+
+def _too_many(above: int, widths: list[int], cells: int, limits: ReadLimits) -> errors.InputUnreadable:
+    wide = next((n for n, width in enumerate(widths, above + 1) if width > limits.max_columns), None)
+    if wide is not None:
+        width = widths[wide - above - 1]
+        return errors.too_wide(f"row {wide} has {width:,} columns, {limits.max_columns:,} are allowed")
+    return errors.too_large(f"{cells:,} cells up to row {above + len(widths)}, {limits.max_cells:,} are allowed")
 
 
 class _Text:
@@ -129,18 +125,9 @@ class _Text:
         self._text.detach()
 
 
-def open_delimited(file: BinaryIO, *, name: str, limits: ReadLimits) -> Book:
-    encoding = encodings.detect(file)
-    lines: list[str] = []
-    characters = 0
-    with _Text(file, encoding) as text:
-        while len(lines) < _SAMPLE_LINES and characters < _SAMPLE_CHARS:
-            line = text.readline(_MAX_LINE)
-            if not line:
-                break
-            lines.append(line)
-            characters += len(line)
-    dialect = dialects.detect(lines, name=name)
+def open_delimited(file: BinaryIO, *, name: str, limits: ReadLimits, options: TextOptions) -> Book:
+    encoding = encodings.detect(file, declared=options.encoding)
+    dialect = dialects.detect(_sample(file, encoding), name=name, delimiter=options.delimiter, quote=options.quote)
     sheet = DelimitedSheet(file, PurePath(name).stem or "Sheet1", encoding, dialect, limits)
     notes: dict[str, object] = {
         "encoding": encoding.name,
@@ -151,4 +138,56 @@ def open_delimited(file: BinaryIO, *, name: str, limits: ReadLimits) -> Book:
         "sep_line": bool(dialect.skip_lines),
     }
     is_tabbed = dialect.delimiter == "\t"
-    return Book(file_format="tsv" if is_tabbed else "csv", reader="text", sheets=[sheet], notes=notes, source=file)
+    return Book(
+        file_format="tsv" if is_tabbed else "csv",
+        reader="text",
+        sheets=[sheet],
+        notes=notes,
+        choices=[*encoding_choice(encoding), *_delimiter_choice(dialect)],
+        source=file,
+    )
+
+
+def _manifest_line(**option: str) -> str:
+    return f'"reading": {json.dumps(option, ensure_ascii=False)}'
+
+
+def _sample(file: BinaryIO, encoding: encodings.Encoding) -> list[str]:
+    lines: list[str] = []
+    characters = 0
+    with _Text(file, encoding) as text:
+        for block in line_blocks(text):
+            lines += block
+            characters += sum(map(len, block))
+            if len(lines) >= _SAMPLE_LINES or characters >= _SAMPLE_CHARS:
+                break
+    return lines[:_SAMPLE_LINES]
+
+
+def encoding_choice(encoding: encodings.Encoding) -> Iterator[Choice]:
+    if encoding.evidence:
+        rivals = [one for one in encoding.evidence if one != encoding.name]
+        other = f"; {rivals[0]} would give another text that reads as well" if rivals else ""
+        yield Choice(
+            kind="encoding",
+            chosen=encoding.name,
+            evidence=encoding.evidence,
+            sure=encoding.sure,
+            settle=_manifest_line(encoding=encoding.name),
+            message=f"the text is not UTF-8 and was read as {encoding.name}{other}",
+        )
+
+
+def _delimiter_choice(dialect: dialects.Dialect) -> Iterator[Choice]:
+    if dialect.sure and dialect.evidence.get(dialect.rival, 0) < 2:
+        return
+    chosen, rival = (_SHOWN.get(one, one) for one in (dialect.delimiter, dialect.rival))
+    other = f"at each {rival} they make as regular a table" if rival else "most lines hold none"
+    yield Choice(
+        kind="delimiter",
+        chosen=chosen,
+        evidence={_SHOWN.get(one, one): count for one, count in dialect.evidence.items()},
+        sure=dialect.sure,
+        settle=_manifest_line(delimiter=dialect.delimiter),
+        message=f"the columns were separated at each {chosen}; {other}",
+    )

@@ -4,10 +4,15 @@ import csv
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-_DELIMITERS = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, " ": 0.4}  # how usual each is
-_ROWS = 400
+_DELIMITERS: Final = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, " ": 0.4}  # how usual each is
+_RARE: Final = dict.fromkeys("#^~:¦§\x1f\x1e\x01", 0.5)  # only where every line agrees
+_ROWS: Final = 400
+_HEAD: Final = 10
+_CLOSE: Final = 0.9  # a rival with this share of the best score makes the choice a guess
 _KNOWN = re.compile(
     r"""\s*(?:
         [-+(]?\s?[$€£¥]?\s?\d[\d.,'\u00a0 ]*(?:[eE][-+]?\d+)?\s?[%€$£]?\)?   # numbers and money
@@ -18,69 +23,202 @@ _KNOWN = re.compile(
     )?\s*""",
     re.VERBOSE,
 )
-_SEP_LINE = re.compile(r'\ufeff?"?sep=(.)"?\r?\n?$', re.IGNORECASE)
+_SEP_LINE = re.compile(r'\ufeff?"?sep=(.)"?[\r\n]*$', re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
     delimiter: str
-    quote: str = '"'
+    quote: str = '"'  # empty: none, every character is itself
     escape: str | None = None  # a character that stands before a quote inside a quoted field
+    undo_backslashes: bool = True  # two escapes in a quoted field are one
+    skip_blanks: bool = False  # blanks between a delimiter and a value are not part of it
     skip_lines: int = 0  # a leading "sep=;" is no row
+    width: int = 1  # fields in most records
+    sure: bool = True  # False: another delimiter makes as good a table
+    evidence: Mapping[str, int] = field(default_factory=dict)  # delimiter -> records of the usual width
+    rival: str = ""
 
 
-def detect(lines: list[str], *, name: str) -> Dialect:
-    """``lines`` are whole lines from the start of the file."""
-    if lines and (match := _SEP_LINE.match(lines[0])):
-        return Dialect(delimiter=match[1], escape=_escape(lines, '"'), skip_lines=1)
-    sample = [line for line in lines if line.strip()][:_ROWS]
-    best, best_quote, best_score = _by_name(name), '"', 0.0
-    for delimiter, weight in _DELIMITERS.items():
-        for quote in _quotes(sample, delimiter):
-            score = weight * _score(sample, delimiter, quote) * (1.001 if delimiter == _by_name(name) else 1)
-            if score > best_score:
-                best, best_score, best_quote = delimiter, score, quote
-    return Dialect(delimiter=best, quote=best_quote, escape=_escape(sample, best_quote))
+def detect(lines: list[str], *, name: str, delimiter: str | None = None, quote: str | None = None) -> Dialect:
+    """``lines`` are whole lines from the start of the file; what is declared is not looked for."""
+    named = _SEP_LINE.match(lines[0]) if lines else None
+    skip = 1 if named and (delimiter is None or delimiter == named[1]) else 0
+    sample = [line.lstrip("\ufeff") for line in lines[skip:] if line.strip("\ufeff \t\r\n")]
+    if named and delimiter is None:
+        delimiter = named[1]
+    tried = _tried(sample, name, delimiter, quote)
+    best = max(tried, key=lambda one: one.score, default=None)
+    is_guess = False
+    if (best is None or best.score <= 0) and delimiter is None and len(sample) > _HEAD:
+        # A few records above many lines of text: the end of a report, or a quote that went wrong.
+        tried = _tried(sample[:_HEAD], name, delimiter, quote)
+        best = max(tried, key=lambda one: one.score, default=None)
+        is_guess = True
+    if best is None or (best.score <= 0 and delimiter is None):
+        best = _Tried(sample, delimiter or _by_name(name), '"' if quote is None else quote, 0)
+        is_guess = False
+    dialect = Dialect(
+        delimiter=best.delimiter,
+        quote=best.quote,
+        skip_lines=skip,
+        skip_blanks=_has_blanks_before_quotes(sample, best.delimiter, best.quote),
+        width=best.width,
+    )
+    dialect = _with_escape(sample, dialect)
+    others = [one for one in tried if one.delimiter != best.delimiter and one.score > 0]
+    rival = max(others, key=lambda one: one.score, default=None)
+    if delimiter is not None or best.score <= 0 or (rival is None and not is_guess):
+        return dialect
+    return replace(
+        dialect,
+        sure=not is_guess and (rival is None or rival.score < _CLOSE * best.score),
+        evidence={one.delimiter: one.agreeing for one in (best, rival) if one is not None},
+        rival=rival.delimiter if rival is not None else "",
+    )
+
+
+def _tried(sample: list[str], name: str, delimiter: str | None, quote: str | None) -> list["_Tried"]:
+    return [
+        _Tried(sample, one, mark, weight * (1.001 if one == _by_name(name) else 1))
+        for one, weight in ({**_DELIMITERS, **_RARE} if delimiter is None else {delimiter: 1.0}).items()
+        if delimiter is not None or _is_met(sample, one)
+        for mark in (_quotes(sample, one) if quote is None else [quote])
+        if mark != one
+    ]
 
 
 def _by_name(name: str) -> str:
     return "\t" if name.lower().endswith((".tsv", ".tab")) else ","
 
 
+def _is_met(sample: list[str], delimiter: str) -> bool:
+    """May a rare delimiter separate this? It stands in the first line, and is no part of times and addresses."""
+    if delimiter not in _RARE:
+        return True
+    if not sample or delimiter not in sample[0] or len(sample) < 2:
+        return False
+    return delimiter != ":" or not re.search(r"https?://|\d:\d\d|: ", "".join(sample[:_ROWS]))
+
+
 def _quotes(sample: list[str], delimiter: str) -> list[str]:
     """Single quotes count only where they open and close whole fields."""
-    one = re.escape(delimiter)
-    wrapped = re.compile(rf"(?:^|{one})\s?'[^']*'(?={one}|\r?\n?$)")
-    if '"' not in "".join(sample) and sum(len(wrapped.findall(line)) for line in sample) > len(sample) / 2:
-        return ["'"]
-    return ['"']
-
-
-def _escape(sample: list[str], quote: str) -> str | None:
     text = "".join(sample)
-    escaped = text.count("\\" + quote)
-    return "\\" if escaped and escaped > text.count(quote * 2) else None
+    if "'" not in text:
+        return ['"']
+    one = re.escape(delimiter)
+    doubles = len(re.findall(rf'(?:^|{one})[ \t]*"', text, re.MULTILINE))
+    opened = len(re.findall(rf"(?:^|{one})[ \t]*'", text, re.MULTILINE))
+    closed = len(re.findall(rf"'[ \t]*(?=[\r\n]|$|{one})", text))
+    if not opened or not closed or doubles >= opened:
+        return ['"']
+    wrapped = len(re.findall(rf"(?:^|{one})[ \t]*'[^\r\n]*?'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE))
+    doubled = re.search(rf"(?:^|{one})[ \t]*'[^'\r\n]+''(?:[^']|'')*'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE)
+    if wrapped >= 0.9 * opened and (wrapped > len(sample) / 2 or doubled):
+        return ["'"]
+    return ['"', "'"]
 
 
-def _score(sample: list[str], delimiter: str, quote: str) -> float:
-    """Rows of one width, and more than one column, of cells that look like data: the more, the better."""
-    try:
-        rows = list(csv.reader(sample, delimiter=delimiter, quotechar=quote, skipinitialspace=delimiter != " "))
-    except csv.Error:
-        return 0.0
-    widths = Counter(len(row) for row in rows)
-    cells = [cell for row in rows if len(row) > 1 for cell in row]
-    if len(rows) - widths[1] <= len(rows) / 10:
-        return 0.0  # hardly ever met: a sign in a sentence
-    if delimiter == " " and not _is_spaced(sample, max(widths.values())):
-        return 0.0
-    alike = math.hypot(*widths.values()) / len(rows)  # 1 where all rows agree; one big group outdoes many small
-    spread = sum(count * (width - 1) / width for width, count in widths.items()) / len(rows)
-    known = sum(_KNOWN.fullmatch(cell[:200]) is not None for cell in cells) / len(cells)
-    return alike * spread * (0.1 + known)
+def _has_blanks_before_quotes(sample: list[str], delimiter: str, quote: str) -> bool:
+    """`1, "Lee, Ann", x`: the blank belongs to the comma."""
+    if not quote or delimiter in " \t":
+        return False
+    one, mark = re.escape(delimiter), re.escape(quote)
+    padded = re.compile(rf"(?:^|{one})[ \t]+{mark}[^{mark}]*{mark}[ \t]*(?={one}|[\r\n]*$)")
+    return any(padded.search(line) for line in sample)
 
 
-def _is_spaced(sample: list[str], alike: int) -> bool:
-    """Blanks stand in any prose: they separate fields only where the lines agree or quotes meet at one."""
-    quoted = sum('" "' in line for line in sample)
-    return len(sample) >= 5 and (alike > 0.8 * len(sample) or quoted > 0.5 * len(sample))
+def _with_escape(sample: list[str], dialect: Dialect) -> Dialect:
+    """With a backslash as escape, if that leaves fewer records in trouble."""
+    from runner.engine.reading.delimited.records import Records  # noqa: PLC0415  # which reads by dialects
+
+    if not dialect.quote or not any("\\" + dialect.quote in line for line in sample):
+        return dialect
+    text = "".join(sample)
+    # A writer that escapes backslashes leaves none alone: a lone one says that pairs are meant as they are.
+    lone = re.search(rf'(?<!\\)(?:\\\\)*\\[^\\{re.escape(dialect.quote)}nrt0"]', text)
+    escaped = replace(dialect, escape="\\", undo_backslashes=lone is None)
+    read = []
+    for one in (dialect, escaped):
+        records = Records([list(sample)], one)
+        widths = Counter(len(record) for batch in records.batches() for record in batch)
+        width, agreeing = max(widths.items(), key=lambda item: (item[1], item[0]))
+        read.append((sum(records.troubles.counts.values()) + widths.total() - agreeing, replace(one, width=width)))
+    return read[1][1] if read[1][0] < read[0][0] else dialect
+
+
+class _Tried:
+    """A delimiter and a quote, tried on the sample."""
+
+    def __init__(self, sample: list[str], delimiter: str, quote: str, weight: float) -> None:
+        self.delimiter = delimiter
+        self.quote = quote
+        self.width = 1
+        self.agreeing = 0
+        self.score = weight * self._score(sample)
+
+    def _rows(self, sample: list[str]) -> list[list[str]]:
+        reader = csv.reader(
+            sample,
+            delimiter=self.delimiter,
+            quotechar=self.quote or None,
+            quoting=csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE,
+            skipinitialspace=self.delimiter != " ",
+        )
+        rows: list[list[str]] = []
+        for row in reader:
+            rows.append(row)
+            if len(rows) == _ROWS:
+                return rows
+        if len(rows) > 3 and self.quote and "\n" in rows[-1][-1] + (rows[-1][-2] if len(rows[-1]) > 1 else ""):
+            rows.pop()  # cut off by the sample's end, or by a quote that never closes
+        return rows
+
+    def _score(self, sample: list[str]) -> float:
+        """Rows of one width, and more than one column, of cells that look like data: the more, the better."""
+        try:
+            rows = self._rows(sample)
+        except csv.Error:
+            return 0.0
+        if not rows:
+            return 0.0
+        widths = Counter(len(row) for row in rows)
+        self.width, self.agreeing = max(widths.items(), key=lambda one: (one[1], one[0]))
+        cells = [cell for row in rows if len(row) > 1 for cell in row]
+        if len(rows) - widths[1] <= len(rows) / 10:
+            return 0.0  # hardly ever met: a sign in a sentence
+        if self.delimiter == " " and not self._is_spaced(rows, sample[:_ROWS]):
+            return 0.0
+        if self.delimiter in _RARE and not self._separates_all(rows, sample):
+            return 0.0
+        alike = math.hypot(*widths.values()) / len(rows)  # 1 where all rows agree; one big group outdoes many small
+        spread = sum(count * (width - 1) / width for width, count in widths.items()) / len(rows)
+        known = sum(_KNOWN.fullmatch(cell[:200]) is not None for cell in cells) / len(cells)
+        return alike * spread * (0.1 + known)
+
+
+    def _separates_all(self, rows: list[list[str]], sample: list[str]) -> bool:
+        """A rare delimiter makes every row as wide; a lone one has no blanks beside it and no usual one for a rival."""
+        if self.agreeing < len(rows) or self.width < 2 or len(rows) < 2:
+            return False
+        if self.width > 2:
+            return True
+        text = "".join(sample[:_ROWS])
+        one = re.escape(self.delimiter)
+        return (
+            self.delimiter != ":"
+            and not any(usual in text for usual in ",;\t|")
+            and not re.search(rf"\s{one}|{one}\s|^{one}", text, re.MULTILINE)
+        )
+
+    def _is_spaced(self, rows: list[list[str]], sample: list[str]) -> bool:
+        """Blanks stand in any text: they separate fields where quotes meet at one, or where lines of numbers agree."""
+        if len(sample) < 5:
+            return False
+        if sum('" "' in line for line in sample) > 0.5 * len(sample):
+            return True
+        if self.agreeing <= 0.8 * len(rows) or len(rows[0]) != self.width:
+            return False
+        columns = list(zip(*(row for row in rows[1:] if len(row) == self.width), strict=True))
+        numeric = sum(sum(any(c.isdigit() for c in cell) for cell in column) > 0.8 * len(column) for column in columns)
+        return numeric * 2 >= self.width

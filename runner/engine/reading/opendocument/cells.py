@@ -4,20 +4,35 @@ import re
 from datetime import time, timedelta
 
 from runner.engine.reading import serials
+from runner.engine.reading.shown import MOST, Shower, shown
 from runner.engine.reading.values import NO_CACHED_VALUE, CellError, Value
 
-_DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d+))?S)?)?")
+_DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{1,40}))?S)?)?")
 _ERROR = re.compile(r"#[A-Z/0]{3,12}[!?]?|Err:\d{3}")
+
+_DIGITS = re.compile("[0-9]+")
+_AMOUNT = re.compile(r"[.,%\u2019'\u00a0\u202f$\u00a2-\u00a5\u20a0-\u20cf]|[0-9]E[+-]|[0-9]/[0-9]")
+_GROUPED = re.compile("[-+(]?[1-9][0-9]{0,2}(?: [0-9]{3})+[-)]?")
+_NUMBERED = {  # LibreOffice shows an error that Excel has no word for by its number
+    "Err:503": "#NUM!",
+    "Err:521": "#NULL!",
+    "Err:524": "#REF!",
+    "Err:525": "#NAME?",
+    "Err:532": "#DIV/0!",
+}
 
 
 def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per type of cell
     """``attributes`` by local name; ``text`` is what the cell shows."""
     if attributes.get("calcext") == "error":
-        return CellError(text.strip()[:40] or "#VALUE!")
+        return _error(text)
     kind = attributes.get("value-type", "")
     formula = "formula" in attributes
     if kind in ("float", "percentage", "currency"):
-        return serials.number_from_text(attributes.get("value", "")) if attributes.get("value") else text or None
+        if not attributes.get("value"):
+            return text or None
+        number = serials.number_from_text(attributes["value"])
+        return shown(_showing(text), number) if kind == "float" and type(number) is int else number
     if kind == "date":
         return serials.iso_value(attributes.get("date-value", "")) or text or None
     if kind == "time":
@@ -27,8 +42,26 @@ def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per ty
     if formula and not kind and not text:
         return NO_CACHED_VALUE
     if formula and _ERROR.fullmatch(text):
-        return CellError(text)
+        return _error(text)
     return attributes.get("string-value") or text or None
+
+
+def _showing(text: str) -> Shower:
+    """The format is not kept with the cell, but what it shows is."""
+    bare = " ".join(text.split())
+
+    def show(number: int) -> str | None:
+        """None for an amount: digits in groups, or others than the number has."""
+        digits = "".join(_DIGITS.findall(bare))
+        if _AMOUNT.search(bare) or _GROUPED.fullmatch(bare) or (digits and int(digits) != abs(number)):
+            return None
+        return bare if bare and bare != str(number) else None
+
+    return show if len(bare) <= MOST else lambda _: None
+
+
+def _error(text: str) -> CellError:
+    return CellError(_NUMBERED.get(text.strip(), text))
 
 
 def _time(text: str) -> Value:
@@ -43,8 +76,8 @@ def _time(text: str) -> Value:
             hours=int(hours or 0),
             minutes=int(minutes or 0),
             seconds=int(seconds or 0),
-            microseconds=int((fraction or "0").ljust(6, "0")[:6]),
         )
+        span += serials.fraction_of(fraction)
     except (OverflowError, ValueError):
         return text
     if sign:

@@ -1,0 +1,387 @@
+"""Lines into records of fields.
+
+Theory of operation. The standard library's `csv`, in its strict mode, takes whole blocks of lines apart; a block whose
+records are all regular costs no more than that. A block that it refuses, or in which a record takes more than one
+line, is read again record by record, here. A quoted field closes at a quote that a delimiter or the line's end
+follows; quotes inside it are doubled. What does not keep to this has two readings, the quote as a quote or as a plain
+character, and the one wins that gives a record the width of the table:
+
+- a field that runs on over lines is read so, unless each of its lines is a whole record by itself;
+- a quote that never closes is a plain character, and costs its own line only;
+- quotes that are not doubled stay in their field, if it closes on its line.
+
+The last two are told, with the record's number. Lines are held while a quote is open, within `MAX_FIELD`.
+"""
+
+import csv
+import io
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from runner.engine.reading import errors
+from runner.engine.reading.delimited.dialects import Dialect
+
+MAX_LINE: Final = 16 * 1024 * 1024
+MAX_FIELD: Final = 4 * 1024 * 1024  # characters in a quoted field that runs on; past that its quote was never closed
+_CHUNK: Final = 256 * 1024
+_KEPT: Final = 1_000
+_RETRIED_LINES: Final = 20  # lines that a field with undoubled quotes may take
+
+Trouble = Literal["open_quote", "stray_quote", "undecodable"]
+
+csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))  # a field is bounded by its line and by MAX_FIELD
+
+
+@dataclass
+class Troubles:
+    """What was read in one of two ways: how many records of each kind, and the numbers of the first ones."""
+
+    counts: dict[Trouble, int] = field(default_factory=dict)
+    rows: dict[Trouble, list[int]] = field(default_factory=dict)
+
+    def add(self, kind: Trouble, row: int) -> None:
+        rows = self.rows.setdefault(kind, [])
+        if rows and rows[-1] == row:
+            return
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        if len(rows) < _KEPT:
+            rows.append(row)
+
+
+def line_blocks(text: io.TextIOBase) -> Iterator[list[str]]:
+    """The text as blocks of whole lines, each with its end."""
+    rest = ""
+    while chunk := text.read(_CHUNK):
+        if chunk[-1] == "\r":
+            chunk += text.read(1)  # the two halves of a line's end stay together
+        lines = io.StringIO(rest + chunk, newline="").readlines()
+        rest = "" if lines[-1][-1] in "\r\n" else lines.pop()
+        if len(rest) >= MAX_LINE:
+            raise errors.too_large(f"a line of over {MAX_LINE} characters")
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
+
+
+class Records:
+    """Takes lines apart by a dialect, block by block."""
+
+    def __init__(
+        self, blocks: Iterable[list[str]], dialect: Dialect, *, spoiled: re.Pattern[str] | None = None
+    ) -> None:
+        self.troubles = Troubles()
+        self._blocks = iter(blocks)
+        self._dialect = dialect
+        self._fields = _Fields(dialect)
+        self._spoiled = spoiled  # characters that stand for bytes which could not be decoded
+        self._lines: deque[str] = deque()
+        self._row = 0
+
+    def batches(self) -> Iterator[list[list[str]]]:
+        """The records in order; a blank line is a record of no fields."""
+        for lines in self._blocks:
+            text = "".join(lines)
+            if "\ufeff" in text:
+                lines = [line.lstrip("\ufeff") for line in lines]  # noqa: PLW2901  # marks of files that were joined
+                text = "".join(lines)
+            records = self._regular(lines, text) if self._spoiled is None or not self._spoiled.search(text) else None
+            if records is None:
+                self._lines.extend(lines)
+                records = list(self._one_by_one())
+            else:
+                self._row += len(records)
+            yield records
+
+    def _regular(self, lines: list[str], text: str) -> list[list[str]] | None:
+        """The records of a block where each line is one and all quotes are as they should be; else None."""
+        dialect = self._dialect
+        if dialect.quote and dialect.quote in text:
+            if dialect.escape and dialect.escape in text:
+                return None
+            if self._fields.has_padding(text):
+                return None
+            reader = csv.reader(
+                lines,
+                delimiter=dialect.delimiter,
+                quotechar=dialect.quote,
+                skipinitialspace=dialect.skip_blanks,
+                strict=True,
+            )
+        else:
+            reader = csv.reader(
+                lines,
+                delimiter=dialect.delimiter,
+                quoting=csv.QUOTE_NONE,
+                skipinitialspace=dialect.skip_blanks,
+                strict=True,
+            )
+        try:
+            records = list(reader)
+        except csv.Error:
+            return None
+        return records if len(records) == len(lines) else None
+
+    def _one_by_one(self) -> Iterator[list[str]]:
+        while self._lines:
+            line = self._lines.popleft()
+            self._row += 1
+            if self._spoiled is not None and self._spoiled.search(line):
+                self.troubles.add("undecodable", self._row)
+                line = _as_windows(line)
+            yield self._record(line)
+
+    def _record(self, line: str) -> list[str]:
+        fields = self._fields
+        if not fields.quote or fields.quote not in line:
+            return fields.plain(line)
+        found = fields.strict(line)
+        if found.open:
+            if (record := self._run_on(line, found)) is not None:
+                return record
+        elif not found.bad:
+            return found.fields
+        width = self._dialect.width
+        loose, literal = fields.lenient(line, width), fields.literal(line)
+        if loose is not None and (len(loose) == width or len(literal) != width):
+            if len(loose) == width or (record := self._lenient_over_lines(line)) is None:
+                record = loose
+            if not fields.is_apostrophe(line):
+                self.troubles.add("stray_quote", self._row)
+            return record
+        if len(literal) != width and (record := self._lenient_over_lines(line)) is not None:
+            self.troubles.add("stray_quote", self._row)
+            return record
+        self.troubles.add("open_quote" if found.open or loose is None else "stray_quote", self._row)
+        return literal
+
+    def _run_on(self, line: str, found: "_Found") -> list[str] | None:
+        """The record of a quoted field that goes on over lines; None where its quote is a plain character."""
+        fields = self._fields
+        taken = [line]
+        size = len(line)
+        while found.open:
+            if not self._fill(len(taken)) or size > MAX_FIELD:
+                return None
+            following = self._lines[len(taken) - 1]
+            taken.append(following)
+            size += len(following)
+            found = fields.go_on(following, found)
+        if found.bad or not self._is_one(taken, found.fields):
+            return None
+        for _ in taken[1:]:
+            self._lines.popleft()
+        return self._mended(found.fields)
+
+    def _fill(self, wanted: int) -> bool:
+        """Have at least so many lines ahead; False at the end of the text."""
+        while len(self._lines) < wanted:
+            block = next(self._blocks, None)
+            if block is None:
+                return False
+            self._lines.extend(block)
+        return True
+
+    def _is_one(self, lines: list[str], record: list[str]) -> bool:
+        """Do these lines make one record, rather than a record each?"""
+        width = self._dialect.width
+        if width < 2:  # a lone column: nothing else to go by
+            return True
+        alone = [len(self._fields.literal(line)) == width for line in lines]
+        if all(alone):
+            return width == 2 and len(lines) < 4  # an address: "Main Street\nSpringfield, IL"
+        return len(record) == width or sum(alone) < 0.8 * len(lines)
+
+    def _lenient_over_lines(self, line: str) -> list[str] | None:
+        text = line
+        for count in range(1, _RETRIED_LINES):
+            if not self._fill(count):
+                return None
+            text += self._lines[count - 1]
+            record = self._fields.lenient(text, self._dialect.width)
+            if record is not None and len(record) == self._dialect.width:
+                for _ in range(count):
+                    self._lines.popleft()
+                return self._mended(record)
+        return None
+
+    def _mended(self, record: list[str]) -> list[str]:
+        if self._spoiled is not None and any(map(self._spoiled.search, record)):
+            self.troubles.add("undecodable", self._row)
+            return list(map(_as_windows, record))
+        return record
+
+
+def _as_windows(text: str) -> str:
+    """Bytes that are not UTF-8, as Windows' Western encoding has them; one that it has not is U+FFFD."""
+    return re.sub(
+        "[\udc80-\udcff]+", lambda run: run[0].encode("ascii", "surrogateescape").decode("cp1252", "replace"), text
+    )
+
+
+@dataclass
+class _Found:
+    """What of a record was found so far."""
+
+    fields: list[str]
+    open: bool = False  # a quoted field has begun and goes on in the next line
+    bad: bool = False  # a quote where none belongs
+    parts: list[str] = field(default_factory=list)  # of the open field
+
+
+class _Fields:
+    """The expressions of a dialect, and a line by each of its readings."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.delimiter, self.quote, self.escape = dialect.delimiter, dialect.quote, dialect.escape
+        self._skip_blanks = dialect.skip_blanks
+        self._undo = dialect.undo_backslashes
+        d, q = re.escape(self.delimiter), re.escape(self.quote or "\0")
+        blanks = f"[{' '.replace(self.delimiter, '')}{chr(9).replace(self.delimiter, '')}]*"
+        e = re.escape(self.escape) if self.escape else ""
+        pairs = f"(?:{q}{q}|{e}.)" if e else q * 2
+        inside = f"[^{q}{e}]*+(?:{pairs}[^{q}{e}]*+)*+"
+        end = r"(?=[\r\n]*\Z)"
+        self._opens = re.compile(f"{blanks}{q}")
+        self._inside = re.compile(inside, re.DOTALL)
+        self._closes = re.compile(f"{q}{blanks}(?:({d})|{end})")
+        self._bare = re.compile(f"([^{d}\r\n]*)(?:({d})|{end})")
+        self._unbroken = re.compile(f"([^{d}]*?)(?:({d})|{end})", re.DOTALL)
+        self._lenient = [
+            re.compile(f"{blanks}{q}({within}){q}{blanks}(?:({d})|{end})", re.DOTALL)
+            for within in (f"(?:{q}{q}|.)*?", ".*?")  # two quotes before a delimiter: a pair, or a sign and the end
+        ]
+        padding = f" *\t{blanks}" if dialect.skip_blanks else blanks.replace("*", "+")  # csv itself skips blanks
+        self._padded = re.compile(f"[\r\n{d}]{padding}{q}")
+        self._apostrophes = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_]|\s)|(?<!\w)'(?=\w\w?\b)")
+
+    def has_padding(self, text: str) -> bool:
+        """Do blanks stand between a delimiter and a quote somewhere, of a kind that `csv` does not skip?"""
+        if f" {self.quote}" not in text and f"\t{self.quote}" not in text:
+            return False
+        return self._padded.search(text) is not None or text[:1] in (" ", "\t")
+
+    def plain(self, line: str) -> list[str]:
+        """A line without quotes."""
+        body = line.rstrip("\r\n")
+        if not body:
+            return []
+        fields = body.split(self.delimiter)
+        return [one.lstrip(" ") for one in fields] if self._skip_blanks else fields
+
+    def strict(self, line: str) -> _Found:
+        return self._from(line, 0, _Found([]))
+
+    def go_on(self, line: str, found: _Found) -> _Found:
+        """The same record with its next line."""
+        inside = self._inside.match(line)
+        at = inside.end() if inside else 0
+        found.parts.append(line[:at])
+        if at == len(line):
+            return found
+        return self._close(line, at, found)
+
+    def _from(self, line: str, at: int, found: _Found) -> _Found:
+        """Fields from here to the line's end, or until one stays open or goes wrong."""
+        while True:
+            opened = self._opens.match(line, at)
+            if opened:
+                inside = self._inside.match(line, opened.end())
+                stop = inside.end() if inside else opened.end()
+                found.parts = [line[opened.end() : stop]]
+                if stop == len(line):
+                    found.open = True
+                    return found
+                return self._close(line, stop, found)
+            bare = self._bare.match(line, at) or self._unbroken.match(line, at)
+            if bare is None:
+                found.bad = True
+                return found
+            found.fields.append(bare[1].lstrip(" ") if self._skip_blanks else bare[1])
+            if bare[2] is None:
+                return found
+            at = bare.end()
+
+    def _close(self, line: str, at: int, found: _Found) -> _Found:
+        closed = self._closes.match(line, at)
+        found.open = False
+        if closed is None:
+            found.bad = True
+            return found
+        found.fields.append(self._undoubled("".join(found.parts)))
+        if closed[1] is None:
+            return found
+        return self._from(line, closed.end(), found)
+
+    def _undoubled(self, text: str) -> str:
+        if self.escape and self.escape in text:
+            text = text.replace(self.escape + self.quote, self.quote * 2)
+            if self._undo:
+                text = text.replace(self.escape * 2, self.escape)
+        return text.replace(self.quote * 2, self.quote)
+
+    def lenient(self, text: str, width: int) -> list[str] | None:
+        """A quote closes only before a delimiter or the end; others are characters. None where one stays open."""
+        readings = [self._leniently(text, expression) for expression in self._lenient]
+        found = [one for one in readings if one is not None]
+        return next((one for one in found if len(one) == width), found[0] if found else None)
+
+    def _leniently(self, text: str, quoted: re.Pattern[str]) -> list[str] | None:
+        fields: list[str] = []
+        at = 0
+        while True:
+            match = quoted.match(text, at)
+            if match is None and self._opens.match(text, at):
+                return None
+            if match is not None:
+                value = self._undoubled(match[1])
+                wrapped = len(value) > 1 and value[0] == value[-1] == self.quote and self.quote not in value[1:-1]
+                fields.append(value[1:-1] if wrapped else value)  # ""1,069.5"": quoted twice
+            else:
+                match = self._unbroken.match(text, at)
+                if match is None:
+                    return None
+                fields.append(match[1])
+            if match[2] is None:
+                return fields
+            at = match.end()
+
+    def literal(self, line: str) -> list[str]:
+        """A field whose quotes are not as they should be is taken as it is; the others are read as ever."""
+        found = _Found([])
+        at = 0
+        while True:
+            self_standing = self._one(line, at)
+            if self_standing is not None:
+                value, more, at = self_standing
+            else:
+                match = self._unbroken.match(line, at)
+                if match is None:
+                    return found.fields
+                value, more, at = match[1], match[2] is not None, match.end()
+            found.fields.append(value)
+            if not more:
+                return found.fields
+
+    def _one(self, line: str, at: int) -> tuple[str, bool, int] | None:
+        """A quoted field that is as it should be."""
+        opened = self._opens.match(line, at)
+        if opened is None:
+            return None
+        inside = self._inside.match(line, opened.end())
+        stop = inside.end() if inside else opened.end()
+        closed = self._closes.match(line, stop)
+        if closed is None:
+            return None
+        return self._undoubled(line[opened.end() : stop]), closed[1] is not None, closed.end()
+
+    def is_apostrophe(self, line: str) -> bool:
+        """Do all quotes inside this line's fields stand as apostrophes do? O'Brien, dogs', 'n'."""
+        if self.quote != "'":
+            return False
+        d = re.escape(self.delimiter)
+        inner = re.sub(rf"(?:^|(?<={d}))[ \t]*'|'[ \t]*(?=[\r\n]*$|{d})|''", "", line)
+        return "'" not in self._apostrophes.sub("", inner)
