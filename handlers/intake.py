@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from posixpath import basename
 
-from core.drops import Package, Workflow, is_placeholder, plan, unselected, without_input
-from core.errors import AdeError, KeyRefused, ManifestInvalid, ObjectRefused, StoreUnavailable
+from core.drops import MAX_INPUTS, Package, Workflow, is_placeholder, plan, too_many, unselected, without_input
+from core.errors import KeyRefused, ManifestInvalid, ObjectRefused, StoreUnavailable
 from core.jobs import NO_WORKFLOW, Job, State, move
 from core.keys import (
     CONFIGS,
@@ -26,12 +26,14 @@ from core.keys import (
     rejected_key,
 )
 from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQueue
+from core.statuses import status_key
 from handlers.packages import Packages
 from handlers.recording import Due, Recorded, Recorder
 from handlers.rejections import Rejections, home, is_unread, unread_problem
 from handlers.views import ListedView, LiveView, View
 from handlers.workflows import Workflows, manifests_at
 from infra.lanes import Lanes
+from infra.statuses import Statuses
 from infra.wiring import Stack
 
 _REMOTE_LANES = 8
@@ -84,7 +86,8 @@ class Intake:
         self._rejections = Rejections(store, self._workflows, self._packages)
         # Folders wait for their records, so each of the two has lanes of its own.
         self._folders, self._records = Lanes(lanes), Lanes(lanes)
-        self._recorder = Recorder(table, queue, clock, self._records)
+        self._statuses = Statuses(store, table)
+        self._recorder = Recorder(table, queue, clock, self._records, self._statuses)
 
     @classmethod
     def over(cls, stack: Stack) -> "Intake":
@@ -104,7 +107,7 @@ class Intake:
         looks = [(Look(LiveView(self._store), report, due, generation), keys) for keys in folders.values()]
         try:
             self._folders.each(lambda look: self._look(*look), looks)
-        except (AdeError, OSError):
+        except Exception:
             self._recorder.settle(due)  # what the other folders recorded need not wait for the janitor
             raise
         self._recorder.settle(due)
@@ -156,19 +159,21 @@ class Intake:
         manifests = [*local, *manifests_at(look.view, f"{CONFIGS}{tenant}/")]
         workflows = self._workflows.valid(manifests, look.report.rejected)
         taken: set[str] = set()
+        planned: set[str] = set()
         for workflow in workflows:
             with self._guarded(look.report, workflow.info.key):
                 taken |= self._plan_all(look, workflow)
+                planned.add(workflow.info.key)
+        unplanned = [w for w in workflows if w.info.key not in planned]
         folders: dict[str, list[str]] = {_folder(o.key): [] for o in inbox}
         for info in inbox:
-            if info.key in taken or is_manifest(basename(info.key)):
+            if info.key in taken or is_manifest(basename(info.key)) or any(w.selects(info.key) for w in unplanned):
                 continue
-            if is_spreadsheet(basename(info.key)):
-                if not any(w.uses(info.key) for w in workflows):
-                    with self._guarded(look.report, info.key):
-                        self._recorder.place(self._unselected(look, info), look.report.recorded)
-            elif is_unread(info.key, workflows):
+            if is_unread(info.key, workflows):
                 folders[_folder(info.key)].append(info.key)
+            elif is_spreadsheet(basename(info.key)) and not any(w.uses(info.key) for w in workflows):
+                with self._guarded(look.report, info.key):
+                    self._recorder.place(self._unselected(look, info), look.report.recorded, look.due)
         for key, why in look.view.aside.items():
             folder = home(key) if refusal(key) is not None else None
             if folder is None:
@@ -301,11 +306,10 @@ class Intake:
                 self._plan_all(look, workflow)
             elif info is not None:
                 self._plan_some(look, workflow, info)
-        if not is_spreadsheet(at.name):
-            if is_unread(key, found):
-                look.folders.add(own)
-        elif not found and info is not None:
-            self._recorder.place(self._unselected(look, info), look.report.recorded)
+        if is_unread(key, found):
+            look.folders.add(own)
+        elif is_spreadsheet(at.name) and not found and info is not None:
+            self._recorder.place(self._unselected(look, info), look.report.recorded, look.due)
 
     def _plan_all(self, look: Look, workflow: Workflow) -> set[str]:
         """Plan every input set of a workflow; the keys it takes."""
@@ -315,7 +319,7 @@ class Intake:
             sets.setdefault(workflow.subject(info.key), []).append(info)
         self._plan(look, workflow, list(sets.values()))
         if not inputs and not workflow.standing:
-            self._recorder.place(without_input(workflow, now=self._clock.now()), look.report.recorded)
+            self._recorder.place(without_input(workflow, now=self._clock.now()), look.report.recorded, look.due)
         auxiliary = [key for key in workflow.auxiliary_keys() if key.startswith(INBOX)]
         # What was of no use until this manifest came.
         look.folders |= {_folder(k) for k in (*auxiliary, *(i.key for i in inputs)) if not is_spreadsheet(basename(k))}
@@ -324,6 +328,8 @@ class Intake:
 
     def _plan_some(self, look: Look, workflow: Workflow, info: ObjectInfo) -> None:
         """Plan the one input set that an object belongs to."""
+        if workflow.too_long(info.key):
+            return
         primaries = [info]
         if workflow.manifest.inputs.per == "drop":
             subject = workflow.subject(info.key)
@@ -332,7 +338,7 @@ class Intake:
 
     def _inputs(self, view: View, workflow: Workflow) -> Iterator[ObjectInfo]:
         def wanted(key: str) -> bool:
-            return workflow.selects(key) and not is_manifest(basename(key))
+            return workflow.selects(key) and not is_manifest(basename(key)) and not workflow.too_long(key)
 
         if workflow.standing or workflow.deep:
             return (i for i in view.below(workflow.base) if wanted(i.key))
@@ -354,11 +360,18 @@ class Intake:
         except ManifestInvalid:
             return
         auxiliary = {i.key: i for i in look.view.infos(list(workflow.auxiliary_keys()))}
+        for large in [s for s in fresh if len(s) > MAX_INPUTS]:
+            self._recorder.place(
+                too_many(workflow, workflow.subject(large[0].key), len(large), now=now), look.report.recorded, look.due
+            )
+            fresh.remove(large)
         jobs = [j for s in fresh for j in plan(workflow, s, package=package, auxiliary=auxiliary, now=now)]
         self._records.each(lambda job: self._record(look, workflow, package, job, now), jobs)
         look.due.give_way(unselected(i, now=now, reason="") for s in fresh for i in s)
-        if not workflow.standing:
+        if not workflow.standing and fresh:
             look.due.give_way([without_input(workflow, now=now)])
+        if workflow.manifest.inputs.per == "drop":
+            look.due.give_way(too_many(workflow, workflow.subject(s[0].key), 0, now=now) for s in fresh)
         if look.due.full:
             self._recorder.settle(look.due)
 
@@ -419,27 +432,32 @@ class Intake:
                 return
 
     def _forget_vanished(self, tenant: str | None, report: Report) -> None:
-        """Rows that wait for company of an object that its sender took back."""
-        view, cursor = LiveView(self._store), None
+        """Rows that wait for company of an object that its sender took back; of the others, status.json tells."""
+        view, cursor, spoken = LiveView(self._store), None, set[str]()
         while True:
-            page = self._table.page(JobQuery(states=frozenset({State.AWAITING}), tenant=tenant), cursor=cursor)
+            page = self._table.page(
+                JobQuery(states=frozenset({State.AWAITING, State.SCHEDULED}), tenant=tenant), cursor=cursor
+            )
             for job in page.jobs:
                 with self._guarded(report, job.job_id):
-                    self._forget_if_vanished(view, job)
+                    if not self._forget_if_vanished(view, job) and job.announced and status_key(job) not in spoken:
+                        spoken.add(status_key(job))
+                        self._statuses.announce(job)
             cursor = page.cursor
             if cursor is None:
                 return
 
-    def _forget_if_vanished(self, view: View, job: Job) -> None:
+    def _forget_if_vanished(self, view: View, job: Job) -> bool:
         needs = [i.ref.key for i in job.inputs if i.role == "primary"]
         needs += [job.manifest.key] if job.manifest and job.workflow != NO_WORKFLOW else []
-        if all(view.head(key) is not None or key in view.aside for key in needs):
-            return
+        if job.state is not State.AWAITING or all(view.head(key) is not None or key in view.aside for key in needs):
+            return False
         if is_placeholder(job):
-            self._table.remove(job)
+            self._statuses.remove(job)
         else:
             reason = "its sender took the input back"
             self._table.replace(job, move(job, State.SKIPPED, now=self._clock.now(), reason=reason))
+        return True
 
 
 def _folder(key: str) -> str:

@@ -74,7 +74,7 @@ class TableStream:
         self._late: list[int] = []  # columns whose rule runs when all others have their values
         for n, (out, index) in enumerate(zip(pipeline.columns, plan.sources, strict=True)):
             rule = pipeline.package.transforms.get(out.field.name) if out.field else None
-            computed = index is None and rule is not None and out.field is not None and out.field.constant is None
+            computed = index is None and rule is not None
             if computed or (index is not None and rule is not None and rule.sees_others):
                 self._late.append(n)
             converter = table.converter(out.field, index) if out.field and index is not None else None
@@ -213,7 +213,7 @@ class TableStream:
         if field is None or converter is None:
             return
         count = len(rows.numbers)
-        before = [None] * count if index is None else rows.columns[index]
+        before = [field.constant] * count if index is None else rows.columns[index]
         rule, cells = self._line.package.transforms[field.name], self._cells(n, origin, self._by_field(out))
         values = cells.transform(rule, before if index is None else out[n])
         values, bad[n] = converter.convert(values)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from core.manifests import parse_manifest
 from runner.engine.fields import Field
+from runner.engine.spool import Room
 from runner.engine.values.convert import Converter
 from runner.engine.values.decisions import Around, settle, tally_of
 
@@ -275,12 +276,32 @@ def test_some_dates_that_prove_the_order_count_wherever_they_stand(at, tmp_path)
     assert codes(done) == set()
 
 
+@pytest.mark.parametrize("room", [(0, 0), (10**8, 0), (10**8, 10**8)], ids=["read again", "packed", "loose"])
+def test_the_order_is_decided_from_all_rows_however_they_were_set_aside(room, tmp_path, monkeypatch):
+    monkeypatch.setattr("runner.engine.job.Room", lambda: Room(*room))
+    wanted = [date(2026, n % 12 + 1, n % 11 + 1) for n in range(5000)] + [date(2026, 3, 31)] * 30
+    rows = [["id", "when", "pay"], *([str(n), ORDERS["day/"](d), "1.500"] for n, d in enumerate(wanted))]
+    rows[-1][2] = "2.500,75"
+    done = run_csv(tmp_path, rows, [{"name": "when", "type": "date"}, {"name": "pay", "type": "money"}], ";")
+    assert [d.date() for d in done.column("when")] == wanted
+    assert done.column("pay") == [1500] * 5029 + [2500.75]
+    assert codes(done) == set()
+
+
 def test_a_date_that_contradicts_its_column_is_told_by_its_cell(tmp_path):
     rows = [["id", "when"], *([str(n), f"{n}/12/2025"] for n in range(13, 31)), ["x", "12/13/2025"], ["y", "1/2/2025"]]
     done = run_csv(tmp_path, rows, [{"name": "when", "type": "date"}])
     assert [d.date() for d in done.column("when")[-2:]] == [date(2025, 12, 13), date(2025, 2, 1)]
     assert done.cells("date_order_mixed") == ["B20"]
     assert "date_order_assumed" not in codes(done)
+
+
+@pytest.mark.parametrize("mark", ["\u200e", " ", "\u00a0", "\ufeff", "\u202a", "\t"])
+def test_invisible_marks_hide_no_proof(mark):
+    read = read_column("date", [f"{mark}31/12/2025", f"{mark}01/02/2025{mark}"])
+    assert (read.values, read.told) == ([date(2025, 12, 31), date(2025, 2, 1)], [False, False])
+    read = read_column("money", [f"{mark}1.234", f"{mark}12,50{mark}"])
+    assert (read.values, read.told) == ([1234, 12.5], [False, False])
 
 
 def test_a_column_that_mixes_both_orders_evenly_is_a_guess():

@@ -141,3 +141,21 @@ def test_values_that_a_hook_gives_a_missing_field_are_checked(tmp_path):
     fields = [*FIELDS, {"name": "pay", "type": "integer", "max": 10}]
     done = run_job(tmp_path, ROWS, fields=fields, rules={"hooks/pay.py": hook})
     assert done.artifact["validation"]["by_code"] == {"max": 1}
+
+
+def test_a_rule_may_rewrite_a_constant(tmp_path):
+    fields = [*FIELDS, {"name": "source", "constant": "HR"}]
+    rules = {"columns/source.py": "def transform(*, value, row):\n    return f'{value}-{row}'\n"}
+    assert run_job(tmp_path, ROWS, fields=fields, rules=rules).column("source") == ["HR-2", "HR-3", "HR-4", "HR-5"]
+
+
+def test_a_field_is_mapped_in_one_table_and_computed_in_another(tmp_path):
+    sheets = {
+        "a": [["code", "hours", "pay"], ["a", 1, 5], ["b", 2, 6], ["c", 3, 7]],
+        "b": [["code", "hours"], ["d", 4], ["e", 5], ["f", 6]],
+    }
+    rule = "def transform(*, value, record):\n    return value if value is not None else 10 * record['hours']\n"
+    done = run_job(
+        tmp_path, sheets, fields=[*FIELDS, {"name": "pay", "type": "integer"}], rules={"columns/pay.py": rule}
+    )
+    assert done.column("pay") == [5, 6, 7, 40, 50, 60]

@@ -103,7 +103,7 @@ def is_page(head: bytes) -> bool:
 def _binary_refusal(head: bytes, size: int) -> InputUnreadable | None:
     if head and not head.strip(b"\x00"):
         return errors.no_content()
-    if size in _LOCK_FILES and head[:1] and head[0] < 55 and head[55:56] in (b"\x00", bytes([head[0]])):
+    if size in _LOCK_FILES and b"\x00" in head and head[0] < 55 and head[55:56] in (b"\x00", bytes([head[0]])):
         return errors.not_a_spreadsheet(
             "the lock file that Excel keeps while a workbook is open (~$…)", "Drop the workbook itself."
         )

@@ -38,7 +38,8 @@ class Band:
 def bands(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
     found: list[Band] = []
     now: Band | None = None
-    for at, label in enumerate(labels):
+    for at, said in enumerate(labels):
+        label = said
         if label is not Label.HEADER and label not in BODY:
             if now is None or not now.body or now.body[-1] != at - 1 or not fits(rows, at, now):
                 now = None
@@ -63,10 +64,12 @@ def bands(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
 
 
 def _same(rows: Sequence[Row], at: int, band: Band) -> bool:
-    """Whether the row is the header again, on the next printed page, right below the rows above it."""
+    """Whether the row is the header again, as on the next printed page, right between two rows of the body."""
     row = rows[at]
-    below = rows[at + 1] if at + 1 < len(rows) else None
-    if len(band.head) != 1 or row.gap or len(row.filled) < 2 or below is None or below.gap:
+    if len(band.head) != 1 or row.gap or len(row.filled) < 2 or band.body[-1] != at - 1 or at + 1 == len(rows):
+        return False
+    above, below = rows[at - 1], rows[at + 1]
+    if below.gap or above.width < 2 or below.width < 2:  # captions or titles: another table of the same kind
         return False
     head = rows[band.head[0]]
     return row.filled == head.filled and [row.values[c] for c in row.filled] == [head.values[c] for c in head.filled]

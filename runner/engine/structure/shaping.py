@@ -55,9 +55,9 @@ def _top(rows: Sequence[Row], at: int) -> int:
 
 
 def _asides(draft: Draft) -> frozenset[int]:
-    """Rows between the body's ends that are no part of it."""
-    body = draft.band.body
-    inside = set(range(body[0], body[-1] + 1)) - set(body) - set(draft.band.again) if body else set()
+    """Rows between the table's ends that are no part of it."""
+    band = draft.band
+    inside = set(range(band.all[0], band.all[-1] + 1)).difference(band.all, band.again)
     return frozenset(draft.rows[at].number for at in inside)
 
 
@@ -126,7 +126,7 @@ def _confidence(draft: Draft) -> float:
 def _around(draft: Draft, start: int, step: int, label: Label) -> tuple[int, ...]:
     out: list[int] = []
     at = start + step
-    while 0 <= at < len(draft.rows) and draft.labels[at] is label and len(out) < NEAR:
+    while 0 <= at < len(draft.rows) and draft.labels[at] is label and (draft.settled or len(out) < NEAR):
         out.append(draft.rows[at].number)
         at += step
     return tuple(sorted(out))

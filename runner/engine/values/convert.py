@@ -39,6 +39,9 @@ REMARKS: Final[dict[str, tuple[str, str]]] = {
     "decimal_mixed": ("warning", "is written with another decimal sign than its column and was read by its own"),
     "date_order_mixed": ("warning", "has day and month in another order than its column and was read by its own"),
     "time_dropped": ("warning", "holds a time of day, which a date does not keep"),
+    # These two say it of a column; of a cell, should one ever need what no value of its column showed.
+    "decimal_assumed": ("warning", "can be read as thousands or as decimals; the point was taken for the decimal sign"),
+    "date_order_assumed": ("warning", "can be read day first or month first; read month first"),
     "date_dropped": ("warning", "holds a date, which a time of day does not keep"),
     "zone_converted": ("info", "holds a time zone; the moments of this column are written in UTC"),
     "zone_dropped": ("info", "holds a time zone, which a time of day does not keep"),
@@ -172,7 +175,7 @@ class Converter:
         if not isinstance(found, tuple):
             return found
         if found[1]:
-            self._read.told.append("decimal_mixed")
+            self._read.told.append("decimal_mixed" if self.decimal else "decimal_assumed")
         return found[0]
 
     def _number(self, text: str) -> numbers.Number | Bad | None:

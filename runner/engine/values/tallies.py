@@ -6,7 +6,7 @@ them levelled, a column of a million amounts has a few dozen shapes, and only sh
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from runner.engine.values.numbers import MAX_TEXT, take_apart
@@ -20,10 +20,14 @@ _SHORT_YEAR = re.compile(r"\s*[0-9]{1,2}[-/. ]*[^\W\d_]{3,}[-/., ]*'?([0-9]{2})(
 _WEEKDAY = re.compile(r"\s*[^\W\d_]{2,}\.?,?\s+(?=[0-9])")
 
 
+Clean = Callable[[str], str]
+
+
 class NumberTally:
     """How often a column's texts show a decimal point, a decimal comma, or neither for sure."""
 
-    def __init__(self, *, sizes: bool = False) -> None:
+    def __init__(self, clean: Clean = str.strip, *, sizes: bool = False) -> None:
+        self._clean = clean
         self.sizes = sizes  # whether numbers are also counted by their size, as percentages need
         self.point = 0  # texts that only a decimal point explains
         self.comma = 0  # texts that only a decimal comma explains
@@ -67,7 +71,7 @@ class NumberTally:
         return self
 
     def _shape(self, shape: str, count: int) -> None:
-        bare = shape.strip()
+        bare = self._clean(shape).strip()
         if not bare:
             return
         self.texts += count
@@ -133,7 +137,8 @@ class OrderCount:
 class DateTally:
     """What a column's dates show about their order, those written with points apart from the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, clean: Clean = str.strip) -> None:
+        self._clean = clean
         self.slashed = OrderCount()
         self.dotted = OrderCount()
         self.short_years: Counter[int] = Counter()
@@ -149,7 +154,9 @@ class DateTally:
     def settle(self) -> "DateTally":
         """Count what was seen so far: dates by their beginning, so that the times of day behind them do not matter."""
         starts: dict[str, int] = {}
-        for text, count in self._texts.items():
+        clean = self._clean
+        for raw, count in self._texts.items():
+            text = clean(raw)
             start = text[:12]
             if start[:1].isalpha() and (weekday := _WEEKDAY.match(text[:MAX_TEXT])):
                 start = text[weekday.end() : weekday.end() + 12]

@@ -179,13 +179,15 @@ def encoding_choice(encoding: encodings.Encoding) -> Iterator[Choice]:
 
 
 def _delimiter_choice(dialect: dialects.Dialect) -> Iterator[Choice]:
-    if dialect.rival and (not dialect.sure or dialect.evidence[dialect.rival] > 1):
-        chosen, rival = (_SHOWN.get(one, one) for one in (dialect.delimiter, dialect.rival))
-        yield Choice(
-            kind="delimiter",
-            chosen=chosen,
-            evidence={_SHOWN.get(one, one): count for one, count in dialect.evidence.items()},
-            sure=dialect.sure,
-            settle=_manifest_line(delimiter=dialect.delimiter),
-            message=f"the columns were separated at each {chosen}; at each {rival} they make as regular a table",
-        )
+    if dialect.sure and dialect.evidence.get(dialect.rival, 0) < 2:
+        return
+    chosen, rival = (_SHOWN.get(one, one) for one in (dialect.delimiter, dialect.rival))
+    other = f"at each {rival} they make as regular a table" if rival else "most lines hold none"
+    yield Choice(
+        kind="delimiter",
+        chosen=chosen,
+        evidence={_SHOWN.get(one, one): count for one, count in dialect.evidence.items()},
+        sure=dialect.sure,
+        settle=_manifest_line(delimiter=dialect.delimiter),
+        message=f"the columns were separated at each {chosen}; {other}",
+    )
