@@ -17,6 +17,7 @@ from core.jobs import NO_WORKFLOW, Job, State, move
 from core.keys import (
     CONFIGS,
     INBOX,
+    MAX_KEY_BYTES,
     SHARED,
     is_ignored,
     is_manifest,
@@ -37,6 +38,7 @@ from infra.statuses import Statuses
 from infra.wiring import Stack
 
 _REMOTE_LANES = 8
+_LONG = MAX_KEY_BYTES // 4  # keys of outputs cannot be too long where the input's is shorter
 _SILENT_TENANTS = 3  # so many in a row that could not be looked at: it is the store, not they
 
 
@@ -239,16 +241,16 @@ class Intake:
         if folder.startswith(CONFIGS):
             self._rejections.report(look.view, folder, ())
             return
-        at = place(f"{folder}x")
-        places = [*_ancestors(at.tenant, at.folder), f"{CONFIGS}{at.tenant}/"]
-        rejected: list[str] = []
-        workflows = self._workflows.above(look.view, places, lambda _: True, generation=None, rejected=rejected)
         unread = [key for key in look.view.strange(folder) if not is_ignored(basename(key))]
-        if not rejected:
-            unread += [key for key in look.view.names(folder) if is_unread(key, workflows)]
-        if unread and not workflows and not rejected:
-            # Nothing says yet what this folder is about; a manifest may be on its way, and else the sweep comes by.
-            unread = [key for key in unread if refusal(key) is not None]
+        # Who might read them is asked only where there are such files: that takes a listing of every folder above.
+        doubtful = [key for key in look.view.names(folder) if is_unread(key, ()) or len(key) > _LONG]
+        if doubtful:
+            at, rejected = place(f"{folder}x"), list[str]()
+            places = [*_ancestors(at.tenant, at.folder), f"{CONFIGS}{at.tenant}/"]
+            workflows = self._workflows.above(look.view, places, lambda _: True, generation=None, rejected=rejected)
+            # Where nothing says what this folder is about, a manifest may be on its way; else the sweep comes by.
+            if workflows and not rejected:
+                unread += [key for key in doubtful if is_unread(key, workflows)]
         self._rejections.report(look.view, folder, unread)
         look.report.refused += [f"{key!r} {unread_problem(key).problem}" for key in unread if key in keys]
 

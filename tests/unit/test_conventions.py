@@ -288,6 +288,19 @@ def test_the_order_is_decided_from_all_rows_however_they_were_set_aside(room, tm
     assert codes(done) == set()
 
 
+@pytest.mark.parametrize("length", [40, 1500, 9000])
+def test_a_column_that_changes_its_ways_deep_inside_is_told(length, tmp_path):
+    """Two exports one below the other: what the second one leaves open is never silently read as the first would."""
+    rows = [["id", "rate", "when"], *([str(n), f"{n % 90 + 1}.25", f"{n % 16 + 13}/05/2026"] for n in range(6000))]
+    rows += [[f"b{n}", "1.234" if n % 2 else "2,5", f"5/{n % 16 + 13 if n % 2 else 7}/2026"] for n in range(length)]
+    rows += [[f"c{n}", "7.25", "31/05/2026"] for n in range(2500)]
+    fields = [{"name": "rate", "type": "decimal"}, {"name": "when", "type": "date"}]
+    done = run_csv(tmp_path, rows, fields, "\t")
+    by_code = done.artifact["validation"]["by_code"]
+    assert {"decimal_assumed", "date_order_assumed"} <= set(by_code)
+    assert by_code.get("decimal_mixed", 0) + by_code.get("date_order_mixed", 0) >= min(length, 6000)
+
+
 def test_a_date_that_contradicts_its_column_is_told_by_its_cell(tmp_path):
     rows = [["id", "when"], *([str(n), f"{n}/12/2025"] for n in range(13, 31)), ["x", "12/13/2025"], ["y", "1/2/2025"]]
     done = run_csv(tmp_path, rows, [{"name": "when", "type": "date"}])

@@ -10,7 +10,7 @@ from runner.engine.structure.bands import Band
 from runner.engine.structure.cells import Kind, Mark
 from runner.engine.structure.drafts import Draft
 from runner.engine.structure.labels import Label
-from runner.engine.structure.layouts import rises
+from runner.engine.structure.layouts import falls, rises
 from runner.engine.structure.rows import Row
 from runner.engine.structure.tables import Choice, Column
 
@@ -134,7 +134,7 @@ def _settled(draft: Draft, at: int, asked: Asked) -> bool:
 def _counts_up(row: Row) -> bool:
     """Whether a row names its columns by years, months, hours or classes."""
     if rises(row) < RISING:
-        return False
+        return falls(row) >= RISING and row.width >= 2 * MANY
     kinds = {row.kinds[at] for at in row.filled if row.kinds[at] in (Kind.NUMBER, Kind.DATE)}
     values = [row.values[at] for at in row.filled if row.kinds[at] in kinds]
     years = all(row.marks[at] & Mark.YEAR for at in row.filled if row.kinds[at] == Kind.NUMBER)

@@ -249,7 +249,7 @@ def numbers_at_limits(rng: Random) -> Case:
         "value",
         "decimal",
         lambda r, n: r.choice(pool) * r.choice((1, -1)),
-        want=lambda v: AnyOf((v, repr(v), f"{v:.0f}")),
+        want=lambda v: AnyOf((v, repr(v), *((str(int(v)),) if v == int(v) else ()))),
     )
     case = either(
         rng,
