@@ -30,6 +30,11 @@ _PARTS = re.compile(
     r"|xl/_rels/workbook\.xml\.rels|xl/theme/theme1\.xml|" + _SHEET.pattern
 )
 _FORMULA = re.compile(rb"<(?:[\w.-]+:)?f[\s>/]")
+_ERROR = re.compile(rb't="e"><v>([^<]*)<')
+_ERRORS = frozenset({
+    b"#NULL!", b"#DIV/0!", b"#VALUE!", b"#REF!", b"#NAME?", b"#NUM!", b"#N/A", b"#GETTING_DATA", b"#SPILL!", b"#CALC!",
+    b"#FIELD!", b"#BLOCKED!", b"#CONNECT!", b"#UNKNOWN!", b"#BUSY!", b"#EXTERNAL!", b"#PYTHON!", b"#TIMEOUT!",
+})  # fmt: skip
 _COUNTS = ("tables", "rows_in", "rows_out", "sheets_out", "columns_mapped", "columns_unmapped")
 _LEFT_OUT = ("total", "group", "note", "repeated_header", "hidden", "skipped_table", "outside")
 _FINDINGS = ("error", "warning", "info")
@@ -305,6 +310,8 @@ def _rows_of(book: zipfile.ZipFile, part: str) -> int:
         # Cheap looks spare the pattern for nearly every block, and single bytes are found ten times as fast.
         if (b"<f" in block or (b":" in block and b":f" in block)) and _FORMULA.search(block):
             raise BadOutput("normalized.xlsx holds a formula; only values are published")
+        if b't="e"' in block and not _ERRORS.issuperset(_ERROR.findall(block)):
+            raise BadOutput("normalized.xlsx holds an error that no spreadsheet knows")
         if b"\0" in block or (b"!" in block and b"<!" in block):
             raise BadOutput("normalized.xlsx has a sheet in a form that is not read back")
     return rows

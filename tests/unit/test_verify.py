@@ -71,6 +71,8 @@ def test_an_artifact_that_cannot_be_true_is_refused(tmp_path, told, said):
         (workbook(sheet='<row r="1"><c r="A1"><f>1+1</f></c></row>'), "formula"),
         (workbook(sheet='<row r="1"><c r="A1"><f t="shared">1+1</f></c></row>'), "formula"),
         (workbook(sheet='<x:row r="1"><x:c r="A1"><x:f>1+1</x:f></x:c></x:row>'), "formula"),
+        (workbook(sheet='<row r="1"><c r="A1" t="e"><v>1</v></c><c r="B1"><v>999</v></c></row>'), "error"),
+        (workbook(sheet='<row r="1"><c r="A1" s="2" t="e"><v>A&B</v></c></row>'), "error"),
         (workbook(sheet="<!-- <row --><row r='1'/><row r='2'/>"), "not read back"),
         (workbook(more={"xl/vbaProject.bin": "x"}), "a plain workbook does not have"),
         (workbook(more={"xl/externalLinks/externalLink1.xml": "x"}), "a plain workbook does not have"),
