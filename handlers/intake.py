@@ -30,7 +30,7 @@ from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQ
 from core.statuses import status_key
 from handlers.packages import Packages
 from handlers.recording import Due, Recorded, Recorder
-from handlers.rejections import Rejections, home, is_unread, unread_problem
+from handlers.rejections import Rejections, home, is_unread, unread_line
 from handlers.views import ListedView, LiveView, View
 from handlers.workflows import Workflows, manifests_at
 from infra.lanes import Lanes
@@ -196,7 +196,7 @@ class Intake:
             shown = [key for key in unread if not maybe or refusal(key) is not None]
             with self._guarded(look.report, folder):
                 self._rejections.report(look.view, folder, shown, remembered=True)
-            look.report.refused += [f"{key!r} {unread_problem(key).problem}" for key in shown]
+            look.report.refused += [unread_line(key) for key in shown]
 
     def _reject_standing(self, look: Look, tenant: str) -> None:
         for folder in sorted({_folder(o.key) for o in manifests_at(look.view, f"{CONFIGS}{tenant}/")}):
@@ -252,7 +252,7 @@ class Intake:
             if workflows and not rejected:
                 unread += [key for key in doubtful if is_unread(key, workflows)]
         self._rejections.report(look.view, folder, unread)
-        look.report.refused += [f"{key!r} {unread_problem(key).problem}" for key in unread if key in keys]
+        look.report.refused += [unread_line(key) for key in unread if key in keys]
 
     def _config_changed(self, look: Look, key: str) -> None:
         if key.startswith(SHARED):
