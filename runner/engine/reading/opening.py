@@ -44,7 +44,8 @@ def _open(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -
         return _open_zip(file, limits)
     if not head and not name.lower().endswith(_TEXT_NAMES):
         raise errors.empty()  # an empty text file is a table with no rows, an empty workbook is none
-    if (refused := sniffing.refusal(head, size, is_text=options.encoding is not None)) is not None:
+    declared = options.encoding is not None or options.delimiter is not None
+    if (refused := sniffing.refusal(head, size, is_text=declared)) is not None:
         raise refused
     return open_delimited(file, name=name, limits=limits, options=options)
 
