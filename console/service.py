@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from console.boxes import boxes
-from console.sources import log_report, make_sources
+from console.sources import ReportLog, make_sources
 from handlers.intake import Intake
 from infra.logs import Log
 from infra.wiring import Stack
@@ -21,6 +21,7 @@ class Service:
 
     def __init__(self, stack: Stack, boxes: Boxes, log: Log, *, role: str, everything: bool) -> None:
         self._log = log
+        self._tell = ReportLog(log)
         self._grace_seconds = stack.settings.drain_seconds
         self._sweeper: Intake | None = Intake.over(stack) if everything else None
         self.runner: Runner = assemble(stack, boxes, log, role=role, sweep=self._sweep if everything else None)
@@ -75,7 +76,7 @@ class Service:
 
     def _sweep(self) -> None:
         if self._sweeper is not None:
-            log_report(self._log, self._sweeper.sweep())
+            self._tell(self._sweeper.sweep())
 
 
 def log_chores(log: Log, runner: Runner) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
@@ -19,6 +20,8 @@ from infra.wiring import Stack
 
 _QUIET_SECONDS = 3600.0
 _ERROR_PAUSE_SECONDS = 1.0
+_LINES = 20
+_REMEMBERED = 10_000
 
 
 class Source(Protocol):
@@ -50,7 +53,7 @@ def event_sources(stack: Stack, log: Log, opened: contextlib.ExitStack) -> dict[
 
 def _arrivals(stack: Stack, log: Log) -> Arrivals:
     bucket = parse_address(stack.settings.store_url).name
-    return Arrivals(Intake.over(stack), bucket, on_report=lambda report: log_report(log, report))
+    return Arrivals(Intake.over(stack), bucket, on_report=ReportLog(log))
 
 
 class Served:
@@ -75,6 +78,7 @@ class Watcher:
     def __init__(self, stack: Stack, log: Log) -> None:
         self._intake = Intake.over(stack)
         self._log = log
+        self._tell = ReportLog(log)
         # Watching starts before the first sweep, so that nothing falls between the two.
         self._watch = FolderWatch(stack.store) if isinstance(stack.store, FolderStore) else None
         self._stopped = threading.Event()
@@ -106,12 +110,37 @@ class Watcher:
                 self._stopped.wait(_ERROR_PAUSE_SECONDS)
                 look = self._intake.sweep
                 continue
-            log_report(self._log, report)
+            except Exception as error:  # noqa: BLE001 - a drop that breaks the look must not end the service
+                # Nothing that trying again at once would mend; the janitor's sweep comes by in any case.
+                self._log.error("intake_failed", error=f"{type(error).__name__}: {error}")
+                return
+            self._tell(report)
             return
 
 
-def log_report(log: Log, report: Report) -> None:
-    """Log what a look at the bucket changed; nothing where it changed nothing."""
-    told = {name: found for name, found in report_dict(report).items() if found and name != "met"}
-    if told:
-        log.info("drops_recorded", **told)
+class ReportLog:
+    """Logs what looks at the bucket changed; what is refused or failed is told once, not at every sweep."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._lock = threading.Lock()
+        self._told: OrderedDict[str, None] = OrderedDict()
+
+    def __call__(self, report: Report) -> None:
+        told = report_dict(report) | {"met": [], "failed": []}
+        for name in ("rejected", "refused"):
+            told[name] = self._fresh(told[name])
+        if any(told.values()):
+            self._log.info("drops_recorded", **{name: found for name, found in told.items() if found})
+        for line in self._fresh(report.failed):
+            self._log.warning("drop_set_aside", what=line)
+
+    def _fresh(self, lines: list[str]) -> list[str]:
+        """Those that were not told yet, not too many of them: `ade sweep` lists them all."""
+        with self._lock:
+            fresh = [line for line in lines if line not in self._told]
+            self._told |= dict.fromkeys(fresh)
+            while len(self._told) > _REMEMBERED:
+                self._told.popitem(last=False)
+        more = [f"and {len(fresh) - _LINES} more; `ade sweep` lists them"] if len(fresh) > _LINES else []
+        return fresh[:_LINES] + more

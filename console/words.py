@@ -58,6 +58,9 @@ def counts(job: Job) -> str:
     found = job.summary.get("findings")
     rows = job.summary.get("rows_out")
     parts = [plural(rows, "row")] if isinstance(rows, int) else []
+    gone = job.summary.get("left_out")
+    if isinstance(gone, dict) and gone:
+        parts.append(f"{sum(gone.values())} left out")
     if isinstance(found, dict):
         parts += [plural(n, severity) for severity, n in found.items() if n and severity != "info"]
     return ", ".join(parts)

@@ -92,6 +92,7 @@ class FieldSpec(Strict):
     formats: tuple[Annotated[str, Field(min_length=1, max_length=60)], ...] = ()
     day_first: bool | None = None
     decimal: Literal[".", ","] | None = None
+    unit: Literal["share", "percent"] | None = None
     min: int | float | str | None = None
     max: int | float | str | None = None
     min_length: Annotated[int, Field(ge=0)] | None = None
@@ -145,6 +146,7 @@ class FieldSpec(Strict):
             "formats": TEMPORAL,
             "day_first": {FieldType.DATE, FieldType.DATETIME},
             "decimal": NUMERIC,
+            "unit": {FieldType.PERCENT},
         }
         for name, kinds in only_for.items():
             if getattr(self, name) not in (None, ()) and self.type not in kinds:

@@ -37,13 +37,15 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     # RUNNING → SKIPPED: the pinned input was replaced after the lease and before it was read.
     S.RUNNING: frozenset({S.PUBLISHING, S.QUEUED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED}),
     # PUBLISHING → QUEUED: the staged files were lost before they were copied.
-    S.PUBLISHING: frozenset({S.SUCCEEDED, S.QUEUED}),
+    # PUBLISHING → FAILED: its outputs can never be written, for their keys are refused.
+    S.PUBLISHING: frozenset({S.SUCCEEDED, S.QUEUED, S.FAILED}),
     S.SUCCEEDED: frozenset({S.EXPIRED, S.QUEUED}),
-    S.FAILED: frozenset({S.EXPIRED, S.QUEUED}),
-    S.TIMED_OUT: frozenset({S.EXPIRED, S.QUEUED}),
-    S.CANCELLED: frozenset({S.EXPIRED, S.QUEUED}),
-    S.SKIPPED: frozenset({S.EXPIRED, S.QUEUED}),
-    S.EXPIRED: frozenset({S.QUEUED}),
+    # Back to AWAITING or SCHEDULED: dropped again, and something it needs is missing now or its time has not come.
+    S.FAILED: frozenset({S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}),
+    S.TIMED_OUT: frozenset({S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}),
+    S.CANCELLED: frozenset({S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}),
+    S.SKIPPED: frozenset({S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}),
+    S.EXPIRED: frozenset({S.QUEUED, S.AWAITING, S.SCHEDULED}),
 }
 
 
@@ -114,13 +116,14 @@ class Job:
     priority: int = 0
     due_at: float | None = None
     attempt: int = 0  # attempts of the present round; a retry by hand starts a new round
-    attempts_total: int = 0  # names the staging folder, so it never goes back
-    fence: int = 0
+    attempts_total: int = 0  # of all rounds
+    fence: int = 0  # grows with every start and names its staging folder; not even a row made anew goes back
     lease: Lease | None = None
     cancel_requested_at: float | None = None
     error: JobError | None = None
     files: tuple[OutputFile, ...] = ()  # what the last committed attempt published or will publish
-    unpublished: bool = False  # result.json still has to be written for this end
+    unpublished: bool = False  # result.json still has to be written for this end; SUCCEEDED: latest.json has
+    announced: bool = False  # status.json may tell of it; see infra/statuses.py
     summary: dict[str, Any] = field(default_factory=dict)  # counts and timings; no cell values
     sandbox: dict[str, Any] = field(default_factory=dict)  # driver, level and rungs of the last attempt
     created_at: float = 0.0
@@ -129,7 +132,7 @@ class Job:
     ended_at: float | None = None
     enqueued_at: float | None = None  # when its message was last known to be sent; None: not yet
     history: tuple[tuple[str, float], ...] = ()
-    rev: int = 0  # grows with every write; every write is conditional on it
+    rev: int = 0  # grows with every write; every write is conditional on it; starts above those of a former row
 
     @property
     def line(self) -> str:
@@ -163,9 +166,21 @@ def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
     }
     if to in ENDED:
         base |= {"lease": None, "ended_at": now, "unpublished": to is not S.SUCCEEDED}
-    if to is S.QUEUED:
+    if to in UNSTARTED:
         base |= {"lease": None, "enqueued_at": None, "due_at": None, "ended_at": None, "unpublished": False}
     return replace(job, **(base | changes))
+
+
+_REVS = 1 << 20  # more writes than any row gets between two starts
+
+
+def first(job: Job, floor: int) -> Job:
+    """The row that a table inserts. `floor`: no row of this tenant that was ever removed had a greater fence.
+
+    So a runner of a row that was forgotten holds neither the fence nor the rev of the one that came after it.
+    """
+    fence = max(job.fence, floor)
+    return replace(job, fence=fence, rev=fence * _REVS + 1)
 
 
 def start(job: Job, *, owner: str, now: float, lease_seconds: float) -> Job:
@@ -190,6 +205,18 @@ def beat(job: Job, *, now: float, lease_seconds: float) -> Job:
     return replace(job, lease=replace(job.lease, expires=now + lease_seconds), updated_at=now)
 
 
-def again(job: Job, *, now: float, reason: str) -> Job:
+def again(job: Job, *, now: float, reason: str, to: State = S.QUEUED, **changes: Any) -> Job:
     """Start a new round for an ended job: retry, reset or re-drop."""
-    return move(job, S.QUEUED, now=now, reason=reason, attempt=0, error=None, cancel_requested_at=None, summary={})
+    fresh: dict[str, Any] = {"attempt": 0, "error": None, "cancel_requested_at": None, "summary": {}}
+    return move(job, to, now=now, reason=reason, **(fresh | changes))
+
+
+def put_back(job: Job, *, now: float, stamp: float) -> Job:
+    """A job whose input stands again after another version did: from now on the newest of its line.
+
+    Not while it is PUBLISHING: result.json is made from the row, which must not change under the finishers.
+    """
+    if job.state is S.SUCCEEDED:
+        # latest.json has to follow, and the outputs are kept as long as those of a new drop.
+        return replace(job, stamp=stamp, unpublished=True, updated_at=now, ended_at=now)
+    return job if job.state is S.PUBLISHING else replace(job, stamp=stamp)

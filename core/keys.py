@@ -2,10 +2,11 @@
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from difflib import get_close_matches
 from posixpath import basename
 
 from core.errors import KeyRefused
+from core.patterns import compiled
 
 INBOX, CONFIGS, OUTPUTS, WORK = "inbox/", "configs/", "outputs/", "work/"
 SHARED = "configs/_shared/"
@@ -14,6 +15,7 @@ MAX_KEY_BYTES = 1024
 
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,62}")
 # What clients write first and rename later, and what desktops leave behind.
+_LEFT_BEHIND = frozenset({"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "__macosx"})
 _UNFINISHED = re.compile(r"^(\.|~\$)|\.(tmp|part|partial|crdownload|filepart|swp)$|~$", re.IGNORECASE)
 
 
@@ -39,11 +41,22 @@ def check_key(key: str) -> str:
     parts = key.split("/")
     if len(key.encode("utf-8", "replace")) > MAX_KEY_BYTES:
         raise KeyRefused(f"key {key[:80]!r}… is longer than {MAX_KEY_BYTES} bytes; shorten its path")
+    if any(0xD800 <= ord(c) < 0xE000 for c in key):
+        raise KeyRefused(f"key {key!r} is not UTF-8; rename the object")
     if any(p in ("", ".", "..") for p in parts) or "\\" in key or any(ord(c) < 32 or c == "\x7f" for c in key):
         raise KeyRefused(
             f"key {key!r} has an empty, '.' or '..' part, a backslash or a control character; rename the object"
         )
     return key
+
+
+def refusal(key: str) -> str | None:
+    """Why a key is refused; None where it is not."""
+    try:
+        check_key(key)
+    except KeyRefused as error:
+        return str(error)
+    return None
 
 
 def place(key: str, prefix: str = INBOX) -> Place:
@@ -72,38 +85,28 @@ def is_unfinished(name: str) -> bool:
     return _UNFINISHED.search(name) is not None
 
 
-@lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    out, i = [], 0
-    while i < len(pattern):
-        if pattern.startswith("**/", i):
-            out.append("(?:[^/]+/)*")
-            i += 3
-        elif pattern.startswith("**", i):
-            out.append(".*")
-            i += 2
-        elif pattern[i] == "*":
-            out.append("[^/]*")
-            i += 1
-        elif pattern[i] == "?":
-            out.append("[^/]")
-            i += 1
-        elif pattern[i] == "[" and (end := pattern.find("]", i + 2)) > 0:
-            inside = pattern[i + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
-            out.append(f"(?!/)[{'^' + inside[1:] if inside[0] == '!' else inside}]")
-            i = end + 1
-        else:
-            out.append(re.escape(pattern[i]))
-            i += 1
-    try:
-        return re.compile("".join(out), re.IGNORECASE)
-    except re.error:
-        return re.compile(re.escape(pattern), re.IGNORECASE)
+def is_ignored(name: str) -> bool:
+    """Whether a file is nobody's message: unfinished, hidden, left by a desktop, or a person's answer to a review."""
+    return is_unfinished(name) or name.lower() in _LEFT_BEHIND or name.endswith(".decision.json")
+
+
+def meant(name: str) -> str | None:
+    """The name that a sender may have meant by one that is neither a spreadsheet nor a manifest; None: no idea."""
+    stem, dot, ending = name.rpartition(".")
+    if not dot:
+        return None
+    if ".js" in name.lower() and get_close_matches(name.lower(), ["manifest.json"], 1, 0.8):
+        return "manifest.json"
+    if stem.lower().endswith(SPREADSHEETS):
+        return stem  # members.xlsx.txt: an ending that a desktop added
+    swapped = [known for known in SPREADSHEETS if sorted(known) == sorted(f".{ending.lower()}")]
+    close = swapped or get_close_matches(f".{ending.lower()}", SPREADSHEETS, 1, 0.7)
+    return f"{stem}{close[0]}" if close else None
 
 
 def matches(path: str, pattern: str) -> bool:
     """Shell patterns over whole paths: `*` and `?` stop at '/', `**` does not. Case does not matter."""
-    return _compiled(pattern.removeprefix("./")).fullmatch(path) is not None
+    return compiled(pattern.removeprefix("./")).matches(path)
 
 
 def is_literal(pattern: str) -> bool:
@@ -112,6 +115,9 @@ def is_literal(pattern: str) -> bool:
 
 def output_folder(tenant: str, subject: str, workflow: str, job_id: str) -> str:
     return f"{line_folder(tenant, subject, workflow)}{job_id}/"
+
+
+LONGEST_OUTPUT = "normalized.xlsx"  # of the names in a job's folder
 
 
 def line_folder(tenant: str, subject: str, workflow: str) -> str:
@@ -129,5 +135,6 @@ def rejected_key(manifest_key: str) -> str:
     return f"{OUTPUTS}{at.tenant}/{at.folder}rejected.json"
 
 
-def staging_folder(job_id: str, attempt: int | None = None) -> str:
-    return f"{WORK}{job_id}/" if attempt is None else f"{WORK}{job_id}/{attempt}/"
+def staging_folder(job_id: str, fence: int | None = None) -> str:
+    """Where attempts stage their files, or one attempt does: named by its fence, which no other attempt ever has."""
+    return f"{WORK}{job_id}/" if fence is None else f"{WORK}{job_id}/{fence}/"

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from core.errors import ManifestInvalid, Problem
 from core.fields import FIELD_NAME, FieldSpec, Lookup, RowRule, Strict, fits
+from core.patterns import MAX_STARS, count_stars
 from core.wording import problem_of, shown, wrong
 
 MAX_MANIFEST_BYTES = 1024 * 1024
@@ -23,6 +24,8 @@ Pattern = Annotated[str, Field(min_length=1, max_length=500)]
 def _inside(path: str, *at: int) -> str:
     """Keep a path below the folder it is relative to; `at` is its place in a list."""
     parts = path.split("/")
+    if count_stars(path) > MAX_STARS:
+        raise wrong(f"has {count_stars(path)} stars", f"at most {MAX_STARS} in one pattern", *at)
     if path.startswith("/") or "\\" in path or ".." in parts or "\0" in path:
         raise wrong(f"is {shown(path)}", "a path below its own folder: no leading '/', no '..', no backslash", *at)
     return path
@@ -276,12 +279,24 @@ def parse_manifest(body: bytes) -> Manifest:
         raise ManifestInvalid([Problem("$", problem, "a JSON object in UTF-8")]) from None
     except (ValueError, RecursionError) as error:
         raise ManifestInvalid([Problem("$", f"is no JSON: {error}", "a JSON object, each key once")]) from None
+    if b"\\u" in body and (half := _half_character(raw)) is not None:
+        said = f"holds {half}, which is half a character"
+        raise ManifestInvalid([Problem("$", said, "text that can be written as UTF-8")])
     if not isinstance(raw, dict):
         raise ManifestInvalid([Problem("$", f"is {shown(raw)}", "a JSON object: { ... }")])
     try:
         return Manifest.model_validate(raw)
     except ValidationError as error:
         raise ManifestInvalid([problem_of(e, Manifest) for e in error.errors(include_url=False)]) from None
+
+
+def _half_character(raw: object) -> str | None:
+    """An escaped surrogate without its partner, as it was written: JSON lets it pass, nothing else does."""
+    try:
+        json.dumps(raw, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        return f"\\u{ord(error.object[error.start]):04x}"
+    return None
 
 
 def _no_constant(name: str) -> None:

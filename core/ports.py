@@ -44,6 +44,8 @@ class Level:
     keys: tuple[str, ...]
     folders: tuple[str, ...]
     infos: Callable[[Collection[str]], list[ObjectInfo]]  # those of the given keys that are still there
+    strange: tuple[str, ...] = ()  # keys here that are refused (core.keys.check_key), and so are in no listing
+    aside: dict[str, str] = field(default_factory=dict)  # what `infos` left out since the store refuses it, and why
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,11 +58,15 @@ class ObjectStore(Protocol):
     """A bucket. Keys are S3 keys; an object is there whole or not at all."""
 
     def head(self, key: str) -> ObjectInfo | None:
-        """The newest version, or None where there is none (or it is not yet complete)."""
+        """The newest version, or None where there is none (or it is not yet complete). May raise ObjectRefused."""
         ...
 
-    def objects(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Every object whose key starts with `prefix`, by key. Nothing there: nothing yielded."""
+    def objects(self, prefix: str, *, aside: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
+        """Every object whose key starts with `prefix`, by key. Nothing there: nothing yielded.
+
+        One that cannot be yielded (its key is refused, or the store refuses to tell of it) ends no listing: it is
+        left out, and put into `aside` with the reason.
+        """
         ...
 
     def keys(self, prefix: str) -> Iterator[str]:
@@ -163,7 +169,11 @@ class JobTable(Protocol):
     """The truth about jobs. Every write is conditional; a write that meets another rev changes nothing."""
 
     def add(self, job: Job) -> tuple[Job, bool]:
-        """Insert where the id is free. Returns the row that is there now and whether this call made it."""
+        """Insert where the id is free. Returns the row that is there now and whether this call made it.
+
+        A new row's fence and rev start above those of every row of its tenant that was removed before the caller
+        last saw the id free, so that whoever still holds a former row can write nothing (`core.jobs.first`).
+        """
         ...
 
     def get(self, job_id: str) -> Job | None: ...
@@ -195,6 +205,13 @@ class JobTable(Protocol):
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
         """Jobs whose `wake_at` (see core/chores.py) is not after `before`, longest overdue first."""
+        ...
+
+    def damaged(self, *, limit: int = 100) -> dict[str, str]:
+        """Rows that hold no job this program can read, and why; for operators, may read the whole table.
+
+        No other method that lists jobs has them, and none is stopped by them; `get` and `add` raise RowUnreadable.
+        """
         ...
 
     def counts(self, tenant: str | None = None) -> dict[State, int]: ...

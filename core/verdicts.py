@@ -16,6 +16,7 @@ class Verdict(StrEnum):
 
     OK = "ok"
     INPUT_UNREADABLE = "input_unreadable"  # encrypted, truncated, hostile, not a spreadsheet
+    NOTHING_MAPPED = "nothing_mapped"  # no column of the input is one of the declared fields
     INPUT_GONE = "input_gone"  # the pinned version was replaced before it was read
     RULE_ERROR = "rule_error"  # a rule raised, or the config package cannot be loaded
     CONFIG_REFUSED = "config_refused"  # needs what it may not have: network, a package, a looser box
@@ -37,6 +38,7 @@ class Verdict(StrEnum):
 FAULTS: dict[Verdict, Fault] = {
     Verdict.OK: Fault.NOBODY,
     Verdict.INPUT_UNREADABLE: Fault.INPUT,
+    Verdict.NOTHING_MAPPED: Fault.INPUT,
     Verdict.INPUT_GONE: Fault.INPUT,
     Verdict.RULE_ERROR: Fault.CONFIG,
     Verdict.CONFIG_REFUSED: Fault.CONFIG,
@@ -54,3 +56,6 @@ FAULTS: dict[Verdict, Fault] = {
     Verdict.STORE_FAILED: Fault.OURS,
     Verdict.RUNNER_LOST: Fault.OURS,
 }
+
+# Ends without success whose artifact and report are published: they say what was seen instead.
+EXPLAINED = frozenset({Verdict.NOTHING_MAPPED})

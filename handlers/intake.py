@@ -5,24 +5,39 @@ changed keys touch; whoever brings the last missing piece makes the transition. 
 together and in order; folders are independent of each other and may be looked at side by side.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from posixpath import basename
 
-from core.drops import Package, Workflow, is_placeholder, plan, unselected, without_input
-from core.errors import AdeError, KeyRefused, ManifestInvalid
+from core.drops import MAX_INPUTS, Package, Workflow, is_placeholder, plan, too_many, unselected, without_input
+from core.errors import KeyRefused, ManifestInvalid, ObjectRefused, StoreUnavailable
 from core.jobs import NO_WORKFLOW, Job, State, move
-from core.keys import CONFIGS, INBOX, SHARED, is_manifest, is_spreadsheet, place, rejected_key
+from core.keys import (
+    CONFIGS,
+    INBOX,
+    SHARED,
+    is_ignored,
+    is_manifest,
+    is_spreadsheet,
+    place,
+    refusal,
+    rejected_key,
+)
 from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQueue
+from core.statuses import status_key
 from handlers.packages import Packages
 from handlers.recording import Due, Recorded, Recorder
+from handlers.rejections import Rejections, home, is_unread, unread_problem
 from handlers.views import ListedView, LiveView, View
 from handlers.workflows import Workflows, manifests_at
 from infra.lanes import Lanes
+from infra.statuses import Statuses
 from infra.wiring import Stack
 
 _REMOTE_LANES = 8
+_SILENT_TENANTS = 3  # so many in a row that could not be looked at: it is the store, not they
 
 
 @dataclass
@@ -31,8 +46,9 @@ class Report:
 
     objects: int = 0
     recorded: Recorded = field(default_factory=Recorded)
-    rejected: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
+    rejected: list[str] = field(default_factory=list)  # keys of manifests that do not validate
+    refused: list[str] = field(default_factory=list)  # objects that nobody will read, each with the reason
+    failed: list[str] = field(default_factory=list)  # what could not be looked at now, each with the reason
 
 
 @dataclass
@@ -44,6 +60,7 @@ class Look:
     due: Due
     generation: Callable[[str], int | None] = lambda _tenant: None
     gone: set[str] = field(default_factory=set)  # tenants that took something back
+    folders: set[str] = field(default_factory=set)  # whose rejected.json may be out of date
     planned: set[tuple[str, str, str]] = field(default_factory=set)  # manifest, version, subject: once is enough
 
 
@@ -65,10 +82,12 @@ class Intake:
         self._clock = clock
         self._settle = settle_seconds
         self._workflows = Workflows(store, clock)
-        self._packages = Packages(store, self._workflows)
+        self._packages = Packages(store)
+        self._rejections = Rejections(store, self._workflows, self._packages)
         # Folders wait for their records, so each of the two has lanes of its own.
         self._folders, self._records = Lanes(lanes), Lanes(lanes)
-        self._recorder = Recorder(table, queue, clock, self._records)
+        self._statuses = Statuses(store, table)
+        self._recorder = Recorder(table, queue, clock, self._records, self._statuses)
 
     @classmethod
     def over(cls, stack: Stack) -> "Intake":
@@ -88,55 +107,122 @@ class Intake:
         looks = [(Look(LiveView(self._store), report, due, generation), keys) for keys in folders.values()]
         try:
             self._folders.each(lambda look: self._look(*look), looks)
-        except (AdeError, OSError):
+        except Exception:
             self._recorder.settle(due)  # what the other folders recorded need not wait for the janitor
             raise
         self._recorder.settle(due)
         for tenant in sorted(set().union(*(look.gone for look, _ in looks))):
-            self._forget_vanished(tenant)
+            self._forget_vanished(tenant, report)
         return report
 
     def sweep(self) -> Report:
         """Look through the whole inbox and record what events lost."""
         report = Report()
         shared = list(self._store.objects(SHARED))
-        for prefix in self._store.folder(INBOX).folders:
+        top = self._store.level(INBOX)
+        for key in (*top.keys, *top.strange):
+            if not is_ignored(basename(key)):
+                report.refused.append(f"key {key!r} is not below {INBOX}<tenant>/; put it there")
+        silent = 0
+        emptied = {f"{INBOX}{place(folder + 'x').tenant}/" for folder in self._rejections.told(INBOX)}
+        for prefix in sorted({*top.folders} | emptied):
             tenant = prefix.removeprefix(INBOX).rstrip("/")
-            objects = list(self._store.objects(prefix))
-            report.objects += len(objects)
             try:
                 place(f"{prefix}x")
-                standing = list(self._store.objects(f"{CONFIGS}{tenant}/"))
-                look = Look(ListedView([*objects, *standing, *shared]), report, Due())
-                self._sweep_tenant(look, tenant)
-                self._recorder.settle(look.due)
+                self._sweep_listed(tenant, shared, report)
             except KeyRefused as error:
                 report.refused.append(str(error))
-        self._forget_vanished(None)
+            except Exception as error:
+                report.failed.append(f"tenant {tenant}: {type(error).__name__}: {error}")
+                silent += _is_outage(error)
+                if silent > _SILENT_TENANTS:
+                    raise
+            else:
+                silent = 0
+        self._forget_vanished(None, report)
         return report
+
+    def _sweep_listed(self, tenant: str, shared: list[ObjectInfo], report: Report) -> None:
+        aside: dict[str, str] = {}
+        objects = list(self._store.objects(f"{INBOX}{tenant}/", aside=aside))
+        standing = list(self._store.objects(f"{CONFIGS}{tenant}/", aside=aside))
+        report.objects += len(objects)
+        look = Look(ListedView([*objects, *standing, *shared], aside), report, Due())
+        try:
+            self._sweep_tenant(look, tenant)
+        finally:
+            self._recorder.settle(look.due)  # what was recorded need not wait for the janitor
 
     def _sweep_tenant(self, look: Look, tenant: str) -> None:
         inbox = look.view.below(f"{INBOX}{tenant}/")
         local = [o for o in inbox if is_manifest(basename(o.key))]
         manifests = [*local, *manifests_at(look.view, f"{CONFIGS}{tenant}/")]
         workflows = self._workflows.valid(manifests, look.report.rejected)
-        self._packages.tell_rejected(look.view, {o.key for o in local})
         taken: set[str] = set()
+        planned: set[str] = set()
         for workflow in workflows:
-            taken |= self._plan_all(look, workflow)
+            with self._guarded(look.report, workflow.info.key):
+                taken |= self._plan_all(look, workflow)
+                planned.add(workflow.info.key)
+        unplanned = [w for w in workflows if w.info.key not in planned]
+        folders: dict[str, list[str]] = {_folder(o.key): [] for o in inbox}
         for info in inbox:
-            used = info.key in taken or any(w.uses(info.key) for w in workflows)
-            if not used and is_spreadsheet(basename(info.key)):
-                self._recorder.place(self._unselected(look, info), look.report.recorded)
+            if info.key in taken or is_manifest(basename(info.key)) or any(w.selects(info.key) for w in unplanned):
+                continue
+            if is_unread(info.key, workflows):
+                folders[_folder(info.key)].append(info.key)
+            elif is_spreadsheet(basename(info.key)) and not any(w.uses(info.key) for w in workflows):
+                with self._guarded(look.report, info.key):
+                    self._recorder.place(self._unselected(look, info), look.report.recorded, look.due)
+        for key, why in look.view.aside.items():
+            folder = home(key) if refusal(key) is not None else None
+            if folder is None:
+                look.report.refused.append(f"{key!r}: {why}")
+            elif not is_ignored(basename(key)):
+                folders.setdefault(folder, []).append(key)
+        invalid = {_folder(key) for key in look.report.rejected}
+        self._report_folders(look, folders, invalid)
+        gone = self._rejections.told(f"{INBOX}{tenant}/")
+        self._report_folders(look, {folder: [] for folder in gone if folder not in folders}, set())
+        self._reject_standing(look, tenant)
+
+    def _report_folders(self, look: Look, folders: dict[str, list[str]], invalid: set[str]) -> None:
+        """Report on folders and the files in them that nobody reads; `invalid`: folders of manifests of no use."""
+        for folder, unread in folders.items():
+            # A manifest that does not validate may have meant these files.
+            maybe = any(folder.startswith(other) for other in invalid)
+            shown = [key for key in unread if not maybe or refusal(key) is not None]
+            with self._guarded(look.report, folder):
+                self._rejections.report(look.view, folder, shown, remembered=True)
+            look.report.refused += [f"{key!r} {unread_problem(key).problem}" for key in shown]
+
+    def _reject_standing(self, look: Look, tenant: str) -> None:
+        for folder in sorted({_folder(o.key) for o in manifests_at(look.view, f"{CONFIGS}{tenant}/")}):
+            with self._guarded(look.report, folder):
+                self._rejections.report(look.view, folder, (), remembered=True)
+
+    @contextlib.contextmanager
+    def _guarded(self, report: Report, what: str) -> Iterator[None]:
+        """One object's trouble is named and set aside; a store, table or queue that does not answer is not its."""
+        try:
+            yield
+        except KeyRefused as error:
+            report.refused.append(str(error))
+        except Exception as error:
+            if _is_outage(error):
+                raise
+            report.failed.append(f"{what!r}: {type(error).__name__}: {error}")
 
     def _look(self, look: Look, keys: list[str]) -> None:
         """The keys of one folder, in their order."""
         wanted = set(keys)
         for key in keys:
-            try:
+            with self._guarded(look.report, key):
                 if key.startswith(CONFIGS):
                     self._config_changed(look, key)
                     continue
+                if refusal(key) is not None and (folder := home(key)) is not None:
+                    look.folders.add(folder)
                 at = place(key)
                 if wanted:
                     # Everything that the whole folder will ask for is asked for at once, not one by one.
@@ -144,8 +230,27 @@ class Intake:
                     look.view.infos([k for k in names if k in wanted or is_manifest(basename(k))])
                     wanted.clear()
                 self._changed(look, key)
-            except KeyRefused as error:
-                look.report.refused.append(str(error))
+        for folder in sorted(look.folders):
+            with self._guarded(look.report, folder):
+                self._report_folder(look, folder, set(keys))
+
+    def _report_folder(self, look: Look, folder: str, keys: set[str]) -> None:
+        """Report anew on one folder; `keys`: what this look is about."""
+        if folder.startswith(CONFIGS):
+            self._rejections.report(look.view, folder, ())
+            return
+        at = place(f"{folder}x")
+        places = [*_ancestors(at.tenant, at.folder), f"{CONFIGS}{at.tenant}/"]
+        rejected: list[str] = []
+        workflows = self._workflows.above(look.view, places, lambda _: True, generation=None, rejected=rejected)
+        unread = [key for key in look.view.strange(folder) if not is_ignored(basename(key))]
+        if not rejected:
+            unread += [key for key in look.view.names(folder) if is_unread(key, workflows)]
+        if unread and not workflows and not rejected:
+            # Nothing says yet what this folder is about; a manifest may be on its way, and else the sweep comes by.
+            unread = [key for key in unread if refusal(key) is not None]
+        self._rejections.report(look.view, folder, unread)
+        look.report.refused += [f"{key!r} {unread_problem(key).problem}" for key in unread if key in keys]
 
     def _config_changed(self, look: Look, key: str) -> None:
         if key.startswith(SHARED):
@@ -157,10 +262,15 @@ class Intake:
         for workflow in self._workflows.valid(standing, look.report.rejected):
             if key.startswith(workflow.folder):
                 self._plan_all(look, workflow)
-        self._packages.tell_rejected(look.view, {key} if is_manifest(at.name) else set())
+        look.folders |= {w.folder for w in self._workflows.valid(standing, []) if key.startswith(w.folder)}
+        if is_manifest(at.name):
+            look.folders.add(_folder(key))
 
     def _changed(self, look: Look, key: str) -> None:
         at, info = place(key), look.view.head(key)
+        if key in look.view.aside:
+            look.report.failed.append(f"{key!r}: {look.view.aside[key]}")
+            return
         if info is None:
             look.gone.add(at.tenant)
         if not is_manifest(at.name):
@@ -169,7 +279,7 @@ class Intake:
         workflows = self._workflows.valid([info] if info else [], look.report.rejected)
         if any(w.reaches for w in workflows):
             self._table.advance(at.tenant)
-        self._packages.tell_rejected(look.view, {key})
+        look.folders.add(_folder(key))
         for workflow in workflows:
             self._plan_all(look, workflow)
 
@@ -196,8 +306,10 @@ class Intake:
                 self._plan_all(look, workflow)
             elif info is not None:
                 self._plan_some(look, workflow, info)
-        if not found and info is not None and is_spreadsheet(at.name):
-            self._recorder.place(self._unselected(look, info), look.report.recorded)
+        if is_unread(key, found):
+            look.folders.add(own)
+        elif is_spreadsheet(at.name) and not found and info is not None:
+            self._recorder.place(self._unselected(look, info), look.report.recorded, look.due)
 
     def _plan_all(self, look: Look, workflow: Workflow) -> set[str]:
         """Plan every input set of a workflow; the keys it takes."""
@@ -207,13 +319,17 @@ class Intake:
             sets.setdefault(workflow.subject(info.key), []).append(info)
         self._plan(look, workflow, list(sets.values()))
         if not inputs and not workflow.standing:
-            self._recorder.place(without_input(workflow, now=self._clock.now()), look.report.recorded)
+            self._recorder.place(without_input(workflow, now=self._clock.now()), look.report.recorded, look.due)
         auxiliary = [key for key in workflow.auxiliary_keys() if key.startswith(INBOX)]
+        # What was of no use until this manifest came.
+        look.folders |= {_folder(k) for k in (*auxiliary, *(i.key for i in inputs)) if not is_spreadsheet(basename(k))}
         look.due.give_way(unselected(i, now=self._clock.now(), reason="") for i in look.view.infos(auxiliary))
         return {i.key for i in inputs}
 
     def _plan_some(self, look: Look, workflow: Workflow, info: ObjectInfo) -> None:
         """Plan the one input set that an object belongs to."""
+        if workflow.too_long(info.key):
+            return
         primaries = [info]
         if workflow.manifest.inputs.per == "drop":
             subject = workflow.subject(info.key)
@@ -222,7 +338,7 @@ class Intake:
 
     def _inputs(self, view: View, workflow: Workflow) -> Iterator[ObjectInfo]:
         def wanted(key: str) -> bool:
-            return workflow.selects(key) and not is_manifest(basename(key))
+            return workflow.selects(key) and not is_manifest(basename(key)) and not workflow.too_long(key)
 
         if workflow.standing or workflow.deep:
             return (i for i in view.below(workflow.base) if wanted(i.key))
@@ -231,6 +347,10 @@ class Intake:
     def _plan(self, look: Look, workflow: Workflow, sets: list[list[ObjectInfo]]) -> None:
         """Plan input sets of a workflow and bring them to the table."""
         now, info = self._clock.now(), workflow.info
+        if workflow.manifest.inputs.per == "drop" and (hidden := [k for k in look.view.aside if workflow.selects(k)]):
+            # A set that is not whole must not be taken for one that is.
+            look.report.failed.append(f"{info.key!r}: part of its drop is refused: {look.view.aside[hidden[0]]}")
+            return
         fresh = [s for s in sets if (info.key, info.version, workflow.subject(s[0].key)) not in look.planned]
         look.planned |= {(info.key, info.version, workflow.subject(s[0].key)) for s in fresh}
         if not fresh:
@@ -240,11 +360,18 @@ class Intake:
         except ManifestInvalid:
             return
         auxiliary = {i.key: i for i in look.view.infos(list(workflow.auxiliary_keys()))}
+        for large in [s for s in fresh if len(s) > MAX_INPUTS]:
+            self._recorder.place(
+                too_many(workflow, workflow.subject(large[0].key), len(large), now=now), look.report.recorded, look.due
+            )
+            fresh.remove(large)
         jobs = [j for s in fresh for j in plan(workflow, s, package=package, auxiliary=auxiliary, now=now)]
         self._records.each(lambda job: self._record(look, workflow, package, job, now), jobs)
         look.due.give_way(unselected(i, now=now, reason="") for s in fresh for i in s)
-        if not workflow.standing:
+        if not workflow.standing and fresh:
             look.due.give_way([without_input(workflow, now=now)])
+        if workflow.manifest.inputs.per == "drop":
+            look.due.give_way(too_many(workflow, workflow.subject(s[0].key), 0, now=now) for s in fresh)
         if look.due.full:
             self._recorder.settle(look.due)
 
@@ -253,7 +380,34 @@ class Intake:
         many = workflow.manifest.inputs.per == "drop" or len(package.refs) > 1
         delay = max(0.0, min(self._settle, job.stamp + self._settle - now)) if many else 0.0
         done = look.report.recorded
-        self._recorder.record(job, standing=workflow.standing, delay=delay, done=done, due=look.due)
+        self._recorder.record(
+            job,
+            standing=workflow.standing,
+            stands=functools.cache(lambda: self._stands(workflow, job)),
+            delay=delay,
+            done=done,
+            due=look.due,
+        )
+
+    def _stands(self, workflow: Workflow, job: Job) -> bool:
+        """Whether the bucket, asked anew, holds exactly what a job was planned from."""
+        view = LiveView(self._store)
+        info = view.head(workflow.info.key)
+        loaded = self._workflows.load(info) if info is not None else None
+        if not isinstance(loaded, Workflow):
+            return False
+        if loaded.manifest.inputs.per == "file":
+            primaries = view.infos([i.ref.key for i in job.inputs if i.role == "primary"])
+        else:
+            primaries = [i for i in self._inputs(view, loaded) if loaded.subject(i.key) == job.subject]
+        if not primaries:
+            return False
+        try:
+            loaded, package = self._packages.find(view, loaded)
+        except ManifestInvalid:
+            return False
+        now = plan(loaded, primaries, package=package, auxiliary={}, now=self._clock.now())
+        return now[0].generation == job.generation
 
     def _unselected(self, look: Look, info: ObjectInfo) -> Job:
         at = place(info.key)
@@ -277,24 +431,42 @@ class Intake:
             if cursor is None:
                 return
 
-    def _forget_vanished(self, tenant: str | None) -> None:
-        """Rows that wait for company of an object that its sender took back."""
-        view, cursor = LiveView(self._store), None
+    def _forget_vanished(self, tenant: str | None, report: Report) -> None:
+        """Rows that wait for company of an object that its sender took back; of the others, status.json tells."""
+        view, cursor, spoken = LiveView(self._store), None, set[str]()
         while True:
-            page = self._table.page(JobQuery(states=frozenset({State.AWAITING}), tenant=tenant), cursor=cursor)
+            page = self._table.page(
+                JobQuery(states=frozenset({State.AWAITING, State.SCHEDULED}), tenant=tenant), cursor=cursor
+            )
             for job in page.jobs:
-                needs = [i.ref.key for i in job.inputs if i.role == "primary"]
-                needs += [job.manifest.key] if job.manifest and job.workflow != NO_WORKFLOW else []
-                if all(view.head(key) is not None for key in needs):
-                    continue
-                if is_placeholder(job):
-                    self._table.remove(job)
-                else:
-                    reason = "its sender took the input back"
-                    self._table.replace(job, move(job, State.SKIPPED, now=self._clock.now(), reason=reason))
+                with self._guarded(report, job.job_id):
+                    if not self._forget_if_vanished(view, job) and job.announced and status_key(job) not in spoken:
+                        spoken.add(status_key(job))
+                        self._statuses.announce(job)
             cursor = page.cursor
             if cursor is None:
                 return
+
+    def _forget_if_vanished(self, view: View, job: Job) -> bool:
+        needs = [i.ref.key for i in job.inputs if i.role == "primary"]
+        needs += [job.manifest.key] if job.manifest and job.workflow != NO_WORKFLOW else []
+        if job.state is not State.AWAITING or all(view.head(key) is not None or key in view.aside for key in needs):
+            return False
+        if is_placeholder(job):
+            self._statuses.remove(job)
+        else:
+            reason = "its sender took the input back"
+            self._table.replace(job, move(job, State.SKIPPED, now=self._clock.now(), reason=reason))
+        return True
+
+
+def _folder(key: str) -> str:
+    return key[: key.rfind("/") + 1]
+
+
+def _is_outage(error: Exception) -> bool:
+    """Whether it is the surroundings that fail, not the object in hand."""
+    return isinstance(error, StoreUnavailable | OSError) and not isinstance(error, ObjectRefused)
 
 
 def _ancestors(tenant: str, folder: str) -> list[str]:

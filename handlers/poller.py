@@ -4,7 +4,6 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol
 
-from core.errors import AdeError
 from handlers.arrivals import Arrivals
 from handlers.events import Change, UnknownEvent, decode
 from infra.logs import Log
@@ -37,8 +36,8 @@ class Poller:
         while not self._stopped.is_set():
             try:
                 self.once()
-            except AdeError as error:
-                self._log.error("events_not_received", error=str(error))
+            except Exception as error:  # noqa: BLE001 - whatever came, the next may be good
+                self._log.error("events_not_received", error=f"{type(error).__name__}: {error}")
                 self._stopped.wait(_ERROR_PAUSE_SECONDS)
 
     def stop(self) -> None:

@@ -2,8 +2,17 @@
 
 Every step can be repeated: a planner that dies anywhere leaves what the next event or sweep continues, and two
 planners that race meet in the same rows.
+
+Theory of operation. Versions of one line are ordered by stamps, and stamps come from the store's clock, which has whole
+seconds on S3, can go back, and says nothing of a version that was put back. So a stamp is believed only where it is
+greater than every other version's; else the bucket is asked again, after the line was read. A version that does not
+stand there is an outdated plan and is dropped: whoever is told of the one that stands plans that. A version that
+stands gets a stamp just above all others, so that the order in the table, and with it latest.json, is strict. What was
+superseded by a planner that was too slow is found by the next sweep: a job that is SKIPPED although it stands is
+taken up again.
 """
 
+import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -12,9 +21,11 @@ from typing import Any
 from core.drops import is_placeholder
 from core.errors import IllegalTransition
 from core.ids import LENGTHS, job_id
-from core.jobs import RETRIABLE, UNSTARTED, Job, State, again, move
+from core.jobs import RETRIABLE, UNSTARTED, Job, State, again, move, put_back
 from core.ports import Clock, JobTable, Message, WorkQueue
+from core.statuses import status_key
 from infra.lanes import Lanes
+from infra.statuses import Statuses
 
 _TRIES = 8
 _TOLD_AT_ONCE = 10  # messages that go in one request
@@ -39,6 +50,7 @@ class Due:
         self._lock = threading.Lock()
         self._messages: dict[str, tuple[Job, float]] = {}
         self._placeholders: dict[str, Job] = {}
+        self._waiting: dict[str, Job] = {}
 
     def send(self, job: Job, delay: float) -> None:
         with self._lock:
@@ -50,44 +62,64 @@ class Due:
         with self._lock:
             self._placeholders |= found
 
+    def announce(self, job: Job) -> None:
+        """A job that waits, and whose sender is to know; of several of one line, one speaks."""
+        with self._lock:
+            self._waiting[status_key(job)] = job
+
     @property
     def full(self) -> bool:
         """Whether telling now costs no more calls than telling later would; until then the janitor might be first."""
         with self._lock:
             return len(self._messages) >= _TOLD_AT_ONCE
 
-    def take(self) -> tuple[list[tuple[Job, float]], dict[str, Job]]:
+    def take(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job]]:
         with self._lock:
-            taken = list(self._messages.values()), self._placeholders
-            self._messages, self._placeholders = {}, {}
+            taken = list(self._messages.values()), self._placeholders, list(self._waiting.values())
+            self._messages, self._placeholders, self._waiting = {}, {}, {}
         return taken
 
 
 class Recorder:
-    def __init__(self, table: JobTable, queue: WorkQueue, clock: Clock, lanes: Lanes) -> None:
+    def __init__(self, table: JobTable, queue: WorkQueue, clock: Clock, lanes: Lanes, statuses: Statuses) -> None:
         self._table = table
+        self._statuses = statuses
         self._queue = queue
         self._clock = clock
         self._lanes = lanes
 
-    def record(self, planned: Job, *, standing: bool, delay: float, done: Recorded, due: Due) -> None:
-        """Bring the table to what was planned; `settle` tells the rest."""
+    def record(
+        self, planned: Job, *, standing: bool, stands: Callable[[], bool], delay: float, done: Recorded, due: Due
+    ) -> None:
+        """Bring the table to what was planned; `settle` tells the rest.
+
+        `stands`: looks at the bucket again and says whether it still holds exactly what was planned.
+        """
         everything = self._table.line(planned.line)
-        line = _of_same_manifest(planned, everything)
-        if _stale(planned, line) or (standing and _worked_on(planned, line)):
+        line = _Line(planned, everything)
+        if standing and line.worked_on():
             return
+        stamp = line.stamp(stands)
+        if stamp is None:
+            return
+        planned = replace(planned, stamp=stamp)
         job, created = self._add(planned, {j.job_id: j for j in everything})
         (done.created if created else done.met).append(job)
+        met = job
         if not created:
-            job = self._meet(job, planned)
+            job = self._meet(job, planned, line, stands)
+        if job.announced and (created or job.rev != met.rev):
+            due.announce(job)
         self._supersede(planned, line, done)
         if job.state is State.QUEUED and job.enqueued_at is None:
             due.send(job, delay)
             done.queued.append(job)
+        elif job.state is State.SUCCEEDED and job.unpublished:
+            due.send(job, 0.0)  # whoever receives it lets latest.json follow
 
     def settle(self, due: Due) -> None:
         """Send messages, then note that they were sent; a crash in between sends them twice, which is harmless."""
-        messages, placeholders = due.take()
+        messages, placeholders, waiting = due.take()
         if messages:
             told = [Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority) for job, _ in messages]
             self._queue.send_all([(message, delay) for message, (_, delay) in zip(told, messages, strict=True)])
@@ -95,15 +127,19 @@ class Recorder:
             self._lanes.each(lambda sent: self._table.replace(sent[0], replace(sent[0], enqueued_at=now)), messages)
         for job in self._table.get_all(placeholders).values() if placeholders else ():
             if job.identity == placeholders[job.job_id].identity and is_placeholder(job):
-                self._table.remove(job)
+                self._statuses.remove(job)
+        self._lanes.each(self._statuses.announce, waiting)
 
-    def place(self, placeholder: Job, done: Recorded) -> None:
+    def place(self, placeholder: Job, done: Recorded, due: Due) -> None:
         """Record a row that says what is missing; say it anew where it changed."""
         job, created = self._add(placeholder, {})
         if created:
             done.created.append(job)
+            due.announce(job)
         elif is_placeholder(job) and (job.reason, job.inputs) != (placeholder.reason, placeholder.inputs):
-            self._table.replace(job, replace(placeholder, rev=job.rev, created_at=job.created_at, history=job.history))
+            anew = replace(placeholder, fence=job.fence, created_at=job.created_at, history=job.history)
+            if (written := self._table.replace(job, anew)) is not None:
+                due.announce(written)
 
     def _add(self, job: Job, known: dict[str, Job]) -> tuple[Job, bool]:
         """Insert, under a longer id where another job happens to have the short one; `known` are there already."""
@@ -114,12 +150,14 @@ class Recorder:
                 return there, created
         raise IllegalTransition(f"job id {job.job_id} is taken by another job at every length")
 
-    def _meet(self, job: Job, planned: Job) -> Job:
+    def _meet(self, job: Job, planned: Job, line: "_Line", stands: Callable[[], bool]) -> Job:
         """A plan for a job that is there: completes it if it waits, retries it if it failed and was dropped anew."""
         for _ in range(_TRIES):
-            after = self._after(job, planned)
+            after = self._after(job, planned, line, stands)
             if after is None:
                 return job
+            if job.announced and not after.announced:
+                self._statuses.clear(job)
             written = self._table.replace(job, after)
             if written is not None:
                 return written
@@ -129,8 +167,8 @@ class Recorder:
             job = found
         return job
 
-    def _after(self, job: Job, planned: Job) -> Job | None:
-        now = self._clock.now()
+    def _after(self, job: Job, planned: Job, line: "_Line", stands: Callable[[], bool]) -> Job | None:
+        now, newer = self._clock.now(), planned.stamp > job.stamp
         fresh: dict[str, Any] = {
             "manifest": planned.manifest,
             "config": planned.config,
@@ -139,22 +177,29 @@ class Recorder:
             "stamp": planned.stamp,
             "priority": planned.priority,
         }
-        if job.state is State.AWAITING:
-            if planned.state is State.AWAITING:
-                same = planned.waiting_for == job.waiting_for
-                return None if same else replace(job, waiting_for=planned.waiting_for, reason=planned.reason)
-            return move(job, planned.state, now=now, reason=planned.reason, due_at=planned.due_at, **fresh)
-        if job.state in RETRIABLE | {State.SKIPPED} and planned.stamp > job.stamp and planned.state is State.QUEUED:
-            return again(replace(job, **fresh), now=now, reason="dropped again")
+        waits: dict[str, Any] = {"waiting_for": planned.waiting_for, "announced": planned.announced}
+        starts = fresh | waits | {"due_at": planned.due_at}
+        if job.state is State.AWAITING and planned.state is State.AWAITING:
+            if planned.waiting_for != job.waiting_for:
+                return replace(job, reason=planned.reason, **waits)
+        elif job.state is State.AWAITING:
+            return move(job, planned.state, now=now, reason=planned.reason, **starts)
+        elif planned.state in UNSTARTED and (
+            (job.state in RETRIABLE | {State.SKIPPED} and newer) or (job.state is State.SKIPPED and stands())
+        ):
+            return again(job, now=now, to=planned.state, reason=planned.reason or "dropped again", **starts)
+        if newer and line.overtook(job):
+            after = put_back(job, now=now, stamp=planned.stamp)
+            return None if after is job else after
         return None
 
-    def _supersede(self, planned: Job, line: tuple[Job, ...], done: Recorded) -> None:
+    def _supersede(self, planned: Job, line: "_Line", done: Recorded) -> None:
         """A newer version of the same key takes the place of what has not started."""
-        for older in line:
-            if older.generation == planned.generation or older.stamp > planned.stamp:
+        for older in line.others:
+            if older.stamp >= planned.stamp:
                 continue
             if is_placeholder(older):
-                self._table.remove(older)
+                self._statuses.remove(older)
             elif older.state in UNSTARTED:
                 ended = self._try(older, lambda j: _superseded(j, planned, self._clock.now()))
                 if ended is not None:
@@ -174,26 +219,47 @@ class Recorder:
         return None
 
 
+class _Line:
+    """The rows of a planned job's line, as they were when they were read: its own version's, and others'.
+
+    Two manifests of one name that select one file each get their own job; neither replaces the other's.
+    """
+
+    def __init__(self, planned: Job, jobs: tuple[Job, ...]) -> None:
+        same = [job for job in jobs if _manifest_key(job) == _manifest_key(planned)]
+        self.planned = planned
+        self.own = [job for job in same if job.generation == planned.generation]
+        self.others = [job for job in same if job.generation != planned.generation]
+
+    def stamp(self, stands: Callable[[], bool]) -> float | None:
+        """The stamp that makes the planned version the newest of its line; None: it is outdated."""
+        mine = max([self.planned.stamp, *(job.stamp for job in self.own)])
+        newest = max((job.stamp for job in self.others if not is_placeholder(job)), default=-math.inf)
+        if mine > newest:
+            return mine
+        return math.nextafter(newest, math.inf) if stands() else None
+
+    def overtook(self, job: Job) -> bool:
+        """Whether another version came after a job of the planned one."""
+        return any(other.stamp >= job.stamp and not is_placeholder(other) for other in self.others)
+
+    def worked_on(self) -> bool:
+        """Whether an earlier version of the workflow has dealt with this very input, and no other came since."""
+        mine, config = _primaries(self.planned), self.planned.config_digest
+        known = [j for j in self.others if j.state in _HANDLED and j.config_digest != config and _primaries(j) == mine]
+        newest = max((job.stamp for job in known), default=-math.inf)
+        since = any(j.stamp > newest and _primaries(j) != mine and not is_placeholder(j) for j in self.others)
+        return bool(known) and not since
+
+
 def _superseded(job: Job, by: Job, now: float) -> Job | None:
     if job.state not in UNSTARTED:
         return None
     return move(job, State.SKIPPED, now=now, reason=f"superseded by {by.job_id}")
 
 
-def _of_same_manifest(planned: Job, line: tuple[Job, ...]) -> tuple[Job, ...]:
-    """Two manifests of one name that select one file each get their own job; neither replaces the other's."""
-    key = planned.manifest.key if planned.manifest else ""
-    return tuple(j for j in line if (j.manifest.key if j.manifest else "") == key)
-
-
-def _stale(planned: Job, line: tuple[Job, ...]) -> bool:
-    """Whether a newer version is on record already: this plan comes from a listing that is out of date."""
-    return any(j.stamp > planned.stamp and j.generation != planned.generation and not is_placeholder(j) for j in line)
-
-
-def _worked_on(planned: Job, line: tuple[Job, ...]) -> bool:
-    mine = _primaries(planned)
-    return any(j.state in _HANDLED and j.config_digest != planned.config_digest and _primaries(j) == mine for j in line)
+def _manifest_key(job: Job) -> str:
+    return job.manifest.key if job.manifest else ""
 
 
 def _primaries(job: Job) -> set[str]:

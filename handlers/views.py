@@ -1,14 +1,21 @@
 """What the bucket holds, as the intake sees it: live for the events of one folder, or listed once for a sweep."""
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
+from core.errors import ObjectRefused
+from core.keys import refusal
 from core.ports import Level, ObjectInfo, ObjectStore
 
 
 class View(Protocol):
     """Every question has one answer for as long as a view lives: what was there when it was first asked."""
+
+    @property
+    def aside(self) -> Mapping[str, str]:
+        """Objects that the store refuses to tell of, and why. No other answer has them: they may be anything."""
+        ...
 
     def head(self, key: str) -> ObjectInfo | None: ...
 
@@ -18,6 +25,10 @@ class View(Protocol):
 
     def names(self, folder: str) -> tuple[str, ...]:
         """Keys of the objects directly in a folder (its prefix ends in '/')."""
+        ...
+
+    def strange(self, folder: str) -> tuple[str, ...]:
+        """Keys directly in a folder that are refused, and so are in none of the other answers."""
         ...
 
     def below(self, prefix: str) -> list[ObjectInfo]: ...
@@ -31,14 +42,18 @@ class LiveView:
         self._levels: dict[str, Level] = {}
         self._infos: dict[str, ObjectInfo | None] = {}
         self._below: dict[str, list[ObjectInfo]] = {}
+        self.aside: dict[str, str] = {}
 
     def head(self, key: str) -> ObjectInfo | None:
         if key not in self._infos:
             level = self._levels.get(_folder(key))
-            if level is None:
-                self._infos[key] = self._store.head(key)
-            else:
+            if level is not None:
                 self._ask(level, [key])
+                return self._infos[key]
+            try:
+                self._infos[key] = self._store.head(key)
+            except ObjectRefused as error:
+                self._infos[key], self.aside[key] = None, str(error)
         return self._infos[key]
 
     def infos(self, keys: Collection[str]) -> list[ObjectInfo]:
@@ -53,23 +68,30 @@ class LiveView:
             self._levels[folder] = self._store.level(folder)
         return self._levels[folder].keys
 
+    def strange(self, folder: str) -> tuple[str, ...]:
+        self.names(folder)
+        return self._levels[folder].strange
+
     def below(self, prefix: str) -> list[ObjectInfo]:
         if prefix not in self._below:
             above = self._levels.get(_folder(prefix.rstrip("/")))
             known_empty = above is not None and prefix.endswith("/") and prefix not in above.folders
-            self._below[prefix] = [] if known_empty else list(self._store.objects(prefix))
+            self._below[prefix] = [] if known_empty else list(self._store.objects(prefix, aside=self.aside))
         return self._below[prefix]
 
     def _ask(self, level: Level, keys: list[str]) -> None:
         there = {info.key: info for info in level.infos(keys)}
         for key in keys:
             self._infos[key] = there.get(key)
+            if key in level.aside:
+                self.aside[key] = level.aside[key]
 
 
 class ListedView:
     """Answers from one listing, so that a sweep costs one pass over the bucket and not one call per object."""
 
-    def __init__(self, objects: Iterable[ObjectInfo]) -> None:
+    def __init__(self, objects: Iterable[ObjectInfo], aside: Mapping[str, str] | None = None) -> None:
+        self.aside = aside or {}
         self._objects = {o.key: o for o in objects}
         self._keys = sorted(self._objects)
         self._names: dict[str, list[str]] = {}
@@ -84,6 +106,9 @@ class ListedView:
 
     def names(self, folder: str) -> tuple[str, ...]:
         return tuple(self._names.get(folder, ()))
+
+    def strange(self, folder: str) -> tuple[str, ...]:
+        return tuple(key for key in self.aside if _folder(key) == folder and refusal(key) is not None)
 
     def below(self, prefix: str) -> list[ObjectInfo]:
         found = []

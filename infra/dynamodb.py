@@ -5,17 +5,19 @@ and per workflow that change only in the transaction that moves a job into or ou
 Because the rev condition pins the state that the job had before, the counters always equal the number of RUNNING jobs:
 two runners cannot both take the last slot, and a lost runner's slot is freed by whoever moves its job on. Pauses stand
 on the same items, so that a start reads nothing beforehand. Indexes lag behind, so what they name is read again from
-the base item and judged by that. Each write carries a name of its own: where a retry meets a failed condition, the
-name tells whether the earlier try had got through.
+the base item and judged by that. A tenant's fence item is raised before a row with a greater fence is removed, and read
+by whoever adds one after it saw that the row is gone. Each write carries a name of its own: where a retry meets a
+failed condition, the name tells whether the earlier try had got through.
 """
 
+import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
-from core.jobs import Job, State
+from core.jobs import Job, State, first
 from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
 from infra import dynamodb_items as items
 from infra.addresses import Address
@@ -50,7 +52,7 @@ class DynamoJobTable:
         self._seen = threading.local()  # a change between two waits of a thread is not lost
 
     def add(self, job: Job) -> tuple[Job, bool]:
-        job, writer = replace(job, rev=1), _writer()
+        job, writer = first(job, self._fence(job.tenant)), _writer()
         fresh = {"ConditionExpression": "attribute_not_exists(pk)"}
         line = items.line_key(job) | {"job_id": text(job.job_id)}
         for _ in range(_TRIES):
@@ -119,6 +121,9 @@ class DynamoJobTable:
         return written
 
     def remove(self, old: Job) -> bool:
+        if old.fence and old.fence > self._fence(old.tenant):
+            # Before the row goes: a fence that is raised for nothing does no harm, one that is not raised might.
+            self._raise_fence(old.tenant, old.fence)
         try:
             self._transact(
                 f"remove {old.job_id}",
@@ -143,6 +148,9 @@ class DynamoJobTable:
         found = [(self._wake_at(job), job) for job in self._reads.awake(before, limit)]
         due = sorted(((at, job) for at, job in found if at is not None and at <= before), key=lambda pair: pair[0])
         return tuple(job for _, job in due)[:limit]
+
+    def damaged(self, *, limit: int = 100) -> dict[str, str]:
+        return self._reads.damaged(limit)
 
     def counts(self, tenant: str | None = None) -> dict[State, int]:
         """Reads the index entries of every job counted: for people, not for loops."""
@@ -223,6 +231,21 @@ class DynamoJobTable:
             "ExpressionAttributeValues": {":one": number(1)},
         }
         self._call(f"advance {name}", lambda: self._db.update_item(**update))
+
+    def _fence(self, tenant: str) -> int:
+        found = self._reads.item(items.fence_key(tenant))
+        return int(found["fence"]["N"]) if found else 0
+
+    def _raise_fence(self, tenant: str, fence: int) -> None:
+        """Rows of about the same age have about the same fence: few removals come here."""
+        put = {
+            "TableName": self._name,
+            "Item": items.fence_key(tenant) | {"fence": number(fence)},
+            "ConditionExpression": "attribute_not_exists(pk) OR fence < :fence",
+            "ExpressionAttributeValues": {":fence": number(fence)},
+        }
+        with contextlib.suppress(Answered):
+            self._call(f"raise fence of {tenant}", lambda: self._db.put_item(**put), expect=(_ONE_NO,))
 
     def wait(self, seconds: float) -> None:
         """Sees this process's own changes; those of others show when the time is over."""

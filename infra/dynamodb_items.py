@@ -10,6 +10,7 @@
 | everything      | PA#<shard>               | -                 | there while everything is paused              |
 | lease           | X#<name>                 | -                 | owner, expiry                                 |
 | generation      | G#<name>                 | -                 | how often something was changed               |
+| fence           | F#<tenant>               | -                 | the greatest fence of removed jobs            |
 
 Index partitions carry a shard number taken from the job id, so that no partition takes every write.
 """
@@ -19,6 +20,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+from core.errors import RowUnreadable
 from core.jobs import Job
 from core.records import dump_job, load_job
 
@@ -76,6 +78,10 @@ def generation_key(name: str) -> Item:
     return {"pk": text(f"G#{name}"), "sk": text("-")}
 
 
+def fence_key(tenant: str) -> Item:
+    return {"pk": text(f"F#{tenant}"), "sk": text("-")}
+
+
 def created(job: Job) -> str:
     """Sorts as (created_at, job_id) does."""
     return f"{job.created_at:019.7f}#{job.job_id}"
@@ -114,8 +120,16 @@ def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shar
 
 
 def job_of(item: Item) -> Job:
-    doc: bytes = item["doc"]["B"]
-    return load_job(doc if doc.startswith(b"{") else zlib.decompress(doc))
+    """The job of an item; RowUnreadable where it holds none."""
+    name = item["pk"]["S"].removeprefix("J#")
+    try:
+        doc: bytes = item["doc"]["B"]
+        text_of = doc if doc.startswith(b"{") else zlib.decompress(doc)
+    except (KeyError, TypeError, AttributeError, zlib.error) as error:
+        raise RowUnreadable(
+            f"row {name} cannot be read ({type(error).__name__}); mend or delete it in the table"
+        ) from None
+    return load_job(text_of, name)
 
 
 def table_definition(name: str) -> dict[str, Any]:

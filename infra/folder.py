@@ -20,8 +20,15 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from core.errors import KeyRefused, ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed
-from core.keys import INBOX, OUTPUTS, WORK, check_key, is_unfinished
+from core.errors import (
+    KeyRefused,
+    ObjectChanged,
+    ObjectMissing,
+    ObjectRefused,
+    ObjectTooLarge,
+    PreconditionFailed,
+)
+from core.keys import INBOX, OUTPUTS, WORK, check_key, is_unfinished, refusal
 from core.ports import Fetched, Folder, Level, ObjectInfo
 from infra.hashes import HashCache
 
@@ -54,16 +61,22 @@ class FolderStore:
                 return self._info(key, fd)
         except ObjectMissing:
             return None
+        except OSError as error:
+            raise ObjectRefused(f"object {key} cannot be read: {error.strerror}; see to the file") from error
 
-    def objects(self, prefix: str) -> Iterator[ObjectInfo]:
-        for key in self.keys(prefix):
-            info = self.head(key)
+    def objects(self, prefix: str, *, aside: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
+        for key in self._all(prefix):
+            try:
+                info = self.head(check_key(key))
+            except (KeyRefused, ObjectRefused) as error:
+                if aside is not None:
+                    aside[key] = str(error)
+                continue
             if info is not None:
                 yield info
 
     def keys(self, prefix: str) -> Iterator[str]:
-        folder = prefix[: prefix.rfind("/") + 1]
-        yield from (key for key in self._walk(folder) if key.startswith(prefix))
+        yield from (key for key in self._all(prefix) if refusal(key) is None)
 
     def folder(self, prefix: str) -> Folder:
         objects, folders = [], []
@@ -76,14 +89,27 @@ class FolderStore:
 
     def level(self, prefix: str) -> Level:
         entries = list(self._entries(prefix))
+        files = [prefix + name for name, is_folder in entries if not is_folder]
+        aside: dict[str, str] = {}
         return Level(
-            keys=tuple(prefix + name for name, is_folder in entries if not is_folder),
+            keys=tuple(key for key in files if refusal(key) is None),
             folders=tuple(f"{prefix}{name}/" for name, is_folder in entries if is_folder),
-            infos=self._infos,
+            infos=lambda keys: self._infos(keys, aside),
+            aside=aside,
+            strange=tuple(key for key in files if refusal(key) is not None),
         )
 
-    def _infos(self, keys: Collection[str]) -> list[ObjectInfo]:
-        return [info for key in keys if (info := self.head(key)) is not None]
+    def _infos(self, keys: Collection[str], aside: dict[str, str]) -> list[ObjectInfo]:
+        found = []
+        for key in keys:
+            try:
+                info = self.head(key)
+            except ObjectRefused as error:
+                aside[key] = str(error)
+                continue
+            if info is not None:
+                found.append(info)
+        return found
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
         with self._opened(key) as fd:
@@ -190,8 +216,11 @@ class FolderStore:
         return len(keys)
 
     def complete(self, key: str) -> bool:
-        """Whether the object is there and its writer is done with it."""
-        return self.head(key) is not None
+        """Whether the object is there and its writer is done with it; so is one that cannot be read."""
+        try:
+            return self.head(key) is not None
+        except ObjectRefused:
+            return True
 
     def close(self) -> None:
         self._hashes.close()
@@ -281,6 +310,10 @@ class FolderStore:
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return []
         return sorted(found, key=lambda e: e[0] + "/" if e[1] else e[0])
+
+    def _all(self, prefix: str) -> Iterator[str]:
+        folder = prefix[: prefix.rfind("/") + 1]
+        yield from (key for key in self._walk(folder) if key.startswith(prefix))
 
     def _walk(self, prefix: str) -> Iterator[str]:
         for name, is_folder in self._entries(prefix):

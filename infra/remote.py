@@ -20,7 +20,7 @@ from botocore.exceptions import ConnectionError as NotConnected
 from botocore.parsers import ResponseParserError
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from core.errors import StoreUnavailable
+from core.errors import CallRefused, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -111,7 +111,8 @@ class Caller:
             code = _code(error)
             if code in expect or _cancelled(error) in expect:
                 raise Answered(code, error.response) from error
-            raise StoreUnavailable(f"{self._service} refused {what}: {_told(error)}") from error
+            kind = StoreUnavailable if transient(error) else CallRefused
+            raise kind(f"{self._service} refused {what}: {_told(error)}") from error
         except (BotoCoreError, *_BROKEN) as error:
             raise StoreUnavailable(f"{self._service} did not answer {what}: {error}; is it up?") from error
 

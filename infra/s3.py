@@ -20,8 +20,16 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from core.errors import KeyRefused, ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed, StoreUnavailable
-from core.keys import WORK, check_key
+from core.errors import (
+    CallRefused,
+    ObjectChanged,
+    ObjectMissing,
+    ObjectRefused,
+    ObjectTooLarge,
+    PreconditionFailed,
+    StoreUnavailable,
+)
+from core.keys import WORK, check_key, refusal
 from core.ports import Fetched, Folder, Level, ObjectInfo
 from infra.addresses import Address
 from infra.aws import client
@@ -71,13 +79,17 @@ class S3Store:
             answer = self._call(f"head {key}", lambda: self._head(key), expect=_ABSENT)
         except Answered:
             return None
+        except CallRefused as error:
+            raise ObjectRefused(str(error)) from error
         info = self._info(key, answer)
         self._memo.put(key, (_etag(answer), info.size, info.modified), info)
         return info
 
-    def objects(self, prefix: str) -> Iterator[ObjectInfo]:
+    def objects(self, prefix: str, *, aside: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
         for page in self._pages(prefix):
-            yield from self._detailed(page.get("Contents", ()))
+            if aside is not None:
+                aside |= {o["Key"]: why for o in page.get("Contents", ()) if (why := _refusal(o["Key"]))}
+            yield from self._detailed(page.get("Contents", ()), {} if aside is None else aside)
 
     def keys(self, prefix: str) -> Iterator[str]:
         for page in self._pages(prefix):
@@ -94,14 +106,18 @@ class S3Store:
     def level(self, prefix: str) -> Level:
         listed: dict[str, Any] = {}
         folders: list[str] = []
+        strange: list[str] = []
         for page in self._pages(prefix, Delimiter="/"):
-            listed |= {o["Key"]: o for o in page.get("Contents", ()) if _possible(o["Key"])}
+            contents = page.get("Contents", ())
+            listed |= {o["Key"]: o for o in contents if _possible(o["Key"])}
+            strange += [o["Key"] for o in contents if _refusal(o["Key"])]
             folders += [p["Prefix"] for p in page.get("CommonPrefixes", ())]
 
         def infos(keys: Collection[str]) -> list[ObjectInfo]:
-            return self._detailed([listed[key] for key in keys if key in listed])
+            return self._detailed([listed[key] for key in keys if key in listed], aside)
 
-        return Level(keys=tuple(listed), folders=tuple(folders), infos=infos)
+        aside: dict[str, str] = {}
+        return Level(keys=tuple(listed), folders=tuple(folders), infos=infos, strange=tuple(strange), aside=aside)
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
         sink = InMemory()
@@ -202,14 +218,27 @@ class S3Store:
                 return
             ask["ContinuationToken"] = page["NextContinuationToken"]
 
-    def _detailed(self, listed: Any) -> list[ObjectInfo]:
-        """Listed objects with version, digest and metadata; one that vanished meanwhile is left out."""
+    def _detailed(self, listed: Any, aside: dict[str, str] | None = None) -> list[ObjectInfo]:
+        """Listed objects with version, digest and metadata; one that vanished meanwhile is left out.
+
+        `aside`: takes those that the store refuses to tell of; without it, the first of them ends the listing.
+        """
+
+        def ask(item: tuple[str, object]) -> ObjectInfo | None:
+            try:
+                return self.head(item[0])
+            except ObjectRefused as error:
+                if aside is None:
+                    raise
+                aside[item[0]] = str(error)
+                return None
+
         facts = [
             (o["Key"], (_etag(o), int(o["Size"]), o["LastModified"].timestamp())) for o in listed if _possible(o["Key"])
         ]
         unknown = [(key, fact) for key, fact in facts if self._memo.get(key, fact) is None]
         fresh: dict[str, ObjectInfo | None] = {}
-        for (key, fact), info in zip(unknown, self._pool.map(lambda item: self.head(item[0]), unknown), strict=True):
+        for (key, fact), info in zip(unknown, self._pool.map(ask, unknown), strict=True):
             fresh[key] = info
             if info is not None:
                 self._memo.put(key, fact, info)
@@ -251,6 +280,8 @@ class S3Store:
         try:
             expect = (*_ABSENT, *_LOST, "InvalidArgument")
             read_to_end(self._s3, self._call, target, sink, pin=pin, limit=limit, expect=expect)
+        except CallRefused as error:
+            raise ObjectRefused(str(error)) from error
         except Answered as no:
             if no.code in _LOST or "VersionId" in pin:
                 raise ObjectChanged(f"object {key} is no longer at version {version}; it was replaced") from None
@@ -364,11 +395,12 @@ def _md5(body: bytes) -> str:
 
 def _possible(key: str) -> bool:
     """Whether the key is one that we handle; consoles make folder markers, and others may write anything."""
-    try:
-        check_key(key)
-    except KeyRefused:
-        return False
-    return True
+    return not key.endswith("/") and _refusal(key) is None
+
+
+def _refusal(key: str) -> str | None:
+    """Why a key is refused; None for one that is not, and for a folder marker, which is nobody's file."""
+    return None if key.endswith("/") else refusal(key)
 
 
 def _etag(answer: Mapping[str, Any]) -> str:

@@ -59,6 +59,9 @@ CREATE TABLE IF NOT EXISTS pauses (
 
 CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
 
+-- The greatest fence of the rows of a tenant that were removed: what comes after them starts above it.
+CREATE TABLE IF NOT EXISTS fences (tenant TEXT PRIMARY KEY, fence INTEGER NOT NULL) WITHOUT ROWID;
+
 CREATE TABLE IF NOT EXISTS generations (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 """
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.keys import is_unfinished
+from core.keys import is_unfinished, refusal
 from infra import inotify
 from infra.folder import FolderStore
 
@@ -90,13 +90,15 @@ class FolderWatch:
         """Hold back files that are still being written; they are looked at again until they are whole or gone."""
         ready: set[str | None] = set()
         for key in changed | self._unfinished:
-            whole = key is None or self._store.complete(key) or not (self._store.root / key).exists()
-            if whole:
+            if key is None or refusal(key) is not None or self._is_whole(key):
                 ready.add(key)
-            elif key is not None:
+            else:
                 self._unfinished.add(key)
         self._unfinished -= {k for k in ready if k is not None}
         return ready
+
+    def _is_whole(self, key: str) -> bool:
+        return self._store.complete(key) or not (self._store.root / key).exists()
 
     def _watch(self, folder: Path) -> set[str | None]:
         """Watch a folder and all below it; what is in it already may have come before the watch did."""

@@ -12,11 +12,12 @@ from core.jobs import Job, OutputFile
 from core.keys import staging_folder
 from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
-from core.verdicts import Verdict
+from core.verdicts import EXPLAINED, Verdict
 from infra.lanes import Lanes
+from runner.results import AUDIT
 from runner.sandbox.layers import LayerRefused, Layers
 from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, stage
-from runner.verify import BadOutput, verify
+from runner.verify import BadOutput, verify, verify_audit
 
 _BLOCK = 1024 * 1024
 
@@ -52,7 +53,7 @@ class Attempts:
         self._scratch = scratch
 
     def folder(self, job: Job) -> Path:
-        return self._scratch / f"{job.job_id}-{job.attempts_total}"
+        return self._scratch / f"{job.job_id}-{job.fence}"
 
     def run(
         self, job: Job, *, killed: Callable[[], Verdict | None], on_event: Callable[[dict[str, Any]], None]
@@ -69,7 +70,7 @@ class Attempts:
                 self._boxes,
                 staged,
                 folder,
-                label=f"{job.job_id}-{job.attempts_total}",
+                label=f"{job.job_id}-{job.fence}",
                 tenant=job.tenant,
                 settings=self._settings,
                 killed=killed,
@@ -96,7 +97,7 @@ class Attempts:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _upload(self, job: Job, paths: dict[str, Path]) -> tuple[OutputFile, ...]:
-        staging = staging_folder(job.job_id, job.attempts_total)
+        staging = staging_folder(job.job_id, job.fence)
 
         def upload(name: str) -> OutputFile:
             facts = describe(name, paths[name])
@@ -147,17 +148,21 @@ def run_box(
 
 def _verified(report: BoxReport, order: dict[str, Any], sandbox: Sandbox) -> BoxReport:
     """A success holds only where its outputs do; the counts are the checked ones, or none."""
-    if report.verdict is not Verdict.OK:
+    if report.verdict is not Verdict.OK and report.verdict not in EXPLAINED:
         return replace(report, claim={})
     try:
+        if report.verdict in EXPLAINED:
+            outputs = {name: path for name, path in report.outputs.items() if name in AUDIT}
+            return replace(report, outputs=outputs, claim=verify_audit(order, outputs, sandbox.isolation()))
         return replace(report, claim=verify(order, report.outputs, sandbox.isolation()))
     except BadOutput as error:
         return replace(report, verdict=Verdict.BAD_OUTPUT, message=str(error), claim={})
 
 
 def deliverables(report: BoxReport) -> dict[str, Path]:
-    """What is published: everything after success, only the log after anything else."""
-    paths = dict(sorted(report.outputs.items())) if report.verdict is Verdict.OK else {}
+    """What is published: everything after success, the audit where it explains the end, the log after anything else."""
+    taken = report.verdict is Verdict.OK or report.verdict in EXPLAINED
+    paths = dict(sorted(report.outputs.items())) if taken else {}
     if report.log is not None and report.log.exists():
         paths["logs.txt"] = report.log
     return paths

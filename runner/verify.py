@@ -2,7 +2,8 @@
 
 Rules run in the engine's own process, so a hostile one can write whatever it likes into the outputs. What it cannot
 do is to publish an artifact that names another job or input, an artifact of another shape, a workbook with formulas,
-macros or links to elsewhere in it, or counts that the workbook does not bear out.
+macros or links to elsewhere in it, counts that the workbook does not bear out, or books that do not balance: every
+row read from a sheet is in one run of a table, or in none, and what was left out adds up by kind.
 """
 
 import html
@@ -17,6 +18,7 @@ from typing import Any
 import jsonschema_rs
 
 from core.ports import Isolation
+from runner.results import AUDIT
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
 MAX_SHEET_BYTES = 4 * 1024 * 1024 * 1024
@@ -28,7 +30,8 @@ _PARTS = re.compile(
     r"|xl/_rels/workbook\.xml\.rels|xl/theme/theme1\.xml|" + _SHEET.pattern
 )
 _FORMULA = re.compile(rb"<(?:[\w.-]+:)?f[\s>/]")
-_COUNTS = ("tables", "rows_in", "rows_out", "columns_mapped", "columns_unmapped")
+_COUNTS = ("tables", "rows_in", "rows_out", "sheets_out", "columns_mapped", "columns_unmapped")
+_LEFT_OUT = ("total", "group", "note", "repeated_header", "hidden", "skipped_table", "outside")
 _FINDINGS = ("error", "warning", "info")
 
 
@@ -43,9 +46,26 @@ def verify(order: dict[str, Any], outputs: dict[str, Path], isolation: Isolation
             raise BadOutput(f"the box wrote no {name}")
     artifact = _artifact(outputs["artifact.json"])
     _same_job(order, artifact, isolation)
-    rows = _data_rows(outputs["normalized.xlsx"], artifact["output"]["sheets"])
-    if rows != artifact["output"]["rows"]:
-        raise BadOutput(f"artifact.json counts {artifact['output']['rows']} rows, normalized.xlsx has {rows}")
+    _balance(artifact)
+    output = artifact["output"]
+    rows = _data_rows(outputs["normalized.xlsx"], output["sheets"])
+    if sum(rows) != output["rows"]:
+        raise BadOutput(f"artifact.json counts {output['rows']} rows, normalized.xlsx has {sum(rows)}")
+    if rows != output["sheet_rows"]:
+        raise BadOutput("artifact.json counts other rows on a sheet than normalized.xlsx has there")
+    return counts(artifact["summary"])
+
+
+def verify_audit(order: dict[str, Any], outputs: dict[str, Path], isolation: Isolation) -> dict[str, Any]:
+    """Check the artifact of a box that wrote no workbook, and says why; the counts that hold. Raises BadOutput."""
+    for name in AUDIT:
+        if name not in outputs:
+            raise BadOutput(f"the box wrote no {name}")
+    artifact = _artifact(outputs["artifact.json"])
+    _same_job(order, artifact, isolation)
+    _balance(artifact)
+    if artifact["output"]["rows"] or artifact["output"]["sheets"]:
+        raise BadOutput("artifact.json counts rows of a workbook that was not written")
     return counts(artifact["summary"])
 
 
@@ -55,10 +75,14 @@ def counts(summary: dict[str, Any]) -> dict[str, Any]:
     def whole(value: object) -> int:
         return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
 
-    findings = summary.get("findings")
-    told = findings if isinstance(findings, dict) else {}
+    def known(name: str) -> dict[str, Any]:
+        told = summary.get(name)
+        return told if isinstance(told, dict) else {}
+
+    findings, left_out = known("findings"), known("left_out")
     return {name: whole(summary.get(name)) for name in _COUNTS} | {
-        "findings": {name: whole(told.get(name)) for name in _FINDINGS}
+        "left_out": {name: n for name in _LEFT_OUT if (n := whole(left_out.get(name)))},
+        "findings": {name: whole(findings.get(name)) for name in _FINDINGS},
     }
 
 
@@ -106,20 +130,141 @@ def _same_job(order: dict[str, Any], artifact: dict[str, Any], isolation: Isolat
             raise BadOutput(f"artifact.json says something else about its {what} than the runner knows")
 
 
-def _data_rows(path: Path, data_sheets: list[str]) -> int:
-    """Rows below the headers of the data sheets, counted; refuses parts that a plain workbook does not have."""
+def _balance(artifact: dict[str, Any]) -> None:
+    """Add up the books of every sheet and table, and the summary; refuse what does not come out even."""
+    left_out: dict[str, int] = {}
+    rows_out = 0
+    for sheet in artifact["sheets"]:
+        runs = _runs_by_table(sheet)
+        _add_up_sheet(sheet, runs)
+        for table in sheet["tables"]:
+            rows_out += _add_up_table(table, _by_kind(runs[table["ref"]]))
+            _count(left_out, table["left_out"])
+        _count(left_out, _by_kind(runs[None]))
+    summary, output = artifact["summary"], artifact["output"]
+    _same("the rows of its tables and its output", rows_out, output["rows"])
+    _same("the rows of its summary and its output", summary["rows_out"], output["rows"])
+    _same("what was left out, in its sheets and its summary", left_out, summary["left_out"])
+    _same("the rows in and out of its summary", summary["rows_in"], rows_out + sum(left_out.values()))
+    _same("the sheets of its summary and its output", summary["sheets_out"], len(output["sheets"]))
+
+
+def _runs_by_table(sheet: dict[str, Any]) -> dict[str | None, list[dict[str, Any]]]:
+    """The runs of each table, and under None those of no table."""
+    owners: dict[str | None, list[dict[str, Any]]] = {None: []}
+    owners |= {table["ref"]: [] for table in sheet["tables"]}
+    if len(owners) != len(sheet["tables"]) + 1:
+        raise BadOutput("artifact.json gives two tables of a sheet one name")
+    for run in sheet["rows"]:
+        if run.get("table") not in owners:
+            raise BadOutput("artifact.json lists rows of a table that it does not have")
+        if (run["as"] == "outside") != ("table" not in run):
+            raise BadOutput("artifact.json lists rows outside of all tables as a table's, or a table's as nobody's")
+        owners[run.get("table")].append(run)
+    return owners
+
+
+def _add_up_sheet(sheet: dict[str, Any], owners: dict[str | None, list[dict[str, Any]]]) -> None:
+    """Each row that was read is in one run, or in one run of each table that shares it."""
+    for runs in (*owners.values(), sheet["shared"]):
+        _in_order(runs)
+    _keep_apart(sheet["rows"])
+    _really_shared(sheet)
+    listed = sum(run["rows"] for run in sheet["rows"])
+    twice = sum((one["tables"] - 1) * one["rows"] for one in sheet["shared"])
+    _same("the rows that were read and those listed", sheet["rows_read"], listed - twice)
+    if sheet.get("skipped") and (sheet["rows_read"] or sheet["tables"]):
+        raise BadOutput("artifact.json lists rows of a sheet that was not read")
+
+
+def _in_order(runs: list[dict[str, Any]]) -> None:
+    end = 0
+    for run in runs:
+        if not end < run["from"] <= run["to"]:
+            raise BadOutput("artifact.json lists runs of rows that overlap or are out of order")
+        if run["rows"] > run["to"] - run["from"] + 1:
+            raise BadOutput("artifact.json lists a run with more rows than it has room for")
+        end = run["to"]
+
+
+def _keep_apart(runs: list[dict[str, Any]]) -> None:
+    """Rows of no table stand in no table's run; tables side by side may share theirs."""
+    inside = outside = 0
+    for run in sorted(runs, key=lambda run: int(run["from"])):
+        if run["from"] <= (outside if "table" in run else max(inside, outside)):
+            raise BadOutput("artifact.json lists rows as a table's and as nobody's")
+        if "table" in run:
+            inside = max(inside, run["to"])
+        else:
+            outside = run["to"]
+
+
+def _really_shared(sheet: dict[str, Any]) -> None:
+    """Rows that so many tables are said to share stand where the runs of so many tables lie over each other."""
+    steps: dict[int, int] = {}
+    for run in sheet["rows"] if sheet["shared"] else ():
+        steps[run["from"]] = steps.get(run["from"], 0) + 1
+        steps[run["to"] + 1] = steps.get(run["to"] + 1, 0) - 1
+    rows = sorted(steps)
+    at = depth = 0
+    for one in sheet["shared"]:
+        while at < len(rows) and rows[at] <= one["from"]:
+            depth += steps[rows[at]]
+            at += 1
+        most = depth
+        while at < len(rows) and rows[at] <= one["to"]:
+            depth += steps[rows[at]]
+            most = max(most, depth)
+            at += 1
+        if most < one["tables"]:
+            raise BadOutput("artifact.json says that tables share rows which are not theirs")
+
+
+def _add_up_table(table: dict[str, Any], found: dict[str, int]) -> int:
+    """The rows that a table gave to the output."""
+    rows_out = found.pop("data", 0)
+    left_out = {kind: rows for kind, rows in found.items() if kind not in ("header", "title")}
+    _same("the rows of a table and its runs", table["rows_out"], rows_out)
+    _same("what a table left out and its runs", table["left_out"], left_out)
+    _same("the rows in and out of a table", table["rows_in"], rows_out + sum(left_out.values()))
+    if rows_out and table.get("skipped"):
+        raise BadOutput("artifact.json counts rows of a table that was left out")
+    return rows_out
+
+
+def _by_kind(runs: list[dict[str, Any]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for run in runs:
+        _count(found, {run["as"]: run["rows"]})
+    return found
+
+
+def _count(into: dict[str, int], more: dict[str, int]) -> None:
+    for kind, rows in more.items():
+        into[kind] = into.get(kind, 0) + rows
+
+
+def _same(what: str, one: object, other: object) -> None:
+    if one != other:
+        raise BadOutput(f"the books do not balance: artifact.json differs in {what}")
+
+
+def _data_rows(path: Path, data_sheets: list[str]) -> list[int]:
+    """Rows below the header of each data sheet, counted; refuses parts that a plain workbook does not have."""
     try:
         with zipfile.ZipFile(path) as book:
             for name in book.namelist():
                 if not _PARTS.fullmatch(name):
                     raise BadOutput("normalized.xlsx has a part that a plain workbook does not have")
             places = _sheets(book)
-            rows = {name: _count(book, part) for name, part in places.items()}
+            rows = {name: _rows_of(book, part) for name, part in places.items()}
     except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, OSError, ValueError, RuntimeError):
         raise BadOutput("normalized.xlsx is no workbook that can be read back") from None
     if missing := [name for name in data_sheets if name not in rows]:
         raise BadOutput(f"artifact.json names {len(missing)} sheets that normalized.xlsx does not have")
-    return sum(max(0, rows[name] - 1) for name in data_sheets)
+    if len(set(data_sheets)) != len(data_sheets):
+        raise BadOutput("artifact.json names a sheet twice")
+    return [max(0, rows[name] - 1) for name in data_sheets]
 
 
 def _sheets(book: zipfile.ZipFile) -> dict[str, str]:
@@ -152,7 +297,7 @@ def _part(book: zipfile.ZipFile, name: str) -> str:
     return body.decode()
 
 
-def _count(book: zipfile.ZipFile, part: str) -> int:
+def _rows_of(book: zipfile.ZipFile, part: str) -> int:
     """Row tags of a sheet, streamed. Formulas are refused: what was text must stay text."""
     rows = 0
     for block in _blocks(book, part):

@@ -8,7 +8,7 @@ from console.boxes import boxes
 from console.exits import Exit
 from console.output import Output
 from console.signals import Signals
-from console.sources import log_report
+from console.sources import ReportLog
 from handlers.intake import Intake
 from infra.logs import Log
 from runner.assembly import Runner, assemble
@@ -25,7 +25,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     log = wire.make_log(settings, stream=sys.stdout if out.as_json and args.what == "run" else None)
     with wire.opened(settings, log) as stack, boxes(settings, stack.run_dir) as sandbox:
         intake = Intake.over(stack)
-        runner = assemble(stack, sandbox, log, role="janitor", sweep=lambda: log_report(log, intake.sweep()))
+        tell = ReportLog(log)
+        runner = assemble(stack, sandbox, log, role="janitor", sweep=lambda: tell(intake.sweep()))
         try:
             return _once(runner, out) if args.what == "run-once" else _on(runner, log)
         finally:

@@ -68,7 +68,7 @@ class Tail:
 def _running_log(run_dir: Path, job: Job) -> str:
     if job.lease is None:
         return ""
-    path = run_dir / job.lease.owner / f"{job.job_id}-{job.attempts_total}" / "log.txt"
+    path = run_dir / job.lease.owner / f"{job.job_id}-{job.fence}" / "log.txt"
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -4,6 +4,7 @@ import argparse
 
 from console import wire
 from console.exits import Exit
+from console.explain import accounted
 from console.output import Output
 from console.shapes import job_shape
 from console.words import counts, progress, size, span, when
@@ -19,6 +20,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     with wire.opened() as stack:
         job = wire.make_control(stack).find(args.job)
         now = stack.clock.now()
+        has_artifact = not out.as_json and any(f.name == "artifact.json" for f in job.files)
+        gone, readings = accounted(stack.store, f"{job_folder(job)}artifact.json") if has_artifact else ([], [])
     if out.as_json:
         out.emit(job_shape(job))
         return Exit.OK
@@ -31,6 +34,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if job.files:
         out.line()
         out.table(("FILE", "SIZE", "SHA-256"), [(f.name, size(f.size), f.sha256) for f in job.files])
+    for title, lines in (("what was left out", gone), ("choices between readings", readings)):
+        if lines:
+            out.line()
+            out.heading(title)
+            for line in lines:
+                out.line(f"  {line}")
     if next_step := _next_step(job):
         out.note(f"\n{next_step}")
     return Exit.OK

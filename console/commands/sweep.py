@@ -39,6 +39,7 @@ def report_dict(report: Report) -> dict[str, list[str]]:
         "met": [j.job_id for j in done.met],
         "rejected": report.rejected,
         "refused": report.refused,
+        "failed": report.failed,
     }
 
 
@@ -47,3 +48,5 @@ def tell_refusals(report: Report, out: Output) -> None:
         out.note(f"manifest {key} does not validate; its problems stand in rejected.json")
     for problem in report.refused:
         out.note(f"refused: {problem}")
+    for problem in report.failed:
+        out.note(f"set aside: {problem}")

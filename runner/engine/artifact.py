@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from runner.engine import a1
 from runner.engine.findings import Findings
+from runner.engine.ledger import OUTSIDE, TableBooks
 from runner.engine.mapping.layout import OutColumn
 from runner.engine.mapping.tables import MappedTable
 from runner.engine.orders import Order
@@ -17,6 +18,7 @@ from runner.engine.workbook import Workbook
 
 VERSION: Final = 1
 ENGINE_VERSION: Final = "0.1.0"
+_RUNS: Final = ("rows", "shared", "beside")
 
 
 class Artifact:
@@ -39,24 +41,34 @@ class Artifact:
         self.columns = columns
         self._findings = findings
         self._streams: list[TableStream] = []
-        self._sheets: list[str] = []
+        self._sheets: list[tuple[str, int]] = []
         self._rows = 0
         self._extra: list[dict[str, Any]] = []
         self._redact = bool(order.manifest.get("redact_headers"))
 
     def streamed(self, streams: list[TableStream], workbook: Workbook) -> None:
         self._streams = streams
-        self._sheets = workbook.main.names if workbook.main else []
+        self._sheets = workbook.sheets()
         self._extra = workbook.extra
         self._rows = sum(s.rows for s in streams)
 
     def summary(self) -> dict[str, Any]:
         mapped = {name for t in self._tables.values() for name in t.fields}
         unmapped = sum(c.field is None for t in self._tables.values() for c in t.choices)
+        books = [one for source in self._sources for one in source.books.values()]
+        left_out: dict[str, int] = {}
+        for one in books:
+            for table in one.tables:
+                for kind, count in table.left_out.items():
+                    left_out[kind] = left_out.get(kind, 0) + count
+            if one.outside:
+                left_out[OUTSIDE] = left_out.get(OUTSIDE, 0) + sum(entry.rows for entry in one.outside)
         return {
             "tables": len(self._tables),
-            "rows_in": sum(s.rows for s in self._streams),
+            "rows_in": self._rows + sum(left_out.values()),
             "rows_out": self._rows,
+            "left_out": left_out,
+            "sheets_out": len(self._sheets),
             "columns_mapped": len(mapped),
             "columns_unmapped": unmapped,
             "findings": self._findings.by_severity(),
@@ -66,7 +78,7 @@ class Artifact:
         """Write artifact.json and report.html where they were asked for."""
         document = self.document(times, summary)
         if file := self._order.open_output("artifact.json"):
-            file.write(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode(errors="replace"))
+            file.write(_dumped(document).encode(errors="replace"))
             file.close()
         if file := self._order.open_output("report.html"):
             file.write(report(document).encode(errors="replace"))
@@ -110,26 +122,63 @@ class Artifact:
         }
 
     def _sheet(self, source: Source, row: dict[str, Any]) -> dict[str, Any]:
-        mine = [(t, None) for t in source.tables] + [(t, "a hook left it out") for t in source.skipped]
-        tables = [self._table(t, why) for t, why in mine if t.sheet.index == row["index"]]
-        return {"input": source.file.name, **row, "tables": tables}
+        books = source.books.get(row["index"])
+        if books is None:
+            return {
+                "input": source.file.name,
+                **row,
+                "tables": [],
+                "rows_read": 0,
+                "rows": [],
+                "shared": [],
+                "beside": [],
+            }
+        return {
+            "input": source.file.name,
+            **row,
+            "tables": [self._table(table, source) for table in books.tables],
+            "rows_read": books.rows_read,
+            "rows": [entry.as_dict() for entry in books.entries()],
+            "shared": [
+                {"from": one.first, "to": one.last, "tables": int(one.kind), "rows": one.rows} for one in books.shared
+            ],
+            "beside": [{"range": one.area, "cells": one.cells} for one in books.beside],
+        }
 
-    def _table(self, table: SourceTable, skipped: str | None) -> dict[str, Any]:
+    def _table(self, books: TableBooks, source: Source) -> dict[str, Any]:
+        table = books.source
+        skipped = "a hook left it out" if table in source.skipped else None
         if skipped is None and table.id not in self._tables:
-            skipped = "it has no data" if table.table.data_range is None else "no column is a declared field"
+            skipped = "no column is a declared field" if table.has_data else "it has no data"
+        elif skipped is None and books.skipped:
+            skipped = "no column of any table is a declared field"
         return {
             "id": table.id,
+            "ref": books.ref,
             **table.table.as_dict(),
-            "left_out_rows": len(table.table.left_out),
+            "rows_in": books.rows_in,
+            "rows_out": books.rows_out,
+            "left_out": books.left_out,
+            "left_out_columns": self._left_out_columns(table),
             **({"skipped": skipped} if skipped else {}),
         }
 
+    def _left_out_columns(self, table: SourceTable) -> list[dict[str, str]]:
+        """Columns that hold something and are not in the output, with why."""
+        out = [(c.index, "hidden") for c in table.hidden_columns]
+        stream = next((s for s in self._streams if s.table_id == table.id), None)
+        if stream is not None:
+            out += [(table.columns[n].index, "unmapped") for n, cells in stream.left_out.items() if cells]
+        return [{"column": a1.letters(index), "why": why} for index, why in sorted(out)]
+
     def _mapping(self, table: MappedTable) -> list[dict[str, Any]]:
         rows = table.source.table.header_rows
+        dropped = next((s.left_out for s in self._streams if s.table_id == table.source.id), {})
         out = []
         for choice in table.choices:
             column = table.source.columns[choice.position]
-            header = None if self._redact or column.generated else column.name
+            hidden = self._redact or column.generated or not table.header_is_certain
+            header = None if hidden else column.name
             out.append(
                 {
                     "table": table.source.id,
@@ -141,6 +190,7 @@ class Artifact:
                     "contributors": [{"rule": c.rule, "delta": c.delta} for c in choice.contributors],
                     "runners_up": [{"field": f, "score": s} for f, s in choice.runners_up],
                     "note": choice.note,
+                    **({"dropped_cells": dropped[choice.position]} if choice.position in dropped else {}),
                 }
             )
         return out
@@ -186,11 +236,13 @@ class Artifact:
                 "header": c.header if c.field is not None or not self._redact else None,
                 "field": c.field.name if c.field else None,
                 "type": c.field.type if c.field else None,
+                **({"added": c.added} if c.added else {}),
             }
             for n, c in enumerate(self.columns, 1)
         ]
         return {
-            "sheets": self._sheets,
+            "sheets": [name for name, _ in self._sheets],
+            "sheet_rows": [rows for _, rows in self._sheets],
             "rows": self._rows,
             "columns": columns,
             "extra_sheets": self._extra,
@@ -202,3 +254,21 @@ class Artifact:
             {"pass": name, "seconds": round(times.get(name, 0.0), 6), "rows": self._rows if n > 1 else None}
             for n, name in enumerate(names)
         ]
+
+
+def _dumped(document: dict[str, Any]) -> str:
+    """The artifact as text: readable, and with each run of rows on one line, for there may be many."""
+    sheets = [_object({k: _lines(v) if k in _RUNS else _text(v) for k, v in s.items()}) for s in document["sheets"]]
+    return _object({k: f"[{', '.join(sheets)}]" if k == "sheets" else _text(v) for k, v in document.items()}) + "\n"
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
+
+
+def _lines(values: list[Any]) -> str:
+    return "[" + ",".join("\n" + json.dumps(value, separators=(",", ":")) for value in values) + "]"
+
+
+def _object(texts: dict[str, str]) -> str:
+    return "{\n" + ",\n".join(f"{json.dumps(name)}: {text}" for name, text in texts.items()) + "\n}"

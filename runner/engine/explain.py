@@ -1,6 +1,9 @@
 """Say in plain sentences what an artifact holds: what was found, what became what, and why."""
 
-from typing import Any
+from typing import Any, Final
+
+_PLACES: Final = 12  # runs of rows of one kind that a sentence names
+_KEPT: Final = ("header", "title", "data")
 
 
 def explain(artifact: dict[str, Any]) -> list[str]:
@@ -11,11 +14,72 @@ def explain(artifact: dict[str, Any]) -> list[str]:
         for table in sheet["tables"]:
             mine = [m for m in artifact["mapping"] if m["table"] == table["id"]]
             lines += [_column(m) for m in mine]
+        lines += [f"  {line}" for line in left_out(sheet)]
+    lines += [f"Reading: {line}" for line in map(reading, artifact["readings"])]
     lines += [_transform(t) for t in artifact["transforms"] if t["changed"]]
     lines += _validation(artifact["validation"])
     output = artifact["output"]
-    lines.append(f"Written: {output['rows']} rows in {len(output['columns'])} columns.")
+    lines.append(f"Written: {output['rows']} rows in {len(output['columns'])} columns{_sheets(output)}.")
     return lines
+
+
+def _sheets(output: dict[str, Any]) -> str:
+    if len(output["sheets"]) < 2:
+        return ""
+    parts = [f"{name} {rows}" for name, rows in zip(output["sheets"], output["sheet_rows"], strict=True)]
+    return f" on {len(parts)} sheets: {', '.join(parts[:_PLACES])}" + (" and more" if len(parts) > _PLACES else "")
+
+
+def left_out(sheet: dict[str, Any]) -> list[str]:
+    """What of a sheet is not in the output, with its address and the reason; long lists are cut short here."""
+    kinds: dict[str, list[str]] = {}
+    for run in sheet["rows"]:
+        if run["as"] not in _KEPT:
+            kinds.setdefault(run["as"], []).append(span(run))
+    lines = []
+    if kinds:
+        parts = [f"{_rows(places)}: {kind.replace('_', ' ')}" for kind, places in kinds.items()]
+        lines.append(f"left out: {'; '.join(parts)}.")
+    if sheet["beside"]:
+        areas = [one["range"] for one in sheet["beside"]]
+        lines.append(f"left out, beside the tables: {_some(areas)}.")
+    columns = [f"{one['column']} ({one['why']})" for table in sheet["tables"] for one in table["left_out_columns"]]
+    if columns:
+        lines.append(f"columns left out: {_some(columns)}.")
+    return lines
+
+
+def span(run: dict[str, Any]) -> str:
+    return str(run["from"]) if run["from"] == run["to"] else f"{run['from']}-{run['to']}"
+
+
+def _rows(places: list[str]) -> str:
+    return f"row {places[0]}" if len(places) == 1 and places[0].isdecimal() else f"rows {_some(places)}"
+
+
+def _some(places: list[str]) -> str:
+    more = len(places) - _PLACES
+    return ", ".join(places[:_PLACES]) + (f" and {more} more (see artifact.json)" if more > 0 else "")
+
+
+def reading(made: dict[str, Any]) -> str:
+    """One choice between readings: what was chosen, where, what spoke for each and what settles it."""
+    line = f"{made['kind'].replace('_', ' ')}: {made['chosen']}"
+    if place := where(made):
+        line += f", {place}"
+    line += f" ({evidence(made)}{'' if made['sure'] else '; a guess'})"
+    return line + (f"; to settle it: {made['settle']}." if made.get("settle") else ".")
+
+
+def where(made: dict[str, Any]) -> str:
+    at = made.get("table") or "/".join(made[k] for k in ("input", "sheet") if made.get(k))
+    parts = [f"field {made['field']}" if made.get("field") else "", at]
+    parts += [f"{name} {made[name]}" if made.get(name) else "" for name in ("column", "row")]
+    return ", ".join(part for part in parts if part)
+
+
+def evidence(made: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in made["evidence"].items()) or "no evidence"
 
 
 def _sheet(sheet: dict[str, Any]) -> list[str]:

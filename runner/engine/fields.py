@@ -16,7 +16,7 @@ class Field:
     __slots__ = (
         "allowed", "clean", "constant", "day_first", "decimal", "declared", "default", "formats", "label", "lookup",
         "max", "max_length", "merged", "min", "min_length", "name", "number_format", "pattern", "required", "severity",
-        "synonyms", "type", "unique",
+        "synonyms", "type", "unique", "unit",
     )  # fmt: skip
 
     def __init__(self, spec: Mapping[str, Any], *, declared: bool = True) -> None:
@@ -34,6 +34,7 @@ class Field:
         self.formats: tuple[str, ...] = tuple(spec.get("formats") or ())
         self.day_first: bool | None = spec.get("day_first")
         self.decimal: str | None = spec.get("decimal")
+        self.unit: str | None = spec.get("unit")  # what a number without a percent sign counts: "share" or "percent"
         self.min = bound(self.type, spec.get("min"))
         self.max = bound(self.type, spec.get("max"))
         self.min_length: int | None = spec.get("min_length")

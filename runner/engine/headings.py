@@ -18,7 +18,9 @@ class Headings:
     """
 
     def __init__(self, fields: Iterable[Field]) -> None:
+        fields = list(fields)
         names = [name for field in fields for name, _ in field.names]
+        self._keys = {normalized(name) for f in fields if f.required or f.unique for name, _ in f.names} - {""}
         self._names = {normalized(name) for name in names} - {""}
         self._spellings = {spelling for name in names for spelling in _spellings(name)}
         self._enough = min(2, len(self._names))
@@ -33,6 +35,14 @@ class Headings:
             return NOTHING
         self._last = number
         return SPELLED
+
+    def spelled(self, values: Sequence[object]) -> int:
+        """How many of these values are a declared name, label or synonym."""
+        return sum(1 for v in values if isinstance(v, str) and normalized(v) in self._names)
+
+    def key(self, name: str) -> bool:
+        """Whether this is the name of a required or unique field."""
+        return normalized(name) in self._keys
 
     def absent(self, columns: Sequence[Sequence[object]]) -> bool:
         """Whether no row of these columns can be one."""

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from time import perf_counter
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NoReturn
 
+from runner.engine import conventions
 from runner.engine.artifact import Artifact
 from runner.engine.channel import Channel
 from runner.engine.checks.declared import FieldChecks
@@ -16,12 +18,13 @@ from runner.engine.findings import Findings
 from runner.engine.headings import Headings
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.layout import OutColumn, TablePlan, lay_out
+from runner.engine.mapping.nothing import expects_columns, nothing_mapped, unused_rules
 from runner.engine.mapping.tables import MappedTable, map_table
 from runner.engine.orders import Order
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import Package, load
 from runner.engine.rules.row_types import row_scores
-from runner.engine.sources import chunks, strands
+from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strands
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
 from runner.engine.survey import Source, survey
@@ -29,6 +32,7 @@ from runner.engine.workbook import Workbook
 from runner.engine.writing import SheetWriter
 
 _SAY_EVERY: Final = 65_536  # rows between two words of progress
+_SHEETS: Final = 10  # sheets that a finding names
 
 
 class Job:
@@ -39,15 +43,22 @@ class Job:
         self.channel = channel
         self.findings = Findings()
         self.times = Times()
-        self.lookups = Lookups(order.auxiliary)
+        self.lookups = Lookups(order.auxiliary, self.findings)
         manifest = order.manifest
         self.strict = manifest.get("on_rule_error") == "fail"
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
+        self.reading: dict[str, Any] = manifest.get("reading") or {}
 
     def run(self) -> dict[str, Any]:
         """Do the job; the summary of the end event."""
-        package = load(self.order.config)
+        package = load(self.order.config, [f.name for f in self.order.fields])
+        try:
+            return self._run(package)
+        finally:
+            package.log_failures()
+
+    def _run(self, package: Package) -> dict[str, Any]:
         fields = self._fields(package)
         shared = {
             "params": self.order.params,
@@ -61,11 +72,16 @@ class Job:
         hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
+        empty = bool(tables) and not any(t.is_mapped for t in tables)
+        if empty and expects_columns(fields, {*package.transforms, tables[0].filled}):
+            self._stop_unmapped(package, sources, tables, fields)
+        self._settle(sources, tables, fields)
         columns, plans = lay_out(
             fields,
             [(t.fields, t.kept()) for t in tables],
             policy=self.mapping.get("unmapped", "keep"),
             use_labels=self.output.get("header") == "label",
+            added=self._added(tables),
         )
         self._note_renamed(columns)
         artifact = Artifact(
@@ -76,7 +92,9 @@ class Job:
             columns=columns,
             findings=self.findings,
         )
-        self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
+        filled = self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
+        if empty and fields and not filled:
+            self._stop_unmapped(package, sources, tables, fields)
         summary = artifact.summary()
         hooks.tell("on_job_end", summary=summary)
         summary["findings"] = self.findings.by_severity()
@@ -99,14 +117,15 @@ class Job:
         room = Room()
         for n, source in enumerate(sources):
             survey(
-                source, reading, self.findings, room=room, headings=partial(Headings, fields),
+                source, self.reading, self.findings, room=room, headings=partial(Headings, fields),
+                provenance=bool(self.output.get("provenance")),
                 scores=partial(row_scores, package, hooks, input=source.file.name),
             )  # fmt: skip
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables:
                 self.findings.add("no_table", "error", f"no table was found in {source.file.name}", rule="structure")
         if hooks.has("after_structure"):
-            leave_out(sources, hooks)
+            leave_out(sources, hooks, self.findings)
         self.times.spend("structure", clock)
         return sources
 
@@ -123,11 +142,12 @@ class Job:
                         detectors=package.detectors,
                         hooks=hooks,
                         lookups=self.lookups,
+                        filled=self._filled(fields),
                     )
                     for table in source.tables
                     if table.has_data
                 ]
-        wanted = [t for t in mapped if t.fields] or mapped
+        wanted = [t for t in mapped if t.is_mapped] or mapped
         for one in mapped:
             if one not in wanted:
                 one.left_out = True
@@ -136,10 +156,66 @@ class Job:
                     place=one.source.place, rule="mapping",
                 )  # fmt: skip
         for one in wanted:
-            one.report(fields, self.findings)
+            one.report(
+                fields, self.findings, computed=package.transforms, headless=self.reading.get("header") == "none"
+            )
+        for name in unused_rules(wanted, fields, package.transforms):
+            what = f"the manifest does not declare {name} and no column was found for it; its rules did nothing"
+            file = f"columns/{name}.py"
+            self.findings.add("rules_unused", "warning", what, field=name, rule="mapping", file=file, line=1)
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
         self.times.spend("mapping", clock)
         return wanted
+
+    def _filled(self, fields: list[Field]) -> str | None:
+        """The declared field that takes the captions of groups."""
+        name = self.reading.get("group_column", GROUP)
+        filling = self.reading.get("group_rows") == "fill"
+        return name if filling and any(f.name == name for f in fields) else None
+
+    def _added(self, tables: list[MappedTable]) -> dict[str, tuple[str, list[int]]]:
+        """Columns at the end that no source has: what each says, its header, and its place in each table's chunks."""
+        names: dict[str, str] = {}
+        if self.reading.get("group_rows") == "fill" and not any(t.filled for t in tables):
+            names[GROUP] = self.reading.get("group_column", GROUP)
+        if self.output.get("provenance"):
+            names |= {name: name for name in PROVENANCE}
+        return {what: (name, [t.source.place_of(what) for t in tables]) for what, name in names.items()}
+
+    def _stop_unmapped(
+        self, package: Package, sources: list[Source], tables: list[MappedTable], fields: list[Field]
+    ) -> NoReturn:
+        """End the job with its artifact: no field was found, so there is nothing to write."""
+        stop = nothing_mapped(tables, fields, redact=bool(self.order.manifest.get("redact_headers")))
+        self.findings.add("nothing_mapped", "error", "no column of any table is one of the fields", rule="mapping")
+        self._leave_all_out(sources)
+        columns, _ = lay_out(fields, [], policy="drop")
+        artifact = Artifact(
+            self.order, package=package, sources=sources, tables=tables, columns=columns, findings=self.findings
+        )
+        artifact.write(self.times, artifact.summary())
+        raise stop
+
+    def _leave_all_out(self, sources: list[Source]) -> None:
+        """The books of a job that writes nothing."""
+        refs = _refs()
+        for source in sources:
+            known = bool(source.books)
+            with source.streaming():
+                if not known:
+                    self._pour(source, {})
+                source.close_books((), refs)
+            for books in () if known else source.books.values():
+                books.report(self.findings)
+
+    def _settle(self, sources: list[Source], tables: list[MappedTable], fields: list[Field]) -> None:
+        """Decide how each column is written before any of them is transformed."""
+        clock = perf_counter()
+        for source in sources:
+            mine = [t for t in tables if t.source in source.tables]
+            with source.streaming():
+                conventions.decide(source, mine, fields, self.findings)
+        self.times.spend("mapping", clock)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:
         for column in columns:
@@ -160,7 +236,8 @@ class Job:
         plans: list[TablePlan],
         package: Package,
         hooks: Hooks,
-    ) -> None:
+    ) -> bool:
+        """Passes 3 to 5; whether any field got a value."""
         title, name = str(self.order.manifest.get("name", "")), self.output.get("sheet") or "Normalized"
         with self._opened("normalized.xlsx") as file:
             workbook = Workbook(file, artifact.columns, title=title, sheet=name)
@@ -172,14 +249,33 @@ class Job:
             }
             streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
             clock = perf_counter()
+            refs = _refs()
             for source in sources:
                 with source.streaming():
                     self._pour(source, streams)
+                    source.close_books(streams, refs)
+                for books in source.books.values():
+                    books.report(self.findings)
             reading = perf_counter() - clock - sum(line.times.values())
+            for stream in streams.values():
+                stream.report_left_out()
+            self._note_split(workbook)
             workbook.finish(hooks.sheets(), self.findings if self.output.get("findings_sheet") else None)
         artifact.streamed(list(streams.values()), workbook)
         self.times |= line.times
         self.times["read"] = reading
+        return any(s.filled for s in streams.values())
+
+    def _note_split(self, workbook: Workbook) -> None:
+        if workbook.main is not None and len(workbook.main.names) > 1:
+            shown = ", ".join(f"{name} ({rows} rows)" for name, rows in workbook.sheets()[:_SHEETS])
+            more = len(workbook.main.names) - _SHEETS
+            shown += f" and {more} more sheets" if more > 0 else ""
+            self.findings.add(
+                "output_split", "warning",
+                f"the output is more than one sheet holds and goes on in a next one: {shown}",
+                rule="write",
+            )  # fmt: skip
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[IO[bytes] | None]:
@@ -206,14 +302,18 @@ class Job:
         )
 
     def _pour(self, source: Source, streams: Mapping[str, TableStream]) -> None:
-        by_sheet: dict[int, list[Any]] = {}
-        for table in source.tables:
-            if table.id in streams:
-                by_sheet.setdefault(table.sheet.index, []).append(table)
+        """Every table's rows are counted; those of tables that are used go on into the output."""
+        by_sheet: dict[int, list[SourceTable]] = {}
+        for table in (*source.tables, *source.skipped):
+            by_sheet.setdefault(table.sheet.index, []).append(table)
         done = said = 0
         for tables in by_sheet.values():
             for group in strands(tables):
                 for table, rows in chunks(group):
+                    table.hidden.add(rows.hidden)
+                    table.taken.add(rows.numbers)
+                    if table.id not in streams or not rows.numbers:
+                        continue
                     streams[table.id].feed(rows)
                     done += len(rows.numbers)
                     if done - said >= _SAY_EVERY:
@@ -222,7 +322,12 @@ class Job:
         self.channel.progress("write", done=done, total=done, table=source.file.name)
 
 
-def leave_out(sources: list[Source], hooks: Hooks) -> None:
+def _refs() -> Iterator[str]:
+    """Short names for the tables of a job."""
+    return (f"t{n}" for n in count(1))
+
+
+def leave_out(sources: list[Source], hooks: Hooks, findings: Findings) -> None:
     """Let hooks leave tables out."""
     seen = [
         {
@@ -240,6 +345,8 @@ def leave_out(sources: list[Source], hooks: Hooks) -> None:
     for source in sources:
         source.skipped += [t for t in source.tables if t.id in skip]
         source.tables = [t for t in source.tables if t.id not in skip]
+        for table in source.skipped:
+            findings.add("table_skipped", "info", "a hook left this table out", place=table.place, rule="structure")
 
 
 def _log(*words: object) -> None:

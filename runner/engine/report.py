@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from runner.engine.explain import explain
+from runner.engine.explain import evidence, explain, span, where
 
 _STYLE: Final = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#1c2733}"
@@ -29,6 +29,7 @@ def report(artifact: dict[str, Any]) -> str:
     counts = summary["findings"]
     tiles = (
         ("rows", summary["rows_out"]),
+        ("rows left out", sum(summary["left_out"].values())),
         ("tables", summary["tables"]),
         ("columns mapped", summary["columns_mapped"]),
         ("columns unmapped", summary["columns_unmapped"]),
@@ -40,7 +41,8 @@ def report(artifact: dict[str, Any]) -> str:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width"><style>'
         f'{_STYLE}</style></head><body><h1>{escape(title)}</h1><div class="tiles">{body}</div>'
-        f"{_mapping(artifact)}{_findings(artifact['validation'])}{_decisions(artifact)}</body></html>\n"
+        f"{_mapping(artifact)}{_left_out(artifact)}{_readings(artifact)}{_findings(artifact['validation'])}"
+        f"{_decisions(artifact)}</body></html>\n"
     )
 
 
@@ -68,6 +70,53 @@ def _mapping(artifact: dict[str, Any]) -> str:
     ]
     heads = ("table", "column", "header", "field", "score", "why")
     return "<h2>Columns</h2>" + (_table(heads, rows) if rows else "<p>No column was mapped.</p>")
+
+
+def _left_out(artifact: dict[str, Any]) -> str:
+    """Rows, cells and columns that are not in the output."""
+    rows: list[str] = []
+    total = 0
+    for sheet in artifact["sheets"]:
+        names = {t["ref"]: t["range"] for t in sheet["tables"]}
+        places = [
+            (f"{'row' if run['rows'] == 1 else 'rows'} {span(run)}", run["as"].replace("_", " "), run.get("table"))
+            for run in sheet["rows"]
+            if run["as"] not in ("data", "header")
+        ]
+        places += [(f"cells {one['range']}", "beside a table", None) for one in sheet["beside"]]
+        places += [
+            (f"column {one['column']}", one["why"], table["ref"])
+            for table in sheet["tables"]
+            for one in table["left_out_columns"]
+        ]
+        total += len(places)
+        room = max(0, SHOWN - len(rows))
+        rows += [
+            _row(f"{sheet['input']}, {sheet['name']}", what, why, names[ref] if ref else "-")
+            for what, why, ref in places[:room]
+        ]
+        if sheet.get("skipped"):
+            rows.append(_row(f"{sheet['input']}, {sheet['name']}", "the whole sheet", sheet["skipped"], "-"))
+    if not rows:
+        return "<h2>Left out</h2><p>Nothing: every row and column is in the output.</p>"
+    note = f"<p>{SHOWN} of {total} places are listed; artifact.json has them all.</p>" if total > SHOWN else ""
+    return "<h2>Left out</h2>" + note + _table(("sheet", "what", "taken for", "table"), rows)
+
+
+def _readings(artifact: dict[str, Any]) -> str:
+    """Choices between two readings, guesses first."""
+    made = sorted(artifact["readings"], key=lambda one: bool(one["sure"]))
+    if not made:
+        return ""
+    rows = [
+        _row(
+            one["kind"].replace("_", " "), one["chosen"], where(one), evidence(one),
+            "yes" if one["sure"] else "a guess", one.get("settle", ""), kind="" if one["sure"] else "warning",
+        )
+        for one in made[:SHOWN]
+    ]  # fmt: skip
+    note = f"<p>{SHOWN} of {len(made)} are listed.</p>" if len(made) > SHOWN else ""
+    return "<h2>Readings</h2>" + note + _table(("reading", "chosen", "where", "evidence", "sure", "to settle it"), rows)
 
 
 def _findings(validation: dict[str, Any]) -> str:

@@ -1,21 +1,42 @@
 """Source tables: where each stands, and its rows as chunks of columns."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from runner.engine import merges
+from runner.engine.captions import Caption, Captions
 from runner.engine.findings import Place
-from runner.engine.reading import Block, Sheet, blocks_of
+from runner.engine.reading import Area, Block, Sheet, blocks_of
+from runner.engine.rowsets import RowSet
+from runner.engine.spool import SpooledSheet
 from runner.engine.structure import Table
 
 SAMPLED: Final = 200
+_SPACES: Final = frozenset(c * n for c in " \t\xa0\u3000" for n in range(9))  # what a cell of spaces mostly holds
+GROUP: Final = "group"
+PROVENANCE: Final = ("source_file", "source_sheet", "source_row")
+LOOKED_THROUGH: Final = 10_000  # rows in which a sample is looked for
 
 
 class Rows(NamedTuple):
-    """Some rows of a table: their numbers, and one list of values per column."""
+    """Some rows of a table: their numbers, one list of values per column, and what stands between them."""
 
     numbers: list[int]
     columns: list[list[Any]]
+    hidden: Sequence[int] = ()  # rows with values in the table's columns that are left out because they are hidden
+    captions: Sequence[Caption] = ()
+
+
+class Leaving(NamedTuple):
+    """What the manifest says about rows and columns that are not plain data."""
+
+    groups: str = "drop"  # or keep, fill
+    totals: str = "drop"  # or keep
+    hidden_rows: frozenset[int] = frozenset()
+    hidden_columns: frozenset[int] = frozenset()
+    added: tuple[str, ...] = ()  # columns that every table gets: GROUP, those of PROVENANCE
 
 
 class SourceTable:
@@ -26,19 +47,29 @@ class SourceTable:
         place: Place,
         sheet: Sheet,
         table: Table,
+        leaving: Leaving | None = None,
         *,
-        hidden_rows: frozenset[int] = frozenset(),
-        hidden_columns: frozenset[int] = frozenset(),
         epoch_1904: bool = False,
+        merged: Sequence[Area] = (),
     ) -> None:
+        leaving = leaving or Leaving()
         self.place = place
         self.epoch_1904 = epoch_1904  # what a bare day number of this book counts from
         self.sheet = sheet
         self.table = table
-        self.columns = [c for c in table.columns if c.index not in hidden_columns]
-        self.without = table.left_out | hidden_rows
-        self.top = table.data_range.top if table.data_range else 0
-        self.bottom = table.data_range.bottom if table.data_range else -1
+        self.columns = [c for c in table.columns if c.index not in leaving.hidden_columns]
+        self.hidden_columns = [c for c in table.columns if c.index in leaving.hidden_columns]
+        self.added = leaving.added
+        self.left_out = _left_out(table, leaving)
+        self._hidden = leaving.hidden_rows
+        self._groups = self.left_out["group"] if GROUP in self.added else frozenset()
+        self.without = leaving.hidden_rows.union(*self.left_out.values())
+        kept = (table.groups | table.totals) - self.without
+        self.top, self.bottom = _span(table, kept)
+        self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may stand above the data
+        self.taken = RowSet()  # rows that went into the output, or would have if the table were not skipped
+        self.hidden = RowSet()  # rows that would have, were they not hidden
+        self.merged = merges.within(merged, self.top, self.bottom)
 
     @property
     def id(self) -> str:
@@ -46,17 +77,45 @@ class SourceTable:
 
     @property
     def has_data(self) -> bool:
-        return self.table.data_range is not None and bool(self.columns)
+        return self.top <= self.bottom and bool(self.columns)
+
+    def place_of(self, added: str) -> int:
+        """Where in the chunks a column stands that the source does not have."""
+        return len(self.columns) + self.added.index(added)
+
+    def holds(self, column: int) -> bool:
+        """Whether anything stands in a column of the sheet (1-based) beside the data."""
+        sheet = self.sheet
+        if not isinstance(sheet, SpooledSheet):
+            return True  # too long to be looked through once more
+        bit = 1 << column
+        wanted = sheet.some_blocks(lambda e: e.columns & bit and e.first <= self.bottom and self.top <= e.last)
+        return any(
+            value is not None for block in wanted for value in block.within(self.top, self.bottom).columns[column - 1]
+        )
 
     def samples(self, count: int = SAMPLED) -> list[list[Any]]:
-        """The first values of each column."""
+        """The first values of each column, blanks left out.
+
+        A column that begins with blanks is looked through further down; one with no header to its end, because whether
+        it holds anything decides if it is kept.
+        """
+        samples: list[list[Any]] = [[] for _ in (*self.columns, *self.added)]
+        seen = 0
         for _, rows in chunks([self]):
-            return [column[:count] for column in rows.columns]
-        return [[] for _ in self.columns]
+            for sample, column in zip(samples, rows.columns, strict=True):
+                if len(sample) < count:
+                    sample.extend(islice((v for v in column if v is not None), count - len(sample)))
+            seen += len(rows.numbers)
+            full = all(len(sample) >= count for sample in samples)
+            unknown = any(c.generated and not s for c, s in zip(self.columns, samples, strict=False))
+            if full or (seen >= LOOKED_THROUGH and not unknown):
+                break
+        return samples
 
     def cut(self, block: Block) -> Rows | None:
         """This table's part of a block of the sheet's rows; None where it has none."""
-        first, last = bisect_left(block.numbers, self.top), bisect_right(block.numbers, self.bottom)
+        first, last = bisect_left(block.numbers, self._first), bisect_right(block.numbers, self.bottom)
         if first >= last:
             return None
         numbers = block.numbers[first:last]
@@ -64,14 +123,70 @@ class SourceTable:
         columns = [
             block.columns[c.index - 1][first:last] if c.index <= width else [None] * len(numbers) for c in self.columns
         ]
-        blank = [not any(v is not None for v in row) for row in zip(*columns, strict=True)] if all(
-            None in column for column in columns
-        ) else []  # fmt: skip
-        if any(blank) or not self.without.isdisjoint(numbers):
-            keep = [n for n, row in enumerate(numbers) if row not in self.without and not (blank and blank[n])]
-            numbers = [numbers[n] for n in keep]
-            columns = [[column[n] for n in keep] for column in columns]
-        return Rows(numbers, columns) if numbers else None
+        blank = list(map(_is_blank, zip(*columns, strict=True))) if all(map(_has_gaps, columns)) else []
+        if not any(blank) and self.without.isdisjoint(numbers):
+            return Rows(numbers, columns)
+        held = [n for n in range(len(numbers)) if not (blank and blank[n])]
+        keep = [n for n in held if numbers[n] not in self.without]
+        hidden = [numbers[n] for n in held if self._is_hidden(numbers[n])] if self._hidden else []
+        captions = [_caption(numbers[n], n, columns) for n in held if numbers[n] in self._groups]
+        if not keep and not hidden and not captions:
+            return None
+        return Rows(
+            [numbers[n] for n in keep], [[column[n] for n in keep] for column in columns], hidden, captions
+        )  # fmt: skip
+
+    def _is_hidden(self, row: int) -> bool:
+        return row in self._hidden and not any(row in rows for rows in self.left_out.values())
+
+    def added_columns(self, rows: Rows, captions: Captions) -> list[list[Any]]:
+        """The values of the columns that the source does not have."""
+        count = len(rows.numbers)
+        made: dict[str, list[Any]] = {}
+        if GROUP in self.added:
+            made[GROUP] = captions.fill(rows.numbers, rows.captions)
+        if PROVENANCE[0] in self.added:
+            given = ([self.place.input] * count, [self.place.sheet] * count, rows.numbers)
+            made |= dict(zip(PROVENANCE, given, strict=True))
+        return [made[name] for name in self.added]
+
+
+def _has_gaps(column: list[Any]) -> bool:
+    """Whether a column may have a blank cell."""
+    return None in column or not _SPACES.isdisjoint(column)
+
+
+def _is_blank(values: Iterable[Any]) -> bool:
+    """Whether a row holds nothing, or nothing but spaces."""
+    return all(value is None or (value.__class__ is str and not value.strip()) for value in values)
+
+
+def _left_out(table: Table, leaving: Leaving) -> dict[str, frozenset[int]]:
+    """Rows inside the table that are no data, by what they are; no row stands in two of them."""
+    kinds = {
+        "header": frozenset(table.header_rows),
+        "repeated_header": table.repeated,
+        "group": table.groups if leaving.groups != "keep" else frozenset(),
+        "total": table.totals if leaving.totals != "keep" else frozenset(),
+        "note": table.asides,
+    }
+    seen: frozenset[int] = frozenset()
+    for kind, rows in kinds.items():
+        kinds[kind] = rows - seen
+        seen |= rows
+    return kinds
+
+
+def _span(table: Table, kept: frozenset[int]) -> tuple[int, int]:
+    """First and last row of the data; captions and totals that are kept may stand above or below the rest."""
+    data = table.data_range
+    ends = [*kept, data.top, data.bottom] if data else [*kept]
+    return (min(ends), max(ends)) if ends else (0, -1)
+
+
+def _caption(row: int, at: int, columns: Sequence[Sequence[Any]]) -> Caption:
+    column, value = next((n, c[at]) for n, c in enumerate(columns) if c[at] is not None)
+    return Caption(row, column, value if isinstance(value, str) else str(value))
 
 
 def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
@@ -79,12 +194,18 @@ def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
     todo = sorted((t for t in tables if t.has_data), key=lambda t: t.top)
     if not todo:
         return
+    captions = {t.id: Captions() for t in todo if t.added}
     for block in blocks_of(todo[0].sheet):
         if block.numbers[0] > todo[-1].bottom:
             return
         for table in todo:
             if (rows := table.cut(block)) is not None:
-                yield table, rows
+                yield (
+                    table,
+                    rows._replace(columns=rows.columns + table.added_columns(rows, captions[table.id]))
+                    if table.added
+                    else rows,
+                )
 
 
 def strands(tables: Sequence[SourceTable]) -> list[list[SourceTable]]:

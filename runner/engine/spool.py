@@ -8,14 +8,15 @@ cell. A sheet that would outgrow its room is let go and read again instead; memo
 
 import pickle
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date, datetime
 from itertools import repeat
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from isal import isal_zlib
 
 from runner.engine.reading import Block, Layout, Row, Sheet, blocks_of, rows_of
+from runner.engine.rowsets import RowSet
 
 ROOM: Final = 96 * 1024 * 1024  # bytes of packed rows that a job sets aside at most
 LOOSE: Final = 1_200_000  # cells that a job keeps unpacked
@@ -34,6 +35,14 @@ class Room:
         self.loose = loose
 
 
+class Extent(NamedTuple):
+    """Where a block stands: its first and last row, and a bit per column that holds anything (bit 1: column A)."""
+
+    first: int
+    last: int
+    columns: int
+
+
 class SpooledSheet:
     """A sheet whose rows are set aside at the first reading; afterwards `blocks` gives them by columns."""
 
@@ -42,12 +51,18 @@ class SpooledSheet:
         self._room = room
         self._blocks: list[Block | bytes] = []
         self.complete = False  # every row is set aside; the sheet itself is needed no more
+        self.read = RowSet()  # the rows that the first reading gave
+        self.extents: list[Extent] = []  # of the blocks, in their order
         self.name = sheet.name
         self.index = sheet.index
         self.visibility = sheet.visibility
 
     def layout(self) -> Layout:
         return self._sheet.layout()
+
+    def reopen(self, sheet: Sheet) -> None:
+        """Read from the same sheet of a file that was opened again."""
+        self._sheet = sheet
 
     def rows(self) -> Iterator[Row]:
         return rows_of(self.blocks()) if self.complete else self._sheet.rows()
@@ -58,14 +73,36 @@ class SpooledSheet:
             return (block if isinstance(block, Block) else _unpack(block) for block in self._blocks)
         return self._first_reading()
 
+    def columns(self, wanted: Collection[int]) -> Iterator[Block]:
+        """The rows again, only the columns of these indexes (from 0) restored; the others are empty lists."""
+        for block in self._blocks:
+            yield block if isinstance(block, Block) else _unpack(block, wanted)
+
     def _first_reading(self) -> Iterator[Block]:
         room = self._room
         self._let_go()
         fits = True
+        read, extents = RowSet(), []
         for block in blocks_of(self._sheet):
             yield block
+            read.add(block.numbers)
+            extents.append(_extent(block))
             fits = fits and self._set_aside(block, room)
-        self.complete = fits
+        self.complete, self.read, self.extents = fits, read, extents
+
+    def some_blocks(self, wanted: Callable[[Extent], object]) -> Iterator[Block]:
+        """The blocks whose extent is wanted; the others are not even unpacked."""
+        asked = [wanted(extent) for extent in self.extents]
+        if self.complete:
+            kept = (block for block, yes in zip(self._blocks, asked, strict=True) if yes)
+            yield from (block if isinstance(block, Block) else _unpack(block) for block in kept)
+        elif any(asked):
+            last = max(e.last for e, yes in zip(self.extents, asked, strict=True) if yes)
+            for block in blocks_of(self._sheet):
+                if block.numbers[0] > last:
+                    return
+                if wanted(_extent(block)):
+                    yield block
 
     def _set_aside(self, block: Block, room: Room) -> bool:
         """Keep some rows; False where the sheet outgrew its room and was let go."""
@@ -91,14 +128,29 @@ class SpooledSheet:
         self._blocks = []
 
 
+def _extent(block: Block) -> Extent:
+    held = 0
+    for n, column in enumerate(block.columns, 1):
+        # A full column says so with its first value; only a blank one is looked through, at the cost of a glance.
+        if any(column) or column.count(None) != len(column):
+            held |= 1 << n
+    return Extent(block.numbers[0], block.numbers[-1], held)
+
+
 def _pack(block: Block) -> bytes:
     body = (array("I", block.numbers), [_packed(column) for column in block.columns])
     return bytes(isal_zlib.compress(pickle.dumps(body, 5), _LEVEL))
 
 
-def _unpack(data: bytes) -> Block:
+def _unpack(data: bytes, wanted: Collection[int] | None = None) -> Block:
     numbers, columns = pickle.loads(isal_zlib.decompress(data))  # noqa: S301  # our own bytes, never left this process
-    return Block(list(numbers), [_restored(kinds, parts, len(numbers)) for kinds, parts in columns])
+    return Block(
+        list(numbers),
+        [
+            _restored(kinds, parts, len(numbers)) if wanted is None or index in wanted else []
+            for index, (kinds, parts) in enumerate(columns)
+        ],
+    )
 
 
 def _texts(values: list[str]) -> Any:

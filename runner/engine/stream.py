@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from operator import ne
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
-from runner.engine import a1
+from runner.engine import a1, merges
 from runner.engine.checks.chunk import Origin
 from runner.engine.checks.declared import FieldChecks
 from runner.engine.checks.rows import RowRule
+from runner.engine.fields import Field
 from runner.engine.findings import Findings
 from runner.engine.mapping.layout import OutColumn, TablePlan
 from runner.engine.mapping.tables import MappedTable
@@ -17,10 +18,12 @@ from runner.engine.rules.columns import Cells
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import Package
 from runner.engine.sources import Rows
-from runner.engine.values.convert import Converter
+from runner.engine.values.convert import REMARKS, Converter
 from runner.engine.writing import SheetWriter
 from runner.engine.writing.cells import holdable
 from runner.engine.writing.texts import MAX_TEXT, too_long
+
+_NAMED: Final = 20  # columns that a finding names
 
 
 class Times(dict[str, float]):
@@ -65,25 +68,30 @@ class TableStream:
         self._line = pipeline
         self._table = table
         self.table_id = table.source.id
-        self._sources = plan.sources
+        self.sources = plan.sources
+        self._own = len(table.source.columns)  # columns further on are not in the source
         self.converters: list[Converter | None] = []
-        for out, index in zip(pipeline.columns, plan.sources, strict=True):
+        self._late: list[int] = []  # columns whose rule runs when all others have their values
+        for n, (out, index) in enumerate(zip(pipeline.columns, plan.sources, strict=True)):
+            rule = pipeline.package.transforms.get(out.field.name) if out.field else None
+            computed = index is None and rule is not None
+            if computed or (index is not None and rule is not None and rule.sees_others):
+                self._late.append(n)
             converter = table.converter(out.field, index) if out.field and index is not None else None
+            if computed and out.field is not None:
+                converter = Converter(out.field)
             if converter is not None and out.field is not None and out.field.name in allowed:
                 converter.use_allowed(allowed[out.field.name])
             self.converters.append(converter)
-            if converter is not None and converter.assumes_order and out.field is not None:
-                pipeline.findings.add(
-                    "date_order_assumed",
-                    "info",
-                    "dates could be read day first or month first; month first was taken (set day_first or formats)",
-                    place=table.source.place,
-                    field=out.field.name,
-                    rule=f"type:{out.field.type}",
-                )
+        columns = [self._column(n) for n in range(len(pipeline.columns))]
+        self._merges = [None if at is None else merges.of_column(table.source.merged, at) for at in columns]
+        self._said: set[tuple[int, str]] = set()
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
         self.rows = 0
+        self.filled = table.is_mapped  # whether any field has got a value
+        used = set(plan.sources)
+        self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
 
     def feed(self, rows: Rows) -> None:
         line, count = self._line, len(rows.numbers)
@@ -91,6 +99,10 @@ class TableStream:
         clock = perf_counter()
         out, bad = self._transform(rows, origin, count)
         clock = line.times.spend("transform", clock)
+        for n in self.left_out:
+            self.left_out[n] += count - rows.columns[n].count(None)
+        if not self.filled:
+            self.filled = any(values.count(None) < count for values in self._by_field(out).values())
         self._validate(out, bad, origin, count)
         clock = line.times.spend("validate", clock)
         if line.sheet is not None:
@@ -101,6 +113,22 @@ class TableStream:
                     self._odd(n, out[n], origin)
             line.times.spend("write", clock)
         self.rows += count
+
+    def report_left_out(self) -> None:
+        """Say which columns are not in the output though they hold something."""
+        source = self._table.source
+        lost = [n for n, cells in self.left_out.items() if cells]
+        if not lost:
+            return
+        letters = [a1.letters(source.columns[n].index) for n in lost[:_NAMED]]
+        more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+        cells = sum(self.left_out.values())
+        self._line.findings.add(
+            "columns_dropped", "info",
+            f"unmapped columns were left out as mapping.unmapped says: {', '.join(letters)}{more}; "
+            f"non-blank cells in them: {cells}",
+            place=source.place, rule="mapping", count=len(lost),
+        )  # fmt: skip
 
     def _odd(self, n: int, values: list[Any], origin: Origin) -> None:
         """Say which cells a spreadsheet cannot hold as they are."""
@@ -114,30 +142,43 @@ class TableStream:
 
     def _column(self, n: int) -> int | None:
         """The sheet's column behind an output column."""
-        index = self._sources[n]
-        return None if index is None else self._table.source.columns[index].index
+        index = self.sources[n]
+        return None if index is None or index >= self._own else self._table.source.columns[index].index
 
     def _transform(self, rows: Rows, origin: Origin, count: int) -> tuple[list[list[Any]], list[list[int]]]:
         out: list[list[Any]] = []
         bad: list[list[int]] = []
         for n, column in enumerate(self._line.columns):
-            index = self._sources[n]
+            index = self.sources[n]
             if index is None:
-                value = column.field.default if column.field else None
-                out.append([value] * count)
+                out.append([_given(column.field)] * count)
                 bad.append([])
                 continue
-            raw = rows.columns[index]
+            raw = self._unmerged(n, rows.columns[index], origin)
             self._broken(raw, origin, n)
             values, wrong = self._typed(n, raw, origin) if column.field else (raw, [])
             out.append(values)
             bad.append(wrong)
             self.total[n] += count - raw.count(None)
-            if values is not raw:
+            if values is not raw and n not in self._late:
                 self.changed[n] += sum(map(ne, raw, values))
+        for n in self._late:
+            self._compute(n, rows, out, bad, origin)
         if self._line.hooks.has("after_transform"):
             self._after_transform(out, bad, origin, count)
         return out, bad
+
+    def _unmerged(self, n: int, raw: list[Any], origin: Origin) -> list[Any]:
+        """Repeat the values of merged cells where the field asks for it; else report the blanks under them."""
+        own = self._merges[n]
+        if own is None or not (covered := own.covered(origin.rows, raw)):
+            return raw
+        field = self._line.columns[n].field
+        if field is not None and field.merged == "fill":
+            return merges.filled(raw, covered)
+        where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "reading"}
+        origin.flag(list(covered), merges.CODE, "warning", merges.MESSAGE, **where)
+        return raw
 
     def _broken(self, raw: list[Any], origin: Origin, n: int) -> None:
         """Cells that hold an error or a formula without a result are findings wherever they stand."""
@@ -158,16 +199,46 @@ class TableStream:
         if field is None or converter is None:
             return raw, []
         values, wrong = converter.convert(raw)
+        if converter.odd:
+            self._tell(n, raw, converter, origin)
         rule = self._line.package.transforms.get(field.name)
-        if rule is not None:
-            values = self._cells(n, origin).transform(rule, values)
+        if rule is not None and n not in self._late:
+            values = self._cells(n, origin, {}).transform(rule, values)
             values, wrong = converter.convert(values)
-        if field.default is not None and None in values:
-            values = [field.default if v is None else v for v in values]
-        return values, wrong
+        return _with_default(field, values), wrong
 
-    def _cells(self, n: int, origin: Origin) -> Cells:
-        field, index, source = self._line.columns[n].field, self._sources[n], self._table.source
+    def _compute(self, n: int, rows: Rows, out: list[list[Any]], bad: list[list[int]], origin: Origin) -> None:
+        """Run a rule that looks at other fields of its rows, or has no column to start from."""
+        field, converter, index = self._line.columns[n].field, self.converters[n], self.sources[n]
+        if field is None or converter is None:
+            return
+        count = len(rows.numbers)
+        before = [field.constant] * count if index is None else rows.columns[index]
+        rule, cells = self._line.package.transforms[field.name], self._cells(n, origin, self._by_field(out))
+        values = cells.transform(rule, before if index is None else out[n])
+        values, bad[n] = converter.convert(values)
+        out[n] = _with_default(field, values)
+        self.changed[n] += sum(map(ne, before, out[n]))
+        self.total[n] += count if index is None else 0
+
+    def _tell(self, n: int, raw: list[Any], converter: Converter, origin: Origin) -> None:
+        """Say which cells were read in a way that another reader might not expect."""
+        field, odd = self._line.columns[n].field, converter.odd
+        where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "reading"}
+        at: dict[str, list[int]] = {}
+        for i, value in enumerate(raw):
+            if value in odd:
+                for code in odd[value]:
+                    at.setdefault(code, []).append(i)
+        for code, indexes in at.items():
+            severity, what = REMARKS[code]
+            once = severity == "info"
+            if not (once and (n, code) in self._said):
+                origin.flag(indexes[:1] if once else indexes, code, severity, what, **where)
+            self._said.add((n, code))
+
+    def _cells(self, n: int, origin: Origin, others: Mapping[str, list[Any]]) -> Cells:
+        field, index, source = self._line.columns[n].field, self.sources[n], self._table.source
         name = field.name if field else ""
         column = self._column(n)
         given = {
@@ -176,11 +247,11 @@ class TableStream:
             "sheet": source.place.sheet,
             "table": source.id,
             "field": name,
-            "header": source.columns[index].name if index is not None else None,
+            "header": source.columns[index].name if index is not None and index < self._own else None,
             "column": a1.letters(column) if column else None,
             "column_index": column,
         }
-        return Cells(origin, column, name, given, strict=self._line.strict)
+        return Cells(origin, column, name, given, others=others, strict=self._line.strict)
 
     def _by_field(self, out: list[list[Any]]) -> dict[str, list[Any]]:
         return {c.field.name: out[n] for n, c in enumerate(self._line.columns) if c.field is not None}
@@ -200,13 +271,12 @@ class TableStream:
         line = self._line
         for n, column in enumerate(line.columns):
             field = column.field
-            if field is None:
-                continue
-            if self._sources[n] is not None or field.default is not None:
-                line.checks[field.name].check(out[n], bad[n], origin, self._column(n))
+            if field is None or (self.converters[n] is None and out[n].count(None) == count):
+                continue  # no column, and nobody else gave it values: missing_field says so where it matters
+            line.checks[field.name].check(out[n], bad[n], origin, self._column(n))
             rule = line.package.validators.get(field.name)
-            if rule is not None and self._sources[n] is not None:
-                self._cells(n, origin).validate(rule, out[n])
+            if rule is not None:
+                self._cells(n, origin, self._by_field(out) if rule.sees_others else {}).validate(rule, out[n])
         hooked = line.hooks.has("after_validate") or line.hooks.has("accumulate")
         if not line.row_rules and not hooked:
             return
@@ -222,3 +292,16 @@ class TableStream:
                     file=rule.file, line=rule.line,
                 )  # fmt: skip
             line.hooks.tell("accumulate", **given)
+
+
+def _given(field: Field | None) -> Any:
+    """The value of every row where no column was found."""
+    if field is None:
+        return None
+    return field.default if field.constant is None else field.constant
+
+
+def _with_default(field: Field, values: list[Any]) -> list[Any]:
+    if field.default is None or None not in values:
+        return values
+    return [field.default if v is None else v for v in values]

@@ -1,6 +1,6 @@
 """Pass 1 for a whole job: open each input, find its tables, say what was found."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
@@ -8,13 +8,12 @@ from typing import Any
 from runner.engine.errors import EngineStop
 from runner.engine.findings import Findings, Place
 from runner.engine.headings import Headings
+from runner.engine.ledger import SheetBooks
 from runner.engine.orders import InputFile
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
-from runner.engine.sources import SourceTable
+from runner.engine.sources import GROUP, PROVENANCE, Leaving, SourceTable
 from runner.engine.spool import Room, SpooledSheet
 from runner.engine.structure import RowScores, Table, look_through
-
-_RUNS = 5  # places that a finding names
 
 
 class Source:
@@ -30,6 +29,8 @@ class Source:
         self.sheets: list[dict[str, Any]] = []
         self.tables: list[SourceTable] = []
         self.skipped: list[SourceTable] = []  # left out by a hook
+        self.spools: dict[int, SpooledSheet] = {}  # sheets that were read, by their place in the book
+        self.books: dict[int, SheetBooks] = {}  # what became of their rows
 
     @contextmanager
     def book(self) -> Iterator[Book]:
@@ -49,7 +50,7 @@ class Source:
     @contextmanager
     def streaming(self) -> Iterator[None]:
         """While this holds, the tables' rows can be read again."""
-        large = [t for t in self.tables if not (isinstance(t.sheet, SpooledSheet) and t.sheet.complete)]
+        large = [t for t in (*self.tables, *self.skipped) if not self.spools[t.sheet.index].complete]
         if not large:
             yield
             return
@@ -57,7 +58,19 @@ class Source:
             sheets = {s.index: s for s in book.sheets}
             for table in large:
                 table.sheet = sheets[table.sheet.index]
+                self.spools[table.sheet.index].reopen(table.sheet)
             yield
+
+    def close_books(self, used: Collection[str], refs: Iterator[str]) -> None:
+        """Account for every row that was read; `used` are the tables that were written, `refs` names for all."""
+        every = sorted((*self.tables, *self.skipped), key=lambda t: (t.table.range.top, t.table.range.left))
+        for index, spool in self.spools.items():
+            mine = [
+                (t, next(refs), t in self.skipped or (t.has_data and t.id not in used))
+                for t in every
+                if t.sheet.index == index
+            ]
+            self.books[index] = SheetBooks(spool, mine, Place(self.file.name, spool.name, ""))
 
 
 def survey(
@@ -66,17 +79,18 @@ def survey(
     findings: Findings,
     *,
     room: Room,
+    provenance: bool,
     headings: Callable[[], Headings],
     scores: Callable[..., RowScores | None],
 ) -> None:
     """Find the tables of an input; what is left out is said."""
     with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
-        for whole in book.choices:
-            findings.chose(**vars(whole), place=Place(source.file.name, "", ""))
+        for chosen in book.choices:
+            findings.chose(**vars(chosen), place=Place(source.file.name, "", ""))
         patterns = reading.get("sheets") or ("*",)
         for plain in book.sheets:
-            sheet: Sheet = SpooledSheet(plain, room)
+            sheet = SpooledSheet(plain, room)
             row: dict[str, Any] = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
             source.sheets.append(row)
             if not any(fnmatchcase(sheet.name, p) for p in patterns):
@@ -89,15 +103,14 @@ def survey(
                 found = look_through(
                     sheet, row_scores=scores(sheet=sheet.name), headings=headings(), reading=reading
                 )  # fmt: skip
-                placed = list(_placed(found.tables, source, sheet, reading))
+                source.spools[sheet.index] = sheet
+                placed = list(_placed(found.tables, source, sheet, _leaving(sheet, reading, provenance=provenance)))
                 source.tables += placed
                 for table in placed:
                     for choice in table.table.choices:
                         findings.chose(**choice._asdict(), place=table.place)
                 if isinstance(plain, Remarking):
                     _report_remarks(plain, findings, Place(source.file.name, sheet.name, ""))
-                if found.outside:
-                    _tell_outside(found.outside, findings, Place(source.file.name, sheet.name, ""))
 
 
 def _report_remarks(sheet: Remarking, findings: Findings, place: Place) -> None:
@@ -110,19 +123,22 @@ def _report_remarks(sheet: Remarking, findings: Findings, place: Place) -> None:
         findings.add(remark.code, "warning", said, place=place, row=remark.rows[-1], rule="reading", count=rest)
 
 
-def _tell_outside(runs: list[tuple[int, int]], findings: Findings, place: Place) -> None:
-    shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in runs[:_RUNS])
-    more = f" and {len(runs) - _RUNS} more places" if len(runs) > _RUNS else ""
-    rows = "row {} holds cells and belongs" if shown.isdecimal() else "rows {} hold cells and belong"
-    findings.add("rows_outside", "info", f"{rows.format(shown + more)} to no table", place=place)
-
-
-def _placed(found: list[Table], source: Source, sheet: Sheet, reading: dict[str, Any]) -> Iterator[SourceTable]:
+def _leaving(sheet: Sheet, reading: dict[str, Any], *, provenance: bool) -> Leaving:
     none: frozenset[int] = frozenset()
     layout = sheet.layout()
-    rows = frozenset(layout.hidden_rows) if reading.get("hidden_rows") == "skip" else none
-    columns = frozenset(layout.hidden_columns) if reading.get("hidden_columns") == "skip" else none
+    groups = reading.get("group_rows", "drop")
+    return Leaving(
+        groups=groups,
+        totals=reading.get("total_rows", "drop"),
+        hidden_rows=frozenset(layout.hidden_rows) if reading.get("hidden_rows") == "skip" else none,
+        hidden_columns=frozenset(layout.hidden_columns) if reading.get("hidden_columns") == "skip" else none,
+        added=((GROUP,) if groups == "fill" else ()) + (PROVENANCE if provenance else ()),
+    )
+
+
+def _placed(found: list[Table], source: Source, sheet: Sheet, leaving: Leaving) -> Iterator[SourceTable]:
+    merged = sheet.layout().merged
     for table in found:
         place = Place(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
         epoch_1904 = source.notes.get("epoch") == 1904
-        yield SourceTable(place, sheet, table, hidden_rows=rows, hidden_columns=columns, epoch_1904=epoch_1904)
+        yield SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=merged)

@@ -31,6 +31,10 @@ class Workbook:
         self.main: SheetWriter | None = self._book.sheet(sheet, [_column(c) for c in columns]) if self._book else None
         self.extra: list[dict[str, Any]] = []
 
+    def sheets(self) -> list[tuple[str, int]]:
+        """The sheets that the data took, each with its rows."""
+        return list(zip(self.main.names, self.main.parts(), strict=True)) if self.main else []
+
     def finish(self, beside: Iterable[tuple[str, list[list[Any]]]], findings: Findings | None) -> None:
         """Close the main sheet, write the ones beside it and, if given, the findings."""
         if self._book is None or self.main is None:

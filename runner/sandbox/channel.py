@@ -13,7 +13,9 @@ MAX_DIGITS = 30
 MAX_MESSAGE = 2000
 
 PASSES = frozenset({"structure", "mapping", "transform", "validate", "write"})
-CODES = frozenset({"input_unreadable", "rule_error", "config_refused", "out_of_memory", "engine_error"})
+CODES = frozenset(
+    {"input_unreadable", "nothing_mapped", "rule_error", "config_refused", "out_of_memory", "engine_error"}
+)
 WHERE = frozenset(
     {"input", "sheet", "table", "cell", "field", "rule", "file", "line", "reason", "remedy", "pass", "exception"}
 )

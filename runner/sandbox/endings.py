@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.ports import BoxLimits
-from core.verdicts import Verdict
+from core.verdicts import EXPLAINED, Verdict
 
 _CODES = {
     "input_unreadable": Verdict.INPUT_UNREADABLE,
+    "nothing_mapped": Verdict.NOTHING_MAPPED,
     "rule_error": Verdict.RULE_ERROR,
     "config_refused": Verdict.CONFIG_REFUSED,
     "out_of_memory": Verdict.MEMORY,
@@ -100,12 +101,13 @@ def _silent(seen: Seen, limits: BoxLimits) -> Ending:
 
 
 def _said(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
-    if end["ok"]:
+    if end["ok"] or _CODES[end["error"]["code"]] in EXPLAINED:
         if seen.output_problem is not None:
             return Ending(verdict=Verdict.BAD_OUTPUT, message=seen.output_problem)
         if seen.code != 0:
             message = f"said it was done and ended with exit code {seen.code}"
             return Ending(verdict=Verdict.BAD_OUTPUT, message=message)
+    if end["ok"]:
         return Ending(verdict=Verdict.OK, message="")
     error = end["error"]
     verdict = _CODES[error["code"]]

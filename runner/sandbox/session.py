@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from core.ports import BoxOrder, BoxReport, Isolation
-from core.verdicts import Verdict
+from core.verdicts import EXPLAINED, Verdict
 from runner.sandbox import outputs
 from runner.sandbox.box.limits import Limits
 from runner.sandbox.endings import Seen, judge
@@ -180,7 +180,7 @@ class Session:
             message=ending.message,
             where=ending.where,
             claim=watched.end or {},
-            outputs=found if ending.verdict is Verdict.OK else {},
+            outputs=found if ending.verdict is Verdict.OK or ending.verdict in EXPLAINED else {},
             log=self._log.path,
             wall_seconds=time.monotonic() - self._started,
             cpu_seconds=cpu,

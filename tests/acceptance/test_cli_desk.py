@@ -179,3 +179,13 @@ def test_a_scan_gives_one_line_a_file_and_goes_on_after_a_bad_one(ade):
 def test_a_scan_for_people_shows_where_the_table_is(ade):
     ade.write("a.csv", CSV)
     assert "A3:B5" in ade("scan", "a.csv").out
+
+
+def test_a_file_with_none_of_the_fields_fails_with_the_headers_it_has(ade):
+    ade.write("m.csv", "Mystery A,Mystery B\nx,1\ny,2\nz,3\n")
+    ade.write("manifest.json", MEMBERS)
+    done = tried(ade, "m.csv", expect=1)
+    assert "A “Mystery A”" in done.out
+    assert {path.name for path in (ade.home / "out").iterdir()} == NAMES - {"normalized.xlsx"}
+    assert result(ade)["error"]["verdict"] == "nothing_mapped"
+    assert result(ade)["error"]["fault"] == "input"

@@ -29,6 +29,7 @@ from runner.engine.reading import Layout, open_book  # noqa: E402
 from runner.engine.structure import features  # noqa: E402
 from runner.engine.structure.finder import Finder  # noqa: E402
 from runner.engine.structure.finding import tables_in  # noqa: E402
+from runner.engine.structure.heads import Asked  # noqa: E402
 from runner.engine.structure.labels import Label  # noqa: E402
 from runner.engine.structure.model import FLOOR  # noqa: E402
 from tests.bench.structure_scores import LINES, TABLES, box, counts, score  # noqa: E402
@@ -202,7 +203,7 @@ class Judge:
 
 def found_in(case, judge):
     """What the product would find in the sheet with these weights."""
-    tables = tables_in(case.rows, case.layout, judge, {}) if case.rows else []
+    tables = tables_in(case.rows, Asked({}, case.layout), judge) if case.rows else []
     return [{"range": astuple(table.range), "header_rows": list(table.header_rows)} for table in tables]
 
 

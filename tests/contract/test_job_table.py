@@ -67,6 +67,47 @@ class TestAdding:
         assert row.reason == f"writer {made.index(True)}"
 
 
+class TestRowsThatComeBack:
+    """A row may be forgotten and made anew under the same id; whoever holds the former one can do nothing to it."""
+
+    def removed(self, table: JobTable) -> Job:
+        """A row that was started three times, as its last runner holds it."""
+        job = added(table, "a")
+        for _ in range(3):
+            job = started(table, job)
+            held = job
+            job = table.replace(job, move(job, State.QUEUED, now=NOW))
+            assert job is not None
+        assert table.remove(job)
+        return held
+
+    def test_a_fence_never_repeats(self, table: JobTable):
+        held = self.removed(table)
+        job = started(table, added(table, "a"))
+        assert job.fence > held.fence
+
+    def test_a_rev_never_repeats(self, table: JobTable):
+        held = self.removed(table)
+        job = started(table, added(table, "a"))
+        while job.rev < held.rev:
+            job = table.replace(job, with_reason(job, f"rev {job.rev}")) or job
+        assert table.replace(held, move(held, State.PUBLISHING, now=NOW)) is None
+        assert table.get(job.job_id) == job
+
+    def test_a_row_that_was_removed_twice_starts_higher_still(self, table: JobTable):
+        first = self.removed(table)
+        second = self.removed(table)
+        assert started(table, added(table, "a")).fence > second.fence > first.fence
+
+    def test_a_row_of_another_tenant_starts_at_nothing(self, table: JobTable):
+        self.removed(table)
+        assert added(table, "b", tenant="globex").fence == 0
+
+    def test_a_row_that_never_started_leaves_no_trace(self, table: JobTable):
+        assert table.remove(added(table, "a"))
+        assert added(table, "a").fence == 0
+
+
 class TestReplacing:
     def test_the_row_is_written_under_a_new_rev(self, table: JobTable):
         old = added(table, "a")

@@ -10,6 +10,7 @@ import pytest
 from core.jobs import State
 from core.ports import Pause
 from core.verdicts import Verdict
+from runner.results import job_folder
 from tests.support.world import MANIFEST, World
 
 
@@ -129,6 +130,28 @@ def test_a_failed_job_is_retried_by_a_new_drop_but_not_by_a_sweep(world):
     (job,) = world.jobs()
     assert job.state is State.SUCCEEDED
     assert world.result(job)["status"] == "SUCCEEDED"
+
+
+def test_a_job_that_found_none_of_its_fields_fails_with_its_audit_published(world):
+    world.sandbox.verdict = Verdict.NOTHING_MAPPED
+    world.intake.changed(world.drop())
+    world.work_off(world.runner())
+    (job,) = world.jobs()
+    result = world.result(job)
+    assert (result["status"], result["error"]["fault"]) == ("FAILED", "input")
+    assert [f["name"] for f in result["files"]] == ["artifact.json", "report.html", "logs.txt"]
+    published = {key.rpartition("/")[2] for key in world.store.keys(job_folder(job))}
+    assert published == {"artifact.json", "report.html", "logs.txt", "result.json"}
+
+
+def test_the_audit_of_a_failure_goes_when_the_job_fails_for_another_reason(world):
+    runner = world.runner()
+    for verdict in (Verdict.NOTHING_MAPPED, Verdict.RULE_ERROR):
+        world.sandbox.verdict = verdict
+        world.intake.changed(world.drop())
+        world.work_off(runner)
+    (job,) = world.jobs()
+    assert {key.rpartition("/")[2] for key in world.store.keys(job_folder(job))} == {"logs.txt", "result.json"}
 
 
 def test_a_new_version_supersedes_what_has_not_started(world):

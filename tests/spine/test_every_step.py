@@ -264,6 +264,46 @@ def test_a_late_runner_cannot_commit_while_another_runs_the_job(fresh):
     assert world.jobs() == seen, "the late runner changed a row that another holds"
 
 
+def test_a_runner_of_a_row_that_was_forgotten_cannot_commit_into_the_one_that_came_back(fresh):
+    """The same content again, after its row was forgotten, has the same id: another life, with other fences."""
+    world = fresh()
+    intake(world)
+    late, other = world.runner(), world.runner()
+    seen = []
+
+    def die():
+        raise Crash
+
+    def meanwhile():
+        world.work_off(other)
+        world.store.delete("inbox/acme/d/a.csv")
+        for _ in range(2):
+            world.clock.move(49 * 3600)
+            world.work_off(other)
+        assert world.jobs() == [], "the row should be forgotten"
+        intake(world)
+        world.sandbox.during = die
+        with suppress(Crash):
+            world.handle_one(other)
+        seen.extend(world.jobs())
+
+    world.sandbox.during = meanwhile
+    held = []
+    run_attempt = late.worker._attempts.run
+
+    def watched(job, **more):
+        held.append(job)
+        return run_attempt(job, **more)
+
+    late.worker._attempts.run = watched
+    world.handle_one(late)
+    assert (seen[0].job_id, seen[0].state) == (held[0].job_id, State.RUNNING)
+    assert seen[0].fence > held[0].fence
+    assert world.jobs() == seen, "the late runner changed a row that another holds"
+    come_to_rest(world)
+    check(world, [], "after a life before")
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_reset_during_a_slow_publication_ends_with_the_new_one(fresh, after):
     for step in fresh.steps():

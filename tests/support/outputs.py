@@ -42,7 +42,36 @@ def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> d
         },
         "config": {"digest": order["config"]["digest"], "rules": []},
         "inputs": [{k: i[k] for k in ("role", "name", "sha256", "size")} for i in order["inputs"]],
-        "sheets": [],
+        "sheets": [
+            {
+                "input": order["inputs"][0]["name"] if order["inputs"] else "",
+                "name": "Sheet1",
+                "index": 0,
+                "visibility": "visible",
+                "tables": [
+                    {
+                        "id": "t",
+                        "ref": "t1",
+                        "range": f"A1:A{rows + 1}",
+                        "header_rows": [1],
+                        "data_range": f"A2:A{rows + 1}",
+                        "confidence": 1.0,
+                        "why": [],
+                        "rows_in": rows,
+                        "rows_out": rows,
+                        "left_out": {},
+                        "left_out_columns": [],
+                    }
+                ],
+                "rows_read": rows + 1,
+                "rows": [
+                    {"from": 1, "to": 1, "as": "header", "table": "t1", "rows": 1},
+                    {"from": 2, "to": rows + 1, "as": "data", "table": "t1", "rows": rows},
+                ],
+                "shared": [],
+                "beside": [],
+            }
+        ],
         "mapping": [],
         "readings": [],
         "transforms": [],
@@ -54,17 +83,28 @@ def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> d
             "by_code": {},
             "totals": [],
         },
-        "output": {"sheets": ["Normalized"], "rows": rows, "columns": [], "extra_sheets": []},
+        "output": {"sheets": ["Normalized"], "sheet_rows": [rows], "rows": rows, "columns": [], "extra_sheets": []},
         "pass_history": [],
         "summary": {
             "tables": 1,
             "rows_in": rows,
             "rows_out": rows,
+            "left_out": {},
+            "sheets_out": 1,
             "columns_mapped": 0,
             "columns_unmapped": 0,
             "findings": findings,
         },
     }
+
+
+def audit(order: dict[str, Any], isolation: Isolation) -> dict[str, Any]:
+    """An artifact of a job that wrote no workbook."""
+    told = artifact(order, isolation)
+    told["sheets"] = []
+    told["output"] |= {"sheets": [], "sheet_rows": [], "rows": 0}
+    told["summary"] |= {"tables": 0, "rows_in": 0, "rows_out": 0, "sheets_out": 0}
+    return told
 
 
 def as_bytes(document: dict[str, Any]) -> bytes:

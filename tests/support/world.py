@@ -10,7 +10,7 @@ from typing import Any
 from core.jobs import Job
 from core.ports import BoxOrder, BoxReport, Isolation, JobQuery
 from core.settings import Settings
-from core.verdicts import Verdict
+from core.verdicts import EXPLAINED, Verdict
 from handlers.intake import Intake
 from infra.logs import Log
 from infra.wiring import Stack
@@ -19,7 +19,7 @@ from runner.attempt import Boxes
 from runner.control import Control
 from runner.results import result_key
 from runner.sandbox.layers import Layers
-from tests.support.outputs import artifact, as_bytes, workbook
+from tests.support.outputs import artifact, as_bytes, audit, workbook
 from tests.support.places import Place, embedded
 
 
@@ -96,24 +96,35 @@ class ScriptedSandbox:
             return BoxReport(verdict=stopped, message="stopped")
         log = order.scratch / "log.txt"
         log.write_text("a rule said something\n")
-        if verdict is not Verdict.OK:
+        if verdict is not Verdict.OK and verdict not in EXPLAINED:
             return BoxReport(verdict=verdict, message="scripted", log=log)
         rows = (order.scratch / "in" / "0").stat().st_size
-        bodies = {
-            "normalized.xlsx": workbook(rows),
-            "artifact.json": as_bytes(artifact(order.job, self.isolation(), rows=rows)),
-        }
+        told = artifact(order.job, self.isolation(), rows=rows)
+        bodies = {"normalized.xlsx": workbook(rows), "artifact.json": as_bytes(told)}
+        if verdict in EXPLAINED:
+            bodies |= {"artifact.json": as_bytes(audit(order.job, self.isolation())), "report.html": b"<p>nothing</p>"}
         outputs = {}
         for name, body in bodies.items():
             outputs[name] = order.scratch / f"out-{name}"
             outputs[name].write_bytes(body)
-        return BoxReport(verdict=Verdict.OK, message="", outputs=outputs, log=log)
+        return BoxReport(verdict=verdict, message="", outputs=outputs, log=log)
 
     def reap(self, alive: Callable[[str], bool]) -> int:
         return 0
 
     def close(self) -> None:
         pass
+
+
+def planned(intake: Intake, *keys: str) -> Callable[[], None]:
+    """Let an intake look at keys and stop before it records what it planned; the call records that."""
+    kept: list[Callable[[], None]] = []
+    recorder: Any = intake._recorder
+    record = recorder.record
+    recorder.record = lambda *args, **more: kept.append(lambda: record(*args, **more))
+    intake.changed(keys)
+    recorder.record = record
+    return lambda: [one() for one in kept] and None
 
 
 MANIFEST = {"manifest": 1, "name": "members", "fields": [{"name": "id"}]}

@@ -100,13 +100,13 @@ def test_more_columns_than_a_sheet_holds_are_refused_with_limit_and_remedy(tmp_p
     error = outcome.error
     assert error["code"] == "input_unreadable"
     assert "16,384" in error["message"]
-    assert '"unmapped": "drop"' in error["remedy"]
+    assert '"unmapped": "drop"' in error["where"]["remedy"]
 
 
 def test_an_auxiliary_table_says_what_was_a_guess(tmp_path):
-    cities = "city\nŽižkov\nŁódź\n".encode("cp1250")
+    cities = "city,code\nŽižkov,1\nŁódź,2\n".encode("cp1250")
     field = {"name": "city", "type": "enum", "allowed": {"lookup": "cities", "column": "city"}}
-    outcome = run(tmp_path, "city\nŽižkov\nŁódź\n".encode(), fields=[field], auxiliary={"cities": cities})
+    outcome = run(tmp_path, "city,code\nŽižkov,1\nŁódź,2\n".encode(), fields=[field], auxiliary={"cities": cities})
     told = [f for f in outcome.findings if f["code"] == "encoding_assumed"]
     assert told or not [f for f in outcome.findings if f["code"] == "not_allowed"]
     assert all(f["input"] == "cities" for f in told)

@@ -6,6 +6,7 @@ from datetime import date, time, timedelta
 import pytest
 
 from runner.engine.reading import NO_CACHED_VALUE, CellError, InputUnreadable, open_book
+from runner.engine.reading.books import TextOptions
 from tests.unit.workbook_makers import biff, brt, container, ods, wide, xls_stream, xlsb
 
 
@@ -297,3 +298,99 @@ def test_whole_numbers_of_an_xls_keep_every_digit_that_a_double_holds(tmp_path, 
     with open_book(path, name="book.xls") as book:
         ((_, (value,)),) = book.sheets[0].rows()
     assert (type(value), value) == (int, number)
+
+
+def formula_text(row, column):
+    return biff(0x0006, struct.pack("<HHH", row, column, 0) + b"\0\0\0\0\0\0\xff\xff" + bytes(8))
+
+
+@pytest.mark.parametrize("cuts", [[], [3], [1, 2, 3], [20_000], [8_000, 16_000, 24_000]])
+@pytest.mark.parametrize("wide_parts", [(False, False), (True, True), (False, True)])
+def test_a_formula_s_text_goes_on_in_the_records_after_it(tmp_path, cuts, wide_parts):
+    text = ("Ünit " * 6_000)[:24_732] if len(cuts) != 1 or cuts[0] > 99 else "Über"
+    parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    bodies = []
+    for number, part in enumerate(parts):
+        is_wide = wide_parts[number % 2]
+        count = struct.pack("<H", len(text)) if number == 0 else b""
+        bodies.append(count + bytes([is_wide]) + part.encode("utf-16-le" if is_wide else "latin-1"))
+    cells = formula_text(0, 0) + biff(0x0207, bodies[0]) + b"".join(biff(0x003C, one) for one in bodies[1:])
+    cells += biff(0x0203, struct.pack("<HHHd", 0, 1, 0, 5)) + formula_text(1, 0) + biff(0x0207, b"\1\0\0x")
+    path = container(tmp_path / "book.xls", {"Workbook": xls_stream(cells)})
+    assert read(path)[1] == [[(1, [text, 5]), (2, ["x"])]]
+
+
+def test_a_stream_s_name_has_no_case(tmp_path):
+    cells = biff(0x0203, struct.pack("<HHHd", 0, 0, 0, 5))
+    path = container(tmp_path / "book.xls", {"WORKBOOK": xls_stream(cells)})
+    assert read(path)[1] == [[(1, [5])]]
+
+
+def test_the_book_at_the_root_is_read_and_not_an_embedded_one(tmp_path):
+    """The directory lists the embedded workbook first; the tree of siblings says what stands at the root."""
+    own, other = (xls_stream(biff(0x0203, struct.pack("<HHHd", 0, 0, 0, n))) for n in (1, 2))
+    path = container(tmp_path / "book.xls", {"Workbook": other, "MBD0001": b"", "Book": own})
+    raw = bytearray(path.read_bytes())
+    at = raw.find("Root Entry".encode("utf-16-le"))
+    none = b"\xff" * 4
+    raw[at + 76 : at + 80] = struct.pack("<I", 3)  # root -> Book
+    book = at + 3 * 128
+    raw[book + 68 : book + 80] = struct.pack("<I", 2) + none + none  # its left sibling: the storage
+    storage = at + 2 * 128
+    raw[storage + 66] = 1
+    raw[storage + 68 : storage + 80] = none + none + struct.pack("<I", 1)  # which holds the other workbook
+    path.write_bytes(raw)
+    assert read(path)[1] == [[(1, [1])]]
+
+
+@pytest.mark.parametrize(
+    ("page", "codec"), [(10029, "mac-latin2"), (10007, "mac-cyrillic"), (1250, "cp1250"), (4711, "cp1252")]
+)
+def test_texts_of_an_old_book_are_in_its_code_page(tmp_path, page, codec):
+    text = {"mac-cyrillic": "Привет", "cp1252": "Zoë"}.get(codec, "Zażółć")
+    raw = text.encode(codec)
+    start = biff(0x0809, struct.pack("<HHHH", 0x0500, 5, 0, 0)) + biff(0x0042, struct.pack("<H", page))
+    title = bytes([4]) + b"Data"
+    listed_size = 4 + 6 + len(title)
+    listed = biff(0x0085, struct.pack("<IBB", len(start) + listed_size + 4, 0, 0) + title)
+    cells = biff(0x0204, struct.pack("<HHHH", 0, 0, 0, len(raw)) + raw)
+    stream = (
+        start + listed + biff(0x000A) + biff(0x0809, struct.pack("<HHHH", 0x0500, 0x10, 0, 0)) + cells + biff(0x000A)
+    )
+    assert read(container(tmp_path / "book.xls", {"Book": stream}))[1] == [[(1, [text])]]
+
+
+def old_book(tmp_path, raw, *records):
+    """A book of Excel 5 with one text."""
+    start = biff(0x0809, struct.pack("<HHHH", 0x0500, 5, 0, 0)) + b"".join(records)
+    listed = biff(0x0085, struct.pack("<IBB", len(start) + 15 + 4, 0, 0) + b"\4Data")
+    cells = biff(0x0204, struct.pack("<HHHH", 0, 0, 0, len(raw)) + raw)
+    sheet = biff(0x0809, struct.pack("<HHHH", 0x0500, 0x10, 0, 0)) + cells + biff(0x000A)
+    return container(tmp_path / "book.xls", {"Book": start + listed + biff(0x000A) + sheet})
+
+
+def test_an_old_book_without_a_code_page_is_read_as_its_fonts_are_made(tmp_path):
+    font = biff(0x0031, struct.pack("<HHHHHBBBB", 200, 0, 0, 400, 0, 0, 0, 204, 0) + b"\5Arial")
+    book, rows = read(old_book(tmp_path, "Наименование".encode("cp1251"), font))
+    assert rows == [[(1, ["Наименование"])]]
+    assert [(c.kind, c.chosen, c.sure) for c in book.choices] == [("encoding", "cp1251", True)]
+
+
+def test_an_old_book_that_tells_nothing_of_its_texts_is_a_guess(tmp_path):
+    path = old_book(tmp_path, "Zażółć".encode("cp1250"))
+    assert [(c.chosen, c.sure) for c in read(path)[0].choices] == [("cp1252", False)]
+    with open_book(path, name="book.xls", options=TextOptions(encoding="cp1250")) as book:
+        assert (list(book.sheets[0].rows()), book.choices) == ([(1, ["Zażółć"])], [])
+    assert read(old_book(tmp_path, b"plain"))[0].choices == []
+
+
+def test_what_an_ods_remembers_of_other_files_is_no_sheet(tmp_path):
+    def table(name, value):
+        cell = f'<table:table-cell office:value-type="float" office:value="{value}"/>'
+        return f'<table:table table:name="{name}"><table:table-row>{cell}</table:table-row></table:table>'
+
+    links = f"<table:dde-links><table:dde-link>{table('cache', 9)}</table:dde-link></table:dde-links>"
+    changes = f"<table:tracked-changes><table:cell-content-change>{table('old', 8)}</table:cell-content-change></table:tracked-changes>"
+    book, rows = read(ods(tmp_path, changes + table("Data", 1) + links))
+    assert [s.name for s in book.sheets] == ["Data"]
+    assert rows == [[(1, [1])]]

@@ -9,9 +9,7 @@ from openpyxl.utils.datetime import CALENDAR_MAC_1904
 from tests.unit.engine_jobs import run_job
 from tests.unit.workbook_makers import sheet, xlsx
 
-HEAD = (
-    '<row r="1"><c r="A1" t="str"><v>id</v></c><c r="B1" t="str"><v>n</v></c><c r="C1" t="str"><v>paid</v></c></row>'
-)
+HEAD = '<row r="1"><c r="A1" t="str"><v>id</v></c><c r="B1" t="str"><v>n</v></c><c r="C1" t="str"><v>paid</v></c></row>'
 
 
 def row(number, b="><v>1</v>", c="><v>1</v>"):

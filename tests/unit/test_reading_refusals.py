@@ -63,7 +63,7 @@ def written(tmp_path, content, name="file.xlsx"):
         (b"7z\xbc\xaf\x27\x1c", "not_a_spreadsheet", "a 7-Zip archive"),
         (b"PAR1....", "not_a_spreadsheet", "a Parquet file"),
         (b"SQLite format 3\x00", "not_a_spreadsheet", "an SQLite database"),
-        (b"  <html><table><tr><td>1</td></tr></table></html>", "not_a_spreadsheet", "an HTML page"),
+        (b"  <html><p>Please sign in</p></html>", "not_a_spreadsheet", "an HTML page"),
         (b"\xff\xfe" + "<html><body>x</body></html>".encode("utf-16-le"), "not_a_spreadsheet", "an HTML page"),
         (b'{"rows": [1, 2]}', "not_a_spreadsheet", "JSON text"),
         (b"<?xml version='1.0'?><note/>", "not_a_spreadsheet", "an XML document"),

@@ -64,7 +64,7 @@ def test_an_example_of_python_rules_md_holds(example, tmp_path):
     done = run_job(
         tmp_path,
         [[header, "row"], *([before, n] for n, (before, _, _) in enumerate(rows))],
-        fields=[{"name": "code"}],
+        fields=[{"name": name} for name in sorted({header, "code"}) if name.isidentifier()],
         rules={path: code},
     )
     check(done, "code", rows)

@@ -18,6 +18,20 @@ FATAL = {
     "takes positional arguments": ({"columns/code.py": "def transform(*values):\n    return values\n"}, "columns/code.py", 1, "positional", "keyword"),
     "asks for neither value nor values": ({"columns/code.py": "\ndef transform(*, header):\n    return header\n"}, "columns/code.py", 2, "must ask for `value`", "values"),
     "asks for both": ({"columns/code.py": "def validate(*, value, values):\n    pass\n"}, "columns/code.py", 1, "must ask for `value`", "values"),
+    "a field nobody declared": ({"columns/cod.py": GOOD, "columns/coode.py": GOOD}, "columns/coode.py", 1, "did you mean code?", "columns/code.py"),
+    "a field in capitals": ({"columns/CODE.py": GOOD}, "columns/CODE.py", 1, "did you mean code?", "columns/code.py"),
+    "a folder nobody looks into": ({"column/code.py": GOOD}, "column/code.py", 1, "did you mean columns/?", "columns/code.py"),
+    "a folder in capitals": ({"Columns/code.py": GOOD}, "Columns/code.py", 1, "did you mean columns/?", "columns/code.py"),
+    "a folder of one hook": ({"hook/h.py": "def on_job_end(*, state):\n    pass\n"}, "hook/h.py", 1, "did you mean hooks/?", "hooks/h.py"),
+    "a folder of one row type": ({"row_type/total.py": "def detect_x(*, row_index):\n    pass\n"}, "row_type/total.py", 1, "did you mean row_types/?", "row_types/total.py"),
+    "a folder too deep": ({"columns/hr/code.py": GOOD}, "columns/hr/code.py", 1, "too deep", "columns/code.py"),
+    "a rule outside columns": ({"code.py": GOOD, "hooks/h.py": "def on_job_end(*, state):\n    pass\n"}, "code.py", 1, "outside columns/", "columns/code.py"),
+    "a function with a slip": ({"columns/code.py": GOOD + "def transfrom(*, value):\n    return 1\n"}, "columns/code.py", 3, "did you mean transform?", "name it transform"),
+    "a detector with a slip": ({"columns/code.py": GOOD + "def detct_x(*, header):\n    return 1\n"}, "columns/code.py", 3, "did you mean detect_x?", "detect_x"),
+    "a hook with a slip": ({"hooks/h.py": "def on_job_end(*, state):\n    pass\ndef acumulate(*, rows):\n    pass\n"}, "hooks/h.py", 3, "did you mean accumulate?", "accumulate"),
+    "a row type with a slip": ({"row_types/totl.py": "def detect_x(*, row_index):\n    pass\n"}, "row_types/totl.py", 1, "did you mean total?", "header, data, total"),
+    "a rule from elsewhere": ({"columns/code.py": "from elsewhere import transform\ndef validate(*, value):\n    pass\n", "elsewhere.py": GOOD}, "columns/code.py", 1, "not a function of this file", "def transform"),
+    "a rule in a wrapper": ({"columns/code.py": "import functools\n@functools.cache\ndef transform(*, value):\n    return value\ndef validate(*, value):\n    pass\n"}, "columns/code.py", 1, "not a function of this file", "def transform"),
     "a row type nobody knows": ({"row_types/banana.py": "def detect(*, row_index):\n    pass\n"}, "row_types/banana.py", 1, "no kind of row", "header, data, total"),
 }  # fmt: skip
 # what: (files, file, line, words of the message); these are findings, or end the job where the manifest says so
@@ -70,3 +84,25 @@ def test_the_same_ends_the_job_where_the_manifest_says_so_with_a_remedy(what, tm
     assert error["code"] == "rule_error"
     assert (error["where"]["file"], error["where"]["line"]) == (file, line)
     assert error["where"]["remedy"]
+
+
+FINE = {
+    "a helper with a rule's name in its own": {"columns/code.py": GOOD + "def transform_one(v):\n    return v\n"},
+    "a helper that is called": {"columns/code.py": "def validte(v):\n    return v\n\ndef transform(*, value):\n    return validte(value)\n"},
+    "a helper that starts with _": {"columns/code.py": GOOD + "def _transfrom(v):\n    return v\n"},
+    "a field of another number": {"columns/code2.py": GOOD},
+    "a field of its own": {"columns/month.py": GOOD},
+    "a package of helpers": {"columns/code.py": GOOD, "hook/__init__.py": "", "hook/tools.py": "def clean(v):\n    return v\n"},
+    "a module with a field's name": {"columns/code.py": "from code_tools import f\n" + GOOD, "code_tools.py": "def f(v):\n    return v\n"},
+    "a function of a library": {"columns/code.py": "from re import match\n" + GOOD},
+    "an imported rule that is called": {
+        "columns/code.py": "from other_place import validate\ndef transform(*, value):\n    return validate(value)\n",
+        "other_place.py": "def validate(v):\n    return v\n",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FINE)
+def test_helpers_are_left_alone(what, tmp_path):
+    done = run_job(tmp_path, ROWS, fields=[{"name": "code"}], rules=FINE[what])
+    assert done.column("code") == ["a1", "b2", "c3"]

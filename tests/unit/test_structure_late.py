@@ -8,7 +8,7 @@ from runner.engine.fields import Field
 from runner.engine.headings import Headings
 from runner.engine.reading import Layout
 from runner.engine.reading.rows import turned
-from runner.engine.structure import Finder
+from runner.engine.structure import Finder, look_through
 
 HEADER = ["Id", "Name", "Start", "Pay"]
 EVERY = 20
@@ -22,6 +22,21 @@ def line(n):
 def sheet(odd):
     """A long table with an odd row every now and then."""
     return [(1, HEADER), *((n, odd(n) if n % EVERY == 0 else line(n)) for n in range(2, LONG))]
+
+
+class Rows:
+    """A sheet of numbered rows."""
+
+    name, index, visibility = "Sheet1", 0, "visible"
+
+    def __init__(self, numbered):
+        self._numbered = numbered
+
+    def rows(self):
+        return iter(self._numbered)
+
+    def layout(self):
+        return Layout()
 
 
 def tables(rows, **judges):
@@ -42,8 +57,17 @@ ODD = set(range(EVERY, LONG, EVERY))
 
 @pytest.mark.parametrize("words", [["Total"], [None, "Subtotal:"], ["", "", "grand total"]])
 def test_every_total_of_a_long_sheet_is_left_out(words):
-    table = only_table(sheet(lambda n: [*words, *[None] * (3 - len(words)), 10.5 * n]))
+    def total(n):
+        return [*words, *[None] * (3 - len(words)), 10.5 * sum(range(max(2, n - EVERY + 1), n))]
+
+    (table,) = look_through(Rows(sheet(total))).tables
     assert table.left_out == ODD
+
+
+def test_what_is_called_a_total_and_does_not_add_up_stays_data_and_is_named():
+    (table,) = look_through(Rows(sheet(lambda n: ["Total", None, None, 10.5 * n + 1]))).tables
+    assert not table.left_out
+    assert [(one.kind, one.sure) for one in table.choices] == [("total", False)]
 
 
 def test_a_row_that_only_mentions_totals_stays_data():

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.engine.values.dates import DateReader, day_first_of, from_serial
+from runner.engine.values.dates import DateReader, from_serial
+from runner.engine.values.decisions import decide_order
 from runner.engine.values.memo import BAD
+from runner.engine.values.tallies import DateTally
 
 US = DateReader((), day_first=False)
 EU = DateReader((), day_first=True)
@@ -98,17 +100,22 @@ def test_each_format_reads_what_strptime_reads(form, text):
 
 
 @pytest.mark.parametrize(
-    ("texts", "order"),
+    ("texts", "order", "sure"),
     [
-        (["13/01/2026", "1/2/2026"], True),
-        (["1/13/2026"], False),
-        (["1/2/2026"], None),
-        ([], None),
-        (["2026-01-31"], None),
+        (["13/01/2026", "1/2/2026"], True, True),
+        (["1/13/2026", "1/2/2026"], False, True),
+        (["1/2/2026"], False, False),
+        (["1/2/2026", "3/2/2026", "4/2/2026"], True, False),
+        ([], None, None),
+        (["2026-01-31"], None, None),
     ],
 )
-def test_a_column_shows_its_order(texts, order):
-    assert day_first_of(texts) is order
+def test_a_column_shows_its_order(texts, order, sure):
+    tally = DateTally()
+    tally.add(texts)
+    chosen, choice = decide_order(tally.settle().slashed, "when")
+    assert chosen is order
+    assert (choice and choice.sure) is sure
 
 
 def test_a_serial_is_a_day_and_a_bare_year_is_not():

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from core.ports import Isolation
-from runner.verify import BadOutput, counts, verify
-from tests.support.outputs import artifact, as_bytes, workbook
+from runner.verify import BadOutput, counts, verify, verify_audit
+from tests.support.outputs import artifact, as_bytes, audit, workbook
 
 ROOT = Path(__file__).parents[2]
 BOX = Isolation(driver="jail", level="isolated", rungs={}, gaps=())
@@ -50,7 +50,8 @@ def other(**changes):
         (other(config__digest="x"), "about its config"),
         (other(inputs__0__sha256="1" * 64), "about its inputs"),
         (other(engine__sandbox={"driver": "jail", "level": "none", "rungs": {}}), "about its sandbox"),
-        (other(output__rows=2), "counts 2 rows, normalized.xlsx has 1"),
+        (artifact(ORDER, BOX, rows=2), "counts 2 rows, normalized.xlsx has 1"),
+        (other(output__rows=2), "the rows of its tables and its output"),
         (other(output__sheets=["Other"]), "sheets that normalized.xlsx does not have"),
         (other(surprise="value"), "does not fit its schema"),
         (other(summary="7"), "does not fit its schema at /summary"),
@@ -106,3 +107,22 @@ def test_tags_at_the_edge_of_a_block_are_counted(tmp_path):
     found = outputs(tmp_path, book=workbook(rows), told=told)
     assert verify(ORDER, found, BOX)["rows_out"] == rows
     shutil.rmtree(tmp_path)
+
+
+def audited(folder, told):
+    (folder / "artifact.json").write_bytes(as_bytes(told))
+    (folder / "report.html").write_text("<p>nothing</p>")
+    return {name: folder / name for name in ("artifact.json", "report.html")}
+
+
+def test_the_audit_of_a_job_that_wrote_no_workbook_passes_with_its_counts(tmp_path):
+    assert verify_audit(ORDER, audited(tmp_path, audit(ORDER, BOX)), BOX)["rows_out"] == 0
+
+
+def test_an_audit_is_of_its_own_job_and_counts_no_rows_of_a_workbook(tmp_path):
+    with pytest.raises(BadOutput, match="about its job"):
+        verify_audit({**ORDER, "job": {**ORDER["job"], "job_id": "x"}}, audited(tmp_path, audit(ORDER, BOX)), BOX)
+    with pytest.raises(BadOutput, match="workbook that was not written"):
+        verify_audit(ORDER, audited(tmp_path, artifact(ORDER, BOX)), BOX)
+    with pytest.raises(BadOutput, match=r"no report\.html"):
+        verify_audit(ORDER, {"artifact.json": tmp_path / "artifact.json"}, BOX)

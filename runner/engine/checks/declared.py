@@ -9,6 +9,7 @@ from typing import Any, Final
 from runner.engine.checks.chunk import Origin
 from runner.engine.checks.unique import Seen
 from runner.engine.fields import NUMERIC, TEMPORAL, Field
+from runner.engine.reading import CellError
 from runner.engine.values.convert import fold, text_of
 
 ORDERED: Final = NUMERIC | TEMPORAL
@@ -31,7 +32,8 @@ class FieldChecks:
         severity = field.severity
         if bad:
             what = f"is no {field.type}" + (" in the given formats" if field.formats else "")
-            flag(bad, "type_error", severity, what, rule=f"type:{field.type}", **where)
+            untyped = [i for i in bad if type(values[i]) is not CellError]  # an error cell is told as such, once
+            flag(untyped, "type_error", severity, what, rule=f"type:{field.type}", **where)
         if field.required and None in values:
             blank = [i for i, v in enumerate(values) if v is None]
             flag(blank, "required", severity, "is blank", rule="required", **where)
@@ -51,7 +53,10 @@ class FieldChecks:
         if self._allowed is not None:
             self._members(values, skip, origin, where)
         if self._seen is not None:
-            again = self._seen.repeats(values)
+            present = (
+                [None if i in skip and type(v) is CellError else v for i, v in enumerate(values)] if skip else values
+            )
+            again = self._seen.repeats(present)
             flag(again, "duplicate", severity, "stands already further up", rule="unique", **where)
 
     def _bounds(self, values: list[Any], skip: set[int], origin: Origin, where: dict[str, Any]) -> None:

@@ -42,8 +42,7 @@ class Sample:
     def _fit(self, field: Field) -> float | None:
         if not self.values:
             return None
-        texts = [v for v in self.values if type(v) is str]
-        out, bad = Converter(field, texts).convert(self.values)
+        out, bad = Converter(field, self.values).convert(self.values)
         present = sum(v is not None for v in out)
         return (present - len(bad)) / present if present else None
 

@@ -2,11 +2,13 @@
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
+_LETTERS_OR_DIGITS = re.compile(r"\d+|[^\W\d_]+", re.UNICODE)
 _ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
 _SIGNS: Final = str.maketrans({"#": " number ", "№": " number ", "%": " percent ", "&": " and ", "@": " at "})
 _SAME: Final = {
@@ -18,7 +20,8 @@ _SAME: Final = {
     "surname": "lastname", "url": "website", "web": "website", "zipcode": "zip", "postcode": "zip",
 }  # fmt: skip
 _PAIRS: Final = {
-    ("e", "mail"): ("email",),
+    ("e", "email"): ("email",),
+    ("e", "email", "address"): ("email",),
     ("email", "address"): ("email",),
     ("first", "name"): ("firstname",),
     ("given", "name"): ("firstname",),
@@ -34,9 +37,11 @@ _PAIRS: Final = {
 }
 _FILLERS: Final = frozenset({"the", "of", "a", "an", "and", "for", "in", "your", "please", "enter", "de", "la"})
 _GENERIC: Final = frozenset({"name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"})
+NO_STEMS: Final[Mapping[str, int]] = {}
 EXACT: Final = 1.0
 SAME_WORDS: Final = 0.95
 FUZZY: Final = 0.9
+REPLACED: Final = 0.5  # what is left of a likeness where each side has a word that the other has not
 
 
 @lru_cache(maxsize=8192)
@@ -47,14 +52,20 @@ def normalized(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
 
+def joined(text: str) -> str:
+    """What two spellings of one name have in common: `Start date`, `start_date` and `startdate`."""
+    return normalized(text).replace(" ", "")
+
+
 @lru_cache(maxsize=8192)
 def words(text: str) -> frozenset[str]:
-    """The telling words of a header, abbreviations spelled out, plurals cut."""
-    found = [_singular(_SAME.get(w, w)) for w in normalized(text).split()]
+    """The telling words of a header, abbreviations spelled out, plurals cut, numbers apart: `Address2` has two."""
+    split = (part for word in normalized(text).split() for part in _LETTERS_OR_DIGITS.findall(word))
+    found = [_singular(_SAME.get(w, w)) for w in split]
     out: list[str] = []
     at = 0
     while at < len(found):
-        for size in (2, 1):
+        for size in (3, 2, 1):
             pair = _PAIRS.get(tuple(found[at : at + size]))
             if pair is not None and at + size <= len(found):
                 out += pair
@@ -66,44 +77,74 @@ def words(text: str) -> frozenset[str]:
     return frozenset(w for w in out if w not in _FILLERS)
 
 
+def bare_words(header: str) -> frozenset[str]:
+    """The words of a header without what stands in brackets, if anything is left then."""
+    bare = normalized(_ASIDE.sub(" ", header))
+    return words(bare or header)
+
+
 def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] not in "su" else word
 
 
-def likeness(header: str, name: str) -> float:
+def likeness(header: str, name: str, stems: Mapping[str, int] = NO_STEMS) -> float:
     """1 for the same words in the same order, less for fewer words in common, 0 for strangers."""
     left, right = normalized(header), normalized(name)
     if not left or not right:
         return 0.0
-    if left == right or left.replace(" ", "") == right.replace(" ", ""):
+    if joined(header) == joined(name):
         return EXACT
     bare = normalized(_ASIDE.sub(" ", header))
     if bare and bare == right:
         return 0.97
-    ours, theirs = words(bare or header), words(name)
+    ours, theirs = bare_words(header), words(name)
     if not ours or not theirs:
         return 0.0
     if ours == theirs:
         return SAME_WORDS
-    return round(FUZZY * _overlap(ours, theirs), 4)
+    return round(FUZZY * overlap(ours, theirs, stems), 4)
 
 
-def _overlap(ours: frozenset[str], theirs: frozenset[str]) -> float:
-    """Shared weight over all weight; words that are one typing slip apart count as shared."""
-    common = ours & theirs
-    shared = sum(map(_weight, common))
-    left, right = ours - common, set(theirs - common)
-    rest = 0.0
+def overlap(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, int] = NO_STEMS) -> float:
+    """Shared weight over all weight; words that are one typing slip apart count as shared.
+
+    A generic word more or less says little (`Plan code` is the plan), a word in place of another says a lot:
+    `Agent city` is not the `agent_name`, and `Address 1` is not `address_2`. Where one side has a telling word to
+    itself, only shared words count that tell the field from others: `stems` counts the fields that have a word.
+    """
+    common, left, right = _compared(ours, theirs)
+    differ = any(_weight(w) == 1 for w in left | right)
+    shared = sum(weight * (_rarity(stems.get(word, 1)) if differ else 1.0) for word, weight in common.items())
+    if not shared:
+        return 0.0
+    if not left or not right:
+        return shared / (shared + sum(map(_weight, left | right)))
+    if any(w.isdecimal() for w in left) and any(w.isdecimal() for w in right):
+        return 0.0
+    return REPLACED * shared / (shared + len(left) + len(right))
+
+
+def telling(ours: frozenset[str], theirs: frozenset[str]) -> int:
+    """How many words that are not generic only one side has."""
+    _, left, right = _compared(ours, theirs)
+    return sum(_weight(w) == 1 for w in left | right)
+
+
+def _compared(ours: frozenset[str], theirs: frozenset[str]) -> tuple[dict[str, float], set[str], set[str]]:
+    """The field's words that are shared, with their weights, and what each side has to itself."""
+    shared = {word: _weight(word) for word in ours & theirs}
+    left, right = set(ours - theirs), set(theirs - ours)
     for word in sorted(left):
         twin = next((w for w in sorted(right) if _slip(word, w)), None)
-        if twin is None:
-            rest += _weight(word)
-        else:
+        if twin is not None:
+            left.discard(word)
             right.discard(twin)
-            shared += 0.9 * _weight(word)
-            rest += 0.1 * _weight(word)
-    rest += sum(map(_weight, right))
-    return shared / (shared + rest)
+            shared[twin] = 0.9 * _weight(word)
+    return shared, left, right
+
+
+def _rarity(fields: int) -> float:
+    return 1.0 if fields <= 1 else 0.75 if fields == 2 else 0.0
 
 
 def _weight(word: str) -> float:
@@ -113,12 +154,13 @@ def _weight(word: str) -> float:
 @lru_cache(maxsize=8192)
 def _slip(a: str, b: str) -> bool:
     """Whether two longer words differ by one slip (two in long words): a letter more, less, other or swapped."""
-    if min(len(a), len(b)) < 4 or abs(len(a) - len(b)) > 2 or a[0] != b[0]:
+    if min(len(a), len(b)) < 4 or abs(len(a) - len(b)) > 2 or a[0] != b[0] or a.isdecimal() or b.isdecimal():
         return False
-    return _distance(a, b) <= (1 if min(len(a), len(b)) < 8 else 2)
+    return distance(a, b) <= (1 if min(len(a), len(b)) < 8 else 2)
 
 
-def _distance(a: str, b: str) -> int:
+def distance(a: str, b: str) -> int:
+    """Letters more, less, other or swapped with their neighbour."""
     before: list[int] = []
     last = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):

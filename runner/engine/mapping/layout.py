@@ -1,6 +1,6 @@
 """The columns of the output: fields in their declared order, unmapped columns by policy."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from runner.engine.fields import Field
@@ -10,6 +10,7 @@ class OutColumn(NamedTuple):
     header: str
     field: Field | None  # None: an unmapped column that was kept
     renamed: bool = False  # its own header would have met a field's name or another column's
+    added: str | None = None  # what it says, where the source has no such column: group, source_row and the like
 
 
 class Kept(NamedTuple):
@@ -32,11 +33,13 @@ def lay_out(
     *,
     policy: str,
     use_labels: bool = False,
+    added: Mapping[str, tuple[str, Sequence[int]]] | None = None,
 ) -> tuple[list[OutColumn], list[TablePlan]]:
     """The union of all tables' columns. Unmapped columns of one name share one output column.
 
     With `keep` an unmapped column stands behind the field it stood behind in its source; with `prefix` all of
-    them stand at the end as `raw_<header>`; with `drop` they are left out.
+    them stand at the end as `raw_<header>`; with `drop` they are left out. `added` columns come last: what each says,
+    to the header it is to have and its index in each table.
     """
     names = [(f.label or f.name) if use_labels else f.name for f in fields]
     taken = {n.casefold() for n in names} | {f.name.casefold() for f in fields}
@@ -64,11 +67,15 @@ def lay_out(
             out += [(c, key) for key, (c, after) in extras.items() if after == field.name]
     if at_end:
         out += [(c, key) for key, (c, _) in extras.items()]
+    last = [(OutColumn(_free(name, taken), None, added=what), places) for what, (name, places) in (added or {}).items()]
     plans = [
-        TablePlan(tuple(mapped.get(key) if isinstance(key, str) else mine.get(key) for _, key in out))
-        for (mapped, _), mine in zip(tables, keyed, strict=True)
+        TablePlan(
+            tuple(mapped.get(key) if isinstance(key, str) else mine.get(key) for _, key in out)
+            + tuple(places[n] for _, places in last)
+        )
+        for n, ((mapped, _), mine) in enumerate(zip(tables, keyed, strict=True))
     ]
-    return [c for c, _ in out], plans
+    return [c for c, _ in (*out, *last)], plans
 
 
 def _free(wanted: str, taken: set[str]) -> str:

@@ -1,7 +1,7 @@
 """Pass 2 for one table: sample its columns, ask the rules, choose."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, Final
 
 from runner.engine import a1
 from runner.engine.fields import Field
@@ -9,32 +9,55 @@ from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.evidence import Sample
 from runner.engine.mapping.layout import Kept
-from runner.engine.mapping.score import Choice, ColumnIn, Contribution, choose
+from runner.engine.mapping.score import Choice, ColumnIn, Contribution, Doubt, choose
 from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.rules.hooks import Hooks
-from runner.engine.sources import SourceTable
+from runner.engine.sources import GROUP, SourceTable
 from runner.engine.structure import Column
 from runner.engine.values.convert import Converter
+from runner.engine.values.decisions import Convention
 
-_SHOWN: int = 50  # values that detect_* functions are shown
+_SHOWN: Final = 50  # values that detect_* functions are shown
+_DOUBTS: Final = 100  # columns of a table whose choice is recorded with what spoke for each reading
+_CERTAIN: Final = 0.75  # least confidence in a table of which no header is known
 
 
 class MappedTable:
     """A source table with every column's field decided."""
 
-    def __init__(self, source: SourceTable, choices: list[Choice], samples: list[list[Any]]) -> None:
+    def __init__(
+        self, source: SourceTable, choices: list[Choice], samples: list[list[Any]], filled: str | None = None
+    ) -> None:
         self.source = source
+        self.filled = filled  # the field that takes the captions
         self.choices = choices
         self.samples = samples
         self.left_out = False
+        self.conventions: dict[int, Convention] = {}  # by column: decided from all its values
 
     @property
     def fields(self) -> dict[str, int]:
         """field -> column index within the table."""
-        return {c.field: c.position for c in self.choices if c.field is not None}
+        chosen = {c.field: c.position for c in self.choices if c.field is not None}
+        return chosen if self.filled is None else {**chosen, self.filled: self.source.place_of(GROUP)}
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether any of its columns is a field."""
+        return any(c.field is not None for c in self.choices)
+
+    @property
+    def header_is_certain(self) -> bool:
+        """Whether the header may be shown: one that is none after all would show cells."""
+        table = self.source.table
+        doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
+        return self.is_mapped or (table.confidence >= _CERTAIN and not doubted)
+
+    def letters(self, position: int) -> str:
+        return a1.letters(self.source.columns[position].index)
 
     def kept(self) -> list[Kept]:
-        """The unmapped columns that hold or may hold something, with the field each stands behind."""
+        """The unmapped columns that have a header or a value, with the field each stands behind."""
         out: list[Kept] = []
         last: str | None = None
         for choice in self.choices:
@@ -42,14 +65,17 @@ class MappedTable:
                 last = choice.field
                 continue
             column = self.source.columns[choice.position]
-            if column.generated and not any(v is not None for v in self.samples[choice.position]):
+            if column.generated and not self.source.holds(column.index):
                 continue
             out.append(Kept(choice.position, column.name, last))
         return out
 
-    def report(self, fields: Sequence[Field], findings: Findings) -> None:
-        """Say what the table lacks: a header, required fields."""
-        if self.source.table.generated_header:
+    def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str], headless: bool) -> None:
+        """Say what the table lacks and what could have been decided otherwise.
+
+        `computed` fields need no column; `headless`: the manifest says that there is no header row.
+        """
+        if self.source.table.generated_header and not headless:
             findings.add(
                 "no_header",
                 "warning",
@@ -57,16 +83,44 @@ class MappedTable:
                 place=self.source.place,
                 rule="structure",
             )
+        doubts = [(choice, choice.doubt) for choice in self.choices if choice.doubt is not None]
+        for choice, doubt in doubts[:_DOUBTS]:
+            self._tell(choice, doubt, findings)
+        for _, doubt in doubts[_DOUBTS:]:
+            findings.add(
+                doubt.code, "warning", doubt.message, place=self.source.place, field=doubt.field, rule="mapping"
+            )
         for field in fields:
-            if field.required and field.name not in self.fields and field.default is None:
+            if field.required and field.name not in self.fields and not _has_values(field, computed):
                 findings.add(
                     "missing_field", field.severity, f"no column was found for the required field {field.name}",
                     place=self.source.place, field=field.name, rule="required",
                 )  # fmt: skip
 
+    def _tell(self, choice: Choice, doubt: Doubt, findings: Findings) -> None:
+        column = self.source.columns[choice.position].index
+        rows = self.source.table.header_rows
+        place: dict[str, Any] = {
+            "place": self.source.place,
+            "row": rows[-1] if rows else None,
+            "column": column,
+            "field": doubt.field,
+        }
+        if not doubt.settle:
+            findings.add(doubt.code, "info", doubt.message, rule="mapping", **place)
+            return
+        findings.chose(
+            "mapping", choice.field or "unmapped", evidence=doubt.evidence, sure=False, code=doubt.code,
+            message=doubt.message, settle=doubt.settle, **place,
+        )  # fmt: skip
+
     def converter(self, field: Field, index: int) -> Converter:
-        texts = [v for v in self.samples[index] if type(v) is str]
-        return Converter(field, texts, epoch_1904=self.source.epoch_1904)
+        return Converter(field, self.samples[index], self.conventions.get(index), epoch_1904=self.source.epoch_1904)
+
+
+def _has_values(field: Field, computed: Collection[str]) -> bool:
+    """Whether a field has values without a column."""
+    return field.default is not None or field.constant is not None or field.name in computed
 
 
 def map_table(
@@ -77,20 +131,32 @@ def map_table(
     detectors: Sequence[Rule],
     hooks: Hooks,
     lookups: Lookups,
+    filled: str | None = None,
 ) -> MappedTable:
+    fields = [f for f in fields if f.name != filled]
     samples = source.samples()
-    columns = [ColumnIn(n, _headers(c), Sample(samples[n])) for n, c in enumerate(source.columns)]
+    letters = _letters_named(fields) if source.table.generated_header else frozenset()
+    columns = [
+        ColumnIn(n, _headers(c, letters), Sample(samples[n]), a1.letters(c.index)) for n, c in enumerate(source.columns)
+    ]
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
     choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed)
     if hooks.has("after_mapping"):
-        choices = _remapped(source, choices, hooks, names)
-    return MappedTable(source, choices, samples)
+        choices = _remapped(source, choices, hooks, {f.name for f in fields if f.constant is None})
+    return MappedTable(source, choices, samples, filled)
 
 
-def _headers(column: Column) -> tuple[str, ...]:
+def _letters_named(fields: Sequence[Field]) -> frozenset[str]:
+    """Where there is no header row, a synonym may be a column's letter: `B` or `Column B`."""
+    spelled = (s.casefold().removeprefix("column").strip().upper() for f in fields for s in f.synonyms)
+    return frozenset(spelled)
+
+
+def _headers(column: Column, named: frozenset[str]) -> tuple[str, ...]:
     if column.generated:
-        return ()
+        letters = a1.letters(column.index)
+        return (letters, column.name) if letters in named else ()
     leaf = column.parts[-1] if column.parts else column.name
     return (column.name,) if leaf == column.name else (column.name, leaf)
 
@@ -109,7 +175,7 @@ def _detect(
                     sheet=source.place.sheet,
                     table=source.id,
                     field=rule.file.rpartition("/")[2].removesuffix(".py"),
-                    header=column.headers[0] if column.headers else None,
+                    header=None if source.columns[column.position].generated else column.headers[0],
                     column=a1.letters(index),
                     column_index=index,
                     values_sample=column.sample.values[:_SHOWN],
@@ -159,7 +225,7 @@ def _remapped(source: SourceTable, choices: list[Choice], hooks: Hooks, names: s
         letter = letters[choice.position]
         if letter in changes and changes[letter] != choice.field:
             parts = (Contribution("hooks.after_mapping", 1.0),)
-            out.append(choice._replace(field=changes[letter], contributors=parts, note="decided by a hook"))
+            out.append(choice._replace(field=changes[letter], contributors=parts, note="decided by a hook", doubt=None))
         elif choice.field in given and letter not in changes:
             out.append(choice._replace(field=None, contributors=(), note="a hook gave its field to another column"))
         else:

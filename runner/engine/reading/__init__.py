@@ -5,7 +5,7 @@ from runner.engine.reading.errors import InputUnreadable
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.opening import open_book
 from runner.engine.reading.rows import OutOfOrder, blocks_of, rows_of, trimmed
-from runner.engine.reading.values import NO_CACHED_VALUE, Block, CellError, NoCachedValue, Row, Value
+from runner.engine.reading.values import NO_CACHED_VALUE, Block, CellError, NoCachedValue, Row, Shown, Value
 
 __all__ = [
     "NO_CACHED_VALUE",
@@ -22,6 +22,7 @@ __all__ = [
     "Remarking",
     "Row",
     "Sheet",
+    "Shown",
     "TextOptions",
     "Value",
     "blocks_of",

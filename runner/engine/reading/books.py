@@ -7,7 +7,7 @@ from typing import Literal, Protocol, Self, runtime_checkable
 
 from runner.engine.reading.values import Block, Row
 
-Format = Literal["xlsx", "xlsm", "xls", "xlsb", "ods", "csv", "tsv"]
+Format = Literal["xlsx", "xlsm", "xls", "xlsb", "ods", "csv", "tsv", "html"]
 Visibility = Literal["visible", "hidden", "very_hidden"]
 Area = tuple[int, int, int, int]  # first row, first column, last row, last column; 1-based, inclusive
 Marks = dict[int, set[int]]  # row -> columns

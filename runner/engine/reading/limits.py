@@ -26,5 +26,8 @@ class ReadLimits:
     max_token_bytes: int = 4 * MIB  # one XML tag or text run
     max_depth: int = 200  # nested XML elements
     max_loaded_bytes: int = 96 * MIB  # a file that can only be read whole (xls)
+    max_page_bytes: int = 48 * MIB  # a web page, which is held whole
+    max_page_cells: int = 2_000_000
+    max_page_tables: int = 2_000
     max_merged: int = 300_000  # merged areas beyond are not told
     layout_rows: int = 4_000  # rows whose cell styles are kept as hints

@@ -4,6 +4,7 @@ import math
 import struct
 
 from runner.engine.reading import serials
+from runner.engine.reading.shown import shown
 from runner.engine.reading.styles import Kind, Styles
 from runner.engine.reading.values import CellError, Value
 
@@ -58,6 +59,8 @@ class NumberReader:
         plain: float = int(number) if -_EXACT < number < _EXACT and number == int(number) else number
         if kind is Kind.NUMBER:
             return plain
+        if kind is Kind.SHOWN:
+            return shown(self._styles.shows[style], plain)
         key = (kind, plain)
         if key not in self._known:
             if len(self._known) >= _MEMO:

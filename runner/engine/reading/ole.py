@@ -14,7 +14,10 @@ _MINI = 64
 
 
 class Container:
-    """``streams``: names to (first sector, size). A chain that leaves the file was cut off."""
+    """``streams``: names to (first sector, size), those of the root; what is embedded has storages of its own.
+
+    A chain that leaves the file was cut off.
+    """
 
     def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
         self._file = file
@@ -38,6 +41,10 @@ class Container:
         self.streams: dict[str, tuple[int, int]] = {}
         self._mini_stream = b""
         self._read_directory(self._chain_bytes(first_directory))
+
+    def find(self, name: str) -> str | None:
+        """The name of a stream as it is written: names that differ in case alone are one name."""
+        return next((one for one in self.streams if one.lower() == name.lower()), None)
 
     def read(self, name: str) -> bytes:
         """The whole stream."""
@@ -110,17 +117,33 @@ class Container:
         return b"".join(stream[one * _MINI : (one + 1) * _MINI] for one in self._chain(first, self._mini_fat))
 
     def _read_directory(self, raw: bytes) -> None:
-        for at in range(0, min(len(raw), _MAX_ENTRIES * 128) - 127, 128):
+        count = min(len(raw) // 128, _MAX_ENTRIES)
+        at_root = self._at_root(raw, count)
+        for number in range(count):
+            at = number * 128
             (length,) = struct.unpack_from("<H", raw, at + 64)
             kind = raw[at + 66]
             first, size = struct.unpack_from("<II", raw, at + 116)
             name = raw[at : at + max(min(length, 64) - 2, 0)].decode("utf-16-le", "replace")
             if kind == 5:
                 self._mini_stream = self._chain_bytes(first) if first < _FREE else b""
+            elif at_root and number not in at_root:
+                continue
             elif kind == 2:
                 self.streams.setdefault(name, (first, size))
             elif kind == 1:
                 self.streams.setdefault(name + "/", (_FREE, 0))
+
+    def _at_root(self, raw: bytes, count: int) -> set[int]:
+        """The entries right below the root, a tree of siblings; none where the tree is broken."""
+        found: set[int] = set()
+        todo = [struct.unpack_from("<I", raw, 76)[0]] if count and raw[66] == 5 else []
+        while todo:
+            number = todo.pop()
+            if number < count and number not in found:
+                found.add(number)
+                todo += struct.unpack_from("<II", raw, number * 128 + 68)
+        return found
 
 
 def refusal(container: Container) -> errors.InputUnreadable | None:
@@ -128,7 +151,7 @@ def refusal(container: Container) -> errors.InputUnreadable | None:
     names = container.streams
     if "EncryptedPackage" in names or "EncryptionInfo" in names:
         return errors.encrypted("an Office document (most likely an .xlsx workbook)")
-    if "Workbook" in names or "Book" in names:
+    if workbook_stream(container) is not None:
         return None
     for name, what in (
         ("WordDocument", "a Word document (.doc)"),
@@ -140,3 +163,8 @@ def refusal(container: Container) -> errors.InputUnreadable | None:
         if name in names:
             return errors.not_a_spreadsheet(what)
     return errors.not_a_spreadsheet("an OLE container with no workbook in it")
+
+
+def workbook_stream(container: Container) -> str | None:
+    """The name of the stream that holds the workbook: of Excel 97 and later, or of Excel 5."""
+    return container.find("Workbook") or container.find("Book")

@@ -6,7 +6,7 @@ from itertools import islice, zip_longest
 from runner.engine.reading import errors
 from runner.engine.reading.books import Columnar, Sheet
 from runner.engine.reading.limits import ReadLimits
-from runner.engine.reading.values import Block, Row, Value
+from runner.engine.reading.values import NO_CACHED_VALUE, Block, Row, Value
 
 BLOCK = 2048  # rows: enough to work by column, few enough to stay in the processor's cache
 
@@ -31,8 +31,8 @@ class RowBuilder:
     def put(self, column: int, value: Value) -> None:
         if not 0 < column <= self._limits.max_columns:
             raise errors.damaged(f"a cell past column {self._limits.max_columns}, the last there is")
-        if value is not None:
-            self._values[column] = value
+        if value or (value is not None and (value is not NO_CACHED_VALUE or column not in self._values)):
+            self._values[column] = value  # of two cells in one place the later counts, unless it is blank
 
     def done(self) -> Row | None:
         if not self._values:
@@ -62,7 +62,11 @@ def ascending(rows: Iterable[Row], limits: ReadLimits) -> Iterator[Row]:
 
 
 def _joined(before: list[Value], after: list[Value]) -> list[Value]:
-    return [old if new is None else new for old, new in zip_longest(before, after)]
+    blanks = (None, NO_CACHED_VALUE)
+    return [
+        old if new is None or (new is NO_CACHED_VALUE and old not in blanks) else new
+        for old, new in zip_longest(before, after)
+    ]
 
 
 class OutOfOrder(Exception):  # an event, not an error

@@ -94,7 +94,7 @@ _NEAR_MS = 2  # microseconds: as near to a whole millisecond as a day number in 
 
 
 def fraction_of(digits: str | None) -> timedelta:
-    """The digits behind a second's point. More than six are what a day number left: a whole millisecond, if near one."""
+    """The digits behind a second's point; more than six come from a day number, and may mean a whole millisecond."""
     if not digits:
         return timedelta()
     if len(digits) <= 6:

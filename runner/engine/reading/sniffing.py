@@ -50,6 +50,7 @@ _OLD_SHEETS: tuple[tuple[bytes, str], ...] = (
 )
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body|table|meta)\b", re.IGNORECASE)
 _JSON = re.compile(rb"""\{\s*(?:"[^"\n]{0,200}"\s*:|\})|\[\s*(?:\{\s*"|\[|\])""")
+_PAGE = errors.not_a_spreadsheet("an HTML page")
 _CONTROL = bytes(set(range(28)) - {9, 10, 11, 12, 13, 26, 27} | {127})  # 28 to 31 separate fields and records
 _LOCK_FILES = (165, 171)  # sizes of the owner files that Excel leaves beside an open workbook
 
@@ -85,12 +86,18 @@ def _text_refusal(head: bytes) -> InputUnreadable | None:  # one line per kind o
         if _HTML.search(text) is None:
             return errors.not_a_spreadsheet("an XML document", _EXPORT)
     if _HTML.match(text) or (text.startswith(b"<") and _HTML.search(text)):
-        return errors.not_a_spreadsheet("an HTML page")
+        return _PAGE
     if text.startswith(b"MIME-Version:"):
         return errors.not_a_spreadsheet("a web archive (MHTML)")
     if _JSON.match(text):
         return errors.not_a_spreadsheet("JSON text", _EXPORT)
     return None
+
+
+def is_page(head: bytes) -> bool:
+    """Whether a file is a web page: programs export tables so and call the file .xls."""
+    refused = _text_refusal(head)
+    return refused is not None and refused.message == _PAGE.message
 
 
 def _binary_refusal(head: bytes, size: int) -> InputUnreadable | None:

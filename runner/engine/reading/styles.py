@@ -3,6 +3,9 @@
 import re
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
+
+from runner.engine.reading.shown import Shower, shower_of
 
 
 class Kind(IntEnum):
@@ -13,6 +16,7 @@ class Kind(IntEnum):
     DATETIME = 2
     TIME = 3
     DURATION = 4
+    SHOWN = 6  # a number whose format shows more than its digits
     ANY = 5  # built-in formats whose meaning depends on the language: decided by the value
 
 
@@ -46,6 +50,19 @@ def kind_of_format(code: str) -> Kind:
     return Kind.TIME if has_time else Kind.NUMBER
 
 
+class Format(NamedTuple):
+    """What a number format says."""
+
+    kind: Kind
+    shows: Shower | None = None
+
+
+def format_of(code: str) -> Format:
+    kind = kind_of_format(code)
+    shows = shower_of(code) if kind is Kind.NUMBER else None
+    return Format(Kind.SHOWN, shows) if shows else Format(kind)
+
+
 @dataclass(kw_only=True, slots=True)
 class Look:
     """What makes a cell stand out."""
@@ -72,6 +89,15 @@ class Styles:
 
     kinds: list[Kind] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
+    shows: dict[int, Shower] = field(default_factory=dict)  # of the styles of kind SHOWN
+
+    def add(self, number: int, formats: dict[int, Format], look: Look) -> None:
+        """The next style: the number of its format, which is one of the file's own or a built-in one."""
+        kind, shows = formats.get(number) or Format(BUILT_IN.get(number, Kind.NUMBER))
+        if shows:
+            self.shows[len(self.kinds)] = shows
+        self.kinds.append(kind)
+        self.looks.append(look)
 
     def kind(self, index: int) -> Kind:
         return self.kinds[index] if 0 <= index < len(self.kinds) else Kind.NUMBER

@@ -1,12 +1,13 @@
 """What a cell may hold once it is read."""
 
+from bisect import bisect_left, bisect_right
 from datetime import date, datetime, time, timedelta
 from typing import Final, NamedTuple, Self, Union
 
-ERROR_CODES: Final = frozenset(
-    "#NULL! #DIV/0! #VALUE! #REF! #NAME? #NUM! #N/A #GETTING_DATA #SPILL! #CALC! #FIELD! #BLOCKED! #CONNECT! "
-    "#UNKNOWN! #BUSY! #EXTERNAL! #PYTHON! #TIMEOUT!".split()
-)
+ERROR_CODES: Final = frozenset({
+    "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA", "#SPILL!", "#CALC!", "#FIELD!",
+    "#BLOCKED!", "#CONNECT!", "#UNKNOWN!", "#BUSY!", "#EXTERNAL!", "#PYTHON!", "#TIMEOUT!",
+})  # fmt: skip
 OTHER_ERROR: Final = "#VALUE!"
 
 
@@ -21,6 +22,18 @@ class CellError(str):
     def __new__(cls, text: str) -> Self:
         code = text.strip().upper()
         return super().__new__(cls, code if code in ERROR_CODES else OTHER_ERROR)
+
+
+class Shown(int):
+    """A whole number whose format shows more than its digits, such as 501 shown as ``00501``: a number that, where a
+    text is wanted, is the text a person sees."""
+
+    shown: str
+
+    def __new__(cls, number: int, shown: str = "") -> Self:
+        value = super().__new__(cls, number)
+        value.shown = shown or str(number)
+        return value
 
 
 class NoCachedValue:
@@ -51,3 +64,8 @@ class Block(NamedTuple):
 
     numbers: list[int]
     columns: list[list[Value]]
+
+    def within(self, first: int, last: int) -> "Block":
+        """The rows from `first` to `last`."""
+        start, end = bisect_left(self.numbers, first), bisect_right(self.numbers, last)
+        return Block(self.numbers[start:end], [column[start:end] for column in self.columns])

@@ -1,6 +1,6 @@
 """Run `transform` and `validate` of columns/<field>.py over a chunk of a column."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final
 
@@ -17,13 +17,23 @@ SEVERITIES: Final = ("error", "warning", "info")
 
 
 class Cells:
-    """One column chunk on its way through the rules of its field."""
+    """One column chunk on its way through the rules of its field; `others` are all fields of the same rows."""
 
-    def __init__(self, origin: Origin, column: int | None, field: str, given: dict[str, Any], *, strict: bool) -> None:
+    def __init__(
+        self,
+        origin: Origin,
+        column: int | None,
+        field: str,
+        given: dict[str, Any],
+        *,
+        others: Mapping[str, list[Any]],
+        strict: bool,
+    ) -> None:
         self.origin = origin
         self.column = column
         self.field = field
         self.given = given
+        self.others = others
         self.strict = strict
 
     def transform(self, rule: Rule, values: list[Any]) -> list[Any]:
@@ -32,7 +42,7 @@ class Cells:
             return [self._one(rule, v, n, v, self._transformed) for n, v in enumerate(values)]
 
         def whole(part: list[Any], at: int) -> list[Any]:
-            given = rule.call(**self.given, values=part, rows=self.origin.rows[at : at + len(part)])
+            given = rule.call(**self.given, **self._beside(rule, at, len(part)), values=part)
             return self._transformed_list(rule, given, len(part), at)
 
         return self._chunk(values, whole, list)
@@ -44,15 +54,25 @@ class Cells:
             return
 
         def whole(part: list[Any], at: int) -> list[Any]:
-            given = rule.call(**self.given, values=part, rows=self.origin.rows[at : at + len(part)])
+            given = rule.call(**self.given, **self._beside(rule, at, len(part)), values=part)
             self._issues(rule, given, len(part), at)
             return []
 
         self._chunk(values, whole, lambda _: [])
 
+    def _beside(self, rule: Rule, at: int, size: int) -> dict[str, Any]:
+        """What a rule is told about the rows of its values."""
+        beside: dict[str, Any] = {"rows": self.origin.rows[at : at + size]}
+        if rule.sees_others:
+            beside["columns"] = {name: values[at : at + size] for name, values in self.others.items()}
+        return beside
+
     def _one(self, rule: Rule, value: Any, n: int, instead: Any, use: Callable[[Rule, Any, int], Any]) -> Any:
         try:
-            return use(rule, rule.call(**self.given, value=value, row=self.origin.rows[n]), n)
+            beside: dict[str, Any] = {"row": self.origin.rows[n]}
+            if rule.sees_others:
+                beside["record"] = {name: values[n] for name, values in self.others.items()}
+            return use(rule, rule.call(**self.given, **beside, value=value), n)
         except RuleFailed as failure:
             self.failed(failure, [n])
             return instead
@@ -91,6 +111,14 @@ class Cells:
         if self.strict:
             row = self.origin.rows[indexes[0]]
             raise stop(failure, self.origin, self.column, self.field, row)
+        if self.column is None:
+            what = f"{failure.message}; no column was found for {self.field}, so it is given blanks"
+            self.origin.findings.add(
+                "rule_error", "error", what,
+                place=self.origin.place, row=self.origin.rows[indexes[0]], field=self.field, rule=rule.name,
+                file=rule.file, line=failure.line, count=len(indexes),
+            )  # fmt: skip
+            return
         self.origin.flag(
             indexes, "rule_error", "error", failure.message, column=self.column, field=self.field,
             rule=rule.name, file=rule.file, line=failure.line,

@@ -1,12 +1,15 @@
 """Load a config package: columns/, row_types/ and hooks/, each file once."""
 
+import contextlib
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
 from runner.engine.errors import EngineStop
-from runner.engine.rules.call import Rule, literals_of
+from runner.engine.rules.call import SOURCES, Rule, literals_of, log_traceback
+from runner.engine.rules.slips import check_field, check_folders, check_functions, meant
 
 _ALWAYS: Final = ("params", "state", "lookups", "log", "job")
 _TABLE: Final = ("input", "sheet", "table")
@@ -15,8 +18,8 @@ _CHUNK: Final = (*_ALWAYS, *_TABLE, "columns", "rows")
 # What each kind of function may ask for by name.
 ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
     "columns.detect": (*_COLUMN, "values_sample"),
-    "columns.transform": (*_COLUMN, "values", "value", "rows", "row"),
-    "columns.validate": (*_COLUMN, "values", "value", "rows", "row"),
+    "columns.transform": (*_COLUMN, "values", "value", "rows", "row", "columns", "record"),
+    "columns.validate": (*_COLUMN, "values", "value", "rows", "row", "columns", "record"),
     "row_types.detect": (*_ALWAYS, "input", "sheet", "row_index", "row_values_sample"),
     "hooks.on_job_start": (*_ALWAYS, "inputs", "fields"),
     "hooks.after_structure": (*_ALWAYS, "tables"),
@@ -29,6 +32,11 @@ ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
 }
 ROW_LABELS: Final = ("header", "data", "total", "group", "title", "note")
 HOOKS: Final = tuple(k.partition(".")[2] for k in ARGUMENTS if k.startswith("hooks."))
+FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "columns": ("detect", "transform", "validate"),
+    "row_types": ("detect",),
+    "hooks": HOOKS,
+}  # folder -> functions that are called
 
 
 class Package(NamedTuple):
@@ -42,28 +50,40 @@ class Package(NamedTuple):
     files: list[dict[str, Any]]  # path, sha256 and the rules in it, for the artifact
     field_names: list[str]  # of columns/, in order
 
+    def log_failures(self) -> None:
+        """Say in the job's log how often rules raised, where it does not show every time."""
+        named = [*self.transforms.values(), *self.validators.values()]
+        listed = [*self.row_types.values(), *self.hooks.values()]
+        for rule in [*self.detectors, *named, *(r for rules in listed for r in rules)]:
+            if line := rule.summary():
+                with contextlib.suppress(OSError, ValueError):
+                    print(line, flush=True)  # noqa: T201
 
-def load(folder: Path | None) -> Package:
-    """Load every rule; EngineStop names the file and line of what cannot be loaded."""
+
+def load(folder: Path | None, fields: Collection[str] = ()) -> Package:
+    """Load every rule; EngineStop names the file and line of what cannot be loaded or would never be called."""
     package = Package([], {}, {}, {}, {name: [] for name in HOOKS}, [], [])
     if folder is None:
         return package
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(folder))
-    for part in ("columns", "row_types", "hooks"):
+    check_folders(folder, FUNCTIONS, fields)
+    for part in FUNCTIONS:
         place = folder / part
         if not place.is_dir():
             continue
         for path in sorted(place.glob("*.py")):
             if not path.name.startswith("_"):
                 _load_file(package, part, path)
+                if part == "columns":
+                    check_field(path.stem, f"columns/{path.name}", fields)
     return package
 
 
 def _load_file(package: Package, part: str, path: Path) -> None:
     file = f"{part}/{path.name}"
-    rules = _rules_in(path, file)
-    known = {"columns": ("detect", "transform", "validate"), "row_types": ("detect",), "hooks": HOOKS}[part]
+    module, rules = _rules_in(path, file)
+    known = FUNCTIONS[part]
     used = []
     for name, rule in rules.items():
         kind = "detect" if name.startswith("detect") and part != "hooks" else name
@@ -80,13 +100,15 @@ def _load_file(package: Package, part: str, path: Path) -> None:
         else:
             (package.transforms if kind == "transform" else package.validators)[path.stem] = rule
     if part == "row_types" and path.stem not in ROW_LABELS:
+        near = meant(path.stem, ROW_LABELS)
         raise EngineStop(
             "rule_error",
-            f"{file} is named after no kind of row",
+            f"{file} is named after no kind of row" + (f"; did you mean {near}?" if near else ""),
             file=file,
             line=1,
             remedy=f"name it after one of {', '.join(ROW_LABELS)}",
         )
+    check_functions(module, file, used, known)
     if not used:
         raise EngineStop(
             "rule_error",
@@ -104,9 +126,11 @@ def _load_file(package: Package, part: str, path: Path) -> None:
     package.files.append({"path": file, "sha256": digest, "rules": used})
 
 
-def _rules_in(path: Path, file: str) -> dict[str, Rule]:
+def _rules_in(path: Path, file: str) -> tuple[dict[str, Any], dict[str, Rule]]:
+    """What a file defines, and those of its functions that may be rules."""
+    SOURCES[file] = path.read_bytes()
     try:
-        code = compile(path.read_bytes(), file, "exec", dont_inherit=True)
+        code = compile(SOURCES[file], file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         raise EngineStop(
@@ -130,6 +154,7 @@ def _rules_in(path: Path, file: str) -> dict[str, Rule]:
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:  # noqa: BLE001  # a module may raise anything
+        log_traceback(error, f"{file} cannot be loaded")
         kind, trace, line = type(error).__name__, error.__traceback__, None
         what = f" ({error})" if isinstance(error, ImportError) else ""
         while trace is not None:
@@ -146,9 +171,10 @@ def _rules_in(path: Path, file: str) -> dict[str, Rule]:
             line=line,
             remedy=remedy,
         ) from None
-    return {
+    defined = vars(module)
+    return defined, {
         name: Rule(item, file, literals)
-        for name, item in vars(module).items()
+        for name, item in defined.items()
         if isinstance(item, FunctionType) and item.__code__.co_filename == file
     }
 
@@ -159,6 +185,10 @@ def _check(rule: Rule, kind: str) -> None:
         asked = rule.wants & {"value", "values"}
         if len(asked) != 1 and not rule.takes_all:
             problem = "must ask for `value` (called per cell) or `values` (called per chunk of a column)"
+        elif strange := sorted(rule.needs & ({"rows", "columns"} if "value" in asked else {"row", "record"})):
+            problem = (
+                f"asks for {', '.join(strange)}: `row` and `record` go with `value`, `rows` and `columns` with `values`"
+            )
     if problem is not None:
         raise EngineStop(
             "rule_error",

@@ -5,6 +5,7 @@ Each adds points to a row's labels, as the rules in `row_types/` do. One point m
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from runner.engine.reading import Layout
 from runner.engine.structure.cells import Kind, Mark
@@ -46,6 +47,12 @@ def points(rows: Sequence[Row], layout: Layout) -> Points:
         if score:
             out[row.number] = score
     return {number: {"header": score} for number, score in out.items()}
+
+
+def styled(rows: Sequence[Row], layout: Layout, number: int) -> float:
+    """What style, filter, frozen rows and print titles say for one of these rows."""
+    bare = [replace(row, gap=0) for row in rows]  # where it stands says nothing here
+    return points(bare, layout).get(number, {}).get("header", 0.0)
 
 
 def _only(marks: Marks, row: Row, below: Row) -> bool:

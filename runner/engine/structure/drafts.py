@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from runner.engine.structure.bands import Band, bands
 from runner.engine.structure.labels import Label
 from runner.engine.structure.rows import Row
 from runner.engine.structure.strips import groups
+from runner.engine.structure.tables import Choice
 
 DEPTH = 3
 LONG = 20  # rows of a body in which single cells can be told from columns
@@ -31,6 +32,8 @@ class Draft:
     strays: int = 0  # columns further out that hold cells of no table
     declared: bool = False  # the file itself says that this is a table
     form: bool = False  # labels with values of all kinds beside them: one record
+    settled: bool = False  # the manifest says which rows are its header
+    choices: list[Choice] = field(default_factory=list)  # readings that could have been others
 
 
 def cut(row: Row, left: int, right: int) -> Row | None:

@@ -9,11 +9,13 @@ counted, and are data like their neighbours. Memory is bounded by KEPT rows, wha
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
-from runner.engine.structure import features, finding, model
+from runner.engine.structure import features, finding, model, sums
 from runner.engine.structure.accounts import Account, Run
+from runner.engine.structure.heads import Asked
 from runner.engine.structure.labels import RowScores
 from runner.engine.structure.late import Headings, Late
 from runner.engine.structure.rows import Row, row_of
@@ -25,17 +27,27 @@ KEPT = 4_000  # rows kept in full; what stands out after that is counted with th
 SPARSE = 1_200  # rows kept after which a long sheet with few of them has shown what it has: dirt, no more tables
 SPARSE_SHARE = 8  # rows of such a sheet for each one kept
 CELLS = 250_000  # and cells in them, blank ones too, for sheets that are wide as well
+NAMED = {"header": 20.0}  # what a manifest says of a row
 FAR = 3  # blank rows above a row that make it stand out
 
 
 class Finder:
     """Eats the rows of one sheet in order, then tells its tables."""
 
-    def __init__(self, *, row_scores: RowScores | None = None, headings: Headings | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        row_scores: RowScores | None = None,
+        headings: Headings | None = None,
+        header: tuple[int, ...] | None = None,
+    ) -> None:
+        """`header`: the rows that are one, as the manifest says; an empty tuple for none."""
         self._row_scores = row_scores
         self._headings = headings
+        self._header = header
         self._late = Late(headings, row_scores)
         self._scores: dict[int, Mapping[str, float]] = {}
+        self._ruled: set[int] = set()
         self._rows: list[Row] = []
         self._usual = Usual()
         self._recent: deque[tuple[int, Sequence[object], int, int]] = deque(maxlen=AROUND)
@@ -56,6 +68,10 @@ class Finder:
         headings, rules = self._headings, self._row_scores
         spelled = headings(number, values) if headings is not None else None
         told = rules(number, values) if rules is not None else None
+        if told:
+            self._ruled.add(number)
+        if self._header and number in self._header:
+            return NAMED
         if spelled and told:
             return {k: spelled.get(k, 0.0) + told.get(k, 0.0) for k in {*spelled, *told}}
         return spelled or told
@@ -161,7 +177,12 @@ class Finder:
         kept = self.rows(layout)
         if not kept:
             return []
-        return [self._late.leave_out(table) for table in finding.tables_in(kept, layout, model.load(), self._scores)]
+        names = self._headings
+        asked = Asked(self._scores, layout, frozenset(self._ruled), fixed=self._header)
+        if names is not None:
+            asked = replace(asked, spelled=names.spelled, key=names.key)
+        found = finding.tables_in(kept, asked, model.load())
+        return [self._late.leave_out(table) for table in found]
 
 
 def _dress(rows: Iterable[Row], layout: Layout) -> None:
@@ -196,19 +217,22 @@ def look_through(
     *,
     row_scores: RowScores | None = None,
     headings: Headings | None = None,
-    reading: Mapping[str, Any] | None = None,  # noqa: ARG001
+    reading: Mapping[str, Any] | None = None,
 ) -> Looked:
     """The tables of a sheet, and what belongs to none of them; `reading` is what the manifest says of header rows."""
+    said = reading or {}
+    header = () if said.get("header") == "none" else tuple(said.get("header_rows") or ()) or None
     try:
-        finder = _fed(sheet, row_scores, headings)
+        finder = _fed(sheet, Finder(row_scores=row_scores, headings=headings, header=header))
     except OutOfOrder:
-        finder = _fed(sheet, row_scores, headings)
-    tables = finder.tables(sheet.layout())
+        finder = _fed(sheet, Finder(row_scores=row_scores, headings=headings, header=header))
+    tables = sums.settle(finder.tables(sheet.layout()), blocks_of(sheet))
+    if said.get("total_rows") == "keep":
+        tables = [replace(t, choices=tuple(c for c in t.choices if c.kind != "total")) for t in tables]
     outside, beside = finder.account.uncovered(tables, blocks_of(sheet))
     return Looked(tables, outside, finder.account.rows, beside)
 
 
-def _fed(sheet: Sheet, row_scores: RowScores | None, headings: Headings | None) -> Finder:
-    finder = Finder(row_scores=row_scores, headings=headings)
+def _fed(sheet: Sheet, finder: Finder) -> Finder:
     finder.eat_blocks(blocks_of(sheet))
     return finder

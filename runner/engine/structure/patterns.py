@@ -67,12 +67,6 @@ UNIT = re.compile(
 RULE = re.compile(r"[-=_~*.\s|+]{4,}")
 CODE = re.compile(r"[A-Za-z]+(?:_[A-Za-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]*)+|[A-Za-z]+\d+[A-Za-z\d]*")
 
-# A cheap question to every row of a long sheet: does its first text open like a total?
-SPEAKS_OF_TOTAL = re.compile(r"\s*(?:sub-?\s?|grand )?(?:total|sum\b|average|summe|gesamt|celkem)", re.IGNORECASE).match
-
-# A cell that says nothing else: such a row is a total whatever stands beside it.
-ONLY_TOTAL = re.compile(r"\s*(?:sub-?\s?|grand )?totals?\s*:?\s*", re.IGNORECASE)
-
 # Words that people head columns with. A short text with one of them and without a digit reads like a column's name.
 NAME = re.compile(
     r"\b(?:"

@@ -3,28 +3,27 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from runner.engine.structure.bands import Band
 from runner.engine.structure.cells import Kind
 from runner.engine.structure.drafts import Draft
+from runner.engine.structure.heads import Asked, behead, extend, settle
 from runner.engine.structure.labels import Label
-from runner.engine.structure.layouts import rises
 from runner.engine.structure.rows import Row
 
-BELIEVED = 0.5  # chance of a header that needs no text over values to be one
 SURE = 0.8  # chance of a header above which nothing below it makes a form of its table
-RISING = 0.9  # of its numbers or dates that rise from left to right: years, hours, classes
 SHARE = 0.5  # of the cells of the biggest table with a header that a body without one needs beside it
 LOW, TALL = 2, 4  # body rows of what is no table beside one
 LABELS = 0.9  # of a form's rows that start with a text, no text twice
 MIXED = 0.65  # of a form's values, at most, that have the kind usual in their column
 
 
-def prune(found: Sequence[Draft], known: Sequence[Draft] = ()) -> list[Draft]:
+def prune(found: Sequence[Draft], asked: Asked, known: Sequence[Draft] = ()) -> list[Draft]:
     """The drafts worth keeping; `known` tables, which the file declares, stand beside them."""
     for draft in found:
         draft.form = _is_form(draft)
-        if draft.form or _misread(draft):
-            _behead(draft)
+        if draft.form:
+            behead(draft)
+        settle(draft, asked)
+        extend(draft, asked)
     every = [*found, *known]
     headed = max((_cells(one) for one in every if one.band.head and one.band.body), default=0)
     tall = max((len(one.band.body) for one in every), default=0)
@@ -38,14 +37,6 @@ def _stands(draft: Draft, headed: int, tall: int) -> bool:
     if not draft.band.head:
         return _cells(draft) >= SHARE * headed
     return not draft.beside or len(draft.band.body) >= LOW or tall < TALL
-
-
-def _misread(draft: Draft) -> bool:
-    """A header that neither looks like one nor stands over values: its cells would leak as names."""
-    if len(draft.band.head) != 1 or not draft.band.body:
-        return False
-    at = draft.band.head[0]
-    return draft.chances[at][Label.HEADER] < BELIEVED and not _over_values(draft) and rises(draft.rows[at]) < RISING
 
 
 def _is_form(draft: Draft) -> bool:
@@ -78,12 +69,6 @@ def _over_values(draft: Draft) -> int:
 def _valued(body: Sequence[Row], column: int) -> bool:
     kinds = [row.kinds[column] for row in body if column < len(row.kinds) and row.kinds[column]]
     return sum(1 for kind in kinds if kind != Kind.TEXT) * 2 > len(kinds)
-
-
-def _behead(draft: Draft) -> None:
-    """Take the header rows for data."""
-    draft.labels = [Label.DATA if at in draft.band.head else label for at, label in enumerate(draft.labels)]
-    draft.band = Band(body=draft.band.all)
 
 
 def _cells(draft: Draft) -> int:

@@ -1,43 +1,51 @@
 """Gives a draft its final form: places, names, rows to leave out, confidence and reasons."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
-from runner.engine.reading import Layout
-from runner.engine.structure import headers, patterns
+from runner.engine.structure import captions, headers
 from runner.engine.structure.cells import Kind, Mark
 from runner.engine.structure.drafts import Draft
+from runner.engine.structure.heads import Asked
 from runner.engine.structure.labels import Label
 from runner.engine.structure.rows import Row
 from runner.engine.structure.tables import Box, Table
+from runner.engine.structure.totals import Says, row_says
 
 NEAR = 6  # title and note rows further away than this are not the table's own
 EDGE = 5
-LIKE_OTHERS = 0.2  # chance of a caption in a table that has one for sure
 
 
-def shape(draft: Draft, layout: Layout, told: frozenset[int] = frozenset()) -> Table:
-    """The table of a draft; `told` are rows whose label a rule has spoken for."""
+def shape(draft: Draft, asked: Asked) -> Table:
+    """The table of a draft."""
+    told = asked.ruled
     rows, band = draft.rows, draft.band
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
-    groups = _groups(draft, told)
-    totals = frozenset(rows[at].number for at in band.body if _is_total(draft, at, told)) - groups
-    out = groups | totals
+    columns = headers.columns(head, draft.left, draft.right, asked.layout.merged)
+    lone = captions.captions(draft, told, asked.keys(columns))
+    groups = lone.sure
+    totals = frozenset(rows[at].number for at in band.body if _spoken_total(draft, at, told)) - groups
+    rules = frozenset(rows[at].number for at in band.body if _is_rule(rows[at]))
+    out = groups | totals | rules
+    suspected = {} if draft.declared else _suspected(draft, told | out)
     body = [at for at in band.body if rows[at].number not in out]
     first, last = rows[band.all[0]], rows[band.all[-1]]
     return Table(
         range=Box(first.number, left, last.number, right),
         header_rows=tuple(row.number for row in head),
         data_range=Box(_top(rows, body[0]), left, rows[body[-1]].number, right) if body else None,
-        columns=headers.columns(head, draft.left, draft.right, layout.merged),
+        columns=columns,
         confidence=_confidence(draft),
         why=tuple(_why(draft, groups, totals)),
         titles=_around(draft, band.all[0], -1, Label.TITLE),
         notes=_around(draft, band.all[-1], 1, Label.NOTE),
         groups=groups,
         totals=totals,
-        asides=_asides(draft),
+        asides=_asides(draft) | rules,
+        repeated=frozenset(rows[at].number for at in band.again),
+        choices=(*draft.choices, *captions.choices(lone)),
+        suspected={number: says for number, (says, _) in suspected.items()},
+        doubted=tuple(number for number, (_, doubted) in suspected.items() if doubted),
     )
 
 
@@ -47,50 +55,56 @@ def _top(rows: Sequence[Row], at: int) -> int:
 
 
 def _asides(draft: Draft) -> frozenset[int]:
-    """Rows between the body's ends that are no part of it."""
-    body = draft.band.body
-    inside = set(range(body[0], body[-1] + 1)) - set(body) if body else set()
+    """Rows between the table's ends that are no part of it."""
+    band = draft.band
+    inside = set(range(band.all[0], band.all[-1] + 1)).difference(band.all, band.again)
     return frozenset(draft.rows[at].number for at in inside)
 
 
-def _groups(draft: Draft, told: frozenset[int]) -> frozenset[int]:
-    """Captions between the data. Where one is sure, another lone text over data in its column needs less to be one."""
-    sure = [at for at in draft.band.body if _is_group(draft, at, told)]
-    columns = {draft.rows[at].filled[0] for at in sure}
-    more = [
-        at
-        for at, below in pairwise(draft.band.body)
-        if at not in sure
-        and draft.rows[at].number not in told
-        and _lone(draft.rows[at])
-        and draft.rows[at].filled[0] in columns
-        and draft.rows[below].width > 1
-        and draft.chances[at][Label.GROUP] >= LIKE_OTHERS
-    ]
-    return frozenset(draft.rows[at].number for at in sure + more)
+def _spoken_total(draft: Draft, at: int, told: frozenset[int]) -> bool:
+    """Whether a rule, or the file itself, made the row a total."""
+    return (draft.rows[at].number in told or draft.declared) and draft.labels[at] is Label.TOTAL
 
 
-def _is_group(draft: Draft, at: int, told: frozenset[int]) -> bool:
-    """Only a lone text is left out as a caption: a row with values is data whatever it looks like."""
-    row = draft.rows[at]
-    if row.number in told or draft.declared:
-        return draft.labels[at] is Label.GROUP
-    return _lone(row) and _likeliest(draft, at) is Label.GROUP
+def _is_rule(row: Row) -> bool:
+    """A line drawn with characters, in every cell that holds something."""
+    return all(row.marks[at] & Mark.RULE for at in row.filled)
 
 
-def _lone(row: Row) -> bool:
-    """One text, or the same one in several cells, as a merged caption may be stored."""
-    return len({str(row.values[one]) for one in row.filled}) == 1 and row.kinds[row.filled[0]] == Kind.TEXT
+def _suspected(draft: Draft, known: frozenset[int]) -> dict[int, tuple[Says, bool]]:
+    """Rows that may be totals: how plainly they say so, and whether one that does not add up is worth a word."""
+    rows, body = draft.rows, draft.band.body
+    out: dict[int, tuple[Says, bool]] = {}
+    label = _label_column(draft)
+    for place, at in enumerate(body):
+        row = rows[at]
+        if row.number in known:
+            continue
+        says, _ = row_says(row.values[draft.left : draft.right + 1])
+        if says > Says.NOTHING:
+            out[row.number] = says, says is Says.NAMED and _likeliest(draft, at) is Label.TOTAL
+        elif place > 1 and label is not None and _ends(rows, body, place) and not _holds(row, label):
+            out[row.number] = says, False
+    return out
 
 
-def _is_total(draft: Draft, at: int, told: frozenset[int]) -> bool:
-    """A row is left out as a total only if it says so: losing data is worse than keeping a sum."""
-    row = draft.rows[at]
-    if row.number in told or draft.declared:
-        return draft.labels[at] is Label.TOTAL
-    said = [row.values[one] for one in row.filled[:3] if row.marks[one] & Mark.TOTAL]
-    plainly = any(patterns.ONLY_TOTAL.fullmatch(str(text)) for text in said)
-    return plainly or (bool(said) and _likeliest(draft, at) is Label.TOTAL)
+def _label_column(draft: Draft) -> int | None:
+    """The first column that mostly holds texts: what names the rows."""
+    own = [draft.rows[at] for at in draft.band.body[:200]]
+    for column in range(draft.left, draft.right + 1):
+        kinds = [row.kinds[column] for row in own if _holds(row, column)]
+        if len(kinds) * 3 >= len(own) * 2 and kinds.count(Kind.TEXT) * 2 > len(kinds):
+            return column
+    return None
+
+
+def _holds(row: Row, column: int) -> bool:
+    return column < len(row.kinds) and row.kinds[column] != Kind.BLANK
+
+
+def _ends(rows: Sequence[Row], body: Sequence[int], place: int) -> bool:
+    """Whether a row is the last of the table, or the last before a blank row."""
+    return place == len(body) - 1 or rows[body[place + 1]].gap > 0
 
 
 def _likeliest(draft: Draft, at: int) -> Label:
@@ -112,7 +126,7 @@ def _confidence(draft: Draft) -> float:
 def _around(draft: Draft, start: int, step: int, label: Label) -> tuple[int, ...]:
     out: list[int] = []
     at = start + step
-    while 0 <= at < len(draft.rows) and draft.labels[at] is label and len(out) < NEAR:
+    while 0 <= at < len(draft.rows) and draft.labels[at] is label and (draft.settled or len(out) < NEAR):
         out.append(draft.rows[at].number)
         at += step
     return tuple(sorted(out))
@@ -132,7 +146,7 @@ def _why(draft: Draft, groups: frozenset[int], totals: frozenset[int]) -> list[s
     if notes := _around(draft, band.all[-1], 1, Label.NOTE):
         out.append(f"ends before a note in row {notes[0]}")
     if totals:
-        out.append(f"{_count(len(totals), 'total row')} left out of the data")
+        out.append(f"{_count(len(totals), 'row')} declared a total, left out of the data")
     if groups:
         out.append(f"{_count(len(groups), 'group row')} left out of the data")
     if draft.form:

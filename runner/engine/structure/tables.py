@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from runner.engine.structure.totals import Says
+
 
 def letters(column: int) -> str:
     """A column's name: 1 is A, 27 is AA."""
@@ -71,6 +73,9 @@ class Table:
     asides: frozenset[int] = field(default_factory=frozenset)  # notes between the data
     repeated: frozenset[int] = field(default_factory=frozenset)  # the header written again between the data
     choices: tuple[Choice, ...] = ()  # readings of this table that could have been others
+    # Until its sums are looked at: rows that may be totals, by how plainly they say so, and those worth a word if not.
+    suspected: Mapping[int, Says] = field(default_factory=dict)
+    doubted: tuple[int, ...] = ()
 
     @property
     def generated_header(self) -> bool:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
-from runner.engine.structure.patterns import SPEAKS_OF_TOTAL
+from runner.engine.reading import Shown
+from runner.engine.structure.totals import opens
 
 FIRST = 100  # rows before anything can be called usual
 SHARE = 0.1  # of a column's filled cells that a code needs to be usual there
@@ -18,7 +19,7 @@ Codes = tuple[int, ...]
 
 _TEXT = 1
 _CODES: Mapping[type, int] = {
-    type(None): 0, str: 1, int: 2, float: 2, bool: 3, datetime: 4, date: 4, time: 4, timedelta: 4,
+    type(None): 0, str: 1, int: 2, Shown: 2, float: 2, bool: 3, datetime: 4, date: 4, time: 4, timedelta: 4,
 }  # fmt: skip
 _NUMERIC = frozenset("0123456789+-.($£€")
 
@@ -81,7 +82,7 @@ class Usual:
         if look.first_text < 0:
             return False
         text = values[look.first_text]
-        if SPEAKS_OF_TOTAL(text) is not None:
+        if opens(text):
             return True
         rows = self._early.get(text)
         return rows is not None and tuple(values) in rows
@@ -95,7 +96,7 @@ class Usual:
             return False
         if look.first_text >= 0:
             text = values[look.first_text]
-            if text in self._early or SPEAKS_OF_TOTAL(text) is not None:
+            if text in self._early or opens(text):
                 return False
         self._seen += 1
         look.count += 1

@@ -8,18 +8,32 @@ from typing import Final
 from runner.engine.values.words import NOTHING
 
 _BLANKS = re.compile(r"\s+")
-_INVISIBLE: Final = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
+# Never part of a word: the zero-width space, the word joiner, the byte-order mark, the soft hyphen.
+_DIRT: Final = dict.fromkeys(map(ord, "\u200b\u2060\ufeff\u00ad"))
+# Letters of many scripts and emoji hang together by joiners; only at the ends are those, and marks of direction, dirt.
+_ENDS: Final = (
+    "".join(c for c in map(chr, range(0x3001)) if c.isspace())
+    + "\u200c\u200d\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
 
 
 def _strip(text: str) -> str:
-    text = text.strip()
-    return text if text.isascii() else text.translate(_INVISIBLE).strip()
+    return text.strip() if text.isascii() else text.translate(_DIRT).strip(_ENDS)
 
 
 def _unaccent(text: str) -> str:
+    """Latin and Greek letters without their accents; in other scripts a mark makes another letter."""
     if text.isascii():
         return text
-    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    out: list[str] = []
+    plain = False
+    for c in unicodedata.normalize("NFD", text):
+        if not unicodedata.combining(c):
+            plain = c.isascii() or "\u0370" <= c <= "\u03ff"
+        elif plain and "\u0300" <= c <= "\u036f":
+            continue
+        out.append(c)
+    return unicodedata.normalize("NFC", "".join(out))
 
 
 STEPS: Final[dict[str, Callable[[str], str]]] = {

@@ -5,16 +5,19 @@ go through a memo, and only mixed chunks are looked at cell by cell. A cell that
 held and its index is reported; nothing raises for expected dirt.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import partial
+from math import isfinite
 from typing import Any, Final
 
 from runner.engine.fields import ANY, Field
-from runner.engine.reading import CellError, NoCachedValue
+from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.values import dates, numbers, words
 from runner.engine.values.clean import cleaner, column_cleaner
-from runner.engine.values.memo import BAD, Bad, Memo
+from runner.engine.values.decisions import Convention, settle, tally_of
+from runner.engine.values.memo import BAD, KEPT, Bad, Memo
 
 TEXT_KINDS: Final = frozenset({str, type(None)})
 NATIVE: Final[dict[str, frozenset[type]]] = {
@@ -28,27 +31,59 @@ NATIVE: Final[dict[str, frozenset[type]]] = {
     "time": frozenset({time, type(None)}),
     "boolean": frozenset({bool, type(None)}),
 }
+AS_SHOWN: Final = frozenset({"text", "enum", "email", "phone", "url"})
 _MIDNIGHT: Final = datetime(2000, 1, 1)  # noqa: DTZ001  # only its time of day is used
+_NO_ADDRESS: Final = frozenset({CellError, bool, date, datetime, time, timedelta})
+# What is said of cells that were read, by code: how grave, and what.
+REMARKS: Final[dict[str, tuple[str, str]]] = {
+    "decimal_mixed": ("warning", "is written with another decimal sign than its column and was read by its own"),
+    "date_order_mixed": ("warning", "has day and month in another order than its column and was read by its own"),
+    "time_dropped": ("warning", "holds a time of day, which a date does not keep"),
+    # These two say it of a column; of a cell, should one ever need what no value of its column showed.
+    "decimal_assumed": ("warning", "can be read as thousands or as decimals; the point was taken for the decimal sign"),
+    "date_order_assumed": ("warning", "can be read day first or month first; read month first"),
+    "date_dropped": ("warning", "holds a date, which a time of day does not keep"),
+    "zone_converted": ("info", "holds a time zone; the moments of this column are written in UTC"),
+    "zone_dropped": ("info", "holds a time zone, which a time of day does not keep"),
+}
 Converted = tuple[list[Any], list[int]]
 
 
 class Converter:
     """Converts chunks of one column under one field's declaration and the column's own conventions."""
 
-    def __init__(self, field: Field, texts: Iterable[str] = (), *, epoch_1904: bool = False) -> None:
-        texts = list(texts)
+    def __init__(
+        self,
+        field: Field,
+        values: Sequence[Any] = (),
+        convention: Convention | None = None,
+        *,
+        epoch_1904: bool = False,
+    ) -> None:
+        """`convention` is what all values of the column show; without it, `values` decide."""
+        if convention is None:
+            tally = tally_of(field, values)
+            convention = settle(field, tally)[0] if tally is not None else Convention()
         self.kind = field.type
-        self.decimal = field.decimal or numbers.decimal_of(texts)
+        self.decimal = convention.decimal
         self._strict_decimal = field.decimal
-        self.day_first = field.day_first if field.day_first is not None else dates.day_first_of(texts)
-        undecided = field.type in ("date", "datetime") and self.day_first is None
-        self.assumes_order = undecided and not field.formats and dates.ambiguous(texts)
+        self._in_percent = convention.in_percent
+        self._cross_unclear = convention.cross_unclear
+        self.day_first = convention.dots_day_first if convention.day_first is None else convention.day_first
+        self.odd: dict[Any, tuple[str, ...]] = {}  # cells that were read, and the codes of what is to be said of them
         self._clean = cleaner(field.clean)
         self._clean_all = column_cleaner(field.clean)
         self._plain_strip = field.clean == ("strip",)
-        self._read = dates.DateReader(field.formats, day_first=self.day_first, epoch_1904=epoch_1904)
+        self._read = dates.DateReader(
+            field.formats,
+            day_first=convention.day_first,
+            dots_day_first=convention.dots_day_first,
+            year_first=convention.year_first,
+            pivot=convention.pivot,
+            epoch_1904=epoch_1904,
+        )
         self._fine = words.COMMON_EMAIL.fullmatch if field.type == "email" else None
-        self._native = NATIVE.get(field.type, NATIVE["text"])
+        self._native = NATIVE["text"] if self._in_percent else NATIVE.get(field.type, NATIVE["text"])
         self._allowed = {fold(v): v for v in reversed(field.allowed or ())}
         self._memo = Memo(self._parser())
         self._other = self._others()
@@ -64,7 +99,14 @@ class Converter:
         kinds = set(map(type, values))
         if kinds <= self._native:
             return values, []
+        if Shown in kinds:  # a text takes what the cell shows, any other type the number
+            takes: Callable[[Shown], Any] = self._shown if self.kind in AS_SHOWN else int
+            values = [takes(v) if type(v) is Shown else v for v in values]
+            kinds = set(map(type, values))
         memo = self._memo
+        if len(self.odd) > KEPT:
+            self.odd.clear()
+            memo.forget()
         if kinds <= TEXT_KINDS:
             if self.kind == "text":
                 return self._texts(values, kinds), []
@@ -83,6 +125,11 @@ class Converter:
             out[i] = values[i]
         return out, bad
 
+    def _shown(self, value: Shown) -> str:
+        """What the cell shows; its digits where only they are among the allowed values."""
+        digits = str(int(value))
+        return digits if fold(digits) in self._allowed and fold(value) not in self._allowed else value.shown
+
     def _texts(self, values: list[Any], kinds: set[type]) -> list[Any]:
         if self._plain_strip:
             if type(None) not in kinds:
@@ -98,47 +145,117 @@ class Converter:
     def _parser(self) -> Callable[[str], Any]:
         clean = self._clean
         parse: Callable[[str], Any] = {
-            "integer": lambda text: numbers.parse_integer(text, self._strict_decimal, self.decimal),
-            "decimal": lambda text: numbers.parse_number(text, self._strict_decimal, self.decimal),
-            "money": lambda text: numbers.parse_number(text, self._strict_decimal, self.decimal),
+            "integer": self._integer,
+            "decimal": self._number,
+            "money": self._number,
             "percent": self._percent,
             "date": self._read.day,
             "datetime": self._read.moment,
             "time": self._read.clock,
-            "boolean": words.parse_boolean,
+            "boolean": self._truth,
             "email": words.parse_email,
             "phone": words.parse_phone,
             "url": words.parse_url,
             "enum": lambda text: self._allowed.get(fold(text), text) or None,
         }.get(self.kind, lambda text: text or None)
-        return lambda text: parse(clean(text))
+        told = self._read.told
 
-    def _percent(self, text: str) -> float | Bad | None:
-        body = text.rstrip().removesuffix("%") if text.rstrip().endswith("%") else None
-        number = numbers.parse_number(text if body is None else body, self._strict_decimal, self.decimal)
-        # Dividing the digits keeps 45 % at 0.45 where a product with 0.01 would not.
-        return number / 100 if body is not None and isinstance(number, float) else number
+        def read(text: str) -> Any:
+            value = parse(clean(text))
+            if told:
+                self.odd[text] = tuple(told)
+                told.clear()
+            return value
+
+        return read
+
+    def _plain(self, text: str) -> str | Bad | None:
+        """The numeral a text means; one that contradicts its column is told."""
+        found = numbers.read(text, self._strict_decimal, self.decimal)
+        if not isinstance(found, tuple):
+            return found
+        if found[1]:
+            self._read.told.append("decimal_mixed" if self.decimal else "decimal_assumed")
+        return found[0]
+
+    def _number(self, text: str) -> numbers.Number | Bad | None:
+        number = numbers.quick(text, self.decimal or ".")
+        if number is not None:
+            return number
+        plain = self._plain(text)
+        return numbers.to_number(plain) if isinstance(plain, str) else plain
+
+    def _integer(self, text: str) -> int | Bad | None:
+        if text.isdecimal() and text.isascii() and len(text) <= numbers.MAX_TEXT:
+            return int(text)
+        plain = self._plain(text)
+        return numbers.to_whole(plain) if isinstance(plain, str) else plain
+
+    def _truth(self, text: str) -> bool | Bad | None:
+        return BAD if self._cross_unclear and text.strip() in ("x", "X") else words.parse_boolean(text)
+
+    def _percent(self, text: str) -> numbers.Number | Bad | None:
+        """The share a text means; the digits are moved, so that 45 % is 0.45 to the last digit."""
+        bare = text.strip()
+        negative = bare[:1] == "(" and bare[-2:] in ("%)", "\uff05)")
+        if negative:
+            bare = bare[1:-1]
+        signed = bare[-1:] in ("%", "\uff05")
+        plain = self._plain(bare[:-1] if signed else bare)
+        if not isinstance(plain, str):
+            return BAD if signed and plain is None else plain
+        if negative:
+            plain = BAD if plain[0] == "-" else f"-{plain}"
+            if isinstance(plain, Bad):
+                return BAD
+        if not (signed or self._in_percent):
+            return numbers.to_number(plain)
+        head, _, exponent = plain.lower().partition("e")
+        return numbers.to_number(f"{head}e{int(exponent or 0) - 2}")
 
     def _others(self) -> Callable[[Any], Any]:
         """What becomes of a cell that holds no plain text."""
-        turn = {
+        turns: dict[str, Callable[[Any], Any]] = {
             "integer": whole,
             "decimal": number_of,
             "money": number_of,
-            "percent": number_of,
-            "date": partial(date_of, epoch_1904=self._read.epoch_1904),
+            "percent": self._share if self._in_percent else number_of,
+            "date": self._day,
             "datetime": partial(moment_of, epoch_1904=self._read.epoch_1904),
-            "time": time_of,
+            "time": self._clock,
             "boolean": truth_of,
-        }.get(self.kind)
-        if turn is not None:
-            return turn
+        }
+        if self.kind in turns:
+            return turns[self.kind]
         memo = self._memo
 
+        alien = _NO_ADDRESS if self.kind in ("phone", "email", "url") else frozenset({CellError})
+
         def through_text(value: Any) -> Any:
-            return BAD if type(value) is CellError else memo[text_of(value)]
+            return BAD if type(value) in alien else memo[text_of(value)]
 
         return through_text
+
+    def _share(self, value: Any) -> Any:
+        number = number_of(value)
+        if not isinstance(number, (int, float)):
+            return number
+        # Moving the digits keeps 45 at 0.45 where a product with 0.01 would not.
+        return number if isinstance(number, float) and not isfinite(number) else float(Decimal(repr(number)).scaleb(-2))
+
+    def _clock(self, value: Any) -> Any:
+        if type(value) is datetime:
+            self.odd[value] = ("date_dropped",)
+        return time_of(value)
+
+    def _day(self, value: Any) -> Any:
+        """The day of a cell that is a moment or a serial; a time of day that gets lost is told."""
+        moment = moment_of(value, epoch_1904=self._read.epoch_1904)
+        if type(moment) is not datetime:
+            return moment
+        if moment.time() != time():
+            self.odd[value] = ("time_dropped",)
+        return moment.date()
 
 
 def fold(value: Any) -> Any:
@@ -151,8 +268,12 @@ def text_of(value: Any) -> Any:
     kind = type(value)
     if kind is str:
         return value
+    if kind is Shown:
+        return value.shown
     if kind is float:
-        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+        return _float_text(value)
+    if kind is timedelta:
+        return _duration_text(value)
     if kind is bool:
         return "TRUE" if value else "FALSE"
     if kind is datetime:
@@ -162,9 +283,31 @@ def text_of(value: Any) -> Any:
     return value.isoformat() if kind in (date, time) else str(value)
 
 
+def _float_text(value: float) -> str:
+    """A number in plain digits; very large and very small ones with an exponent."""
+    if value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    text = repr(value)
+    return (
+        f"{Decimal(text):f}".removesuffix(".0")
+        if "e" in text and 1e-7 <= abs(value) < 1e21
+        else text.removesuffix(".0")
+    )
+
+
+def _duration_text(value: timedelta) -> str:
+    """Hours, minutes and seconds, as a cell of the format [h]:mm:ss shows them."""
+    seconds = abs(value) // timedelta(seconds=1)
+    fraction = abs(value) % timedelta(seconds=1) // timedelta(milliseconds=1)
+    sign = "-" if value < timedelta() else ""
+    return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}" + (
+        f".{fraction:03}" if fraction else ""
+    )
+
+
 def number_of(value: Any) -> Any:
     kind = type(value)
-    if kind is float or kind is int:
+    if kind is float or kind is int or kind is Decimal:
         return value
     if kind is NoCachedValue:
         return None
@@ -189,11 +332,6 @@ def moment_of(value: Any, *, epoch_1904: bool = False) -> Any:
     if kind is int or kind is float:
         return dates.from_serial(value, epoch_1904=epoch_1904)
     return None if kind is NoCachedValue else BAD
-
-
-def date_of(value: Any, *, epoch_1904: bool = False) -> Any:
-    moment = moment_of(value, epoch_1904=epoch_1904)
-    return moment.date() if type(moment) is datetime else moment
 
 
 def time_of(value: Any) -> Any:

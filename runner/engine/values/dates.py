@@ -1,108 +1,87 @@
-"""Dates and times as people write them: given formats first, then ISO, then common shapes."""
+"""Dates and times as people write them: given formats first, then ISO, then common shapes in many languages."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from runner.engine.values.formats import MONTHS, reader_of
+from runner.engine.values.formats import reader_of
 from runner.engine.values.memo import BAD, Bad
+from runner.engine.values.months import ERAS, ERAS_SHORT, MONTHS, WEEKDAYS, folded
 
 _EPOCH: Final = datetime(1899, 12, 30)  # noqa: DTZ001  # spreadsheets hold naive times
+FIRST_SERIAL: Final = 10_000  # smaller numbers are counts more often than days before 1927
 LAST_SERIAL: Final = 2_958_465  # 9999-12-31
+PIVOT: Final = 69  # a year of two digits from here on belongs to the last century
 _DAYS_TO_1904: Final = 1462  # from the epoch above to 1904-01-01
+_ORDINAL = r"(?:(?:st|nd|rd|th|er|re|e|o|a)(?![^\W\d_]))?"
 _DATE = re.compile(
-    r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?"
-    r"(?:(?P<y1>[0-9]{4})(?P<s1>[-/. ])(?P<m1>[0-9]{1,2})(?P=s1)(?P<d1>[0-9]{1,2})"
-    r"|(?P<a>[0-9]{1,2})(?P<s2>[-/. ])(?P<b>[0-9]{1,2})(?P=s2)(?P<y2>[0-9]{4}|[0-9]{2})"
-    r"|(?P<d3>[0-9]{1,2})(?:st|nd|rd|th)?\.?[-/ ,]*(?:of\s+)?(?P<m3>[a-z]{3,9})\.?[-/ ,]*(?P<y3>[0-9]{4}|'?[0-9]{2})"
-    r"|(?P<m4>[a-z]{3,9})\.?[-/ ]*(?P<d4>[0-9]{1,2})(?:st|nd|rd|th)?[-/ ,]+(?P<y4>[0-9]{4}|'[0-9]{2})"
-    r"|(?P<y5>[0-9]{4})[-/ ](?P<m5>[a-z]{3,9})[-/ ](?P<d5>[0-9]{1,2})"
-    r"|(?P<y6>(?:19|20)[0-9]{2})(?P<m6>[0-9]{2})(?P<d6>[0-9]{2}))",
-    re.IGNORECASE,
+    r"(?:(?P<w>[^\W\d_]{2,14}(?:-feira)?)\.?,?\s+)?"
+    r"(?:(?P<y1>[0-9]{4})(?P<s1>\. |[-/. ])(?P<m1>[0-9]{1,2})(?P=s1)(?P<d1>[0-9]{1,2})\.?"
+    r"|(?P<a>[0-9]{1,2})(?P<s2>\. |[-/. ])(?P<b>[0-9]{1,2})(?P=s2)(?P<y2>[0-9]{4}|[0-9]{2})"
+    rf"|(?P<d3>[0-9]{{1,2}}){_ORDINAL}\.?[-/ ,]*(?:(?:of|de|den)\s+)?(?P<m3>[^\W\d_]{{3,14}})\.?[-/ ,]*"
+    r"(?:del?\s+)?(?P<y3>[0-9]{4}|'?[0-9]{2})"
+    rf"|(?P<m4>[^\W\d_]{{3,14}})\.?[-/ ]*(?P<d4>[0-9]{{1,2}}){_ORDINAL}[-/ ,.]+(?P<y4>[0-9]{{4}}|'[0-9]{{2}})"
+    r"|(?P<y5>[0-9]{4})(?:\. |[-/ ])(?P<m5>[^\W\d_]{3,14})\.?[-/ ](?P<d5>[0-9]{1,2})\.?"
+    r"|(?P<y6>(?:19|20)[0-9]{2})(?P<m6>[0-9]{2})(?P<d6>[0-9]{2}))"
 )
+_EAST = re.compile(
+    rf"(?:(?P<era>{'|'.join(ERAS)})\s*(?P<n>元|[0-9]{{1,2}})|(?P<y>[0-9]{{4}}))\s*[年년]\s*"
+    r"(?P<m>[0-9]{1,2})\s*[月월]\s*(?P<d>[0-9]{1,2})\s*[日일]?(?:\s*\(.\))?"
+)
+_ERA = re.compile(rf"(?P<e>[{''.join(ERAS_SHORT)}])(?P<n>[0-9]{{1,2}})[./-](?P<m>[0-9]{{1,2}})[./-](?P<d>[0-9]{{1,2}})")
 _TIME = re.compile(
-    r"(?P<h>[0-9]{1,2})(?::(?P<mi>[0-9]{2})(?::(?P<s>[0-9]{2})(?:[.,](?P<f>[0-9]{1,9}))?)?)?\s*(?P<p>[ap])?\.?(?(p)m\.?)"
-    r"\s*(?P<z>z|utc|gmt|[-+][0-9]{2}:?[0-9]{2})?",
-    re.IGNORECASE,
+    r"(?:(?:at|um|kl\.?|a|o)\s+)?(?P<h>[0-9]{1,2})"
+    r"(?:[:h](?P<mi>[0-9]{2})(?::(?P<s>[0-9]{2})(?:[.,](?P<f>[0-9]{1,9}))?)?)?"
+    r"\s*(?P<p>[ap])?\.?(?(p)m\.?)\s*(?:uhr|h)?\s*(?P<z>z|utc|gmt|[-+][0-9]{2}:?[0-9]{2})?"
 )
-_ORDER = re.compile(r"\s*([0-9]{1,2})[-/. ]([0-9]{1,2})[-/. ](?:[0-9]{4}|[0-9]{2})\b")
+_EASTERN_CLOCK: Final = str.maketrans({"時": ":", "시": ":", "分": ":", "분": ":", "秒": None, "초": None})
 _SERIAL = re.compile(r"[1-9][0-9]{4}(?:\.[0-9]+)?")
 MAX_TEXT: Final = 60
 
 
-def day_first_of(texts: Iterable[str]) -> bool | None:
-    """Whether a column's own dates show the day first; None where every one could be read both ways."""
-    first = second = 0
-    for text in texts:
-        if found := _ORDER.match(text):
-            first += int(found[1]) > 12
-            second += int(found[2]) > 12
-    return None if first == second else first > second
-
-
-def ambiguous(texts: Iterable[str]) -> bool:
-    """Whether any text can be read both day first and month first."""
-    return any(
-        (found := _ORDER.match(text)) is not None and "." not in found[0] and found[1] != found[2] for text in texts
-    )
-
-
-def year_of(text: str) -> int:
-    year = int(text.lstrip("'"))
-    return year if len(text.lstrip("'")) == 4 else year + (1900 if year > 68 else 2000)
-
-
 class DateReader:
-    """Reads texts as moments under one column's conventions."""
+    """Reads texts as moments under one column's conventions.
 
-    def __init__(self, formats: tuple[str, ...], *, day_first: bool | None, epoch_1904: bool = False) -> None:
+    `told` holds the codes of what should be said about the text that was read last.
+    """
+
+    def __init__(
+        self,
+        formats: tuple[str, ...],
+        *,
+        day_first: bool | None,
+        dots_day_first: bool | None = None,
+        year_first: bool = False,
+        pivot: int = PIVOT,
+        epoch_1904: bool = False,
+    ) -> None:
         self.formats: list[Callable[[str], datetime | None]] = [reader_of(f) for f in formats]
-        self.day_first = bool(day_first)
+        self._day_first = day_first
+        self._dots_day_first = dots_day_first
+        self._year_first = year_first
+        self._pivot = pivot
         self.epoch_1904 = epoch_1904
+        self.told: list[str] = []
 
     def day(self, text: str) -> date | Bad | None:
-        moment = self.moment(text)
-        return moment.date() if isinstance(moment, datetime) else moment
+        """The day as it is written, whatever zone its time is in."""
+        found = self._read(text)
+        if not isinstance(found, tuple):
+            return found
+        if found[0].time() != time():
+            self.told.append("time_dropped")
+        return found[0].date()
 
     def moment(self, text: str) -> datetime | Bad | None:
-        text = text.strip()
-        if not text:
-            return None
-        if len(text) > MAX_TEXT:
-            return BAD
-        for read in self.formats:
-            if (moment := read(text)) is not None:
-                return moment
-        found = _DATE.match(text)
-        if found is None:
-            return from_serial(float(text), epoch_1904=self.epoch_1904) if _SERIAL.fullmatch(text) else BAD
-        day = self._day(found)
-        rest = text[found.end() :].lstrip(" T,\t")
-        if day is None or (rest and text[found.end()].isdigit()):
-            return BAD
-        clock = _clock(rest) if rest else (time(), None)
-        if clock is None:
-            return BAD
-        moment = datetime.combine(day, clock[0])
-        return moment if clock[1] is None else _to_utc(moment, clock[1])
-
-    def _day(self, found: re.Match[str]) -> date | None:
-        part = found.groupdict()
-        if part["a"] is not None:
-            a, b = int(part["a"]), int(part["b"])
-            day, month = (a, b) if self.day_first or part["s2"] == "." else (b, a)
-            if month > 12 >= day:
-                day, month = month, day
-            return _valid(year_of(part["y2"]), month, day)
-        for n in "16":
-            if part["y" + n] is not None:
-                return _valid(int(part["y" + n]), int(part["m" + n]), int(part["d" + n]))
-        for n in "345":
-            if part["y" + n] is not None:
-                month = MONTHS.get(part["m" + n].casefold(), 0)
-                return _valid(year_of(part["y" + n]), month, int(part["d" + n]))
-        return None
+        found = self._read(text)
+        if not isinstance(found, tuple):
+            return found
+        moment, zone = found
+        if zone is None:
+            return moment
+        self.told.append("zone_converted")
+        return _to_utc(moment, zone)
 
     def clock(self, text: str) -> time | Bad | None:
         text = text.strip()
@@ -113,8 +92,88 @@ class DateReader:
         for read in self.formats:
             if (moment := read(text)) is not None:
                 return moment.time()
-        clock = _clock(text) if ":" in text or text[-1:] in "mM." else None
-        return BAD if clock is None else clock[0]
+        clock = _clock(folded(text))
+        if clock is None:
+            return BAD
+        if clock[1] is not None:
+            self.told.append("zone_dropped")
+        return clock[0]
+
+    def _read(self, text: str) -> tuple[datetime, str | None] | Bad | None:
+        """The moment as it is written, and its zone."""
+        text = text.strip()
+        if not text:
+            return None
+        if len(text) > MAX_TEXT:
+            return BAD
+        for read in self.formats:
+            if (moment := read(text)) is not None:
+                return moment, None
+        if _SERIAL.fullmatch(text):
+            serial = from_serial(float(text), epoch_1904=self.epoch_1904)
+            return BAD if isinstance(serial, Bad) else (serial, None)
+        text = folded(text)
+        day, end = self._day(text)
+        rest = text[end:].lstrip(" t,\t")
+        if day is None or (rest and text[end].isdigit()):
+            return BAD
+        clock = _clock(rest) if rest else (time(), None)
+        return BAD if clock is None else (datetime.combine(day, clock[0]), clock[1])
+
+    def _day(self, text: str) -> tuple[date | None, int]:
+        """The day that a text begins with, and where it ends."""
+        found = _DATE.match(text)
+        if found is None:
+            return _eastern(text)
+        part = found.groupdict()
+        if part["w"] is not None and part["w"] not in WEEKDAYS:
+            return None, 0
+        if part["a"] is not None:
+            return self._numeric(int(part["a"]), int(part["b"]), part["y2"], part["s2"]), found.end()
+        for n in "16":
+            if part["y" + n] is not None:
+                return _valid(int(part["y" + n]), int(part["m" + n]), int(part["d" + n])), found.end()
+        for n in "345":
+            if part["y" + n] is not None:
+                month = MONTHS.get(part["m" + n], 0)
+                return _valid(self._year(part["y" + n]), month, int(part["d" + n])), found.end()
+        return None, 0
+
+    def _numeric(self, a: int, b: int, year: str, sign: str) -> date | None:
+        if self._year_first and len(year) == 2:
+            return _valid(self._year(f"{a:02}"), b, int(year))
+        order = self._dots_day_first if sign[0] == "." else self._day_first
+        first = sign[0] == "." if order is None else order
+        day, month = (a, b) if first else (b, a)
+        if order is None and not first and a != b and a <= 12 and b <= 12:
+            self.told.append("date_order_assumed")
+        if month > 12 >= day:
+            day, month = month, day
+            if order is not None:
+                self.told.append("date_order_mixed")
+        return _valid(self._year(year), month, day)
+
+    def _year(self, text: str) -> int:
+        text = text.lstrip("'")
+        year = int(text)
+        return year if len(text) == 4 else year + (1900 if year >= self._pivot else 2000)
+
+
+def _eastern(text: str) -> tuple[date | None, int]:
+    """A day of the Far East: 2026年3月1日, 令和8年3月1日, R8.3.1."""
+    if found := _EAST.match(text):
+        if found["y"]:
+            year = int(found["y"])
+        else:
+            before, most = ERAS[found["era"]]
+            count = 1 if found["n"] == "元" else int(found["n"])
+            year = before + count if 1 <= count <= most else 0
+    elif found := _ERA.match(text):
+        before, most = ERAS[ERAS_SHORT[found["e"]]]
+        year = before + int(found["n"]) if 1 <= int(found["n"]) <= most else 0
+    else:
+        return None, 0
+    return _valid(year, int(found["m"]), int(found["d"])), found.end()
 
 
 def _valid(year: int, month: int, day: int) -> date | None:
@@ -127,6 +186,8 @@ def _valid(year: int, month: int, day: int) -> date | None:
 
 
 def _clock(text: str) -> tuple[time, str | None] | None:
+    if not text.isascii():
+        text = text.translate(_EASTERN_CLOCK).rstrip(":")
     found = _TIME.fullmatch(text)
     if found is None or (found["mi"] is None and found["p"] is None):
         return None
@@ -134,7 +195,7 @@ def _clock(text: str) -> tuple[time, str | None] | None:
     if found["p"]:
         if not 1 <= hour <= 12:
             return None
-        hour = hour % 12 + (12 if found["p"] in "pP" else 0)
+        hour = hour % 12 + (12 if found["p"] == "p" else 0)
     if hour > 23 or minute > 59 or second > 59:
         return None
     return time(hour, minute, second, int((found["f"] or "0").ljust(6, "0")[:6])), found["z"]
@@ -151,17 +212,15 @@ def _to_utc(moment: datetime, zone: str) -> datetime | Bad:
 
 
 def from_serial(number: float, *, epoch_1904: bool = False) -> datetime | Bad:
-    """A day number of a book with this epoch as a moment; a bare year or anything out of range is no date."""
+    """A day number of a book with this epoch; a bare year, a small count or anything out of range is no date."""
     if 10_000_000 <= number <= 99_991_231 and number == int(number):
         year, rest = divmod(int(number), 10_000)
         day = _valid(year, rest // 100, rest % 100)
         return BAD if day is None else datetime.combine(day, time())
-    if not 1 <= number < LAST_SERIAL + 1 or (1900 <= number <= 2100 and number == int(number)):
+    if not FIRST_SERIAL <= number < LAST_SERIAL + 1:
         return BAD
     if epoch_1904:
         number += _DAYS_TO_1904
-    elif number < 60:  # a book counts a 29 February 1900, so earlier days are one off
-        number += 1
     if number >= LAST_SERIAL + 1:
         return BAD
     return _EPOCH + timedelta(days=int(number), seconds=round(number % 1 * 86_400, 3))

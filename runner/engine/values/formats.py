@@ -5,29 +5,16 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-_NAMES: Final = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
-MONTHS: Final = {name[:n]: i for i, name in enumerate(_NAMES, 1) for n in (3, len(name))} | {"sept": 9}
+from runner.engine.values.months import MONTHS, folded
+
 _PARTS: Final = {
     "Y": ("Y", "[0-9]{4}"),
     "y": ("y", "[0-9]{2}"),
     "m": ("m", "1[0-2]|0?[1-9]"),
     "d": ("d", "3[01]|[12][0-9]|0?[1-9]"),
     "e": ("d", "3[01]|[12][0-9]|0?[1-9]"),
-    "b": ("b", "[A-Za-z]{3,4}"),
-    "B": ("b", "[A-Za-z]{3,9}"),
+    "b": ("b", r"[^\W\d_]{3,14}\.?"),
+    "B": ("b", r"[^\W\d_]{3,14}\.?"),
     "H": ("H", "2[0-3]|[01]?[0-9]"),
     "I": ("I", "1[0-2]|0?[1-9]"),
     "M": ("M", "[0-5]?[0-9]"),
@@ -41,6 +28,14 @@ def reader_of(form: str) -> Callable[[str], datetime | None]:
     """A function that reads texts of this format, or returns None for any other text."""
     shape = _compiled(form)
     return _by_strptime(form) if shape is None else _by_shape(shape)
+
+
+def day_first_in(formats: tuple[str, ...]) -> bool | None:
+    """The order of day and month that the formats agree on; None where they do not say."""
+    orders = {
+        form.find("%d") < form.find("%m") for form in formats if "%d" in form and "%m" in form and "%y" in form.lower()
+    }
+    return orders.pop() if len(orders) == 1 else None
 
 
 def _compiled(form: str) -> re.Pattern[str] | None:
@@ -72,7 +67,7 @@ def _by_shape(shape: re.Pattern[str]) -> Callable[[str], datetime | None]:
         year = int(part["Y"]) if "Y" in part else 1900
         if "y" in part:
             year = int(part["y"]) + (1900 if int(part["y"]) > 68 else 2000)
-        month = MONTHS.get(part["b"].casefold(), 0) if "b" in part else int(part.get("m", 1))
+        month = MONTHS.get(folded(part["b"].rstrip(".")), 0) if "b" in part else int(part.get("m", 1))
         hour = int(part.get("H", 0))
         if "I" in part:
             hour = int(part["I"]) % 12 + (12 if part.get("p", "a")[0] in "pP" else 0)

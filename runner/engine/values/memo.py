@@ -34,9 +34,12 @@ class Memo(dict[str | None, Any]):
 
     def __missing__(self, text: str) -> Any:
         if len(self) > KEPT:
-            self.clear()
-            self[None] = None
+            self.forget()
         value = self[text] = self.parse(text)
         if value is BAD:
             self.bad = True
         return value
+
+    def forget(self) -> None:
+        self.clear()
+        self[None] = None

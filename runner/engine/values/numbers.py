@@ -1,109 +1,198 @@
-"""Numbers as people write them: signs, currencies, brackets, thousands and decimals of two worlds."""
+"""Numbers as people write them: signs, currencies, brackets, thousands and decimals of two worlds.
+
+A text is taken apart into a sign, a currency and a body. The body is then read with a decimal point and with a decimal
+comma; a reading that its shape does not allow falls away. Where both remain and differ (`1.234`), the column's
+convention decides.
+"""
 
 import re
-from collections.abc import Iterable
-from typing import Final
+from decimal import Decimal
+from typing import Final, NamedTuple
 
 from runner.engine.values.memo import BAD, Bad
 
 _CURRENCY = (
-    r"(?:[$€£¥₹₽₩₪₫₴₦₱฿₺¢]|US\$|CA\$|A\$|NZ\$|HK\$|R\$|C\$|S\$|kr\.?|z[łl]|Kč|Ft|Rs\.?|CHF|Fr\.|"
+    r"(?:US\$|CA\$|AU?\$|NZ\$|HK\$|R\$|C\$|S\$|[$\u00a2-\u00a5\u058f\u060b\u09f3\u0e3f\u17db\ufdfc\uff04\uffe0\uffe1\uffe5\uffe6\u20a0-\u20cf]|kr\.?|z[łl]|Kč|Ft|Rs\.?|SFr\.?|CHF|Fr\.|"
     r"USD|EUR|GBP|JPY|CNY|RMB|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|BGN|TRY|RUB|BRL|MXN|ZAR|SGD|HKD|KRW|"
-    r"ILS|AED|SAR|THB|IDR|MYR|PHP|VND)"
+    r"ILS|AED|SAR|THB|IDR|MYR|PHP|VND|円|元|원|руб\.?|грн\.?|лв\.?|lei)"  # noqa: RUF001
 )
-_MONEY = re.compile(rf"([-+]?)\s*{_CURRENCY}?\s*([-+]?)\s*([0-9.,]+)\s*{_CURRENCY}?\s*([-+]?)", re.IGNORECASE)
-_PLAIN = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
-# What most amounts look like: told at once, without ambiguity where the point is the decimal sign.
-_COMMON = re.compile(r"(\(?)[$€£]?([0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+\.[0-9]+)(\)?)")
-_SPACES: Final = str.maketrans("", "", " \u00a0\u2009\u202f'\u2019\u2007")
-_MINUS: Final = str.maketrans({"\u2212": "-", "\u2013": "-", "\u2010": "-", "\u2011": "-"})
-_POINT_GROUPS = re.compile(r"[0-9]{1,3}(?:,[0-9]{2,3})*,[0-9]{3}(?:\.[0-9]*)?")
-_COMMA_GROUPS = re.compile(r"[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]*)?")
-_COMMA_SHOWN = re.compile(r"\.[0-9]{3},[0-9]|^[^.,]*,(?:[0-9]{1,2}|[0-9]{4,})\D*$|\.[0-9]{3}\.[0-9]{3}|(?:^|\D)0,[0-9]")
-_POINT_SHOWN = re.compile(r",[0-9]{3}\.[0-9]|^[^.,]*\.(?:[0-9]{1,2}|[0-9]{4,})\D*$|,[0-9]{3},[0-9]{3}|(?:^|\D)0\.[0-9]")
+_AMOUNT = re.compile(
+    rf"([-+]?)\s*({_CURRENCY}?)\s*([-+]?)\s*"
+    r"((?:[0-9][0-9., ']*|[.,][0-9]+)(?:[eE][-+]?[0-9]{1,3})?)"
+    rf"\s*([-+]?)\s*({_CURRENCY}?)\s*([-+]?)",
+    re.IGNORECASE,
+)
+_PLAIN = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
+# What most amounts look like in each world: read at once, without a second look.
+_COMMON: Final = {
+    ".": re.compile(r"(\(?)[$€£]?([1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+\.[0-9]+)(\)?)"),
+    ",": re.compile(r"(\(?)[€]?([1-9][0-9]{0,2}(?:\.[0-9]{3})+(?:,[0-9]+)?|[0-9]+,[0-9]+)(\)?)"),
+}
+# 100,- and 50.— are whole amounts: the dash stands for the decimals, not for a sign.
+_WHOLE = re.compile(rf"(?<=[0-9])([.,])\s?[-\u2212\u2010-\u2015]{{1,2}}(?=\s*{_CURRENCY}?\)?$)", re.IGNORECASE)
+_ODD_SIGNS: Final = str.maketrans(
+    {
+        **dict.fromkeys("\u2212\u2013\u2010\u2011\ufe63\uff0d", "-"),
+        **dict.fromkeys("\u00a0\u2007\u2009\u202f\u2008\u3000\t", " "),
+        **dict.fromkeys("\u2019\u02bc\u00b4\u2032\uff07", "'"),
+        **dict.fromkeys("\u066b\uff0e", "."),
+        **dict.fromkeys("\u066c\uff0c", ","),
+        "\uff0b": "+",
+        "\uff08": "(",
+        "\uff09": ")",
+        **dict.fromkeys("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", None),
+    }
+)
+_GROUPED: Final = r"[1-9][0-9]{{0,2}}(?:{0}[0-9]{{3}})+"
+_BODY: Final = {
+    # lakh and crore group by two digits: only the point's world has them
+    ".": re.compile(
+        rf"(?:[0-9]+|{_GROUPED.format(',')}|[1-9][0-9]?(?:,[0-9]{{2}})+,[0-9]{{3}}|{_GROUPED.format(' ')}|"
+        rf"{_GROUPED.format(chr(39))})(?:\.[0-9]*)?|\.[0-9]+"
+    ),
+    ",": re.compile(
+        rf"(?:[0-9]+|{_GROUPED.format('[.]')}|{_GROUPED.format(' ')}|{_GROUPED.format(chr(39))})(?:,[0-9]*)?|,[0-9]+"
+    ),
+}
+_DEGROUP: Final = {".": str.maketrans("", "", ", '"), ",": str.maketrans(",", ".", ". '")}
 MAX_TEXT: Final = 60
-EXACT: Final = 2**53  # a float holds every whole number up to here
+EXACT_DIGITS: Final = 15  # significant digits that every spreadsheet keeps
+
+Number = float | int | Decimal
 
 
-def decimal_of(texts: Iterable[str]) -> str | None:
-    """Which decimal separator a column's texts show; None where they do not tell."""
-    comma = point = 0
-    for text in texts:
-        if len(text) <= MAX_TEXT:
-            comma += _COMMA_SHOWN.search(text) is not None
-            point += _POINT_SHOWN.search(text) is not None
-    return None if comma == point else "," if comma > point else "."
+class Written(NamedTuple):
+    """A number taken apart: its plain form in each world, None where its shape does not allow that reading."""
+
+    point: str | None
+    comma: str | None
+    body: str
+    currency: str
+
+    @property
+    def shows(self) -> str:
+        """The decimal sign it proves; `?` where both readings fit and differ; empty where the sign does not matter."""
+        if self.point is None:
+            return ","
+        if self.comma is None:
+            return "."
+        return "" if self.point == self.comma else "?"
+
+
+def take_apart(text: str) -> Written | None:
+    """What a text says if it is a number; None where it is none in either world."""
+    text = text.strip()
+    if not text or len(text) > MAX_TEXT:
+        return None
+    text = _WHOLE.sub(r"\g<1>00", text)
+    if not text.isascii():
+        text = _ascii_digits(text)
+    text = text.strip().translate(_ODD_SIGNS)
+    negative = text[:1] == "(" and text[-1:] == ")"
+    found = _AMOUNT.fullmatch(text[1:-1].strip() if negative else text)
+    if found is None:
+        return None
+    before, first, inner, body, middle, last, after = found.groups()
+    signs = before + inner + middle + after
+    if len(signs) > 1 or (negative and signs):
+        return None
+    minus = "-" if negative or signs == "-" else ""
+    digits, exponent = _split(body)
+    point, comma = _plain(digits, "."), _plain(digits, ",")
+    if point is None and comma is None:
+        return None
+    return Written(
+        None if point is None else minus + point + exponent,
+        None if comma is None else minus + comma + exponent,
+        digits,
+        (last or first).upper(),
+    )
+
+
+def _split(body: str) -> tuple[str, str]:
+    at = max(body.find("e"), body.find("E"))
+    return (body[:at], body[at:]) if at > 0 else (body.strip(), "")
+
+
+def _ascii_digits(text: str) -> str:
+    """The same text with the digits of any script as ASCII ones; superscripts and fractions are no digits."""
+    return "".join(str(int(c)) if c.isdecimal() else c for c in text)
+
+
+def _plain(body: str, decimal: str) -> str | None:
+    """`body` with a point as its decimal sign and no groups; None where it is no number of that world."""
+    if not _BODY[decimal].fullmatch(body):
+        return None
+    return body.translate(_DEGROUP[decimal])
+
+
+def read(text: str, decimal: str | None = None, hint: str | None = None) -> tuple[str, bool] | Bad | None:
+    """A text's number in plain form, and whether it contradicts its column or asks for a convention nobody gave.
+
+    A `decimal` that the manifest gives is the only one allowed. Without it the shape decides, then the `hint`.
+    """
+    found = take_apart(text)
+    if found is None:
+        return BAD if text.strip() else None
+    point, comma = found.point, found.comma
+    if decimal is not None:
+        plain = point if decimal == "." else comma
+        return BAD if plain is None else (plain, False)
+    if point is None or comma is None:
+        sign = "." if comma is None else ","
+        return (point or comma or "", hint is not None and hint != sign)
+    return (comma if hint == "," else point), hint is None and point != comma
+
+
+def quick(text: str, decimal: str) -> float | None:
+    """What a common text means where `decimal` is the decimal sign; None: it needs `read`."""
+    if len(text) > EXACT_DIGITS:
+        return None
+    if decimal == "." and _PLAIN.fullmatch(text):
+        return float(text)
+    if (common := _COMMON[decimal].fullmatch(text)) and len(common[1]) == len(common[3]):
+        number = float(common[2].translate(_DEGROUP[decimal]))
+        return -number if common[1] else number
+    return None
+
+
+def to_number(plain: str) -> Number | Bad:
+    """A plain numeral as a number that loses none of its digits.
+
+    More than 15 significant digits need a closer look: a whole number stays an int, a fraction that no float stands
+    for stays a Decimal. Both are written as text, because a spreadsheet would round them.
+    """
+    number = float(plain)
+    if number in (float("inf"), float("-inf")):
+        return BAD
+    if len(plain) <= EXACT_DIGITS and number:
+        return number
+    exact = Decimal(plain)
+    if not number:
+        return number if not exact else BAD
+    if "e" not in plain.lower() and exact == exact.to_integral_value():
+        return int(exact) if abs(exact) >= 10**EXACT_DIGITS else number
+    if len(exact.normalize().as_tuple().digits) <= EXACT_DIGITS:
+        return number
+    return number if exact in (Decimal(repr(number)), Decimal(f"{number:.17g}")) else exact
+
+
+def to_whole(plain: str) -> int | Bad:
+    """A plain numeral as a whole number, exact whatever its length."""
+    head, _, tail = plain.partition(".")
+    if "e" in plain.lower():
+        exact = Decimal(plain)
+        return int(exact) if exact.adjusted() < MAX_TEXT and exact == exact.to_integral_value() else BAD
+    return int(head or "0") if not tail.strip("0") and head not in ("", "-") else BAD
 
 
 def parse_integer(text: str, decimal: str | None = None, hint: str | None = None) -> int | Bad | None:
     """The whole number a text means, exact whatever its length."""
-    bare = text.strip()
-    if (
-        bare.isascii()
-        and bare.lstrip("+-").isdecimal()
-        and len(bare) <= MAX_TEXT
-        and bare[1:].isdecimal() | (len(bare) == 1)
-    ):
-        return int(bare)
-    number = parse_number(text, decimal, hint)
-    if not isinstance(number, float):
-        return number
-    return int(number) if number.is_integer() and abs(number) < EXACT else BAD
+    found = read(text, decimal, hint)
+    return to_whole(found[0]) if isinstance(found, tuple) else found
 
 
-def parse_number(text: str, decimal: str | None = None, hint: str | None = None) -> float | Bad | None:
+def parse_number(text: str, decimal: str | None = None, hint: str | None = None) -> Number | Bad | None:
     """The number a text means. Without a decimal sign given, its own shape decides, then the column's `hint`."""
-    pointed = (decimal or hint) != ","
-    if pointed and _PLAIN.fullmatch(text):
-        return _finite(text)
-    if pointed and len(text) <= MAX_TEXT and (common := _COMMON.fullmatch(text)) and len(common[1]) == len(common[3]):
-        number = float(common[2].replace(",", ""))
-        return -number if common[1] else number
-    text = text.strip().translate(_MINUS)
-    if not text:
-        return None
-    if len(text) > MAX_TEXT:
-        return BAD
-    negative = text[0] == "(" and text[-1] == ")"
-    found = _MONEY.fullmatch((text[1:-1] if negative else text).translate(_SPACES))
-    if found is None:
-        return _finite(text) if pointed and _PLAIN.fullmatch(text) else BAD
-    before, inner, digits, after = found.groups()
-    signs = before + inner + after
-    if len(signs) > 1 or (negative and signs):
-        return BAD
-    plain = _ungrouped(digits, decimal or _own_decimal(digits, hint))
-    if plain is None:
-        return BAD
-    number = float(plain)
-    return -number if negative or signs == "-" else number
-
-
-def _finite(text: str) -> float | Bad:
-    number = float(text)
-    return BAD if number in (float("inf"), float("-inf")) else number
-
-
-def _ungrouped(digits: str, decimal: str) -> str | None:
-    """`digits` with a point as its decimal sign and no groups; None where it is no number."""
-    group = "," if decimal == "." else "."
-    if group in digits:
-        shape = _POINT_GROUPS if decimal == "." else _COMMA_GROUPS
-        if not shape.fullmatch(digits):
-            return None
-        digits = digits.replace(group, "")
-    plain = digits.replace(",", ".")
-    return plain if _PLAIN.fullmatch(plain) else None
-
-
-def _own_decimal(digits: str, hint: str | None) -> str:
-    comma, point = digits.rfind(","), digits.rfind(".")
-    if comma < 0 or point < 0:
-        sign = "," if comma >= 0 else "."
-        if digits.count(sign) > 1:
-            return "." if sign == "," else ","
-        at = max(comma, point)
-        if at < 0 or len(digits) - at != 4 or at > 3 or digits[:at] in ("", "0"):
-            return sign
-        return hint or "."  # 1,234 and 1.234 can be read both ways
-    return "," if comma > point else "."
+    found = read(text, decimal, hint)
+    return to_number(found[0]) if isinstance(found, tuple) else found

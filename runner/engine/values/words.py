@@ -1,12 +1,22 @@
 """Small vocabularies and shapes: booleans, e-mail, phone and web addresses, blanks."""
 
+# ruff: noqa: RUF001  # words of several scripts
 import re
+import unicodedata
 from typing import Final
 
 from runner.engine.values.memo import BAD, Bad
 
-_TRUE = "true t yes y 1 on x ja oui si sí sim tak да 是 ✓ ✔ ☑ wahr vrai verdadero active enabled"
-_FALSE = "false f no n 0 off nein non não nao nie нет 否 ✗ ✘ ☐ falsch faux falso inactive disabled"
+_TRUE = (
+    "true t yes y 1 on x active enabled ✓ ✔ ☑ ○ 〇 v j s o "
+    "ja wahr oui vrai si sí sì verdadero vero sim verdadeiro waar tak prawda kyllä ano áno igen evet da "
+    "да истина так ναι 是 真 有 はい 예 نعم כן ya"
+)
+_FALSE = (
+    "false f no n 0 off inactive disabled ✗ ✘ ☐ × "
+    "nein falsch non faux falso não nao nee onwaar nie fałsz nej nei ei ne nem hayır hayir nu "
+    "нет ложь ні όχι 否 假 偽 無 いいえ 아니요 아니오 لا לא tidak"
+)
 BOOLEANS: Final = dict.fromkeys(_TRUE.split(), True) | dict.fromkeys(_FALSE.split(), False)
 NOTHING: Final = frozenset(
     {
@@ -36,6 +46,9 @@ _PHONE = re.compile(
     r"(\+|00)?\s*([0-9()\s./\-\u2010-\u2015\u00a0]{5,40}?)(?:\s*(?:ext\.?|x|#)\s*([0-9]{1,6}))?",
     re.IGNORECASE,
 )
+# Texts of digits and dots or dashes that are numbers or dates, and no phone numbers.
+_FLOAT = re.compile(r"([0-9]{5,})\.([0-9]{1,2})")
+_ISO_DAY = re.compile(r"(?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])")
 _URL = re.compile(
     r"(?:(https?|ftp)://)?((?:[^\s/?#@:]+(?::[^\s/?#@]*)?@)?[^\s/?#@:]+(?::[0-9]{1,5})?)([/?#]\S*)?",
     re.IGNORECASE,
@@ -47,7 +60,7 @@ MAX_ADDRESS: Final = 2048
 
 
 def parse_boolean(text: str) -> bool | Bad | None:
-    word = text.strip().casefold()
+    word = unicodedata.normalize("NFC", text.strip().casefold())
     return BOOLEANS.get(word, BAD) if word else None
 
 
@@ -73,8 +86,12 @@ def parse_phone(text: str) -> str | Bad | None:
     text = text.strip()
     if not text:
         return None
+    if number := _FLOAT.fullmatch(text):  # a number that a program wrote as 5551234567.0
+        if number[2].strip("0"):
+            return BAD
+        text = number[1]
     found = _PHONE.fullmatch(text.removeprefix("tel:")) if len(text) <= 60 else None
-    if found is None:
+    if found is None or _ISO_DAY.fullmatch(text):
         return BAD
     country, body, extension = found.groups()
     if country and "(0)" in body:
@@ -97,4 +114,5 @@ def parse_url(text: str) -> str | Bad | None:
     host = place.rpartition("@")[2].partition(":")[0] if not place.startswith("[") else place
     if not _HOST.fullmatch(host) or (scheme is None and not host.casefold().startswith("www.")):
         return BAD
-    return f"{(scheme or 'https').lower()}://{place.lower()}{rest or ''}"
+    user, at, server = place.rpartition("@")
+    return f"{(scheme or 'https').lower()}://{user}{at}{server.lower()}{rest or ''}"

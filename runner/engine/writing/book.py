@@ -96,6 +96,7 @@ class SheetWriter:
         self._widths = [len(c.header) + 3 for c in self._columns]
         self.rows = 0  # rows of data over all the sheets it took
         self.names: list[str] = []
+        self._full: list[int] = []  # rows of data on the sheets that are full
         self._open()
 
     def _open(self) -> None:
@@ -111,6 +112,10 @@ class SheetWriter:
         )
         self._entry.write(f'<sheetData><row r="1" ht="18" customHeight="1">{header}</row>'.encode())
 
+    def parts(self) -> list[int]:
+        """Rows of data on each of the sheets it took."""
+        return [*self._full, self._row - 1]
+
     def odd(self) -> list[int]:
         """How many cells of each column could not be written as they were, so far."""
         return [cells.odd for cells in self._cells]
@@ -122,6 +127,7 @@ class SheetWriter:
             room = min(count - at, MAX_ROWS - self._row)
             if room == 0 or self._entry.size > MAX_SHEET_BYTES:
                 self._close_part()
+                self._full.append(self._row - 1)
                 self._open()
                 continue
             part = columns if room == count else [c[at : at + room] for c in columns]

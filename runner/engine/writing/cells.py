@@ -6,11 +6,12 @@ a column of one type costs no Python code per cell. Mixed columns are formatted 
 
 from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from itertools import repeat
 from math import isfinite
 from typing import Any, Final
 
-from runner.engine.reading import CellError, NoCachedValue
+from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.writing.texts import cell_text, escaped, harmless, too_long
 
 _DAY_ZERO: Final = 693_594  # 1899-12-30
@@ -47,6 +48,8 @@ def holdable(value: Any) -> bool:
         return bool(value.year >= 1900)
     if type(value) is int:
         return -MAX_EXACT < value < MAX_EXACT
+    if type(value) is Decimal:  # only what no float stands for is one
+        return False
     return type(value) is not timedelta or value >= timedelta()
 
 
@@ -56,7 +59,7 @@ def spelled(value: Any) -> str:
         return str.__str__(value)
     try:
         return str(value)
-    except Exception:  # a rule's own kind of value, or more digits than Python spells
+    except Exception:  # noqa: BLE001  # a rule's own kind of value, or more digits than Python spells
         return f"({type(value).__name__})"
 
 
@@ -132,6 +135,8 @@ class CellFormatter:
         if kind is str:
             self.odd += too_long(value)
             return f'{opening} t="inlineStr">{cell_text(value)}</c>' if value else ""
+        if kind is Shown:
+            return f'<c r="{self._letters}{row}" t="inlineStr">{cell_text(value.shown)}</c>'
         if kind is float:
             return f"{opening}><v>{value!r}</v></c>" if isfinite(value) else f'{opening} t="e"><v>#NUM!</v></c>'
         if kind is int and holdable(value):

@@ -56,6 +56,21 @@ def text8(body: bytes, at: int, *, wide_count: bool) -> str:
     return short_text(body, at, count, wide=bool(flags & 1), codepage="latin-1")
 
 
+def continued_text(bodies: list[bytes]) -> str:
+    """A BIFF8 text that goes on in the records after it; each of them says anew how wide its characters are."""
+    count = u16(bodies[0], 0)
+    parts: list[str] = []
+    for number, body in enumerate(bodies):
+        at = 2 if number == 0 else 0
+        wide = bool(body[at] & 1) if at < len(body) else False
+        taken = min(count, (len(body) - at - 1) // 2 if wide else len(body) - at - 1)
+        if taken <= 0:
+            continue
+        parts.append(short_text(body, at + 1, taken, wide=wide, codepage="latin-1"))
+        count -= taken
+    return "".join(parts)
+
+
 class SharedTexts:
     """The shared strings record and its continuations.
 

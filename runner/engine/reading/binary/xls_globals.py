@@ -1,5 +1,7 @@
 """What the sheets of an .xls share: names, styles, strings, epoch."""
 
+import codecs
+from collections import Counter
 from dataclasses import dataclass, field
 
 from runner.engine.reading import errors
@@ -17,12 +19,21 @@ from runner.engine.reading.binary.biff import (
 from runner.engine.reading.books import Visibility
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.strings import SharedStrings
-from runner.engine.reading.styles import BUILT_IN, Kind, Look, Styles, kind_of_format
+from runner.engine.reading.styles import Format, Look, Styles, format_of
 
 _FILEPASS, _CODEPAGE, _DATEMODE, _BOUNDSHEET, _SST = 0x2F, 0x42, 0x22, 0x85, 0xFC
 _FORMAT, _FORMAT_OLD, _FONT, _XF = 0x041E, 0x001E, 0x0031, 0x00E0
 _VISIBILITY: dict[int, Visibility] = {1: "hidden", 2: "very_hidden"}
-_CODEPAGES = {1200: "utf-16-le", 10000: "mac-roman", 32768: "mac-roman", 32769: "cp1252", 367: "ascii"}
+_CODEPAGES = {
+    367: "ascii", 1200: "utf-16-le", 1361: "johab", 32768: "mac-roman", 32769: "cp1252",
+    10000: "mac-roman", 10001: "shift_jis", 10002: "big5", 10003: "euc-kr", 10004: "mac-arabic", 10005: "cp1255",
+    10006: "mac-greek", 10007: "mac-cyrillic", 10008: "gb2312", 10010: "mac-romanian", 10017: "mac-cyrillic",
+    10021: "cp874", 10029: "mac-latin2", 10079: "mac-iceland", 10081: "mac-turkish", 10082: "mac-croatian",
+}  # fmt: skip
+_CHARSETS = {
+    128: "cp932", 129: "cp949", 130: "johab", 134: "cp936", 136: "cp950", 161: "cp1253", 162: "cp1254", 163: "cp1258",
+    177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250", 77: "mac-roman",
+}  # fmt: skip
 _BOLD = 600
 
 
@@ -37,6 +48,8 @@ class Listed:
 class Globals:
     version: int = BIFF8
     codepage: str = "cp1252"
+    codepage_given: bool = False
+    charsets: Counter[str] = field(default_factory=Counter)  # what the fonts are made for, where that is not Latin
     epoch_1904: bool = False
     sheets: list[Listed] = field(default_factory=list)
     styles: Styles = field(default_factory=Styles)
@@ -47,7 +60,7 @@ class _Reader:
     def __init__(self, limits: ReadLimits) -> None:
         self.found = Globals(strings=SharedStrings(limits))
         self._limits = limits
-        self._formats: dict[int, Kind] = {}
+        self._formats: dict[int, Format] = {}
         self._fonts: list[Look] = []
         self._xfs: list[bytes] = []
         self._texts: list[bytes] = []
@@ -61,8 +74,7 @@ class _Reader:
             self.found.strings.extend(SharedTexts(self._texts, self._limits).read())
         for body in self._xfs:
             number = u16(body, 2)
-            self.found.styles.kinds.append(self._formats.get(number, BUILT_IN.get(number, Kind.NUMBER)))
-            self.found.styles.looks.append(self._look(body))
+            self.found.styles.add(number, self._formats, self._look(body))
         return self.found
 
     def _record(self, kind: int, body: bytes) -> None:
@@ -74,6 +86,7 @@ class _Reader:
             raise errors.encrypted("an Excel 97-2003 workbook")
         elif kind == _CODEPAGE:
             self.found.codepage = _codec(u16(body, 0))
+            self.found.codepage_given = True
         elif kind == _DATEMODE:
             self.found.epoch_1904 = u16(body, 0) == 1
         elif kind == _BOUNDSHEET:
@@ -81,11 +94,18 @@ class _Reader:
         elif kind == _SST or (kind == CONTINUE and self._last == _SST):
             self._texts.append(body)
         elif kind in (_FORMAT, _FORMAT_OLD):
-            self._formats[u16(body, 0)] = kind_of_format(self._format(body))
+            self._formats[u16(body, 0)] = format_of(self._format(body))
         elif kind == _FONT:
             self._fonts.append(Look(bold=u16(body, 6) >= _BOLD, italic=bool(u16(body, 2) & 2)))
+            self._charset(body[12] if len(body) > 12 else 0)
         elif kind == _XF:
             self._xfs.append(body)
+
+    def _charset(self, number: int) -> None:
+        """A book of Excel 5 that names no code page: what most of its fonts are made for."""
+        if not self.found.codepage_given and number in _CHARSETS:
+            self.found.charsets[_CHARSETS[number]] += 1
+            self.found.codepage = self.found.charsets.most_common(1)[0][0]
 
     def _format(self, body: bytes) -> str:
         if self.found.version == BIFF8:
@@ -123,11 +143,15 @@ class _Reader:
 def _codec(number: int) -> str:
     name = _CODEPAGES.get(number, f"cp{number}")
     try:
-        b"".decode(name)
+        codecs.lookup(name)  # decoding nothing would look up nothing
     except LookupError:
         return "cp1252"
     return name
 
 
-def read_globals(stream: bytes, limits: ReadLimits) -> Globals:
-    return _Reader(limits).read(stream)
+def read_globals(stream: bytes, limits: ReadLimits, declared: str | None = None) -> Globals:
+    """What the sheets share; ``declared`` is the code page of a book that names none."""
+    reader = _Reader(limits)
+    if declared is not None:
+        reader.found.codepage, reader.found.codepage_given = codecs.lookup(declared).name, True
+    return reader.read(stream)

@@ -7,7 +7,7 @@ from runner.engine.reading.binary.records import records, text, u32
 from runner.engine.reading.books import Visibility
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.strings import SharedStrings
-from runner.engine.reading.styles import BUILT_IN, Kind, Look, Styles, kind_of_format
+from runner.engine.reading.styles import Format, Look, Styles, format_of
 
 _WORKBOOK_PROPERTIES, _SHEET = 153, 156
 _FORMAT, _FONT, _FILL, _BORDER, _XF = 44, 43, 45, 46, 47
@@ -59,14 +59,14 @@ def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
 def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
     """Number formats, and what makes cells stand out."""
     styles = Styles()
-    formats: dict[int, Kind] = {}
+    formats: dict[int, Format] = {}
     fonts: list[Look] = []
     fills: list[bool] = []
     borders: list[tuple[bool, bool]] = []
     in_cells = False
     for kind, body in records(pieces, limits):
         if kind == _FORMAT:
-            formats[_u16(body, 0)] = kind_of_format(text(body, 2)[0])
+            formats[_u16(body, 0)] = format_of(text(body, 2)[0])
         elif kind == _FONT:
             fonts.append(Look(bold=_u16(body, 4) >= _BOLD, italic=bool(_u16(body, 2) & 2)))
         elif kind == _FILL:
@@ -77,8 +77,7 @@ def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
             in_cells = kind == _BEGIN_CELL_XFS
         elif kind == _XF and in_cells:
             number = _u16(body, 2)
-            styles.kinds.append(formats.get(number, BUILT_IN.get(number, Kind.NUMBER)))
-            styles.looks.append(_look(body, fonts, fills, borders))
+            styles.add(number, formats, _look(body, fonts, fills, borders))
     return styles
 
 

@@ -144,7 +144,7 @@ def open_delimited(file: BinaryIO, *, name: str, limits: ReadLimits, options: Te
         reader="text",
         sheets=[sheet],
         notes=notes,
-        choices=[*_encoding_choice(encoding), *_delimiter_choice(dialect)],
+        choices=[*encoding_choice(encoding), *_delimiter_choice(dialect)],
         source=file,
     )
 
@@ -166,7 +166,7 @@ def _sample(file: BinaryIO, encoding: encodings.Encoding) -> tuple[list[str], bo
     return lines, False
 
 
-def _encoding_choice(encoding: encodings.Encoding) -> Iterator[Choice]:
+def encoding_choice(encoding: encodings.Encoding) -> Iterator[Choice]:
     if encoding.evidence:
         rivals = [one for one in encoding.evidence if one != encoding.name]
         other = f"; {rivals[0]} would give another text that reads as well" if rivals else ""

@@ -4,11 +4,15 @@ import re
 from datetime import time, timedelta
 
 from runner.engine.reading import serials
+from runner.engine.reading.shown import MOST, Shower, shown
 from runner.engine.reading.values import NO_CACHED_VALUE, CellError, Value
 
 _DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{1,40}))?S)?)?")
 _ERROR = re.compile(r"#[A-Z/0]{3,12}[!?]?|Err:\d{3}")
 
+_DIGITS = re.compile("[0-9]+")
+_AMOUNT = re.compile(r"[.,%\u2019'\u00a0\u202f$\u00a2-\u00a5\u20a0-\u20cf]|[0-9]E[+-]|[0-9]/[0-9]")
+_GROUPED = re.compile("[-+(]?[1-9][0-9]{0,2}(?: [0-9]{3})+[-)]?")
 _NUMBERED = {  # LibreOffice shows an error that Excel has no word for by its number
     "Err:503": "#NUM!",
     "Err:521": "#NULL!",
@@ -25,7 +29,10 @@ def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per ty
     kind = attributes.get("value-type", "")
     formula = "formula" in attributes
     if kind in ("float", "percentage", "currency"):
-        return serials.number_from_text(attributes.get("value", "")) if attributes.get("value") else text or None
+        if not attributes.get("value"):
+            return text or None
+        number = serials.number_from_text(attributes["value"])
+        return shown(_showing(text), number) if kind == "float" and type(number) is int else number
     if kind == "date":
         return serials.iso_value(attributes.get("date-value", "")) or text or None
     if kind == "time":
@@ -37,6 +44,20 @@ def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per ty
     if formula and _ERROR.fullmatch(text):
         return _error(text)
     return attributes.get("string-value") or text or None
+
+
+def _showing(text: str) -> Shower:
+    """The format is not kept with the cell, but what it shows is."""
+    bare = " ".join(text.split())
+
+    def show(number: int) -> str | None:
+        """None for an amount: digits in groups, or others than the number has."""
+        digits = "".join(_DIGITS.findall(bare))
+        if _AMOUNT.search(bare) or _GROUPED.fullmatch(bare) or (digits and int(digits) != abs(number)):
+            return None
+        return bare if bare and bare != str(number) else None
+
+    return show if len(bare) <= MOST else lambda _: None
 
 
 def _error(text: str) -> CellError:

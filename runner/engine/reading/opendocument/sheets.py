@@ -13,6 +13,7 @@ from runner.engine.reading.xlsx.markup import Attributes, Markup, local
 _HIDDEN = ("collapse", "filter")
 _SHOWN = ("p", "h")
 _ASIDE = ("annotation", "ruby-text", "tracked-changes", "shapes", "forms")
+_NO_SHEETS = ("table:dde-links", "table:tracked-changes")  # tables in them are what other files and times held
 _CELL_ATTRIBUTES = {
     "office:value-type": "value-type",
     "office:value": "value",
@@ -46,14 +47,16 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
     places = Places()
     markup = Markup("content.xml", limits)
     parser = markup.parser
-    style, depth, levels = "", 0, 0
+    style, depth, levels, aside = "", 0, 0, 0
 
     def start(name: str, attributes: Attributes) -> None:
-        nonlocal style, depth, levels
+        nonlocal style, depth, levels, aside
         levels += 1
         if levels > limits.max_depth:
             raise errors.hostile(f"elements nested over {limits.max_depth} deep in content.xml")
-        if name == "table:table":
+        if aside or name in _NO_SHEETS:
+            aside += 1
+        elif name == "table:table":
             depth += 1
             if depth == 1:
                 if len(places.tables) >= limits.max_sheets:
@@ -68,9 +71,11 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
             places.hidden_styles.add(style)
 
     def end(name: str) -> None:
-        nonlocal depth, levels
+        nonlocal depth, levels, aside
         levels -= 1
-        if name == "table:table":
+        if aside:
+            aside -= 1
+        elif name == "table:table":
             depth -= 1
             if depth == 0:
                 places.tables[-1].end = parser.CurrentByteIndex

@@ -10,6 +10,7 @@ from runner.engine.reading.values import Row
 from runner.engine.reading.xlsx.cells import CellReader
 from runner.engine.reading.xlsx.coordinates import cell
 from runner.engine.reading.xlsx.markup import Attributes, Markup, local
+from runner.engine.reading.xlsx.style_parts import number
 
 
 class SheetData:
@@ -17,11 +18,13 @@ class SheetData:
 
     def __init__(self, cells: CellReader, limits: ReadLimits, after: int) -> None:
         self.done: list[Row] = []  # rows that are complete
+        self.numbers: list[int] = []  # of every row, blank ones too
         self._cells = cells
         self._limits = limits
         self._depth = 0
         self._in_data = False
         self.row = after
+        self._unnumbered = False
         self._column = 0
         self._builder = RowBuilder(limits)
         self._kind = ""
@@ -49,10 +52,10 @@ class SheetData:
         if name == "c" and self._in_data:
             self._start_cell(attributes)
         elif name == "row" and self._in_data:
-            given = attributes.get("r", "")
-            self.row = int(given) if given.isdecimal() and len(given) < 12 else self.row + 1
+            given = attributes.get("r", "").strip().removeprefix("+")
+            self._unnumbered = not (given.isascii() and given.isdecimal() and len(given) < 12)
             self._column = 0
-            self._builder.next_row(self.row)
+            self._start_row(self.row + 1 if self._unnumbered else int(given))
         elif name == "sheetData":
             self._in_data = True
         elif name == "f":
@@ -64,13 +67,21 @@ class SheetData:
         elif name == "rPh":
             self._phonetic = True
 
+    def _start_row(self, row: int) -> None:
+        self.row = row
+        self._builder.next_row(row)
+        self.numbers.append(row)
+
     def _start_cell(self, attributes: Attributes) -> None:
-        reference = attributes.get("r")
-        column = cell(reference)[1] if reference else 0
+        row, column = cell(attributes.get("r", ""))
+        if self._unnumbered:  # its first cell may tell the row
+            self._unnumbered = False
+            if row and row != self.row:
+                self.numbers.pop()
+                self._start_row(row)
         self._column = column or self._column + 1
         self._kind = attributes.get("t", "")
-        style = attributes.get("s", "")
-        self._style = int(style) if style.isdecimal() and len(style) < 9 else 0
+        self._style = number(attributes, "s")
         self._formula = False
         self._held = self._inline = None
 
@@ -110,5 +121,6 @@ def careful_rows(pieces: Iterable[bytes], cells: CellReader, limits: ReadLimits,
         data.feed(piece)
         yield from data.done
         data.done.clear()
+        data.numbers.clear()
     data.feed(b"", last=True)
     yield from data.done

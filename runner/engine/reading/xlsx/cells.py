@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from runner.engine.reading import serials
 from runner.engine.reading.numbers import dated
+from runner.engine.reading.shown import Shower, shown
 from runner.engine.reading.strings import SharedStrings
 from runner.engine.reading.styles import Kind, Styles
 from runner.engine.reading.texts import XML_BLANKS, unescaped, without_entities
@@ -51,6 +52,7 @@ class CellReader:
         self._loaded: SharedStrings | None = None
         self._styles = styles
         self._epoch_1904 = epoch_1904
+        self._shown: dict[int, Memo] = {}
         self._memos: dict[str | Kind, Memo] = {
             "b": Memo(_boolean),
             "e": Memo(_error),
@@ -82,7 +84,9 @@ class CellReader:
             found = list(map(self._memos[kind].__getitem__, texts))
         elif kind in ("", "n"):
             number = self._styles.kind(style)
-            found = _numbers(texts) if number is Kind.NUMBER else list(map(self._memos[number].__getitem__, texts))
+            found = (
+                _numbers(texts) if number is Kind.NUMBER else list(map(self._memo(number, style).__getitem__, texts))
+            )
         return found or [self.value(kind, style, one, formula=formula) for one in texts]
 
     def _plain(self, kind: str, style: int, texts: Sequence[str]) -> list[Value]:
@@ -95,7 +99,7 @@ class CellReader:
         if number is Kind.NUMBER:
             numbers: list[Value] = loads(f"[{','.join(texts)}]")
             return numbers
-        return list(map(self._memos[number].__getitem__, texts))
+        return list(map(self._memo(number, style).__getitem__, texts))
 
     def value(self, kind: str, style: int, text: str | None, *, formula: bool) -> Value:
         """One cell; ``text`` is None where it stores no value at all."""
@@ -108,7 +112,7 @@ class CellReader:
         if kind in ("b", "e", "d"):
             return self._memos[kind][text]
         number = self._styles.kind(style)
-        return serials.number_from_text(text) if number is Kind.NUMBER else self._memos[number][text]
+        return serials.number_from_text(text) if number is Kind.NUMBER else self._memo(number, style)[text]
 
     def _shared(self, texts: Sequence[str]) -> list[Value] | None:
         strings = self._strings()
@@ -132,6 +136,13 @@ class CellReader:
         if self._loaded is None:
             self._loaded = self._load_strings()
         return self._loaded
+
+    def _memo(self, kind: Kind, style: int) -> Memo:
+        if kind is not Kind.SHOWN:
+            return self._memos[kind]
+        if style not in self._shown:
+            self._shown[style] = Memo(partial(_shown, self._styles.shows[style]))
+        return self._shown[style]
 
     def _dated(self, kind: Kind, text: str) -> Value:
         serial = serials.number_from_text(text)
@@ -161,6 +172,10 @@ def _texts(texts: Sequence[str], joined: str, *, strip: bool) -> list[Value]:
     if "_x" in joined:
         found = list(map(unescaped, found))
     return [one or None for one in found] if "" in found else list(found)
+
+
+def _shown(show: Shower, text: str) -> Value:
+    return shown(show, serials.number_from_text(text))
 
 
 def _boolean(text: str) -> Value:

@@ -9,13 +9,16 @@ from runner.engine.reading.limits import ReadLimits
 
 _AT_LEAST = 256 * 1024  # enough rows at once to work by column, few enough to stay in the processor's cache
 _MAX_HEAD = 1024 * 1024
-_ENCODING = re.compile(rb"""^<\?xml[^>]*encoding=["']([^"']*)["']""")
+_TAG_BLANKS = 1024  # bytes at a part's end that a closing tag may reach over
+_ENCODING = re.compile(rb"""^<\?xml[^>]*encoding\s*=\s*["']([^"']*)["']""")
+_ROOT = re.compile(rb"<([A-Za-z_][\w.:-]*)")
 
 
 class Opened:
     """A part read up to its first tag of a name, with or without a prefix.
 
-    ``plain`` tells whether it may be cut as text from there: UTF-8, no DTD and no comment before it.
+    ``plain`` tells whether it may be cut as text from there: UTF-8, no DTD, no comment and no instruction before it.
+    ``root`` is the part's root element, without its attributes.
     """
 
     def __init__(self, pieces: Iterable[bytes], tag: bytes, *, closing: bytes = b"") -> None:
@@ -29,8 +32,16 @@ class Opened:
         at = match.start() if match else 0
         self.head = raw[:at]
         self.prefix = match[1] + b":" if match and match[1] else b""
-        self.closing = b"</" + self.prefix + (closing or tag) + b">"
-        self.plain = match is not None and b"<!" not in self.head and _is_utf8(self.head)
+        self.closing = closing or tag
+        root = _ROOT.search(self.head)
+        self.root = b"<" + root[1] + b">" if root else b""
+        self.plain = (
+            root is not None
+            and match is not None
+            and b"<!" not in self.head
+            and self.head.count(b"<?") < 2
+            and _is_utf8(self.head)
+        )
         self.rest: Iterator[bytes] = chain([raw[at:]], source)
 
     def whole(self) -> Iterator[bytes]:
@@ -49,7 +60,11 @@ class Chunks:
     def __init__(self, opened: Opened, *, ending: bytes, what: str, limits: ReadLimits) -> None:
         self._pieces = opened.rest
         self._ending = b"</" + opened.prefix + ending + b">"
-        self._closing = opened.closing
+        self._loose_ending = re.compile(rb"</(?:[\w.-]+:)?" + ending + rb"\s*>")
+        self._name = opened.closing
+        self._closing = re.compile(rb"</(?:[\w.-]+:)?" + opened.closing + rb"\s*>")
+        self._before = 64 + len(opened.prefix)  # bytes before the closing tag's name that it may begin in
+        self._searched = 0
         self._prefix = opened.prefix.decode("ascii", "replace")
         self._what = what
         self._max_element = limits.max_token_bytes * 4
@@ -61,18 +76,33 @@ class Chunks:
             raw = self._held = self._held + piece
             if len(raw) < _AT_LEAST:
                 continue
-            if raw.find(self._closing) >= 0:
+            if self._closed():
                 break
             cut = raw.rfind(self._ending) + len(self._ending)
-            if cut < len(self._ending):
+            if cut < len(self._ending) and (cut := self._loose_cut(raw)) < 0:
                 if len(raw) > self._max_element:
                     raise errors.hostile(f"one element of over {len(raw)} bytes in {self._what}")
                 continue
             yield self._text(cut)
-        closed = self._held.find(self._closing)
-        if closed < 0:
+        closed = self._closed()
+        if closed is None:
             raise errors.truncated("a workbook")
-        yield self._text(closed + len(self._closing))
+        yield self._text(closed.end())
+
+    def _closed(self) -> re.Match[bytes] | None:
+        """The closing tag, however it is written: its name is rare, so that finding it first costs nothing."""
+        at = self._held.find(self._name, self._searched)
+        while at >= 0:
+            tag = self._held.rfind(b"</", max(at - self._before, 0), at)
+            if tag >= 0 and (found := self._closing.match(self._held, tag)):
+                return found
+            at = self._held.find(self._name, at + 1)
+        self._searched = max(len(self._held) - self._before - _TAG_BLANKS, 0)
+        return None
+
+    def _loose_cut(self, raw: bytes) -> int:
+        """Where the last element ends whose tag holds blanks or another prefix; negative where none does."""
+        return max((found.end() for found in self._loose_ending.finditer(raw)), default=-1)
 
     def rest(self) -> Iterator[bytes]:
         """What follows the text that was given last."""
@@ -84,6 +114,7 @@ class Chunks:
 
     def _text(self, cut: int) -> str:
         self._given, self._held = self._held[:cut], self._held[cut:]
+        self._searched = 0
         try:
             text = self._given.decode()
         except UnicodeDecodeError as error:
@@ -95,9 +126,13 @@ class Chunks:
         return text
 
 
-def is_odd(chunk: str) -> bool:
-    """Comments, CDATA and processing instructions may hide tags: only a parser can tell."""
-    return ("!" in chunk and "<!" in chunk) or ("?" in chunk and "<?" in chunk)  # one letter is found faster
+def is_odd(chunk: str, prefixed: str) -> bool:
+    """Comments, CDATA and processing instructions may hide tags, a second prefix does: only a parser can tell."""
+    return (
+        ("!" in chunk and "<!" in chunk)  # one letter is found faster than two
+        or ("?" in chunk and "<?" in chunk)
+        or (":" in chunk and prefixed in chunk)
+    )
 
 
 def _is_utf8(head: bytes) -> bool:

@@ -73,7 +73,11 @@ def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits, whole: boo
     append: Callable[[str], None] = text.append
     markup.parser.CharacterDataHandler = append
     for piece in pieces:
-        markup.feed(piece)
+        try:
+            markup.feed(piece)
+        except errors.InputUnreadable:
+            yield from found  # what was well-formed up to here may be all that is asked for
+            raise
         yield from found
         found.clear()
     if whole:

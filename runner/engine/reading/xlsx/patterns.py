@@ -35,8 +35,8 @@ _NO_VALUE: Final = f"(?:<v ?/>|<v></v>|<is><t(?:{_PRESERVE})?></t></is>|<is><t ?
 _CELL = re.compile(f"<c(?![\\w:])(?:({_LEAD})([^<]+)</(?:v|t></is)></c>|([^<>/]*)(?:/>|>(<f/>)?{_NO_VALUE}))")
 # A row of cells, or one that does not fit; one that never ends takes all the rest, so that none is searched twice.
 _ODD: Final = "|(<row\\b(?s:.*?)(?:</row>|\\Z))"
-_NUMBERED: Final = '<row\\b[^<>/]*? r="([0-9]{1,10})"[^<>/]*(?:/>|>%s</row>)' + _ODD
-_UNNUMBERED: Final = "<row()(?![^<>]*\\sr=)(?:\\s[^<>/]*)?(?:/>|>%s</row>)" + _ODD  # they count on
+_NUMBERED: Final = '<row\\b[^<>/\']*? r="([0-9]{1,10})"[^<>/]*(?:/>|>%s</row>)' + _ODD
+_UNNUMBERED: Final = "<row()(?![^<>]*\\sr\\s*=)(?:\\s[^<>/']*)?(?:/>|>%s</row>)" + _ODD  # they count on
 _ANYTHING: Final = "[^<]+"
 _INDEX: Final = "[0-9]{1,9}"
 _DAYS: Final = "[0-9]{1,7}(?:\\.[0-9]{1,20})?"
@@ -82,7 +82,7 @@ class RowPattern:
     def learn(self, rows: str) -> None:
         """Look at how these rows are written."""
         if not self._ways:
-            self.numbered = re.search(r"<row\b[^<>]*\sr=", rows) is not None
+            self.numbered = re.search(r"<row\b[^<>]*\sr\s*=", rows) is not None
         for row in rows.split("<row")[1:]:
             column = 0
             for lead, value, tag, formula in _CELL.findall(row):
@@ -176,6 +176,15 @@ class RowPattern:
         if any(odd):
             seen += sum(text.count("<row") - 1 for text in odd if text)
         return Found(numbers, groups, odd) if seen == chunk.count("<row") else None
+
+    def counts_on(self, chunk: str, last: int) -> bool:
+        """Whether rows without a number have none in their cells either that differs from the count."""
+        if self.numbered or not self._letters:
+            return True
+        for number, row in enumerate(chunk.split("<row")[1:], last + 1):
+            if (found := _REFERENCE.search(row)) and int(found[2]) != number:
+                return False
+        return True
 
     def columns(self, groups: Sequence[tuple[str, ...]]) -> dict[int, list[Value]] | None:
         """The values of every column that holds any, by its number from 0; None where only the parser can tell."""

@@ -19,6 +19,7 @@ from runner.engine.reading.xlsx.patterns import Found, RowPattern
 from runner.engine.reading.xlsx.surveys import Surveyor
 
 _FORMULA = re.compile(r"<f(?:\s[^<>]*)?/>|<f(?:\s[^<>]*)?>[^<]*</f>")  # never past the next tag: linear in time
+_END_DATA = re.compile(r"</(?:[\w.-]+:)?sheetData\s*>\Z")
 _WRAP: Final = "<worksheet><sheetData>"
 _UNWRAP: Final = "</sheetData></worksheet>"
 _LEARN: Final = 64 * 1024  # characters of rows that are looked at to learn how a sheet is written
@@ -39,11 +40,11 @@ def quick_blocks(
     source = Chunks(opened, ending=b"row", what="a sheet", limits=limits)
     reader = _Rows(cells, limits)
     for chunk in source:
-        if is_odd(chunk):
+        if is_odd(chunk, ":row"):
             if surveyor is not None:
-                raise OutOfOrder  # cannot be told from the text: the rows are sorted when they are read again
-            start = "<{0}worksheet>" if chunk.startswith("<sheetData") else "<{0}worksheet><{0}sheetData>"
-            rest = chain([start.format(opened.prefix.decode()).encode()], source.again())
+                raise OutOfOrder  # cannot be told from the text: known when they are read again
+            data = b"" if chunk.startswith("<sheetData") else b"<" + opened.prefix + b"sheetData>"
+            rest = chain([opened.root + data], source.again())
             yield from turned(careful_rows(rest, cells, limits, after=reader.last))
             return
         block = reader.read(chunk)
@@ -53,7 +54,7 @@ def quick_blocks(
                 raise OutOfOrder
         if block.numbers:
             yield block
-    _end(chain([b"<" + opened.prefix + b"worksheet>"], source.rest()), surveyor)
+    _end(chain([opened.root], source.rest()), surveyor)
     drain(source.rest())
 
 
@@ -69,7 +70,7 @@ class _Rows:
 
     def __init__(self, cells: CellReader, limits: ReadLimits) -> None:
         self.last = 0  # number of the last row read
-        self.numbers: list[int] | None = None  # of all rows of the last chunk, blank ones too; None: not known
+        self.numbers: list[int] = []  # of all rows of the last chunk, blank ones too
         self._cells = cells
         self._limits = limits
         self._pattern = RowPattern(cells, limits.max_columns)
@@ -87,13 +88,13 @@ class _Rows:
         if found is None and self._lessons:
             self._learn(plain)
             found = self._pattern.find(plain)
-        self.numbers = None
-        if found is not None and not any(found.odd):
+        self.numbers = []
+        if found is not None and not any(found.odd) and self._pattern.counts_on(chunk, self.last):
             columns = self._columns(found.groups, len(found.numbers))
             if columns is not None:
                 self.numbers = self._numbers(found.numbers)
                 return self._without_blank_rows(self.numbers, columns)
-        if found is None or not any(found.odd):
+        if found is None or not any(found.odd) or not self._pattern.counts_on(chunk, self.last):
             return _block(self._parsed(chunk))
         odd = [text for text in found.odd if text]
         if self._lessons and len(odd) * _RARE > len(found.odd):
@@ -154,7 +155,7 @@ class _Rows:
             if text:
                 rows += self._parsed("<row" + "<row".join(originals[at : at + count]))
             else:
-                self._numbers((digits,))
+                self.numbers += self._numbers((digits,))
                 rows.append((self.last, list(next(values, ()))))
             at += count
         return rows
@@ -162,10 +163,11 @@ class _Rows:
     def _parsed(self, rows: str) -> list[Row]:
         """Rows of unusual form, through the parser."""
         start = max(rows.find("<row"), 0)
-        text = _WRAP + rows[start:].replace("</sheetData>", "") + _UNWRAP
+        text = _WRAP + _END_DATA.sub("", rows[start:]) + _UNWRAP
         data = SheetData(self._cells, self._limits, after=self.last)
         data.feed(text.encode(), last=True)
         self.last = data.row
+        self.numbers += data.numbers
         return data.done
 
 

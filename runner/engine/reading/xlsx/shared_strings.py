@@ -30,8 +30,8 @@ def _cut(opened: Opened, limits: ReadLimits) -> Iterator[list[str | None]]:
     """Take the part apart as text; hand what is not plain to the parser."""
     source = Chunks(opened, ending=b"si", what=_WHAT, limits=limits)
     for chunk in source:
-        if is_odd(chunk):
-            yield from _parsed(chain([b"<" + opened.prefix + b"sst>"], source.again()), limits)
+        if is_odd(chunk, ":si"):
+            yield from _parsed(chain([opened.root], source.again()), limits)
             return
         done, end, tail = chunk.rpartition("</si>")
         batch = _quick(done)
@@ -40,7 +40,7 @@ def _cut(opened: Opened, limits: ReadLimits) -> Iterator[list[str | None]]:
         else:
             yield batch
         if "<si" in tail:  # an empty <si/> after the last text
-            yield from _parsed([b"<sst>", tail.encode()], limits)
+            yield from _parsed([b"<sst>", tail[: tail.rfind("</")].encode(), b"</sst>"], limits)
     drain(source.rest())
 
 
@@ -48,9 +48,10 @@ def _quick(chunk: str) -> list[str | None] | None:
     """The strings of a chunk where each is one plain text; None where any is not."""
     if not chunk:
         return []
-    if not chunk.startswith("<si><t") or not chunk.endswith("</t>"):
+    chunk = chunk.replace(_SPACE_KEPT, _KEPT)
+    if not chunk.startswith(_OPEN) or not chunk.endswith(_CLOSE):
         return None
-    texts = chunk.replace(_SPACE_KEPT, _KEPT)[len(_OPEN) : -len(_CLOSE)].split(_CLOSE + "</si>" + _OPEN)
+    texts = chunk[len(_OPEN) : -len(_CLOSE)].split(_CLOSE + "</si>" + _OPEN)
     if chunk.count("<") != 4 * len(texts) - 1:
         return None
     found = [(one[1:] if one.startswith(_MARK) else one.strip(XML_BLANKS)) or None for one in texts]

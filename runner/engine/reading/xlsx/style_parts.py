@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from runner.engine.reading import errors
 from runner.engine.reading.limits import ReadLimits
-from runner.engine.reading.styles import BUILT_IN, Kind, Look, Styles, kind_of_format
+from runner.engine.reading.styles import Format, Look, Styles, format_of
 from runner.engine.reading.xlsx.markup import Attributes, Event
 
 _T = TypeVar("_T")
@@ -15,7 +15,7 @@ class StylesReader:
     """Fed with the events of a styles part."""
 
     def __init__(self) -> None:
-        self._formats: dict[int, Kind] = {}
+        self._formats: dict[int, Format] = {}
         self._fonts: list[tuple[bool, bool]] = []
         self._fills: list[bool] = []
         self._borders: list[tuple[bool, bool]] = []
@@ -41,7 +41,7 @@ class StylesReader:
         if depth == 2:
             self._section = name
         elif self._section == "numFmts" and name == "numFmt":
-            self._formats[number(attributes, "numFmtId")] = kind_of_format(attributes.get("formatCode", ""))
+            self._formats[number(attributes, "numFmtId")] = format_of(attributes.get("formatCode", ""))
         elif self._section == "fonts":
             self._font(name, attributes, depth)
         elif self._section == "fills":
@@ -76,19 +76,16 @@ class StylesReader:
     def _format(self, name: str, attributes: Attributes) -> None:
         if name == "xf":
             identity = number(attributes, "numFmtId")
-            kind = self._formats.get(identity, BUILT_IN.get(identity, Kind.NUMBER))
             bold, italic = _at(self._fonts, number(attributes, "fontId"), (False, False))
             top, bottom = _at(self._borders, number(attributes, "borderId"), (False, False))
-            self.styles.kinds.append(kind)
-            self.styles.looks.append(
-                Look(
-                    bold=bold,
-                    italic=italic,
-                    filled=_at(self._fills, number(attributes, "fillId"), False),
-                    border_top=top,
-                    border_bottom=bottom,
-                )
+            look = Look(
+                bold=bold,
+                italic=italic,
+                filled=_at(self._fills, number(attributes, "fillId"), False),
+                border_top=top,
+                border_bottom=bottom,
             )
+            self.styles.add(identity, self._formats, look)
         elif name == "alignment" and self.styles.looks:
             look = self.styles.looks[-1]
             look.centred = attributes.get("horizontal") in ("center", "centerContinuous")
@@ -97,7 +94,7 @@ class StylesReader:
 
 def number(attributes: Attributes, name: str) -> int:
     """A whole number in an attribute; 0 where it is absent or is none."""
-    text = attributes.get(name, "").strip()
+    text = attributes.get(name, "").strip().removeprefix("+")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
 
 

@@ -11,17 +11,18 @@ from runner.engine.reading.books import Layout
 from runner.engine.reading.layouts import Marker
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.styles import Styles
+from runner.engine.reading.texts import without_entities
 from runner.engine.reading.xlsx.chunks import Chunks, Opened, is_odd
-from runner.engine.reading.xlsx.coordinates import area, column_number
+from runner.engine.reading.xlsx.coordinates import area, cell, column_number
 from runner.engine.reading.xlsx.markup import Attributes, attribute, events
 from runner.engine.reading.xlsx.style_parts import number
 
 _MAX_TAIL = 64 * 1024 * 1024
 _ROW_NUMBER = re.compile(r'<row r="([0-9]{1,10})"')
-_ROW = re.compile(r"<row\b([^<>]*)>")
+_QUOTED = r"""\s*=\s*(?:"[^"<]*"|'[^'<]*')"""
+_ROW = re.compile(rf"<row((?:\s+[\w:.-]+{_QUOTED})*)\s*/?>")
+_ATTRIBUTE = re.compile(rf"\s([\w:.-]+)({_QUOTED})")
 _CELL_STYLE = re.compile(r'<c r="([A-Z]{1,3})([0-9]{1,7})" s="([0-9]{1,6})"')
-_NUMBERED = re.compile(r'\sr="([0-9]{1,10})"')
-_HIDDEN = re.compile(r'\shidden="(?:1|true)"')
 _TRUE = ("1", "true")
 
 
@@ -32,10 +33,19 @@ class Survey:
     table_ids: list[str] = field(default_factory=list)  # relations of the sheet that lead to tables
 
 
+class NotPlain(Exception):  # an event, not an error
+    """Rows are written in a way that only the parser can tell."""
+
+
 def survey(opened: Opened, styles: Styles, limits: ReadLimits) -> Survey:
+    """May end in ``NotPlain``: then the same part, opened anew, is for ``parsed_survey``."""
     if not opened.plain:
-        return _Parsed(styles, limits).read(opened.whole())
+        raise NotPlain
     return Surveyor(opened.head, styles, limits).read(opened)
+
+
+def parsed_survey(opened: Opened, styles: Styles, limits: ReadLimits) -> Survey:
+    return _Parsed(styles, limits).read(opened.whole())
 
 
 class _Looks:
@@ -79,45 +89,34 @@ class Surveyor(_Looks):
             return self.survey
         source = Chunks(opened, ending=b"row", what="a sheet", limits=self.limits)
         for chunk in source:
-            if is_odd(chunk):
-                self.survey.ordered = False  # cannot be told from the text: the rows are sorted when read
-                break
+            if is_odd(chunk, ":row"):
+                raise NotPlain
             self.rows(chunk)
-        else:
-            self.tail(chain([b"<" + opened.prefix + b"worksheet>"], source.rest()))
+        self.tail(chain([opened.root], source.rest()))
         return self.survey
 
     def rows(self, chunk: str, numbers: list[int] | None = None) -> None:
-        """The next rows; their numbers if they are known."""
+        """The next rows; their numbers if they are known. Raises NotPlain where the text does not tell them."""
         if numbers is None:
             numbers = list(map(int, _ROW_NUMBER.findall(chunk)))
             if len(numbers) != chunk.count("<row"):
-                numbers = self._unnumbered(chunk)
+                numbers = [self._numbered(tag) for tag in _tags(chunk)]
         if numbers and (numbers[0] <= self._last or not all(map(lt, numbers, numbers[1:]))):
             self.survey.ordered = False
         first, self._last = self._last, numbers[-1] if numbers else self._last
         if "hidden" in chunk:
-            self._hidden(chunk, first)
+            for row, tag in zip(numbers, _tags(chunk), strict=True):
+                if tag.get("hidden") in _TRUE and row <= self.limits.max_rows:
+                    self.layout.hidden_rows.add(row)
         if first < self.limits.layout_rows:
             self.layout.styled_rows = min(self._last, self.limits.layout_rows)
             if self.marker.marked:
                 self._styles(chunk)
 
-    def _unnumbered(self, chunk: str) -> list[int]:
-        numbers = []
-        last = self._last
-        for match in _ROW.finditer(chunk):
-            given = _NUMBERED.search(match[1])
-            last = int(given[1]) if given else last + 1
-            numbers.append(last)
-        return numbers
-
-    def _hidden(self, chunk: str, last: int) -> None:
-        for match in _ROW.finditer(chunk):
-            given = _NUMBERED.search(match[1])
-            last = int(given[1]) if given else last + 1
-            if _HIDDEN.search(match[1]) and last <= self.limits.max_rows:
-                self.layout.hidden_rows.add(last)
+    def _numbered(self, tag: Attributes) -> int:
+        if given := number(tag, "r"):
+            return given
+        raise NotPlain  # its cells may tell its number
 
     def _styles(self, chunk: str) -> None:
         for letters, row, style in _CELL_STYLE.findall(chunk):
@@ -141,20 +140,47 @@ class _Parsed(_Looks):
 
     def read(self, pieces: Iterator[bytes]) -> Survey:
         row = column = 0
-        self.survey.ordered = False
+        in_data = bare = hidden = False
         for event in events(pieces, what="a sheet", limits=self.limits):
-            if event[0] == "end":
-                continue
             _, name, attributes = event
-            if name == "row":
-                row, column = number(attributes, "r") or row + 1, 0
-                self.marker.row(row, hidden=attributes.get("hidden") in _TRUE)
-            elif name == "c":
-                column = column_number(attributes.get("r", "").rstrip("0123456789")) or column + 1
+            if name == "sheetData":
+                in_data = event[0] == "start"
+            if isinstance(attributes, str):  # the end of an element
+                if name == "row" and in_data:
+                    self._row(row, hidden=hidden)
+            elif name == "row" and in_data:
+                given = number(attributes, "r")
+                bare, hidden, row, column = (
+                    not given,
+                    attributes.get("hidden", "").strip() in _TRUE,
+                    given or row + 1,
+                    0,
+                )
+            elif name == "c" and in_data:
+                told, named = cell(attributes.get("r", ""))
+                if bare and told:
+                    row = told
+                bare, column = False, named or column + 1
                 self.marker.mark(row, column, number(attributes, "s"))
-            else:
+            elif not in_data:
                 self.furniture(name, attributes)
         return self.survey
+
+    def _row(self, row: int, *, hidden: bool) -> None:
+        self.survey.ordered = self.survey.ordered and row > self._last
+        self._last = row
+        self.marker.row(row, hidden=hidden)
+
+
+def _tags(chunk: str) -> list[Attributes]:
+    """The attributes of every row. Raises NotPlain where a tag is of a form that the text does not tell."""
+    tags = _ROW.findall(chunk)
+    if len(tags) != chunk.count("<row"):
+        raise NotPlain
+    return [
+        {name: without_entities(value.lstrip("= \t\n")[1:-1]).strip() for name, value in _ATTRIBUTE.findall(tag)}
+        for tag in tags
+    ]
 
 
 def _split(attributes: Attributes, name: str) -> int:

@@ -20,7 +20,7 @@ from runner.engine.reading.xlsx.packages import Package, Relation
 from runner.engine.reading.xlsx.quick import quick_blocks
 from runner.engine.reading.xlsx.shared_strings import read_strings
 from runner.engine.reading.xlsx.style_parts import StylesReader, number
-from runner.engine.reading.xlsx.surveys import Survey, Surveyor, survey
+from runner.engine.reading.xlsx.surveys import NotPlain, Survey, Surveyor, parsed_survey, survey
 from runner.engine.reading.xlsx.tables import NAMED_AREAS, declared_tables, name_areas
 
 _VISIBILITY: dict[str, Visibility] = {"hidden": "hidden", "veryHidden": "very_hidden"}
@@ -131,7 +131,8 @@ class XlsxSheet:
         cells = CellReader(book.strings, book.styles, epoch_1904=book.epoch_1904)
         opened = self._opened()
         if not opened.plain:
-            return turned(ascending(careful_rows(opened.whole(), cells, limits), limits))
+            rows = careful_rows(opened.whole(), cells, limits)
+            return turned(rows if self._survey.ordered else ascending(rows, limits))
         if "_survey" not in self.__dict__:
             return gathered(self._surveyed(opened, cells))
         blocks = quick_blocks(opened, cells, limits)
@@ -142,9 +143,9 @@ class XlsxSheet:
         surveyor = Surveyor(opened.head, self._workbook.styles, self._workbook.package.limits)
         try:
             yield from quick_blocks(opened, cells, self._workbook.package.limits, surveyor)
-        except OutOfOrder:
+        except (OutOfOrder, NotPlain):
             _ = self._survey  # known from now on: the next reading is a sorted one
-            raise
+            raise OutOfOrder from None
         self._survey = surveyor.survey
 
     def layout(self) -> Layout:
@@ -159,7 +160,11 @@ class XlsxSheet:
 
     @cached_property
     def _survey(self) -> Survey:
-        return survey(self._opened(), self._workbook.styles, self._workbook.package.limits)
+        styles, limits = self._workbook.styles, self._workbook.package.limits
+        try:
+            return survey(self._opened(), styles, limits)
+        except NotPlain:
+            return parsed_survey(self._opened(), styles, limits)
 
     @cached_property
     def _layout(self) -> Layout:

@@ -1,0 +1,141 @@
+"""Decide how each column is written from every value it holds, before the first one is transformed.
+
+A decimal sign or an order of day and month that was decided from the first rows would turn a table's later rows
+silently into something else. The rows are set aside anyway, so each table's numeric and date columns are looked
+through once more, by column. What one column proves also speaks for the others of its table.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from runner.engine.fields import Field
+from runner.engine.findings import Findings
+from runner.engine.mapping.tables import MappedTable
+from runner.engine.reading import Block, blocks_of
+from runner.engine.sources import SourceTable
+from runner.engine.spool import SpooledSheet
+from runner.engine.survey import Source
+from runner.engine.values import decisions
+from runner.engine.values.decisions import Around, Choice, Tally, add_values, fresh_tally, settle
+from runner.engine.values.tallies import DateTally, NumberTally
+
+_PERCENT = re.compile(r"%|\bpercent|\bpct\b|\bprozent", re.IGNORECASE)
+_WITNESS: Final = 0.8  # the share of a column's texts that must be numbers for it to speak for the others
+Tallies = dict[int, Tally]  # by column index within the table
+
+
+def decide(source: Source, tables: Sequence[MappedTable], fields: Sequence[Field], findings: Findings) -> None:
+    """Give every table of a source the conventions of its columns."""
+    by_name = {f.name: f for f in fields}
+    delimiter = source.notes.get("delimiter")
+    tallied = [(table, _tally(table, by_name)) for table in tables]
+    witnesses = [_witnesses(table, tallies) for table, tallies in tallied]
+    for at, (table, tallies) in enumerate(tallied):
+        others = [w for n, w in enumerate(witnesses) if n != at]
+        elsewhere = _votes([v for w in others for v in w.values()])
+        for field_name, index in table.fields.items():
+            field = by_name[field_name]
+            if index not in tallies:
+                continue
+            votes = _votes([v for n, v in witnesses[at].items() if n != index])
+            around = Around(
+                point=2 * votes.point or elsewhere.point,
+                comma=2 * votes.comma or elsewhere.comma,
+                day=2 * votes.day or elsewhere.day,
+                month=2 * votes.month or elsewhere.month,
+                dotted=votes.dotted or elsewhere.dotted,
+                delimiter=delimiter if isinstance(delimiter, str) else None,
+                percent_header=_PERCENT.search(table.source.columns[index].name) is not None,
+            )
+            convention, choices = settle(field, tallies[index], around)
+            table.conventions[index] = convention
+            for choice in choices:
+                _record(choice, table.source, index, field, findings)
+
+
+def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
+    """Look through every value of the columns whose fields know conventions."""
+    tallies: Tallies = {}
+    for name, index in table.fields.items():
+        tally = fresh_tally(fields[name])
+        if tally is not None and index < len(table.source.columns):  # captions are not a column of the source
+            tallies[index] = tally
+    source = table.source
+    if tallies:
+        at = {index: source.columns[index].index - 1 for index in tallies}
+        for block in _blocks(source, set(at.values())):
+            first, last = bisect_left(block.numbers, source.top), bisect_right(block.numbers, source.bottom)
+            if first >= last:
+                if block.numbers[0] > source.bottom:
+                    break
+                continue
+            whole = first == 0 and last == len(block.numbers)
+            for index, tally in tallies.items():
+                if at[index] < len(block.columns):
+                    column = block.columns[at[index]]
+                    add_values(tally, column if whole else column[first:last])
+    for tally in tallies.values():
+        tally.settle()
+    return tallies
+
+
+def _blocks(source: SourceTable, wanted: Collection[int]) -> Iterator[Block]:
+    sheet = source.sheet
+    if isinstance(sheet, SpooledSheet) and sheet.complete:
+        return sheet.columns(wanted)
+    return blocks_of(sheet)
+
+
+def _witnesses(table: MappedTable, tallies: Tallies) -> dict[int, Around]:
+    """What each column of a table shows by itself: all values of those tallied, the sample of the others."""
+    said: dict[int, Around] = {}
+    for index, sample in enumerate(table.samples):
+        tally = tallies.get(index)
+        numbers = tally if isinstance(tally, NumberTally) else None
+        dates = tally if isinstance(tally, DateTally) else None
+        if tally is None:
+            numbers, dates = NumberTally(), DateTally()
+            add_values(numbers, sample)
+            add_values(dates, sample)
+            numbers.settle()
+            dates.settle()
+            if numbers.numbers < _WITNESS * numbers.texts:
+                numbers = None
+        decimal = decisions.decimal_shown(numbers) if numbers else None
+        order = decisions.order_shown(dates) if dates else None
+        said[index] = Around(
+            point=decimal == ".",
+            comma=decimal == ",",
+            day=order is True,
+            month=order is False,
+            dotted=dates is not None and bool(dates.dotted.first),
+        )
+    return said
+
+
+def _votes(said: Sequence[Around]) -> Around:
+    return Around(
+        point=sum(s.point for s in said),
+        comma=sum(s.comma for s in said),
+        day=sum(s.day for s in said),
+        month=sum(s.month for s in said),
+        dotted=any(s.dotted for s in said),
+    )
+
+
+def _record(choice: Choice, source: SourceTable, index: int, field: Field, findings: Findings) -> None:
+    findings.chose(
+        choice.kind,
+        choice.chosen,
+        evidence=choice.evidence,
+        sure=choice.sure,
+        code=choice.code,
+        message=choice.message,
+        settle=choice.settle,
+        place=source.place,
+        column=source.columns[index].index,
+        field=field.name,
+        count=choice.values,
+    )

@@ -1,0 +1,329 @@
+"""The books of a sheet: every row that was read is data in the output, or is listed with what it was taken for.
+
+Rows read are counted while the sheet is read, data rows while they are written, each on its own. What the structure
+pass says of the others is put beside them, and what is still unexplained then belongs to no table and is listed as
+such. Cells in rows of a table that stand in none of its columns are listed by range.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from runner.engine import a1
+from runner.engine.findings import Findings, Place
+from runner.engine.reading import Block
+from runner.engine.rowsets import RowSet, Run
+from runner.engine.sources import SourceTable
+from runner.engine.spool import Extent, SpooledSheet
+
+# What a row of a table can be when it is neither data nor the table's header or title.
+LEFT_OUT: Final = ("total", "group", "note", "repeated_header", "hidden", "skipped_table")
+OUTSIDE: Final = "outside"
+_REASONS: Final = {
+    "total": ("a total", "totals", '"reading": {"total_rows": "keep"}'),
+    "group": ("a caption of the rows below", "captions of the rows below", '"reading": {"group_rows": "fill"}'),
+    "note": ("a note between the data", "notes between the data", ""),
+    "repeated_header": ("the header written again", "the header written again", ""),
+    "hidden": ("hidden", "hidden", '"reading": {"hidden_rows": "read"}'),
+}
+_SEVERAL: Final = 2  # cells of a row, or beside a table: no title and no remark any more
+
+
+class Entry(NamedTuple):
+    """A run of rows that are the same thing. Blank rows inside are not counted."""
+
+    first: int
+    last: int
+    kind: str
+    rows: int
+    table: str | None = None
+
+    @property
+    def words(self) -> str:
+        if self.rows == 1:
+            return f"row {self.first}"
+        blanks = self.last - self.first + 1 > self.rows
+        return f"rows {self.first} to {self.last}" + (f" ({self.rows} rows)" if blanks else "")
+
+    def as_dict(self) -> dict[str, Any]:
+        said = {"from": self.first, "to": self.last, "as": self.kind, "table": self.table, "rows": self.rows}
+        return {k: v for k, v in said.items() if v is not None}
+
+
+class Beside(NamedTuple):
+    """Cells in rows of a table that stand in none of its columns."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+    cells: int
+
+    @property
+    def area(self) -> str:
+        return f"{a1.cell(self.top, self.left)}:{a1.cell(self.bottom, self.right)}"
+
+
+class TableBooks:
+    """One table's rows by what they are."""
+
+    def __init__(self, source: SourceTable, ref: str, read: RowSet, *, skipped: bool) -> None:
+        self.source = source
+        self.ref = ref
+        self.skipped = skipped
+        self.kinds: dict[str, RowSet] = {kind: RowSet.of(rows) & read for kind, rows in source.left_out.items()}
+        self.kinds["hidden"] = source.hidden
+        self.kinds["skipped_table" if skipped else "data"] = source.taken
+        self.around: dict[str, RowSet] = {}  # titles above and notes below
+        box, rows = source.table.range, [n for kind in source.left_out.values() for n in kind]
+        self.top, self.bottom = (
+            min([box.top, *rows]),
+            max([box.bottom, *rows]),
+        )  # a header written again may stand below
+        self.columns = sum(1 << c.index for c in source.table.columns)
+
+    @property
+    def rows(self) -> RowSet:
+        every = RowSet()
+        for rows in (*self.kinds.values(), *self.around.values()):
+            every = every | rows
+        return every
+
+    def hides(self, row: int, filled: Iterable[int]) -> bool:
+        """Whether the row holds something in a hidden column of the table; its other columns are blank there."""
+        hidden = {c.index for c in self.source.hidden_columns}
+        return self.top <= row <= self.bottom and not hidden.isdisjoint(filled)
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        sets = [*self.kinds.items(), *self.around.items()]
+        counts = {kind: sum(rows.count for k, rows in sets if k == kind) for kind in LEFT_OUT}
+        return {kind: count for kind, count in counts.items() if count}
+
+    @property
+    def rows_out(self) -> int:
+        return 0 if self.skipped else self.kinds["data"].count
+
+    @property
+    def rows_in(self) -> int:
+        return self.rows_out + sum(self.left_out.values())
+
+    def entries(self, outside: RowSet) -> list[Entry]:
+        sets = [*self.kinds.items(), *self.around.items()]
+        return _entries([(run, kind) for kind, rows in sets for run in rows], outside, self.ref)
+
+
+class SheetBooks:
+    """What became of every row of one sheet."""
+
+    def __init__(self, sheet: SpooledSheet, tables: Sequence[tuple[SourceTable, str, bool]], place: Place) -> None:
+        """`tables`: each with its short name, and whether it was left out."""
+        self.place = place
+        self._sheet = sheet
+        self._read = sheet.read
+        self.tables = [TableBooks(source, ref, sheet.read, skipped=skipped) for source, ref, skipped in tables]
+        self._give_titles_and_notes()
+        times = self._times()
+        self._outside = self._read - times[0] if times else self._read
+        several = times[1] if len(times) > 1 else RowSet()
+        exactly = [rows - times[n] if n < len(times) else rows for n, rows in enumerate(times[1:], 2)]
+        self.shared = _entries(
+            [(run, str(n)) for n, rows in enumerate(exactly, 2) for run in rows], self._read - several
+        )  # fmt: skip
+        self._apart = self._outside  # rows around tables and outside of them
+        for table in self.tables:
+            for rows in table.around.values():
+                self._apart = self._apart | rows
+        self._several: list[Run] = []  # runs of those that hold a row of several cells
+        self.beside = self._look()
+        self.outside = _entries([(run, OUTSIDE) for run in self._outside], self._read - self._outside)
+
+    @property
+    def rows_read(self) -> int:
+        return self._read.count
+
+    def entries(self) -> list[Entry]:
+        """Every row that was read, in runs from top to bottom."""
+        runs = [entry for table in self.tables for entry in table.entries(self._outside)]
+        return sorted([*runs, *self.outside], key=lambda entry: entry.first)
+
+    def report(self, findings: Findings) -> None:
+        """One finding for each run that was left out, and for cells beside tables."""
+        for table in self.tables:
+            if not table.skipped:
+                _report_left_out(table, self._outside, findings)
+                self._report_around(table, findings)
+        for entry in self.outside:
+            self._report_outside(entry, findings)
+        for one in self.beside:
+            several = one.cells >= _SEVERAL
+            what = f"{one.cells} cells in {one.area} stand" if several else f"{one.area.split(':')[0]} stands"
+            findings.add(
+                "cells_beside", "warning" if several else "info",
+                f"{what} beside a table, in none of its columns, and {'are' if several else 'is'} left out",
+                place=self.place, row=one.top, column=one.left, rule="structure", count=one.cells,
+            )  # fmt: skip
+
+    def _report_outside(self, entry: Entry, findings: Findings) -> None:
+        several = any(entry.first <= end and start <= entry.last for start, end in self._several)
+        verb = "holds cells and belongs" if entry.rows == 1 else "hold cells and belong"
+        findings.add(
+            "rows_outside", "warning" if several else "info", f"{entry.words} {verb} to no table; left out",
+            place=self.place, row=entry.first, rule="structure", count=entry.rows,
+        )  # fmt: skip
+
+    def _report_around(self, table: TableBooks, findings: Findings) -> None:
+        """Titles and notes of one cell are what they seem; of several cells they may have been more."""
+        for kind, rows in table.around.items():
+            for first, last in rows:
+                if any(first <= end and start <= last for start, end in self._several):
+                    entry = Entry(first, last, kind, last - first + 1)
+                    verb = "holds" if entry.rows == 1 else "hold"
+                    what = f"{entry.words} {verb} several cells, taken for {kind if entry.rows > 1 else 'a ' + kind}"
+                    findings.add(
+                        "rows_outside", "info", f"{what}{'s' if entry.rows > 1 else ''} of the table; left out",
+                        place=table.source.place, row=first, rule="structure", count=entry.rows,
+                    )  # fmt: skip
+
+    def _give_titles_and_notes(self) -> None:
+        """A title or note is a row of its table, unless it is a row of another one already."""
+        taken = RowSet()
+        for table in self.tables:
+            taken = taken | table.rows
+        for table in self.tables:
+            found = table.source.table
+            for kind, numbers in (("title", found.titles), ("note", found.notes)):
+                rows = (RowSet.of(numbers) & self._read) - taken
+                if rows:
+                    table.around[kind] = rows
+                    taken = taken | rows
+
+    def _times(self) -> list[RowSet]:
+        """Rows of one table at least, of two at least, and so on: tables side by side share rows."""
+        times: list[RowSet] = []
+        for table in self.tables:
+            mine = table.rows
+            for n, rows in enumerate(times):
+                times[n], mine = rows | mine, rows & mine
+                if not mine:
+                    break
+            if mine:
+                times.append(mine)
+        return times
+
+    def _look(self) -> list[Beside]:
+        """Look at the rows of no table and for cells beside tables; blocks that one table fills are not opened."""
+        if not self.tables and not self._sheet.complete:  # a long sheet is not read again to tell notes from records
+            self._several = list(self._apart)
+            return []
+        strays: dict[tuple[str, ...], dict[int, Beside]] = {}
+        hidden: dict[str, list[int]] = {}
+        blank: list[int] = []
+        for block in self._sheet.some_blocks(self._is_wanted):
+            for first, last in self._apart.within(block.numbers[0], block.numbers[-1]):
+                self._look_apart(block.within(first, last), hidden, blank)
+            for first, last in self._stretches(block):
+                over = [t for t in self.tables if t.top <= first and last <= t.bottom]
+                if over:
+                    columns = strays.setdefault(tuple(t.ref for t in over), {})
+                    for one in self._strays(block.within(first, last), over):
+                        before = columns.get(one.left)
+                        columns[one.left] = one if before is None else _both(before, one)
+        spaces = RowSet.of(blank) & self._outside  # rows of nothing but spaces are blank rows
+        self._read, self._outside = self._read - spaces, self._outside - spaces
+        for table in self.tables:
+            if table.ref in hidden:
+                rows = RowSet.of(hidden[table.ref])
+                table.kinds["hidden"] = table.kinds["hidden"] | rows
+                self._outside = self._outside - rows
+        return [one for columns in strays.values() for one in _areas(columns)]
+
+    def _is_wanted(self, extent: Extent) -> bool:
+        if self._apart.meets(extent.first, extent.last):
+            return True
+        covered = 0
+        for table in self.tables:
+            if table.top <= extent.first and extent.last <= table.bottom:
+                covered |= table.columns
+            elif table.top <= extent.last and extent.first <= table.bottom:
+                return True
+        return bool(extent.columns & ~covered) and bool(covered)
+
+    def _look_apart(self, rows: Block, hidden: dict[str, list[int]], blank: list[int]) -> None:
+        """What rows around tables and outside of them hold."""
+        covering = [t for t in self.tables if t.source.hidden_columns]
+        several = False
+        for number, values in zip(rows.numbers, zip(*rows.columns, strict=True), strict=True):
+            filled = [n for n, value in enumerate(values, 1) if _holds(value)]
+            if not filled:
+                blank.append(number)
+            elif number in self._outside and (table := next((t for t in covering if t.hides(number, filled)), None)):
+                hidden.setdefault(table.ref, []).append(number)
+            elif len(filled) >= _SEVERAL:
+                several = True
+        if several:
+            self._several.append((rows.numbers[0], rows.numbers[-1]))
+
+    def _stretches(self, block: Block) -> Iterator[Run]:
+        """The block's rows cut wherever a table starts or ends."""
+        first, last = block.numbers[0], block.numbers[-1]
+        starts = {first, *(t.top for t in self.tables), *(t.bottom + 1 for t in self.tables)}
+        cuts = sorted(row for row in starts if first <= row <= last)
+        yield from zip(cuts, [*(row - 1 for row in cuts[1:]), last], strict=True)
+
+    def _strays(self, rows: Block, over: Sequence[TableBooks]) -> Iterator[Beside]:
+        covered = 0
+        for table in over:
+            covered |= table.columns
+        for column, values in enumerate(rows.columns, 1):
+            if covered >> column & 1 or not (any(values) or values.count(None) != len(values)):
+                continue
+            found = [row for row, value in zip(rows.numbers, values, strict=True) if _holds(value)]
+            found = [row for row in found if row not in self._outside]
+            if found:
+                yield Beside(found[0], column, found[-1], column, len(found))
+
+
+def _holds(value: object) -> bool:
+    return value is not None and not (value.__class__ is str and not value.strip())
+
+
+def _both(above: Beside, below: Beside) -> Beside:
+    return above._replace(bottom=below.bottom, cells=above.cells + below.cells)
+
+
+def _areas(columns: dict[int, Beside]) -> Iterator[Beside]:
+    """Neighbouring columns as one area."""
+    area: Beside | None = None
+    for _, one in sorted(columns.items()):
+        if area is not None and area.right + 1 == one.left:
+            area = Beside(
+                min(area.top, one.top), area.left, max(area.bottom, one.bottom), one.right, area.cells + one.cells
+            )  # fmt: skip
+            continue
+        if area is not None:
+            yield area
+        area = one
+    if area is not None:
+        yield area
+
+
+def _entries(runs: Iterable[tuple[Run, str]], between: RowSet, table: str | None = None) -> list[Entry]:
+    """Runs of the same thing joined across blank rows; rows of `between` part them."""
+    out: list[Entry] = []
+    for (first, last), kind in sorted(runs):
+        rows = last - first + 1
+        if out and out[-1].kind == kind and out[-1].last < first and not between.meets(out[-1].last + 1, first - 1):
+            out[-1] = out[-1]._replace(last=last, rows=out[-1].rows + rows)
+        else:
+            out.append(Entry(first, last, kind, rows, table))
+    return out
+
+
+def _report_left_out(table: TableBooks, outside: RowSet, findings: Findings) -> None:
+    for kind, (one, more, settle) in _REASONS.items():
+        for entry in _entries([(run, kind) for run in table.kinds[kind]], table.rows - table.kinds[kind] | outside):
+            what = f"{entry.words} is left out: {one}" if entry.rows == 1 else f"{entry.words} are left out: {more}"
+            findings.add(
+                f"rows_{kind}", "info", f"{what}; to keep: {settle}" if settle else what,
+                place=table.source.place, row=entry.first, rule="structure", count=entry.rows,
+            )  # fmt: skip

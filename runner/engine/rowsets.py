@@ -1,0 +1,106 @@
+"""Sets of row numbers, kept as runs: a million rows in a row cost what one row costs."""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+Run = tuple[int, int]  # first and last row, both included
+
+
+class RowSet:
+    """Row numbers in ascending order. `count` is what was added, so a row that came twice shows in the books."""
+
+    __slots__ = ("_firsts", "_lasts", "count")
+
+    def __init__(self, runs: Iterable[Run] = ()) -> None:
+        self._firsts = array("L")
+        self._lasts = array("L")
+        self.count = 0
+        for first, last in runs:
+            self._append(first, last)
+
+    @classmethod
+    def of(cls, numbers: Iterable[int]) -> "RowSet":
+        made = cls()
+        made.add(sorted(set(numbers)))
+        return made
+
+    def add(self, numbers: Sequence[int]) -> None:
+        """Take rows that stand below those taken so far; without holes in them this costs next to nothing."""
+        if not numbers:
+            return
+        first, last = numbers[0], numbers[-1]
+        if last - first + 1 == len(numbers):
+            self._append(first, last)
+            return
+        for above, below in pairwise(numbers):
+            if below - above != 1:
+                self._append(first, above)
+                first = below
+        self._append(first, last)
+
+    def _append(self, first: int, last: int) -> None:
+        self.count += last - first + 1
+        if self._lasts and self._lasts[-1] + 1 == first:
+            self._lasts[-1] = last
+        else:
+            self._firsts.append(first)
+            self._lasts.append(last)
+
+    def __iter__(self) -> Iterator[Run]:
+        return zip(self._firsts, self._lasts, strict=True)
+
+    def __bool__(self) -> bool:
+        return bool(self._firsts)
+
+    def __contains__(self, row: int) -> bool:
+        at = bisect_right(self._firsts, row) - 1
+        return at >= 0 and row <= self._lasts[at]
+
+    def within(self, first: int, last: int) -> "RowSet":
+        """The rows from `first` to `last`."""
+        low, high = bisect_left(self._lasts, first), bisect_right(self._firsts, last)
+        return RowSet((max(self._firsts[n], first), min(self._lasts[n], last)) for n in range(low, high))
+
+    def meets(self, first: int, last: int) -> bool:
+        """Whether any row from `first` to `last` is here."""
+        at = bisect_left(self._lasts, first)
+        return at < len(self._firsts) and self._firsts[at] <= last
+
+    def __and__(self, other: "RowSet") -> "RowSet":
+        return RowSet(run for first, last in self for run in other.within(first, last))
+
+    def __or__(self, other: "RowSet") -> "RowSet":
+        if not self or not other:
+            return self or other
+        return RowSet(_joined(sorted([*self, *other])))
+
+    def __sub__(self, other: "RowSet") -> "RowSet":
+        return RowSet(_left(self, other))
+
+    def numbers(self) -> Iterator[int]:
+        for first, last in self:
+            yield from range(first, last + 1)
+
+
+def _joined(runs: Sequence[Run]) -> Iterator[Run]:
+    first, last = runs[0]
+    for start, end in runs[1:]:
+        if start > last + 1:
+            yield first, last
+            first, last = start, end
+        else:
+            last = max(last, end)
+    yield first, last
+
+
+def _left(rows: RowSet, taken: RowSet) -> Iterator[Run]:
+    for first, last in rows:
+        at = first
+        for start, end in taken.within(first, last):
+            if start > at:
+                yield at, start - 1
+            at = end + 1
+        if at <= last:
+            yield at, last

@@ -1,0 +1,152 @@
+"""Captions between the data: lone texts that stand over the rows below them, and the evidence for it.
+
+A row with one text and nothing else may as well be a record of which only the key is known. Such a row is data unless
+something speaks for a caption: its style, a merge, a column that otherwise holds nothing or numbers, a text unlike the
+others, and the pattern of caption and rows from the table's first row on.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from runner.engine.structure.cells import Kind, Mark
+from runner.engine.structure.drafts import Draft
+from runner.engine.structure.labels import Label
+from runner.engine.structure.likeness import Profile
+from runner.engine.structure.rows import Row
+from runner.engine.structure.tables import Choice
+from runner.engine.structure.totals import Says, row_says
+
+SURE = 3.0  # points from which a row is a caption
+DOUBT = 1.0  # points from which it could be one
+PURE = 0.9  # of a column's cells that are blank, or values
+_TEXT = int(Kind.TEXT)
+
+
+class Captions(NamedTuple):
+    """Row numbers."""
+
+    sure: frozenset[int]
+    doubtful: tuple[int, ...]  # kept as data
+
+
+def lone(row: Row) -> bool:
+    """One text, or the same one in several cells, as a merged caption may be stored."""
+    return len({str(row.values[one]) for one in row.filled}) == 1 and row.kinds[row.filled[0]] == _TEXT
+
+
+def captions(draft: Draft, told: frozenset[int], keys: frozenset[int]) -> Captions:
+    """The captions of a draft; `keys` are columns whose values are wanted in every row or differ in each."""
+    body = draft.band.body
+    spoken = {draft.rows[at].number for at in body if _spoken(draft, at, told)}
+    if draft.declared or draft.left == draft.right:
+        return Captions(frozenset(spoken), ())
+    places = [n for n, at in enumerate(body) if draft.rows[at].number not in told and lone(draft.rows[at])]
+    columns = {draft.rows[body[n]].filled[0] for n in places}
+    points: dict[int, float] = {}
+    for column in columns:
+        own = [n for n in places if draft.rows[body[n]].filled[0] == column]
+        points |= _Column(draft, column, own, key=column in keys).points()
+    sure = {n for n, value in points.items() if value >= SURE}
+    doubt = [n for n, value in points.items() if DOUBT <= value < SURE]
+    numbers = frozenset(draft.rows[body[n]].number for n in sure)
+    return Captions(numbers | spoken, tuple(sorted(draft.rows[body[n]].number for n in doubt)))
+
+
+def _spoken(draft: Draft, at: int, told: frozenset[int]) -> bool:
+    """Whether a rule made the row a caption."""
+    return (draft.rows[at].number in told or draft.declared) and draft.labels[at] is Label.GROUP
+
+
+class _Column:
+    """The lone texts of one column, and what its other cells hold."""
+
+    def __init__(self, draft: Draft, column: int, places: Sequence[int], *, key: bool) -> None:
+        self.rows = [draft.rows[at] for at in draft.band.body]
+        self.chances = [draft.chances[at][Label.GROUP] for at in draft.band.body]
+        self.column = column
+        self.places = places
+        self.key = key
+        alone = set(places)
+        self.full = [row for n, row in enumerate(self.rows) if n not in alone]
+        self.held = [row for row in self.full if column < len(row.kinds) and row.kinds[column]]
+        self.values = sum(1 for row in self.held if row.kinds[column] != _TEXT)
+        self.profile = Profile(str(row.values[column]) for row in self.held if row.kinds[column] == _TEXT)
+        styled = [row.bold for row in self.full if row.bold >= 0]
+        self.bold = sum(styled) / len(styled) if styled else 1.0
+
+    def points(self) -> dict[int, float]:
+        if not self.full:
+            return {}
+        pattern = self._pattern()
+        texts = Counter(self._text(n) for n in self.places)
+        out = {n: self._own(n) + pattern - 1.0 * (texts[self._text(n)] > 2) for n in self.places}
+        if any(value >= SURE for value in out.values()):  # where one is sure, another needs less to be one
+            out = {n: value + 0.5 for n, value in out.items()}
+        return out
+
+    def _text(self, n: int) -> str:
+        return str(self.rows[n].values[self.column])
+
+    def _own(self, n: int) -> float:
+        """What speaks for one row."""
+        row, text = self.rows[n], self._text(n)
+        below = self.rows[n + 1] if n + 1 < len(self.rows) else None
+        points = 4.0 if row.merged else 3.0 if len(row.filled) > 1 else 0.0
+        if self.key and not points:
+            return -9.0
+        points += 2.5 if row.bold > 0.9 and self.bold < 0.3 else 0.0
+        points += self._column_says(text)
+        points += 1.0 if row.marks[self.column] & Mark.COLON else 0.0
+        points += 1.0 if row.gap and n else 0.0
+        if below is None or lone(below) or below.gap > 1:
+            points -= 2.0
+        elif self.column < len(below.marks) and below.marks[self.column] & ~row.marks[self.column] & Mark.INDENT:
+            points += 2.0
+        chance = self.chances[n]
+        return points + (1.0 if chance >= 0.5 else -0.5 if chance < 0.1 else 0.0)
+
+    def _column_says(self, text: str) -> float:
+        """Whether the text is out of place among the column's other cells."""
+        if len(self.held) <= (1 - PURE) * len(self.full):
+            return 3.0
+        if self.values >= PURE * len(self.held):
+            return 2.5
+        if self.profile.has(text):
+            return -4.0
+        return -2.0 if self.profile.like(text) else 1.5
+
+    def _pattern(self) -> float:
+        """Captions start with the first row and always have rows below them; records with only a key stand anywhere."""
+        first = self.places[0] == 0 or (self.rows[self.places[0]].gap > 0)
+        broken = self.places[-1] == len(self.rows) - 1 or any(b == a + 1 for a, b in pairwise(self.places))
+        points = (1.0 if first else -1.5) - (1.0 if broken else 0.0)
+        if len(self.places) > 1:
+            points += 0.5 if first and not broken else 0.0
+            points += 1.0 if self._shared_word() else 0.0
+            after = [n for n in self.places if n and _speaks_of_total(self.rows[n - 1])]
+            points += 2.5 if after and len(after) >= len([n for n in self.places if n]) else 0.0
+        return points
+
+    def _shared_word(self) -> bool:
+        """Whether most of them share a word that no other text of the column has: North region, South region."""
+        words = Counter(word for n in self.places for word in set(self._text(n).lower().split()))
+        word, count = words.most_common(1)[0]
+        others = {one for text in self.profile.texts for one in text.lower().split()}
+        return count * 2 > len(self.places) and count > 1 and word not in others
+
+
+def _speaks_of_total(row: Row) -> bool:
+    return row_says([row.values[at] for at in row.filled[:2]])[0] >= Says.NAMED
+
+
+def choices(found: Captions) -> list[Choice]:
+    """What to say of captions: of the sure ones nothing, they are listed; of others that they were kept."""
+    if not found.doubtful:
+        return []
+    first, count = found.doubtful[0], len(found.doubtful)
+    rows = f"row {first} holds" if count == 1 else f"{count} rows, the first of them row {first}, hold"
+    message = f"{rows} one text and nothing else; kept as data, but it could be a caption over the rows below"
+    evidence = {"data": count, "group": len(found.sure)}
+    return [Choice("group", "data", evidence, False, message, first, '"reading": {"group_rows": "fill"}')]

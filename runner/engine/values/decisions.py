@@ -1,0 +1,423 @@
+"""Which convention a column is written in: decided once, from all its values and what stands around them.
+
+A value that only one reading explains proves it. Where no value does, smaller hints are added up: the other columns,
+the field's type, the delimiter. Hints that do not reach a proof still choose, but the choice is told.
+"""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from runner.engine.fields import NUMERIC, Field
+from runner.engine.values.clean import cleaner
+from runner.engine.values.dates import PIVOT
+from runner.engine.values.formats import day_first_in
+from runner.engine.values.tallies import DateTally, NumberTally, OrderCount, TruthTally
+
+Tally = NumberTally | DateTally | TruthTally
+_DATES: Final = frozenset({"date", "datetime"})
+_MOST: Final = 10  # how many times more often one reading must show than the other to stand for the column
+_PROOF: Final = 3  # hints of this weight, and none against them, need no telling
+_DELIMITER: Final = 2  # the weight of a file's delimiter
+_OTHER: Final = {".": ",", ",": "."}
+_WHOLE_KINDS: Final = frozenset({"integer", "money"})  # three digits after a sign are thousands rather than decimals
+_POINT_MONEY: Final = frozenset(
+    {"$", "£", "¥", "₹", "US$", "C$", "CA$", "A$", "AU$", "NZ$", "HK$", "S$", "USD", "GBP", "JPY", "CNY", "INR", "AUD",
+     "CAD", "NZD", "SGD", "HKD"}
+)  # fmt: skip
+_COMMA_MONEY: Final = frozenset(
+    {"€", "EUR", "KR", "KR.", "SEK", "NOK", "DKK", "ZŁ", "ZL", "PLN", "KČ", "CZK", "FT", "HUF", "RON", "BGN", "R$",
+     "BRL", "TRY", "₺", "RUB", "₽"}
+)  # fmt: skip
+_SHORT: Final = {"year": "%y/%m/%d", "day": "%d/%m/%y"}
+_SHORT_YEARS: Final = range(30, PIVOT)  # years that may belong to either century
+
+
+class Convention(NamedTuple):
+    """How one column is written."""
+
+    decimal: str | None = None
+    day_first: bool | None = None
+    dots_day_first: bool | None = None  # the same for dates written with points
+    year_first: bool = False  # 25/12/31
+    pivot: int = PIVOT
+    in_percent: bool = False  # numbers without a percent sign count hundredths
+    cross_unclear: bool = False  # an x may be a mark or a cross
+
+
+class Choice(NamedTuple):
+    """A choice between readings, as `Findings.chose` takes it."""
+
+    kind: str
+    chosen: str
+    evidence: Mapping[str, int]
+    sure: bool
+    message: str = ""
+    settle: str | None = None
+    values: int = 1  # how many it is about
+    code: str = ""
+
+
+class Around(NamedTuple):
+    """What the rest of the sheet and the file say."""
+
+    point: int = 0  # hints that other columns are written with a decimal point
+    comma: int = 0
+    day: int = 0  # hints that other columns write the day first
+    month: int = 0
+    delimiter: str | None = None
+    dotted: bool = False  # other columns hold dates such as 31.12.2025
+    percent_header: bool = False
+
+
+_NOTHING_AROUND: Final = Around()
+
+
+def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tuple[Convention, list[Choice]]:
+    """The convention of one column of a field, and the choices that it took."""
+    if isinstance(tally, TruthTally):
+        return Convention(cross_unclear=tally.cross_unclear()), []
+    convention, choices = (
+        _settle_dates(field, tally, around) if isinstance(tally, DateTally) else _settle_numbers(field, tally, around)
+    )
+    return convention, [c for c in choices if c is not None]
+
+
+def _settle_dates(field: Field, tally: DateTally, around: Around) -> tuple[Convention, list[Choice | None]]:
+    given = field.day_first if field.day_first is not None else day_first_in(field.formats)
+    if given is not None:
+        _, pivot, years = decide_years(tally, field.name)
+        return Convention(day_first=given, dots_day_first=given, pivot=pivot), [*years]
+    year_first, pivot, years = decide_years(tally, field.name)
+    if year_first:
+        return Convention(year_first=True), [*years]
+    slashed, choice = decide_order(tally.slashed, field.name, around)
+    beside = around._replace(month=around.month + (slashed is False))
+    dotted, other = decide_order(tally.dotted, field.name, beside, dotted=True)
+    return Convention(day_first=slashed, dots_day_first=dotted, pivot=pivot), [choice, other, *years]
+
+
+def _settle_numbers(field: Field, tally: NumberTally, around: Around) -> tuple[Convention, list[Choice | None]]:
+    decimal, choice = field.decimal, None
+    if decimal is None:
+        decimal, choice = decide_decimal(tally, field.type, field.name, around)
+    choices = [choice]
+    in_percent = field.unit == "percent"
+    if field.type == "percent" and field.unit is None:
+        in_percent, choice = decide_unit(tally, field.name, around)
+        choices.append(choice)
+    if field.type == "money":
+        choices.append(currencies_told(tally, field.name))
+    return Convention(decimal=decimal, in_percent=in_percent), choices
+
+
+def tally_of(field: Field, values: Sequence[Any]) -> Tally | None:
+    """What some values of a field's column show; None for a field that knows no conventions."""
+    tally = fresh_tally(field)
+    if tally is not None:
+        add_values(tally, values)
+        tally.settle()
+    return tally
+
+
+def fresh_tally(field: Field) -> Tally | None:
+    if field.type in _DATES:
+        return DateTally(cleaner(field.clean))
+    if field.type == "boolean":
+        return TruthTally()
+    return NumberTally(cleaner(field.clean), sizes=field.type == "percent") if field.type in NUMERIC else None
+
+
+def add_values(tally: Tally, column: Sequence[Any]) -> None:
+    kinds = set(map(type, column))
+    if str in kinds:
+        texts = column if len(kinds) == 1 else [v for v in column if type(v) is str]
+        tally.add(texts)
+    if isinstance(tally, NumberTally) and tally.sizes and not kinds.isdisjoint((int, float)):
+        tally.add_numbers([v for v in column if type(v) in (int, float)])
+
+
+def decimal_shown(tally: NumberTally) -> str | None:
+    """The decimal sign that a column proves by itself."""
+    point, comma = tally.point, tally.comma
+    if max(point, comma) < max(1, _MOST * min(point, comma)):
+        return None
+    return "," if comma > point else "."
+
+
+def order_shown(tally: DateTally) -> bool | None:
+    """Whether a column proves by itself that the day comes first."""
+    day, month = tally.slashed.day + tally.dotted.day, tally.slashed.month + tally.dotted.month
+    return None if max(day, month) < max(1, _MOST * min(day, month)) else day > month
+
+
+class _Hints(NamedTuple):
+    """What speaks for a decimal point and for a decimal comma, apart from the column's own proofs."""
+
+    strong: dict[str, int]
+    weak: dict[str, int]
+
+    def sum(self, sign: str) -> int:
+        return self.strong[sign] + self.weak[sign]
+
+
+def decide_decimal(
+    tally: NumberTally, kind: str, name: str, around: Around = _NOTHING_AROUND
+) -> tuple[str | None, Choice | None]:
+    """A column's decimal sign, None where no value has one; and what is to be recorded."""
+    point, comma, unclear = tally.point, tally.comma, tally.open
+    if not (point or comma or unclear):
+        return None, None
+    hints = _decimal_hints(tally, kind, around)
+    if point or comma:
+        chosen = "," if (comma, hints.sum(",")) > (point, hints.sum(".")) else "."
+        most, least = max(point, comma), min(point, comma)
+        if not unclear and not least:
+            return chosen, None
+        # 1.234 beside 12,50 is what grouping looks like. Beside a few 12.5 it is not: decimals are seldom all but
+        # a few of one length, so more than a few must show, or others must agree.
+        grouping = tally.open_comma if chosen == "." else tally.open_dot
+        agreed = not hints.strong[_OTHER[chosen]] and hints.sum(chosen) > hints.sum(_OTHER[chosen])
+        sure = not unclear or (most >= _MOST * least and (grouping == unclear or most * 50 >= unclear or agreed))
+    else:
+        chosen, sure = _without_proof(tally, kind, hints, around)
+    evidence = {"decimal point": point, "decimal comma": comma, "either": unclear}
+    if around.point or around.comma:
+        evidence |= {"other columns: point": around.point, "other columns: comma": around.comma}
+    grouped = tally.open_dot if chosen == "," else tally.open_comma
+    read_as = (
+        "as whole thousands" if grouped == unclear else "as decimals" if not grouped else "by the decimal sign chosen"
+    )
+    return chosen, Choice(
+        kind="decimal",
+        chosen=chosen,
+        evidence=evidence,
+        sure=sure,
+        message=(
+            f"{_many(unclear, 'number')} with one separator and three digits after it can be read as thousands or as "
+            f"decimals; read {read_as}"
+        ),
+        settle=f'"decimal": "{chosen}" (or "{_OTHER[chosen]}") on field {name}',
+        values=max(1, unclear),
+    )
+
+
+def _without_proof(tally: NumberTally, kind: str, hints: _Hints, around: Around) -> tuple[str, bool]:
+    """The decimal sign that most speaks for, and whether that is enough."""
+    point, comma = hints.sum("."), hints.sum(",")
+    chosen = "," if comma > point else "."
+    if comma == point:
+        grouping = kind in _WHOLE_KINDS and tally.open_dot > tally.open_comma
+        chosen = "," if grouping or (around.delimiter == ";" and kind not in _WHOLE_KINDS) else "."
+    if hints.strong[chosen] >= _PROOF and not hints.strong[_OTHER[chosen]]:
+        return chosen, True
+    if hints.sum(_OTHER[chosen]):
+        return chosen, False
+    # A file's delimiter and a field's type that agree are enough, but for points that group: files separated by
+    # semicolons are written with decimal points often enough.
+    expected = {",": ".", ";": ","}.get(around.delimiter or "") == chosen and hints.weak[chosen] > _DELIMITER
+    return chosen, expected and not (chosen == "," and tally.open_dot > 0)
+
+
+def _decimal_hints(tally: NumberTally, kind: str, around: Around) -> _Hints:
+    strong = {".": min(around.point, 2) * 2, ",": min(around.comma, 2) * 2}
+    weak = {".": 0, ",": 0}
+    for sign, count in ((".", tally.open_dot), (",", tally.open_comma)):
+        if not count:
+            continue
+        other = _OTHER[sign]
+        # Short numbers without decimals beside thousands that end in zeros: nothing but grouping looks like that.
+        if tally.short and not tally.long and (tally.open_round or count >= 8):
+            strong[other] += 4
+        if kind == "integer" and tally.open_whole < tally.open:  # read as decimals they would not be whole
+            strong[other] += 4
+        elif kind in _WHOLE_KINDS:  # amounts with three decimals are rare
+            weak[other] += 2
+        else:  # a field of decimals expects some
+            weak[sign] += 1
+        weak[sign] += bool(tally.long)
+    if around.delimiter in (",", ";"):
+        weak["." if around.delimiter == "," else ","] += _DELIMITER
+    weak[","] += around.dotted
+    if around.month and not around.day:
+        weak["."] += 2
+    seen = {name for name in tally.currencies if name}
+    weak["."] += bool(seen) and seen <= _POINT_MONEY
+    weak[","] += bool(seen) and seen <= _COMMA_MONEY
+    return _Hints(strong, weak)
+
+
+def decide_order(
+    tally: OrderCount, name: str, around: Around = _NOTHING_AROUND, *, dotted: bool = False
+) -> tuple[bool | None, Choice | None]:
+    """Whether a column's day comes first, None where no value asks for it; and what is to be recorded."""
+    day, month, unclear = tally.day, tally.month, tally.open
+    if not (day or month or unclear):
+        return None, None
+    for_day, for_month = _order_hints(around, dotted=dotted)
+    if day or month:
+        chosen = (day, for_day) > (month, for_month)
+        most, least = max(day, month), min(day, month)
+        sure = not unclear or most >= _MOST * least
+        if not unclear and not least:
+            return chosen, None
+    else:
+        chosen = for_day + _slightly_for_day(tally, around) > for_month
+        sure = max(for_day, for_month) >= _PROOF and not min(for_day, for_month)
+    evidence = {"day first": day, "month first": month, "either": unclear}
+    if around.day or around.month:
+        evidence |= {"other columns: day first": around.day, "other columns: month first": around.month}
+    word = "day" if chosen else "month"
+    return chosen, Choice(
+        kind="date_order",
+        chosen=f"{word} first",
+        evidence=evidence,
+        sure=sure,
+        message=f"{_many(unclear, 'date')} can be read day first or month first; read {word} first",
+        settle=f'"day_first": {"true" if chosen else "false"} (or {"false" if chosen else "true"}) on field {name}',
+        values=max(1, unclear),
+    )
+
+
+def _order_hints(around: Around, *, dotted: bool) -> tuple[int, int]:
+    """How much speaks for the day and for the month to come first, apart from the column's own proofs."""
+    day, month = min(around.day, 2) * 2, min(around.month, 2) * 2
+    if around.comma and not around.point:  # nobody who writes a decimal comma writes the month first
+        day += 3
+    day += 4 if dotted else 0  # hardly anybody writes the month first and points
+    return day, month
+
+
+def _slightly_for_day(tally: OrderCount, around: Around) -> int:
+    """Signs that tip the balance where nothing else does; below 0 they speak for the month."""
+    signs = (tally.dashed == tally.open) + (around.delimiter == ";")
+    # Days vary more than months; dates that are all the first of a month are the exception.
+    first, second = len(tally.first), len(tally.second)
+    if first == 1 and second > 2 and 1 in tally.first:
+        return signs + 1
+    if second == 1 and first > 2 and 1 in tally.second:
+        return signs - 1
+    return signs + (first > second) - (second > first)
+
+
+def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[Choice]]:
+    """Whether short years come first, from which one on they belong to the last century, and what is to be recorded."""
+    years = tally.short_years
+    if not years:
+        return False, PIVOT, []
+    total = sum(years.values())
+    leading = tally.short_first
+    if tally.year_first and any(first > 12 for first in leading) and len(leading) <= len(years):
+        # Years vary less than days: where the last numbers vary more, they are the days.
+        year_first = len(leading) * 2 <= len(years) > 3
+        word, other = ("year", "day") if year_first else ("day", "year")
+        choice = Choice(
+            kind="date_order",
+            chosen=f"{word} first",
+            evidence={"different first numbers": len(leading), "different last numbers": len(years)},
+            sure=False,
+            message=f"{_many(total, 'date')} of short numbers can be read {word} first or {other} first; "
+            f"read {word} first",
+            settle=f'"formats": ["{_SHORT[word]}"] (or ["{_SHORT[other]}"]) on field {name}',
+            values=total,
+        )
+        return year_first, PIVOT, [choice]
+    pivot = _pivot(set(years))
+    unclear = sum(count for year, count in years.items() if year in _SHORT_YEARS)
+    if not unclear:
+        return False, pivot, []
+    choice = Choice(
+        kind="century",
+        chosen=f"from 19{pivot:02} on" if pivot < 100 else "from 2000 on",
+        evidence={"19xx": sum(n for y, n in years.items() if y >= pivot), "either": unclear},
+        sure=False,
+        message=f"{_many(unclear, 'date')} with a year of two digits could belong to either century",
+        settle=f"write years with four digits in field {name}",
+        values=unclear,
+    )
+    return False, pivot, [choice]
+
+
+def _pivot(years: set[int]) -> int:
+    """The first short year of the last century: the column's years stay together, with their widest gap at the cut."""
+    unclear = sorted(year for year in years if year in _SHORT_YEARS)
+    later = [year for year in years if year >= PIVOT]
+    if not unclear or not later:
+        return 50 if unclear and unclear[0] >= 50 else PIVOT
+    ring = [max(later) - 100, *sorted(year for year in years if year < PIVOT), min(later)]
+    return max((b - a, b) for a, b in pairwise(ring) if b >= _SHORT_YEARS[0])[1]
+
+
+def decide_unit(tally: NumberTally, name: str, around: Around = _NOTHING_AROUND) -> tuple[bool, Choice | None]:
+    """Whether numbers without a percent sign count hundredths; and what is to be recorded."""
+    shares, beyond, ones, signed = tally.shares, tally.beyond, tally.ones, tally.signed
+    if not beyond and not (ones and signed):
+        return False, None
+    in_percent = beyond > shares
+    plain = shares + beyond + ones
+    return in_percent, Choice(
+        kind="unit",
+        chosen="percent" if in_percent else "share",
+        evidence={"with a percent sign": signed, "up to 1": shares, "exactly 1": ones, "beyond 1": beyond},
+        sure=in_percent and not shares and around.percent_header,
+        message=(
+            f"{_many(plain, 'number')} without a percent sign can be read as percent or as shares of 1; read as "
+            + ("percent: 45 is 45 %" if in_percent else "shares: 0.45 is 45 %")
+        ),
+        settle=f'"unit": "{"percent" if in_percent else "share"}" on field {name}',
+        values=plain,
+    )
+
+
+def currencies_told(tally: NumberTally, name: str) -> Choice | None:
+    """A column of several currencies loses which amount is in which."""
+    seen = {c: n for c, n in _currency_names(tally).items() if c}
+    if len(seen) < 2:
+        return None
+    return Choice(
+        kind="currency",
+        chosen="amounts only",
+        evidence={f"currency {n}": count for n, count in enumerate(sorted(seen.values(), reverse=True), 1)},
+        sure=False,
+        code="currency_mixed",
+        message=f"the amounts are in {len(seen)} currencies, which the output does not keep",
+        settle=f'"type": "text" on field {name}',
+        values=sum(seen.values()),
+    )
+
+
+_SAME_MONEY: Final = {
+    "€": "EUR", "£": "GBP", "US$": "USD", "C$": "CAD", "CA$": "CAD", "A$": "AUD", "AU$": "AUD", "NZ$": "NZD",
+    "HK$": "HKD", "R$": "BRL", "S$": "SGD", "₹": "INR", "RS": "INR", "RS.": "INR", "₽": "RUB", "₩": "KRW", "₪": "ILS",
+    "KR.": "KR", "ZŁ": "PLN", "ZL": "PLN", "KČ": "CZK", "FT": "HUF", "FR.": "CHF", "SFR.": "CHF", "SFR": "CHF",
+    "RMB": "CNY", "円": "JPY", "元": "CNY", "원": "KRW", "฿": "THB", "₺": "TRY", "₫": "VND", "₱": "PHP",
+}  # fmt: skip
+
+
+_SHARED_SIGNS: Final = {
+    "$": ("USD", "CAD", "AUD", "NZD", "HKD", "SGD"),
+    "¥": ("JPY", "CNY"),
+    "KR": ("SEK", "NOK", "DKK"),
+}
+
+
+def _currency_names(tally: NumberTally) -> dict[str, int]:
+    names: dict[str, int] = {}
+    for written, count in tally.currencies.items():
+        sign = unicodedata.normalize("NFKC", written)
+        name = _SAME_MONEY.get(sign, sign)
+        names[name] = names.get(name, 0) + count
+    for sign, codes in (
+        ("$", ("USD", "CAD", "AUD", "NZD", "HKD", "SGD")),
+        ("¥", ("JPY", "CNY")),
+        ("KR", ("SEK", "NOK", "DKK")),
+    ):
+        spelled = [code for code in codes if code in names]
+        if sign in names and len(spelled) == 1:  # $5 and 5 USD are the same money
+            names[spelled[0]] += names.pop(sign)
+    return names
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

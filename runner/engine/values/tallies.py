@@ -1,0 +1,198 @@
+"""What all values of a column show about how it is written, counted in passing.
+
+A tally sees every text of a column, so it must cost less than reading them. Digits are what most texts differ in: with
+them levelled, a column of a million amounts has a few dozen shapes, and only shapes are taken apart.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from runner.engine.values.numbers import MAX_TEXT, take_apart
+from runner.engine.values.words import BOOLEANS
+
+_SEPARATOR: Final = "\x1f"
+_LEVELLED: Final = str.maketrans("23456789", "11111111")
+_HELD: Final = 20_000  # different shapes held before they are counted up
+_ORDER = re.compile(r"\s*([0-9]{1,2})(\. |[-/. ])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})(?![0-9])")
+_SHORT_YEAR = re.compile(r"\s*[0-9]{1,2}[-/. ]*[^\W\d_]{3,}[-/., ]*'?([0-9]{2})(?![0-9])")
+_WEEKDAY = re.compile(r"\s*[^\W\d_]{2,}\.?,?\s+(?=[0-9])")
+
+
+Clean = Callable[[str], str]
+
+
+class NumberTally:
+    """How often a column's texts show a decimal point, a decimal comma, or neither for sure."""
+
+    def __init__(self, clean: Clean = str.strip, *, sizes: bool = False) -> None:
+        self._clean = clean
+        self.sizes = sizes  # whether numbers are also counted by their size, as percentages need
+        self.point = 0  # texts that only a decimal point explains
+        self.comma = 0  # texts that only a decimal comma explains
+        self.open_dot = 0  # 1.234: a decimal point or a grouping one
+        self.open_comma = 0  # 1,234
+        self.open_round = 0  # of the open ones, those that end in 0: no trimmed decimals
+        self.open_whole = 0  # of the open ones, those that end in 000: whole either way
+        self.short = 0  # up to three digits and no sign
+        self.long = 0  # four digits and more, and nothing to group them
+        self.numbers = 0
+        self.texts = 0
+        self.signed = 0  # with a percent sign
+        self.shares = 0  # without one, between -1 and 1 and not whole
+        self.beyond = 0  # without one, beyond -1 and 1
+        self.ones = 0  # without one, exactly 1 or -1
+        self.currencies: Counter[str] = Counter()
+        self._shapes: Counter[str] = Counter()
+
+    @property
+    def open(self) -> int:
+        return self.open_dot + self.open_comma
+
+    def add(self, texts: Iterable[str]) -> None:
+        if self.sizes:
+            self._shapes.update(texts)
+        else:
+            self._shapes.update(_SEPARATOR.join(texts).translate(_LEVELLED).split(_SEPARATOR))
+        if len(self._shapes) > _HELD:
+            self.settle()
+
+    def add_numbers(self, values: Iterable[float]) -> None:
+        """Cells that are numbers already: only how large they are says anything."""
+        for value in values:
+            self._sized(abs(value), 1)
+
+    def settle(self) -> "NumberTally":
+        """Count the shapes seen so far."""
+        for shape, count in self._shapes.items():
+            self._shape(shape, count)
+        self._shapes.clear()
+        return self
+
+    def _shape(self, shape: str, count: int) -> None:
+        bare = self._clean(shape).strip()
+        if not bare:
+            return
+        self.texts += count
+        percent = bare[-1] in "%\uff05"
+        found = take_apart(bare[:-1] if percent else bare) if len(bare) <= MAX_TEXT else None
+        if found is None:
+            return
+        self.numbers += count
+        self.currencies[found.currency] += count
+        shows, body = found.shows, found.body
+        if shows == ".":
+            self.point += count
+        elif shows == ",":
+            self.comma += count
+        elif shows == "?":
+            if "." in body:
+                self.open_dot += count
+            else:
+                self.open_comma += count
+            self.open_round += count if body[-1] == "0" else 0
+            self.open_whole += count if body[-3:] == "000" else 0
+        elif body.isdigit():
+            self.short += count if len(body) <= 3 else 0
+            self.long += count if len(body) > 3 else 0
+        if percent:
+            self.signed += count
+        elif self.sizes:
+            plain = (found.comma if shows == "," else found.point) or "0"
+            self._sized(abs(float(plain)), count)
+
+    def _sized(self, size: float, count: int) -> None:
+        if size > 1:
+            self.beyond += count
+        elif size == 1:
+            self.ones += count
+        elif size:
+            self.shares += count
+
+
+class OrderCount:
+    """How often dates of one kind show the day first, the month first, or neither for sure."""
+
+    def __init__(self) -> None:
+        self.day = 0  # 31/12/2025
+        self.month = 0  # 12/31/2025
+        self.open = 0  # 01/02/2025
+        self.dashed = 0  # of the open ones, those written 01-02-2025
+        self.first: Counter[int] = Counter()
+        self.second: Counter[int] = Counter()
+
+    def add(self, first: int, second: int, sign: str, count: int) -> None:
+        self.first[first] += count
+        self.second[second] += count
+        if first > 12 >= second:
+            self.day += count
+        elif second > 12 >= first:
+            self.month += count
+        elif first != second and 1 <= first <= 12 and second:
+            self.open += count
+            self.dashed += count if sign == "-" else 0
+
+
+class DateTally:
+    """What a column's dates show about their order, those written with points apart from the others."""
+
+    def __init__(self, clean: Clean = str.strip) -> None:
+        self._clean = clean
+        self.slashed = OrderCount()
+        self.dotted = OrderCount()
+        self.short_years: Counter[int] = Counter()
+        self.year_first = True  # no text with a short year rules out that the year comes first
+        self.short_first: Counter[int] = Counter()
+        self._texts: Counter[str] = Counter()
+
+    def add(self, texts: Iterable[str]) -> None:
+        self._texts.update(texts)
+        if len(self._texts) > _HELD:
+            self.settle()
+
+    def settle(self) -> "DateTally":
+        """Count what was seen so far: dates by their beginning, so that the times of day behind them do not matter."""
+        starts: dict[str, int] = {}
+        clean = self._clean
+        for raw, count in self._texts.items():
+            text = clean(raw)
+            start = text[:12]
+            if start[:1].isalpha() and (weekday := _WEEKDAY.match(text[:MAX_TEXT])):
+                start = text[weekday.end() : weekday.end() + 12]
+            starts[start] = starts.get(start, 0) + count
+        self._texts.clear()
+        for start, count in starts.items():
+            if found := _ORDER.match(start):
+                self._order(found, count)
+            elif found := _SHORT_YEAR.match(start):
+                self.short_years[int(found[1])] += count
+        return self
+
+    def _order(self, found: re.Match[str], count: int) -> None:
+        first, sign, second, year = int(found[1]), found[2], int(found[3]), found[4]
+        (self.dotted if sign[0] == "." else self.slashed).add(first, second, sign, count)
+        if len(year) == 2:
+            self.short_years[int(year)] += count
+            self.short_first[first] += count
+            self.year_first = self.year_first and 1 <= int(year) <= 31 and 1 <= second <= 12
+
+
+class TruthTally:
+    """Which words of truth a column holds."""
+
+    def __init__(self) -> None:
+        self._texts: set[str] = set()
+
+    def add(self, texts: Iterable[str]) -> None:
+        if len(self._texts) < _HELD:
+            self._texts.update(texts)
+
+    def settle(self) -> "TruthTally":
+        return self
+
+    def cross_unclear(self) -> bool:
+        """An x marks what is true; beside other words for that, and none for what is not, it may be a cross."""
+        words = {text.strip().casefold() for text in self._texts}
+        truths = {BOOLEANS[word] for word in words - {"x"} if word in BOOLEANS}
+        return "x" in words and truths == {True}

@@ -1,0 +1,203 @@
+"""Which column is given to which field: a header that is a field's name always wins, leftovers are given to nobody."""
+
+import re
+from datetime import date
+
+import pytest
+from engine_jobs import run_job
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from runner.engine.fields import Field
+from runner.engine.mapping.evidence import Sample
+from runner.engine.mapping.score import ColumnIn, choose
+
+WORDS = ("agent", "attorney", "name", "city", "firm", "date", "start", "end", "amount", "email", "id", "2", "plan")
+VALUES = {
+    "text": ["ada", "bob", "cy", "dee"],
+    "email": ["a@a.de", "b@b.de", "c@c.de", "d@d.de"],
+    "number": [1, 2.5, 3, 4],
+    "date": [date(2026, 1, n) for n in range(1, 5)],
+    "blank": [None, None, None, None],
+}
+phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+spellings = st.sampled_from([str, str.upper, str.title, lambda s: s.replace(" ", "_"), lambda s: f" {s} "])
+values = st.sampled_from(sorted(VALUES))
+types = st.sampled_from(["text", "email", "date", "integer", "money", "boolean"])
+
+
+def bare(text):
+    """The oracle's own idea of one spelling."""
+    return re.sub("[^a-z0-9]", "", text.lower())
+
+
+def chosen(headers, fields, samples=None, **more):
+    samples = samples or [VALUES["text"]] * len(headers)
+    columns = [ColumnIn(n, (h,), Sample(s), chr(65 + n)) for n, (h, s) in enumerate(zip(headers, samples, strict=True))]
+    declared = [Field(f if isinstance(f, dict) else {"name": f}) for f in fields]
+    options = {"threshold": 0.5, "detected": {}, "allowed": lambda _: None} | more
+    return choose(columns, declared, **options)
+
+
+def mapped(headers, fields, samples=None, **more):
+    return {headers[c.position]: c.field for c in chosen(headers, fields, samples, **more)}
+
+
+def test_a_header_that_is_a_field_is_not_traded_for_a_greater_total():
+    fields = ["agent_attorney_firm_name", "agent_attorney_name"]
+    headers = ["AGENT_ATTORNEY_NAME", "AGENT_ATTORNEY_CITY"]
+    assert mapped(headers, fields) == {"AGENT_ATTORNEY_NAME": "agent_attorney_name", "AGENT_ATTORNEY_CITY": None}
+
+
+@given(st.data())
+def test_a_column_with_the_name_of_a_field_gets_that_field(data):
+    fields = data.draw(st.lists(phrases, min_size=1, max_size=6, unique_by=bare), label="fields")
+    wanted = data.draw(st.sampled_from(fields), label="wanted")
+    others = data.draw(st.lists(phrases.filter(lambda h: bare(h) != bare(wanted)), max_size=6), label="others")
+    headers = data.draw(st.permutations([data.draw(spellings)(wanted), *others]), label="headers")
+    specs = [{"name": f.replace(" ", "_"), "type": data.draw(types)} for f in fields]
+    samples = [VALUES[data.draw(values)] for _ in headers]
+    found = [c.field for c in chosen(headers, specs, samples) if bare(headers[c.position]) == bare(wanted)]
+    assert found == [wanted.replace(" ", "_")]
+
+
+@given(st.data())
+def test_the_order_of_columns_and_fields_does_not_matter_but_for_ties(data):
+    fields = data.draw(st.lists(phrases, min_size=1, max_size=5, unique_by=sorted_words), label="fields")
+    columns = data.draw(
+        st.lists(st.tuples(phrases, values), min_size=1, max_size=6, unique_by=lambda c: sorted_words(c[0])),
+        label="columns",
+    )
+    specs = [{"name": f.replace(" ", "_"), "type": data.draw(types)} for f in fields]
+    other_columns = data.draw(st.permutations(columns), label="columns again")
+    other_specs = data.draw(st.permutations(specs), label="fields again")
+
+    def run(columns, specs):
+        headers = [h for h, _ in columns]
+        found = chosen(headers, specs, [VALUES[v] for _, v in columns])
+        assume(not any(c.note and c.note.startswith("tie") for c in found))
+        return {headers[c.position]: c.field for c in found}
+
+    assert run(columns, specs) == run(other_columns, other_specs)
+
+
+def sorted_words(text):
+    return tuple(sorted(set(text.split())))
+
+
+@given(st.lists(phrases, min_size=1, max_size=5, unique_by=bare), st.lists(phrases, max_size=6))
+def test_a_column_is_never_given_to_a_field_with_which_it_shares_no_word(fields, headers):
+    for column in chosen(headers, [f.replace(" ", "_") for f in fields]):
+        if column.field is not None:
+            assert set(headers[column.position].split()) & set(column.field.split("_"))
+
+
+@pytest.mark.parametrize(
+    ("headers", "fields", "expected"),
+    [
+        (["Name", "Agent name"], ["name", "firm_name"], ["name", None]),
+        (["Email", "Manager email"], ["email", "second_email"], ["email", None]),
+        (["Start date", "Certification date"], ["start_date", "end_date"], ["start_date", None]),
+        (["Address 1", "Address 2"], ["address_1", "address_line_2"], ["address_1", "address_line_2"]),
+        (["Address2"], ["address1"], [None]),
+        (["Sales 2024"], ["sales_2025"], [None]),
+    ],
+)
+def test_a_column_gets_no_field_only_because_its_own_went_to_another(headers, fields, expected):
+    assert list(mapped(headers, fields).values()) == expected
+
+
+def test_values_that_fit_two_fields_alike_choose_neither_of_them():
+    fields = [{"name": "mail", "type": "email"}, {"name": "second", "type": "email"}]
+    samples = [VALUES["email"], VALUES["email"]]
+    assert mapped(["Mail", "Column X"], fields, samples) == {"Mail": "mail", "Column X": None}
+
+
+def test_a_header_that_names_two_fields_is_given_to_neither_and_told():
+    (choice,) = chosen(["Street number"], ["street", "number"])
+    assert choice.field is None
+    assert choice.doubt.code == "mapping_doubtful"
+    assert mapped(["Street number", "number"], ["street", "number"]) == {"Street number": "street", "number": "number"}
+
+
+def test_a_name_goes_before_a_label_and_a_label_before_a_synonym():
+    fields = [{"name": "a", "synonyms": ["plan"]}, {"name": "b", "label": "Plan"}, {"name": "plan"}]
+    assert mapped(["PLAN"], fields) == {"PLAN": "plan"}
+    assert mapped(["PLAN"], fields[:2]) == {"PLAN": "b"}
+
+
+def test_columns_that_are_named_after_several_fields_serve_as_many_as_possible():
+    fields = [{"name": "x", "synonyms": ["number", "no of x"]}, {"name": "y", "synonyms": ["number"]}]
+    assert mapped(["Number", "No of x"], fields) == {"Number": "y", "No of x": "x"}
+
+
+def test_two_spellings_of_one_name_meet_their_own():
+    assert mapped(["a_b", "a b"], ["a b", "a_b"]) == {"a_b": "a_b", "a b": "a b"}
+
+
+def test_a_rule_that_gives_a_point_says_as_much_as_the_name():
+    said = {1: {"plan": [type("C", (), {"delta": 2.0, "rule": "columns.plan.detect"})()]}}
+    assert mapped(["plan", "other"], ["plan"], detected=said) == {"plan": None, "other": "plan"}
+
+
+def test_a_rule_that_speaks_against_a_name_is_heard():
+    said = {0: {"plan": [type("C", (), {"delta": -1.0, "rule": "columns.plan.detect"})()]}}
+    assert mapped(["plan"], ["plan"], detected=said) == {"plan": None}
+
+
+def test_of_two_columns_with_the_name_the_first_with_values_is_taken_and_the_other_told(tmp_path):
+    rows = [["plan", "n", "Plan", "PLAN"], [None, 1, "a", "x"], [None, 2, "b", "y"], [None, 3, "c", "z"]]
+    done = run_job(tmp_path, rows, fields=[{"name": "plan"}])
+    assert done.column("plan") == ["a", "b", "c"]
+    assert done.cells("duplicate_header") == ["A1", "D1"]
+
+
+def test_values_that_contradict_a_name_do_not_take_its_field_away_but_are_told(tmp_path):
+    rows = [["amount", "n"], ["a@a.de", 1], ["b@b.de", 2], ["c@c.de", 3]]
+    done = run_job(tmp_path, rows, fields=[{"name": "amount", "type": "money"}, {"name": "n", "type": "integer"}])
+    assert done.mapped() == {"amount": "amount", "n": "n"}
+    assert done.cells("mapping_doubtful") == ["A1"]
+    (reading,) = [r for r in done.artifact["readings"] if r["kind"] == "mapping"]
+    assert (reading["field"], reading["sure"]) == ("amount", False)
+
+
+def test_columns_that_fit_a_field_equally_well_are_told(tmp_path):
+    rows = [["Amount (USD)", "Amount (EUR)"], [1, 2], [3, 4], [5, 6]]
+    done = run_job(tmp_path, rows, fields=[{"name": "amount", "type": "money"}])
+    assert done.mapped() == {"Amount (USD)": "amount", "Amount (EUR)": None}
+    assert done.cells("mapping_doubtful") == ["A1"]
+
+
+def test_a_plain_table_has_nothing_to_tell(tmp_path):
+    rows = [["Member ID", "Start date", "E-Mail"], *([f"M{n}", f"2026-01-{n:02}", f"m{n}@a.de"] for n in range(10, 20))]
+    fields = [{"name": "member_id"}, {"name": "start_date", "type": "date"}, {"name": "email", "type": "email"}]
+    assert run_job(tmp_path, rows, fields=fields).findings == []
+
+
+@pytest.mark.parametrize(
+    ("header", "field", "told"),
+    [
+        ("Membr ID", "member_id", False),
+        ("Plan code", "plan", False),
+        ("E-mail address", "email", False),
+        ("Worksite location city", "worksite_city", True),
+        ("Home phone", "phone", True),
+    ],
+)
+def test_a_column_whose_header_has_other_words_is_taken_and_told(header, field, told):
+    fields = [{"name": field, "type": "phone"}] if field == "phone" else [field]
+    samples = [["+49 30 123456", "+49 30 123457", "+49 30 123458"]] if field == "phone" else None
+    (choice,) = chosen([header], fields, samples)
+    assert (choice.field, choice.doubt is not None) == (field, told)
+
+
+def test_a_column_that_only_its_values_speak_for_is_taken_and_told():
+    (choice,) = chosen(["Column X"], [{"name": "contact", "type": "email"}], [VALUES["email"]])
+    assert (choice.field, choice.doubt.code) == ("contact", "mapping_doubtful")
+
+
+def test_words_that_many_fields_have_do_not_tell_which_one_it_is():
+    stem = ["agent_attorney_name", "agent_attorney_firm_name", "agent_attorney_street", "agent_attorney_firm_city"]
+    headers = ["AGENT_ATTORNEY_NAME", "AGENT_ATTORNEY_CITY"]
+    assert mapped(headers, stem)["AGENT_ATTORNEY_CITY"] is None
+    assert mapped(["Phone"], ["home_phone", "work_phone"]) == {"Phone": None}
