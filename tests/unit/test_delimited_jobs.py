@@ -94,9 +94,10 @@ def test_a_row_wider_than_the_header_comes_out_whole_or_is_told(tmp_path):
 
 @pytest.mark.parametrize("unmapped", ["keep", "prefix"])
 def test_more_columns_than_a_sheet_holds_are_refused_with_limit_and_remedy(tmp_path, unmapped):
+    fields = [{"name": name, "type": "text"} for name in ("c5", "x1", "x2")]
     header = ",".join(f"c{n}" for n in range(16_384))
     body = ",".join("1" * 16_384)
-    outcome = run(tmp_path, f"{header}\n{body}\n{body}\n".encode(), mapping={"unmapped": unmapped})
+    outcome = run(tmp_path, f"{header}\n{body}\n{body}\n".encode(), fields=fields, mapping={"unmapped": unmapped})
     error = outcome.error
     assert error["code"] == "input_unreadable"
     assert "16,384" in error["message"]

@@ -58,7 +58,7 @@ _LOCK_FILES = (165, 171)  # sizes of the owner files that Excel leaves beside an
 def refusal(head: bytes, size: int, *, is_text: bool = False) -> InputUnreadable | None:
     """Why a file that is neither zip nor OLE container is no spreadsheet; None where it may be text.
 
-    ``is_text``: the manifest names its encoding or its delimiter, so bytes that look like none are no reason to refuse it.
+    ``is_text``: the manifest names its encoding or its delimiter, so odd bytes are no reason to refuse it.
     """
     for magic, what, remedy in _MAGIC:
         if head.startswith(magic):
