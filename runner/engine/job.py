@@ -43,7 +43,7 @@ class Job:
         self.channel = channel
         self.findings = Findings()
         self.times = Times()
-        self.lookups = Lookups(order.auxiliary)
+        self.lookups = Lookups(order.auxiliary, self.findings)
         manifest = order.manifest
         self.strict = manifest.get("on_rule_error") == "fail"
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}

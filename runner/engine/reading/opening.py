@@ -47,7 +47,8 @@ def _open(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -
         raise errors.empty()  # an empty text file is a table with no rows, an empty workbook is none
     if sniffing.is_page(head):
         return open_page(file, limits, declared=options.encoding)
-    if (refused := sniffing.refusal(head, size, is_text=options.encoding is not None)) is not None:
+    declared = options.encoding is not None or options.delimiter is not None
+    if (refused := sniffing.refusal(head, size, is_text=declared)) is not None:
         raise refused
     return open_delimited(file, name=name, limits=limits, options=options)
 

@@ -40,8 +40,13 @@ class Dialect:
     rival: str = ""
 
 
-def detect(lines: list[str], *, name: str, delimiter: str | None = None, quote: str | None = None) -> Dialect:
-    """``lines`` are whole lines from the start of the file; what is declared is not looked for."""
+def detect(
+    lines: list[str], *, name: str, is_cut: bool = False, delimiter: str | None = None, quote: str | None = None
+) -> Dialect:
+    """``lines`` are whole lines from the start of the file, all of them unless it ``is_cut``.
+
+    What is declared is not looked for.
+    """
     named = _SEP_LINE.match(lines[0]) if lines else None
     skip = 1 if named and (delimiter is None or delimiter == named[1]) else 0
     sample = [line.lstrip("\ufeff") for line in lines[skip:] if line.strip("\ufeff \t\r\n")]
@@ -65,7 +70,7 @@ def detect(lines: list[str], *, name: str, delimiter: str | None = None, quote: 
         skip_blanks=_has_blanks_before_quotes(sample, best.delimiter, best.quote),
         width=best.width,
     )
-    dialect = _with_escape(sample, dialect)
+    dialect = _settled(sample, dialect, is_cut=is_cut)
     others = [one for one in tried if one.delimiter != best.delimiter and one.score > 0]
     rival = max(others, key=lambda one: one.score, default=None)
     if delimiter is not None or best.score <= 0 or (rival is None and not is_guess):
@@ -128,23 +133,31 @@ def _has_blanks_before_quotes(sample: list[str], delimiter: str, quote: str) -> 
     return any(padded.search(line) for line in sample)
 
 
-def _with_escape(sample: list[str], dialect: Dialect) -> Dialect:
-    """With a backslash as escape, if that leaves fewer records in trouble."""
+def _settled(sample: list[str], dialect: Dialect, *, is_cut: bool) -> Dialect:
+    """The dialect with the width of its regular records, and with a backslash as escape if fewer are irregular then."""
+    if not dialect.quote or not any(dialect.quote in line for line in sample):
+        return dialect
+    irregular, plain = _read_by(sample, dialect, is_cut=is_cut)
+    if not any("\\" + dialect.quote in line for line in sample):
+        return plain
+    # A writer that escapes backslashes leaves none alone: a lone one says that pairs are meant as they are.
+    lone = re.search(rf'(?<!\\)(?:\\\\)*\\[^\\{re.escape(dialect.quote)}nrt0"]', "".join(sample))
+    fewer, escaped = _read_by(sample, replace(dialect, escape="\\", undo_backslashes=lone is None), is_cut=is_cut)
+    return escaped if fewer < irregular else plain
+
+
+def _read_by(sample: list[str], dialect: Dialect, *, is_cut: bool) -> tuple[int, Dialect]:
+    """How many records are irregular, and the dialect with the width of most others."""
     from runner.engine.reading.delimited.records import Records  # noqa: PLC0415  # which reads by dialects
 
-    if not dialect.quote or not any("\\" + dialect.quote in line for line in sample):
-        return dialect
-    text = "".join(sample)
-    # A writer that escapes backslashes leaves none alone: a lone one says that pairs are meant as they are.
-    lone = re.search(rf'(?<!\\)(?:\\\\)*\\[^\\{re.escape(dialect.quote)}nrt0"]', text)
-    escaped = replace(dialect, escape="\\", undo_backslashes=lone is None)
-    read = []
-    for one in (dialect, escaped):
-        records = Records([list(sample)], one)
-        widths = Counter(len(record) for batch in records.batches() for record in batch)
-        width, agreeing = max(widths.items(), key=lambda item: (item[1], item[0]))
-        read.append((sum(records.troubles.counts.values()) + widths.total() - agreeing, replace(one, width=width)))
-    return read[1][1] if read[1][0] < read[0][0] else dialect
+    records = Records([list(sample)], dialect, is_cut=is_cut)
+    widths = [len(record) for batch in records.batches() for record in batch]
+    troubled = {row for rows in records.troubles.rows.values() for row in rows}
+    regular = Counter(width for row, width in enumerate(widths, 1) if row not in troubled)
+    if not regular:
+        return len(troubled), dialect
+    width, agreeing = max(regular.items(), key=lambda item: (item[1], item[0]))
+    return len(widths) - agreeing, replace(dialect, width=width)
 
 
 class _Tried:

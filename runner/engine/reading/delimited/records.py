@@ -28,6 +28,9 @@ MAX_LINE: Final = 16 * 1024 * 1024
 MAX_FIELD: Final = 4 * 1024 * 1024  # characters in a quoted field that runs on; past that its quote was never closed
 _CHUNK: Final = 256 * 1024
 _KEPT: Final = 1_000
+_FITTED_CHARS: Final = 20_000  # a line with more of any of the three is not tried in every way
+_FITTED_FIELDS: Final = 500
+_FITTED_QUOTES: Final = 60
 _RETRIED_LINES: Final = 20  # lines that a field with undoubled quotes may take
 
 Trouble = Literal["open_quote", "stray_quote", "undecodable"]
@@ -71,13 +74,19 @@ class Records:
     """Takes lines apart by a dialect, block by block."""
 
     def __init__(
-        self, blocks: Iterable[list[str]], dialect: Dialect, *, spoiled: re.Pattern[str] | None = None
+        self,
+        blocks: Iterable[list[str]],
+        dialect: Dialect,
+        *,
+        spoiled: re.Pattern[str] | None = None,
+        is_cut: bool = False,
     ) -> None:
         self.troubles = Troubles()
         self._blocks = iter(blocks)
         self._dialect = dialect
         self._fields = _Fields(dialect)
         self._spoiled = spoiled  # characters that stand for bytes which could not be decoded
+        self._is_cut = is_cut  # the text goes on behind the last line: a quote that is open there is no trouble
         self._lines: deque[str] = deque()
         self._row = 0
 
@@ -165,7 +174,9 @@ class Records:
         size = len(line)
         while found.open:
             if not self._fill(len(taken)) or size > MAX_FIELD:
-                return None
+                if self._is_cut:
+                    self._lines.clear()
+                return found.fields if self._is_cut else None
             following = self._lines[len(taken) - 1]
             taken.append(following)
             size += len(following)
@@ -327,7 +338,33 @@ class _Fields:
         """A quote closes only before a delimiter or the end; others are characters. None where one stays open."""
         readings = [self._leniently(text, expression) for expression in self._lenient]
         found = [one for one in readings if one is not None]
-        return next((one for one in found if len(one) == width), found[0] if found else None)
+        fit = next((one for one in found if len(one) == width), None) or self._fitted(text, width)
+        return fit or (found[0] if found else None)
+
+    def _fitted(self, text: str, width: int) -> list[str] | None:
+        """The first way to close quoted fields that gives so many fields; None where there is none."""
+        if width < 2 or len(text) > _FITTED_CHARS or text.count(self.quote) > _FITTED_QUOTES:
+            return None
+        dead: set[tuple[int, int]] = set()
+
+        def fields_from(at: int, left: int) -> list[str] | None:
+            if (at, left) in dead or not left:
+                return None
+            opened = self._opens.match(text, at)
+            for closed in self._closes.finditer(text, opened.end()) if opened else ():
+                value = self._undoubled(text[opened.end() : closed.start()]) if opened else ""
+                rest = fields_from(closed.end(), left - 1) if closed[1] is not None else [] if left == 1 else None
+                if rest is not None:
+                    return [value, *rest]
+            bare = None if opened else self._unbroken.match(text, at)
+            if bare is not None:
+                rest = fields_from(bare.end(), left - 1) if bare[2] is not None else [] if left == 1 else None
+                if rest is not None:
+                    return [bare[1], *rest]
+            dead.add((at, left))
+            return None
+
+        return fields_from(0, width) if text.count(self.delimiter) < _FITTED_FIELDS else None
 
     def _leniently(self, text: str, quoted: re.Pattern[str]) -> list[str] | None:
         fields: list[str] = []
