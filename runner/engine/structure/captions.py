@@ -73,6 +73,8 @@ class _Column:
         self.held = [row for row in self.full if column < len(row.kinds) and row.kinds[column]]
         self.values = sum(1 for row in self.held if row.kinds[column] != _TEXT)
         self.profile = Profile(str(row.values[column]) for row in self.held if row.kinds[column] == _TEXT)
+        # Where records repeat themselves from cell to cell, a text that stands in several cells is no merged caption.
+        self.echoes = any(len(r.filled) > 1 and len({str(r.values[at]) for at in r.filled}) == 1 for r in self.full)
         styled = [row.bold for row in self.full if row.bold >= 0]
         self.bold = sum(styled) / len(styled) if styled else 1.0
 
@@ -93,7 +95,7 @@ class _Column:
         """What speaks for one row."""
         row, text = self.rows[n], self._text(n)
         below = self.rows[n + 1] if n + 1 < len(self.rows) else None
-        points = 4.0 if row.merged else 3.0 if len(row.filled) > 1 else 0.0
+        points = 4.0 if row.merged else 3.0 if len(row.filled) > 1 and not self.echoes else 0.0
         if self.key and not points:
             return -9.0
         points += 2.5 if row.bold > 0.9 and self.bold < 0.3 else 0.0
