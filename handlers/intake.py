@@ -7,6 +7,7 @@ together and in order; folders are independent of each other and may be looked a
 
 import contextlib
 import functools
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from posixpath import basename
@@ -39,6 +40,8 @@ from infra.wiring import Stack
 
 _REMOTE_LANES = 8
 _LONG = MAX_KEY_BYTES // 4  # keys of outputs cannot be too long where the input's is shorter
+_FEW = 150  # inputs that fit whatever their keys are
+_ROW_BYTES = 300_000  # of what a row says of its inputs; an item of DynamoDB holds 400 KB
 _SILENT_TENANTS = 3  # so many in a row that could not be looked at: it is the store, not they
 
 
@@ -362,7 +365,7 @@ class Intake:
         except ManifestInvalid:
             return
         auxiliary = {i.key: i for i in look.view.infos(list(workflow.auxiliary_keys()))}
-        for large in [s for s in fresh if len(s) > MAX_INPUTS]:
+        for large in [s for s in fresh if _too_large(s)]:
             self._recorder.place(
                 too_many(workflow, workflow.subject(large[0].key), len(large), now=now), look.report.recorded, look.due
             )
@@ -464,6 +467,16 @@ class Intake:
 
 def _folder(key: str) -> str:
     return key[: key.rfind("/") + 1]
+
+
+def _too_large(primaries: list[ObjectInfo]) -> bool:
+    """Whether a job of these inputs would not fit into one row of every table: by number, or with very long keys."""
+    if len(primaries) > MAX_INPUTS:
+        return True
+    if len(primaries) < _FEW:
+        return False
+    named = "".join(f"{i.key}{i.version}{i.digest}" for i in primaries)
+    return len(zlib.compress(named.encode())) > _ROW_BYTES
 
 
 def _is_outage(error: Exception) -> bool:
