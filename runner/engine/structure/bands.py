@@ -109,7 +109,9 @@ def _joined(rows: Sequence[Row], found: Sequence[Band]) -> list[Band]:
         near = last and last.body and not band.head and band.body[0] - last.body[-1] <= INTERRUPTION + 1
         if last and near and rows[band.body[0]].gap < BODY_GAP:
             above = [rows[one] for one in last.body[-12:]]
-            if all(_alike(rows[one], above) for one in band.body[:3]):
+            gap = sum(rows[one].gap for one in range(last.body[-1] + 1, band.body[0] + 1))
+            narrow = max(rows[one].width for one in band.body[:3]) < NARROW * max(row.width for row in above)
+            if not (gap >= OTHER_GAP and narrow) and all(_alike(rows[one], above) for one in band.body[:3]):
                 last.body += band.body
                 last.again += band.again
                 continue
