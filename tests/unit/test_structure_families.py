@@ -265,9 +265,7 @@ def test_stacked_headers_can_be_named():
 
 
 def test_a_named_header_row_that_is_blank_is_reported():
-    (table,) = look_through(
-        Grid([["name", "pay"], ["Ann", 1.5], [], ["Bob", 2.5]]), reading={"header_rows": [3]}
-    )
+    (table,) = look_through(Grid([["name", "pay"], ["Ann", 1.5], [], ["Bob", 2.5]]), reading={"header_rows": [3]})
     assert [(one.kind, one.sure) for one in table.choices] == [("header", False)]
 
 

@@ -6,7 +6,9 @@ from datetime import date, timedelta
 
 from languages import LANGUAGES, words_of
 
-PLAIN_WORDS = "red blue north Apollo invoice paid Smith Jones garden river cotton steel Monday yearly open draft".split()
+PLAIN_WORDS = (
+    "red blue north Apollo invoice paid Smith Jones garden river cotton steel Monday yearly open draft".split()
+)
 
 
 @dataclass(frozen=True)

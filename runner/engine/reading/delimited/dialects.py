@@ -196,7 +196,6 @@ class _Tried:
         known = sum(_KNOWN.fullmatch(cell[:200]) is not None for cell in cells) / len(cells)
         return alike * spread * (0.1 + known)
 
-
     def _separates_all(self, rows: list[list[str]], sample: list[str]) -> bool:
         """A rare delimiter makes every row as wide; a lone one has no blanks beside it and no usual one for a rival."""
         if self.agreeing < len(rows) or self.width < 2 or len(rows) < 2:
