@@ -122,6 +122,16 @@ def test_amounts_with_cents_need_no_telling(locale, size):
     assert not any(read.told)
 
 
+@pytest.mark.parametrize("at", [300, 2100, 4101, 5003])
+@pytest.mark.parametrize("kind", ["decimal", "money"])
+def test_one_sign_among_thousands_of_bare_numbers_is_told_wherever_it_stands(kind, at, tmp_path):
+    """The rest of a column that looks uniform is spot-checked: what the spot checks miss is seen when it is read."""
+    rows = [["id", "n"], *([f"r{n}", str(100 + n % 900)] for n in range(6000))]
+    rows[at][1] = "1.234"
+    done = run_csv(tmp_path, rows, [{"name": "id"}, {"name": "n", "type": kind}], "\t")
+    assert "decimal_assumed" in codes(done)
+
+
 @pytest.mark.parametrize("at", [0, 1, 199, 200, 201, 1999, 2047, 2048, 2999])
 def test_one_cell_that_proves_the_sign_counts_wherever_it_stands(at):
     texts = [f"{n % 9 + 1}.{n % 1000:03}" for n in range(3000)]
