@@ -35,7 +35,7 @@ def run_csv(folder: Path, rows: list[list[str]], fields: list[dict[str, Any]], d
         "params": {},
         "inputs": [{"role": "primary", "name": "in.csv", "path": "in.csv", "size": 1, "sha256": "0" * 64}],
         "config": {"path": None, "digest": "0" * 8},
-        "outputs": {n: n for n in ("normalized.xlsx", "artifact.json", "report.html")},
+        "outputs": {n: n for n in ("normalized.xlsx", "artifact.json")},
         "sandbox": {"driver": "process", "level": "limits", "rungs": {"rlimits": True}},
     }
     return run_order(order, folder)
