@@ -76,8 +76,8 @@ class Hooks:
                 self.failed(RuleFailed(rule, "named columns or fields that do not exist", None, remedy))
                 continue
             both = {**changes, **asked}
-            fields_given = [field for field in both.values() if field is not None]
-            if len(set(fields_given)) < len(fields_given):
+            taken = [field for field in both.values() if field is not None]
+            if len(set(taken)) < len(taken):
                 self.failed(RuleFailed(rule, "gave a field to two columns", None, "give each field to one column"))
                 continue
             changes = both
