@@ -300,3 +300,17 @@ def test_a_header_written_again_is_called_so():
     rows = rows_of(dice_of("pages"), columns, 30)
     (table,) = look_through(Grid([columns, *rows[:15], columns, *rows[15:]]))
     assert (table.repeated, table.data_range.a1) == ({17}, "A2:C32")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("text", ["New York", "Unknown (see note)", "x", "No answer", "C3", "-"])
+def test_records_whose_cells_all_hold_one_text_are_no_captions(tmp_path, text, seed):
+    dice = dice_of("same", text, seed)
+    pools = [["Boston", "Austin", "Denver", "Miami"], ["agree", "neutral", "disagree"], ["A-12", "B-77", "C-31"]]
+    chosen = [dice.choice(pools) for _ in range(dice.choice([2, 2, 3, 4]))]
+    lines = [[dice.choice(pool) for pool in chosen] for _ in range(dice.randint(4, 30))]
+    for _ in range(dice.randint(1, 3)):
+        lines.insert(dice.randint(0, len(lines) - 1), [text] * len(chosen))
+    lines = [["alpha", "bravo", "gamma", "delta"][: len(chosen)], *lines]
+    (table,) = looked_at(tmp_path, lines, "csv", lines[0])
+    assert rows_in(table, lines) == list(range(2, len(lines) + 1))

@@ -18,6 +18,7 @@ from runner.engine.values.convert import Converter
 from runner.engine.values.decisions import Convention
 
 _SHOWN: Final = 50  # values that detect_* functions are shown
+_DOUBTS: Final = 100  # columns of a table whose choice is recorded with what spoke for each reading
 _CERTAIN: Final = 0.75  # least confidence in a table of which no header is known
 
 
@@ -48,9 +49,11 @@ class MappedTable:
     @property
     def header_is_certain(self) -> bool:
         """Whether the header may be shown: one that is none after all would show cells."""
+        if any(c.field is not None and any(_speaks(part.rule) for part in c.contributors) for c in self.choices):
+            return True
         table = self.source.table
         doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
-        return self.is_mapped or (table.confidence >= _CERTAIN and not doubted)
+        return table.confidence >= _CERTAIN and not doubted
 
     def letters(self, position: int) -> str:
         return a1.letters(self.source.columns[position].index)
@@ -59,6 +62,7 @@ class MappedTable:
         """The unmapped columns that have a header or a value, with the field each stands behind."""
         out: list[Kept] = []
         last: str | None = None
+        certain = self.header_is_certain
         for choice in self.choices:
             if choice.field is not None:
                 last = choice.field
@@ -66,12 +70,15 @@ class MappedTable:
             column = self.source.columns[choice.position]
             if column.generated and not self.source.holds(column.index):
                 continue
-            out.append(Kept(choice.position, column.name, last))
+            out.append(Kept(choice.position, column.name, last, column.generated or certain))
         return out
 
-    def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str]) -> None:
-        """Say what the table lacks and what could have been decided otherwise; `computed` fields need no column."""
-        if self.source.table.generated_header:
+    def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str], headless: bool) -> None:
+        """Say what the table lacks and what could have been decided otherwise.
+
+        `computed` fields need no column; `headless`: the manifest says that there is no header row.
+        """
+        if self.source.table.generated_header and not headless:
             findings.add(
                 "no_header",
                 "warning",
@@ -79,9 +86,13 @@ class MappedTable:
                 place=self.source.place,
                 rule="structure",
             )
-        for choice in self.choices:
-            if choice.doubt is not None:
-                self._tell(choice, choice.doubt, findings)
+        doubts = [(choice, choice.doubt) for choice in self.choices if choice.doubt is not None]
+        for choice, doubt in doubts[:_DOUBTS]:
+            self._tell(choice, doubt, findings)
+        for _, doubt in doubts[_DOUBTS:]:
+            findings.add(
+                doubt.code, "warning", doubt.message, place=self.source.place, field=doubt.field, rule="mapping"
+            )
         for field in fields:
             if field.required and field.name not in self.fields and not _has_values(field, computed):
                 findings.add(
@@ -127,7 +138,10 @@ def map_table(
 ) -> MappedTable:
     fields = [f for f in fields if f.name != filled]
     samples = source.samples()
-    columns = [ColumnIn(n, _headers(c), Sample(samples[n]), a1.letters(c.index)) for n, c in enumerate(source.columns)]
+    letters = _letters_named(fields) if source.table.generated_header else frozenset()
+    columns = [
+        ColumnIn(n, _headers(c, letters), Sample(samples[n]), a1.letters(c.index)) for n, c in enumerate(source.columns)
+    ]
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
     choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed)
@@ -136,9 +150,16 @@ def map_table(
     return MappedTable(source, choices, samples, filled)
 
 
-def _headers(column: Column) -> tuple[str, ...]:
+def _letters_named(fields: Sequence[Field]) -> frozenset[str]:
+    """Where there is no header row, a synonym may be a column's letter: `B` or `Column B`."""
+    spelled = (s.casefold().removeprefix("column").strip().upper() for f in fields for s in f.synonyms)
+    return frozenset(spelled)
+
+
+def _headers(column: Column, named: frozenset[str]) -> tuple[str, ...]:
     if column.generated:
-        return ()
+        letters = a1.letters(column.index)
+        return (letters, column.name) if letters in named else ()
     leaf = column.parts[-1] if column.parts else column.name
     return (column.name,) if leaf == column.name else (column.name, leaf)
 
@@ -157,7 +178,7 @@ def _detect(
                     sheet=source.place.sheet,
                     table=source.id,
                     field=rule.file.rpartition("/")[2].removesuffix(".py"),
-                    header=column.headers[0] if column.headers else None,
+                    header=None if source.columns[column.position].generated else column.headers[0],
                     column=a1.letters(index),
                     column_index=index,
                     values_sample=column.sample.values[:_SHOWN],
@@ -213,3 +234,8 @@ def _remapped(source: SourceTable, choices: list[Choice], hooks: Hooks, names: s
         else:
             out.append(choice)
     return out
+
+
+def _speaks(rule: str) -> bool:
+    """Whether a header was found to be a field's name in other words or the same, not merely like one."""
+    return rule.startswith("header:") and not rule.endswith("~")
