@@ -1,18 +1,23 @@
 """What `ade doctor` looks at in table and queue: full, stuck, dead, paused, nobody at work."""
 
+import itertools
 import sqlite3
 from collections.abc import Iterator
+from posixpath import basename
 
 from console import wire
 from console.checks import OK, WARNING, WRONG, Check
 from console.scopes import scope_words
 from console.words import plural, span
 from core.jobs import State
+from core.keys import INBOX, is_ignored
 from core.ports import JobQuery
 from infra.wiring import Stack
 
 _OLD_SECONDS = 300.0
 _OVERDUE_SECONDS = 60.0
+_SHOWN = 20
+_LOOKED_AT = 1000
 
 
 def check_table(stack: Stack) -> Iterator[Check]:
@@ -88,6 +93,30 @@ def check_dead(stack: Stack) -> Iterator[Check]:
     last = letters[-1]
     said = f"{plural(len(letters), 'job')} used up all tries through our own fault; the last: {last.reason}"
     yield Check("dead letters", WRONG, said, "mend the cause, then `ade queue redrive`; `ade queue dead` lists them")
+
+
+def check_rows(stack: Stack) -> Iterator[Check]:
+    """Rows that no program can read, or that somebody edited so that they contradict themselves."""
+    damaged = stack.table.damaged(limit=_SHOWN)
+    for why in damaged.values():
+        yield Check("rows", WRONG, why, "mend the row, or delete it: the next sweep makes it anew from the inbox")
+    if not damaged:
+        yield Check("rows", OK, "every row can be read")
+
+
+def check_inbox(stack: Stack) -> Iterator[Check]:
+    """Objects that nobody will read, because their names or the store itself stand in the way."""
+    aside: dict[str, str] = {}
+    top = stack.store.level(INBOX)
+    loose = [key for key in (*top.keys, *top.strange) if not is_ignored(basename(key))]
+    for key in loose[:_SHOWN]:
+        yield Check("inbox", WARNING, f"{key!r} is in no tenant's folder", f"put it below {INBOX}<tenant>/")
+    looked = sum(1 for _ in itertools.islice(stack.store.objects(INBOX, aside=aside), _LOOKED_AT))
+    for key, why in list(aside.items())[:_SHOWN]:
+        yield Check("inbox", WARNING, f"{key!r} is set aside: {why}", "rename it, or see to its permissions")
+    if not loose and not aside:
+        more = "; more were not looked at" if looked == _LOOKED_AT else ""
+        yield Check("inbox", OK, f"{plural(looked, 'object')}, none set aside{more}")
 
 
 def check_stuck(stack: Stack) -> Iterator[Check]:

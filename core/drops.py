@@ -5,14 +5,27 @@ from datetime import UTC, datetime
 from posixpath import dirname
 
 from core.errors import KeyRefused, ManifestInvalid, Problem
-from core.ids import digest_of, identity, job_id
+from core.ids import LENGTHS, digest_of, identity, job_id
 from core.jobs import NO_WORKFLOW, InputRef, Job, ObjectRef, State
-from core.keys import CONFIGS, INBOX, SHARED, check_key, is_literal, matches, place
+from core.keys import (
+    CONFIGS,
+    INBOX,
+    LONGEST_OUTPUT,
+    MAX_KEY_BYTES,
+    SHARED,
+    check_key,
+    is_literal,
+    matches,
+    output_folder,
+    place,
+    refusal,
+)
 from core.manifests import Manifest, Scalar
 from core.ports import ObjectInfo
 
 PACKAGE_FOLDERS = ("columns/", "row_types/", "hooks/", "lib/")
 MAX_PACKAGE_FILES = 500
+MAX_INPUTS = 5000  # of one job: its row is one item of the table, and result.json lists them all
 MAX_PACKAGE_BYTES = 20 * 1024 * 1024
 UNPACKED = "awaiting:"  # config digest of a job whose package has not arrived
 
@@ -107,6 +120,14 @@ class Workflow:
             return path
         home = dirname(path) if self.standing else self.folder.removeprefix(f"{INBOX}{self.tenant}/")
         return home.rstrip("/")
+
+    def too_long(self, key: str) -> bool:
+        """Whether the outputs of an input would have keys that are longer than keys may be."""
+        if len(key) * 4 < MAX_KEY_BYTES:
+            return False
+        named = job_id(self.tenant, self.manifest.name, "f" * 64, LENGTHS[-1])
+        folder = output_folder(self.tenant, self.subject(key), self.manifest.name, named)
+        return refusal(folder + LONGEST_OUTPUT) is not None
 
     def waits_for_literals(self, present: set[str]) -> list[str]:
         """Primary inputs of a per-drop workflow that are named outright and have not arrived."""
@@ -252,6 +273,7 @@ def _placed(
         reason=reason,
         due_at=due,
         waiting_for=tuple(missing),
+        announced=state in (State.AWAITING, State.SCHEDULED),
         unpublished=state is State.SKIPPED,
         ended_at=now if state is State.SKIPPED else None,
         history=((str(state), now),),
@@ -288,7 +310,17 @@ def without_input(workflow: Workflow, *, now: float) -> Job:
     """The row of a manifest whose spreadsheets have not arrived."""
     subject = workflow.folder.removeprefix(f"{INBOX}{workflow.tenant}/").rstrip("/")
     wanted = tuple(workflow.base + p for p in workflow.patterns)
-    reason = f"waiting for {', '.join(wanted)}"
+    return _of_workflow(workflow, subject, reason=f"waiting for {', '.join(wanted)}", wanted=wanted, now=now)
+
+
+def too_many(workflow: Workflow, subject: str, count: int, *, now: float) -> Job:
+    """The row of an input set that is too large for one job; gives way to the job once the set is smaller."""
+    what = f'{count} files are too many for one job ("per": "drop")'
+    remedy = f'drop at most {MAX_INPUTS} together, or use "per": "file"'
+    return _of_workflow(workflow, subject, reason=f"{what}; {remedy}", wanted=("a smaller drop",), now=now)
+
+
+def _of_workflow(workflow: Workflow, subject: str, *, reason: str, wanted: tuple[str, ...], now: float) -> Job:
     job = _waiting(workflow.tenant, workflow.manifest.name, subject, reason=reason, wanted=wanted, info=None, now=now)
     return replace(job, manifest=workflow.info.ref)
 
@@ -315,6 +347,7 @@ def _waiting(
         state=State.AWAITING,
         reason=reason,
         waiting_for=wanted,
+        announced=True,
         inputs=inputs,
         stamp=info.modified if info else now,
         created_at=now,

@@ -41,6 +41,10 @@ class ObjectRefused(StoreUnavailable):
     """The store refuses to tell of one object, or to give it out; the others are none the worse for it."""
 
 
+class RowUnreadable(AdeError):
+    """A row of the table holds no job that this program can read."""
+
+
 class IllegalTransition(AdeError):
     """A job may not go from its state to the one that was asked for."""
 

@@ -37,7 +37,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     # RUNNING → SKIPPED: the pinned input was replaced after the lease and before it was read.
     S.RUNNING: frozenset({S.PUBLISHING, S.QUEUED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED}),
     # PUBLISHING → QUEUED: the staged files were lost before they were copied.
-    S.PUBLISHING: frozenset({S.SUCCEEDED, S.QUEUED}),
+    # PUBLISHING → FAILED: its outputs can never be written, for their keys are refused.
+    S.PUBLISHING: frozenset({S.SUCCEEDED, S.QUEUED, S.FAILED}),
     S.SUCCEEDED: frozenset({S.EXPIRED, S.QUEUED}),
     # Back to AWAITING or SCHEDULED: dropped again, and something it needs is missing now or its time has not come.
     S.FAILED: frozenset({S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}),
@@ -122,6 +123,7 @@ class Job:
     error: JobError | None = None
     files: tuple[OutputFile, ...] = ()  # what the last committed attempt published or will publish
     unpublished: bool = False  # result.json still has to be written for this end; SUCCEEDED: latest.json has
+    announced: bool = False  # status.json may tell of it; see infra/statuses.py
     summary: dict[str, Any] = field(default_factory=dict)  # counts and timings; no cell values
     sandbox: dict[str, Any] = field(default_factory=dict)  # driver, level and rungs of the last attempt
     created_at: float = 0.0

@@ -3,10 +3,10 @@
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from posixpath import basename
 
 from core.errors import KeyRefused
+from core.patterns import compiled
 
 INBOX, CONFIGS, OUTPUTS, WORK = "inbox/", "configs/", "outputs/", "work/"
 SHARED = "configs/_shared/"
@@ -104,38 +104,9 @@ def meant(name: str) -> str | None:
     return f"{stem}{close[0]}" if close else None
 
 
-@lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    out, i = [], 0
-    while i < len(pattern):
-        if pattern.startswith("**/", i):
-            out.append("(?:[^/]+/)*")
-            i += 3
-        elif pattern.startswith("**", i):
-            out.append(".*")
-            i += 2
-        elif pattern[i] == "*":
-            out.append("[^/]*")
-            i += 1
-        elif pattern[i] == "?":
-            out.append("[^/]")
-            i += 1
-        elif pattern[i] == "[" and (end := pattern.find("]", i + 2)) > 0:
-            inside = pattern[i + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
-            out.append(f"(?!/)[{'^' + inside[1:] if inside[0] == '!' else inside}]")
-            i = end + 1
-        else:
-            out.append(re.escape(pattern[i]))
-            i += 1
-    try:
-        return re.compile("".join(out), re.IGNORECASE)
-    except re.error:
-        return re.compile(re.escape(pattern), re.IGNORECASE)
-
-
 def matches(path: str, pattern: str) -> bool:
     """Shell patterns over whole paths: `*` and `?` stop at '/', `**` does not. Case does not matter."""
-    return _compiled(pattern.removeprefix("./")).fullmatch(path) is not None
+    return compiled(pattern.removeprefix("./")).matches(path)
 
 
 def is_literal(pattern: str) -> bool:
@@ -144,6 +115,9 @@ def is_literal(pattern: str) -> bool:
 
 def output_folder(tenant: str, subject: str, workflow: str, job_id: str) -> str:
     return f"{line_folder(tenant, subject, workflow)}{job_id}/"
+
+
+LONGEST_OUTPUT = "normalized.xlsx"  # of the names in a job's folder
 
 
 def line_folder(tenant: str, subject: str, workflow: str) -> str:

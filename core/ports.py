@@ -207,6 +207,13 @@ class JobTable(Protocol):
         """Jobs whose `wake_at` (see core/chores.py) is not after `before`, longest overdue first."""
         ...
 
+    def damaged(self, *, limit: int = 100) -> dict[str, str]:
+        """Rows that hold no job this program can read, and why; for operators, may read the whole table.
+
+        No other method that lists jobs has them, and none is stopped by them; `get` and `add` raise RowUnreadable.
+        """
+        ...
+
     def counts(self, tenant: str | None = None) -> dict[State, int]: ...
 
     def tenants(self) -> dict[str, dict[State, int]]:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from core.errors import AdeError
 from core.keys import CONFIGS, INBOX
 from handlers.events import Change, decode, newest
 from handlers.intake import Intake, Report
@@ -44,7 +43,7 @@ class Arrivals:
     def _looked(self, changes: list[Change], log: Log) -> bool:
         try:
             self.look(changes)
-        except (AdeError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - it has to come back, and the others have to be looked at
             said = f"{type(error).__name__}: {error}"
             log.error("intake_failed", error=said, changes=len(changes))  # noqa: TRY400 - our own log
             return False

@@ -7,16 +7,18 @@ together and in order; folders are independent of each other and may be looked a
 
 import contextlib
 import functools
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from posixpath import basename
 
-from core.drops import Package, Workflow, is_placeholder, plan, unselected, without_input
-from core.errors import AdeError, KeyRefused, ManifestInvalid, ObjectRefused, StoreUnavailable
+from core.drops import MAX_INPUTS, Package, Workflow, is_placeholder, plan, too_many, unselected, without_input
+from core.errors import KeyRefused, ManifestInvalid, ObjectRefused, StoreUnavailable
 from core.jobs import NO_WORKFLOW, Job, State, move
 from core.keys import (
     CONFIGS,
     INBOX,
+    MAX_KEY_BYTES,
     SHARED,
     is_ignored,
     is_manifest,
@@ -26,15 +28,20 @@ from core.keys import (
     rejected_key,
 )
 from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQueue
+from core.statuses import status_key
 from handlers.packages import Packages
 from handlers.recording import Due, Recorded, Recorder
-from handlers.rejections import Rejections, home, is_unread, unread_problem
+from handlers.rejections import Rejections, home, is_unread, unread_line
 from handlers.views import ListedView, LiveView, View
 from handlers.workflows import Workflows, manifests_at
 from infra.lanes import Lanes
+from infra.statuses import Statuses
 from infra.wiring import Stack
 
 _REMOTE_LANES = 8
+_LONG = MAX_KEY_BYTES // 4  # keys of outputs cannot be too long where the input's is shorter
+_FEW = 150  # inputs that fit whatever their keys are
+_ROW_BYTES = 300_000  # of what a row says of its inputs; an item of DynamoDB holds 400 KB
 _SILENT_TENANTS = 3  # so many in a row that could not be looked at: it is the store, not they
 
 
@@ -84,7 +91,8 @@ class Intake:
         self._rejections = Rejections(store, self._workflows, self._packages)
         # Folders wait for their records, so each of the two has lanes of its own.
         self._folders, self._records = Lanes(lanes), Lanes(lanes)
-        self._recorder = Recorder(table, queue, clock, self._records)
+        self._statuses = Statuses(store, table)
+        self._recorder = Recorder(table, queue, clock, self._records, self._statuses)
 
     @classmethod
     def over(cls, stack: Stack) -> "Intake":
@@ -104,7 +112,7 @@ class Intake:
         looks = [(Look(LiveView(self._store), report, due, generation), keys) for keys in folders.values()]
         try:
             self._folders.each(lambda look: self._look(*look), looks)
-        except (AdeError, OSError):
+        except Exception:
             self._recorder.settle(due)  # what the other folders recorded need not wait for the janitor
             raise
         self._recorder.settle(due)
@@ -156,19 +164,21 @@ class Intake:
         manifests = [*local, *manifests_at(look.view, f"{CONFIGS}{tenant}/")]
         workflows = self._workflows.valid(manifests, look.report.rejected)
         taken: set[str] = set()
+        planned: set[str] = set()
         for workflow in workflows:
             with self._guarded(look.report, workflow.info.key):
                 taken |= self._plan_all(look, workflow)
+                planned.add(workflow.info.key)
+        unplanned = [w for w in workflows if w.info.key not in planned]
         folders: dict[str, list[str]] = {_folder(o.key): [] for o in inbox}
         for info in inbox:
-            if info.key in taken or is_manifest(basename(info.key)):
+            if info.key in taken or is_manifest(basename(info.key)) or any(w.selects(info.key) for w in unplanned):
                 continue
-            if is_spreadsheet(basename(info.key)):
-                if not any(w.uses(info.key) for w in workflows):
-                    with self._guarded(look.report, info.key):
-                        self._recorder.place(self._unselected(look, info), look.report.recorded)
-            elif is_unread(info.key, workflows):
+            if is_unread(info.key, workflows):
                 folders[_folder(info.key)].append(info.key)
+            elif is_spreadsheet(basename(info.key)) and not any(w.uses(info.key) for w in workflows):
+                with self._guarded(look.report, info.key):
+                    self._recorder.place(self._unselected(look, info), look.report.recorded, look.due)
         for key, why in look.view.aside.items():
             folder = home(key) if refusal(key) is not None else None
             if folder is None:
@@ -189,7 +199,7 @@ class Intake:
             shown = [key for key in unread if not maybe or refusal(key) is not None]
             with self._guarded(look.report, folder):
                 self._rejections.report(look.view, folder, shown, remembered=True)
-            look.report.refused += [f"{key!r} {unread_problem(key).problem}" for key in shown]
+            look.report.refused += [unread_line(key) for key in shown]
 
     def _reject_standing(self, look: Look, tenant: str) -> None:
         for folder in sorted({_folder(o.key) for o in manifests_at(look.view, f"{CONFIGS}{tenant}/")}):
@@ -234,18 +244,18 @@ class Intake:
         if folder.startswith(CONFIGS):
             self._rejections.report(look.view, folder, ())
             return
-        at = place(f"{folder}x")
-        places = [*_ancestors(at.tenant, at.folder), f"{CONFIGS}{at.tenant}/"]
-        rejected: list[str] = []
-        workflows = self._workflows.above(look.view, places, lambda _: True, generation=None, rejected=rejected)
         unread = [key for key in look.view.strange(folder) if not is_ignored(basename(key))]
-        if not rejected:
-            unread += [key for key in look.view.names(folder) if is_unread(key, workflows)]
-        if unread and not workflows and not rejected:
-            # Nothing says yet what this folder is about; a manifest may be on its way, and else the sweep comes by.
-            unread = [key for key in unread if refusal(key) is not None]
+        # Who might read them is asked only where there are such files: that takes a listing of every folder above.
+        doubtful = [key for key in look.view.names(folder) if is_unread(key, ()) or len(key) > _LONG]
+        if doubtful:
+            at, rejected = place(f"{folder}x"), list[str]()
+            places = [*_ancestors(at.tenant, at.folder), f"{CONFIGS}{at.tenant}/"]
+            workflows = self._workflows.above(look.view, places, lambda _: True, generation=None, rejected=rejected)
+            # Where nothing says what this folder is about, a manifest may be on its way; else the sweep comes by.
+            if workflows and not rejected:
+                unread += [key for key in doubtful if is_unread(key, workflows)]
         self._rejections.report(look.view, folder, unread)
-        look.report.refused += [f"{key!r} {unread_problem(key).problem}" for key in unread if key in keys]
+        look.report.refused += [unread_line(key) for key in unread if key in keys]
 
     def _config_changed(self, look: Look, key: str) -> None:
         if key.startswith(SHARED):
@@ -301,11 +311,10 @@ class Intake:
                 self._plan_all(look, workflow)
             elif info is not None:
                 self._plan_some(look, workflow, info)
-        if not is_spreadsheet(at.name):
-            if is_unread(key, found):
-                look.folders.add(own)
-        elif not found and info is not None:
-            self._recorder.place(self._unselected(look, info), look.report.recorded)
+        if is_unread(key, found):
+            look.folders.add(own)
+        elif is_spreadsheet(at.name) and not found and info is not None:
+            self._recorder.place(self._unselected(look, info), look.report.recorded, look.due)
 
     def _plan_all(self, look: Look, workflow: Workflow) -> set[str]:
         """Plan every input set of a workflow; the keys it takes."""
@@ -315,7 +324,7 @@ class Intake:
             sets.setdefault(workflow.subject(info.key), []).append(info)
         self._plan(look, workflow, list(sets.values()))
         if not inputs and not workflow.standing:
-            self._recorder.place(without_input(workflow, now=self._clock.now()), look.report.recorded)
+            self._recorder.place(without_input(workflow, now=self._clock.now()), look.report.recorded, look.due)
         auxiliary = [key for key in workflow.auxiliary_keys() if key.startswith(INBOX)]
         # What was of no use until this manifest came.
         look.folders |= {_folder(k) for k in (*auxiliary, *(i.key for i in inputs)) if not is_spreadsheet(basename(k))}
@@ -324,6 +333,8 @@ class Intake:
 
     def _plan_some(self, look: Look, workflow: Workflow, info: ObjectInfo) -> None:
         """Plan the one input set that an object belongs to."""
+        if workflow.too_long(info.key):
+            return
         primaries = [info]
         if workflow.manifest.inputs.per == "drop":
             subject = workflow.subject(info.key)
@@ -332,7 +343,7 @@ class Intake:
 
     def _inputs(self, view: View, workflow: Workflow) -> Iterator[ObjectInfo]:
         def wanted(key: str) -> bool:
-            return workflow.selects(key) and not is_manifest(basename(key))
+            return workflow.selects(key) and not is_manifest(basename(key)) and not workflow.too_long(key)
 
         if workflow.standing or workflow.deep:
             return (i for i in view.below(workflow.base) if wanted(i.key))
@@ -354,11 +365,18 @@ class Intake:
         except ManifestInvalid:
             return
         auxiliary = {i.key: i for i in look.view.infos(list(workflow.auxiliary_keys()))}
+        for large in [s for s in fresh if _too_large(s)]:
+            self._recorder.place(
+                too_many(workflow, workflow.subject(large[0].key), len(large), now=now), look.report.recorded, look.due
+            )
+            fresh.remove(large)
         jobs = [j for s in fresh for j in plan(workflow, s, package=package, auxiliary=auxiliary, now=now)]
         self._records.each(lambda job: self._record(look, workflow, package, job, now), jobs)
         look.due.give_way(unselected(i, now=now, reason="") for s in fresh for i in s)
-        if not workflow.standing:
+        if not workflow.standing and fresh:
             look.due.give_way([without_input(workflow, now=now)])
+        if workflow.manifest.inputs.per == "drop":
+            look.due.give_way(too_many(workflow, workflow.subject(s[0].key), 0, now=now) for s in fresh)
         if look.due.full:
             self._recorder.settle(look.due)
 
@@ -419,31 +437,46 @@ class Intake:
                 return
 
     def _forget_vanished(self, tenant: str | None, report: Report) -> None:
-        """Rows that wait for company of an object that its sender took back."""
-        view, cursor = LiveView(self._store), None
+        """Rows that wait for company of an object that its sender took back; of the others, status.json tells."""
+        view, cursor, spoken = LiveView(self._store), None, set[str]()
         while True:
-            page = self._table.page(JobQuery(states=frozenset({State.AWAITING}), tenant=tenant), cursor=cursor)
+            page = self._table.page(
+                JobQuery(states=frozenset({State.AWAITING, State.SCHEDULED}), tenant=tenant), cursor=cursor
+            )
             for job in page.jobs:
                 with self._guarded(report, job.job_id):
-                    self._forget_if_vanished(view, job)
+                    if not self._forget_if_vanished(view, job) and job.announced and status_key(job) not in spoken:
+                        spoken.add(status_key(job))
+                        self._statuses.announce(job)
             cursor = page.cursor
             if cursor is None:
                 return
 
-    def _forget_if_vanished(self, view: View, job: Job) -> None:
+    def _forget_if_vanished(self, view: View, job: Job) -> bool:
         needs = [i.ref.key for i in job.inputs if i.role == "primary"]
         needs += [job.manifest.key] if job.manifest and job.workflow != NO_WORKFLOW else []
-        if all(view.head(key) is not None or key in view.aside for key in needs):
-            return
+        if job.state is not State.AWAITING or all(view.head(key) is not None or key in view.aside for key in needs):
+            return False
         if is_placeholder(job):
-            self._table.remove(job)
+            self._statuses.remove(job)
         else:
             reason = "its sender took the input back"
             self._table.replace(job, move(job, State.SKIPPED, now=self._clock.now(), reason=reason))
+        return True
 
 
 def _folder(key: str) -> str:
     return key[: key.rfind("/") + 1]
+
+
+def _too_large(primaries: list[ObjectInfo]) -> bool:
+    """Whether a job of these inputs would not fit into one row of every table: by number, or with very long keys."""
+    if len(primaries) > MAX_INPUTS:
+        return True
+    if len(primaries) < _FEW:
+        return False
+    named = "".join(f"{i.key}{i.version}{i.digest}" for i in primaries)
+    return len(zlib.compress(named.encode())) > _ROW_BYTES
 
 
 def _is_outage(error: Exception) -> bool:

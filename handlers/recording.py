@@ -23,7 +23,9 @@ from core.errors import IllegalTransition
 from core.ids import LENGTHS, job_id
 from core.jobs import RETRIABLE, UNSTARTED, Job, State, again, move, put_back
 from core.ports import Clock, JobTable, Message, WorkQueue
+from core.statuses import status_key
 from infra.lanes import Lanes
+from infra.statuses import Statuses
 
 _TRIES = 8
 _TOLD_AT_ONCE = 10  # messages that go in one request
@@ -48,6 +50,7 @@ class Due:
         self._lock = threading.Lock()
         self._messages: dict[str, tuple[Job, float]] = {}
         self._placeholders: dict[str, Job] = {}
+        self._waiting: dict[str, Job] = {}
 
     def send(self, job: Job, delay: float) -> None:
         with self._lock:
@@ -59,22 +62,28 @@ class Due:
         with self._lock:
             self._placeholders |= found
 
+    def announce(self, job: Job) -> None:
+        """A job that waits, and whose sender is to know; of several of one line, one speaks."""
+        with self._lock:
+            self._waiting[status_key(job)] = job
+
     @property
     def full(self) -> bool:
         """Whether telling now costs no more calls than telling later would; until then the janitor might be first."""
         with self._lock:
             return len(self._messages) >= _TOLD_AT_ONCE
 
-    def take(self) -> tuple[list[tuple[Job, float]], dict[str, Job]]:
+    def take(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job]]:
         with self._lock:
-            taken = list(self._messages.values()), self._placeholders
-            self._messages, self._placeholders = {}, {}
+            taken = list(self._messages.values()), self._placeholders, list(self._waiting.values())
+            self._messages, self._placeholders, self._waiting = {}, {}, {}
         return taken
 
 
 class Recorder:
-    def __init__(self, table: JobTable, queue: WorkQueue, clock: Clock, lanes: Lanes) -> None:
+    def __init__(self, table: JobTable, queue: WorkQueue, clock: Clock, lanes: Lanes, statuses: Statuses) -> None:
         self._table = table
+        self._statuses = statuses
         self._queue = queue
         self._clock = clock
         self._lanes = lanes
@@ -96,8 +105,11 @@ class Recorder:
         planned = replace(planned, stamp=stamp)
         job, created = self._add(planned, {j.job_id: j for j in everything})
         (done.created if created else done.met).append(job)
+        met = job
         if not created:
             job = self._meet(job, planned, line, stands)
+        if job.announced and (created or job.rev != met.rev):
+            due.announce(job)
         self._supersede(planned, line, done)
         if job.state is State.QUEUED and job.enqueued_at is None:
             due.send(job, delay)
@@ -107,7 +119,7 @@ class Recorder:
 
     def settle(self, due: Due) -> None:
         """Send messages, then note that they were sent; a crash in between sends them twice, which is harmless."""
-        messages, placeholders = due.take()
+        messages, placeholders, waiting = due.take()
         if messages:
             told = [Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority) for job, _ in messages]
             self._queue.send_all([(message, delay) for message, (_, delay) in zip(told, messages, strict=True)])
@@ -115,15 +127,19 @@ class Recorder:
             self._lanes.each(lambda sent: self._table.replace(sent[0], replace(sent[0], enqueued_at=now)), messages)
         for job in self._table.get_all(placeholders).values() if placeholders else ():
             if job.identity == placeholders[job.job_id].identity and is_placeholder(job):
-                self._table.remove(job)
+                self._statuses.remove(job)
+        self._lanes.each(self._statuses.announce, waiting)
 
-    def place(self, placeholder: Job, done: Recorded) -> None:
+    def place(self, placeholder: Job, done: Recorded, due: Due) -> None:
         """Record a row that says what is missing; say it anew where it changed."""
         job, created = self._add(placeholder, {})
         if created:
             done.created.append(job)
+            due.announce(job)
         elif is_placeholder(job) and (job.reason, job.inputs) != (placeholder.reason, placeholder.inputs):
-            self._table.replace(job, replace(placeholder, rev=job.rev, created_at=job.created_at, history=job.history))
+            anew = replace(placeholder, fence=job.fence, created_at=job.created_at, history=job.history)
+            if (written := self._table.replace(job, anew)) is not None:
+                due.announce(written)
 
     def _add(self, job: Job, known: dict[str, Job]) -> tuple[Job, bool]:
         """Insert, under a longer id where another job happens to have the short one; `known` are there already."""
@@ -140,6 +156,8 @@ class Recorder:
             after = self._after(job, planned, line, stands)
             if after is None:
                 return job
+            if job.announced and not after.announced:
+                self._statuses.clear(job)
             written = self._table.replace(job, after)
             if written is not None:
                 return written
@@ -159,10 +177,11 @@ class Recorder:
             "stamp": planned.stamp,
             "priority": planned.priority,
         }
-        starts = fresh | {"due_at": planned.due_at, "waiting_for": planned.waiting_for}
+        waits: dict[str, Any] = {"waiting_for": planned.waiting_for, "announced": planned.announced}
+        starts = fresh | waits | {"due_at": planned.due_at}
         if job.state is State.AWAITING and planned.state is State.AWAITING:
             if planned.waiting_for != job.waiting_for:
-                return replace(job, waiting_for=planned.waiting_for, reason=planned.reason)
+                return replace(job, reason=planned.reason, **waits)
         elif job.state is State.AWAITING:
             return move(job, planned.state, now=now, reason=planned.reason, **starts)
         elif planned.state in UNSTARTED and (
@@ -180,7 +199,7 @@ class Recorder:
             if older.stamp >= planned.stamp:
                 continue
             if is_placeholder(older):
-                self._table.remove(older)
+                self._statuses.remove(older)
             elif older.state in UNSTARTED:
                 ended = self._try(older, lambda j: _superseded(j, planned, self._clock.now()))
                 if ended is not None:

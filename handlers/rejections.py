@@ -6,13 +6,14 @@ last problem. Whether there is one to take back costs a look, so folders that ar
 
 import json
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from posixpath import basename
 
 from core.drops import PACKAGE_FOLDERS, Workflow
 from core.errors import KeyRefused, ManifestInvalid, ObjectMissing, ObjectTooLarge, Problem
 from core.keys import (
     INBOX,
+    MAX_KEY_BYTES,
     SPREADSHEETS,
     is_ignored,
     is_manifest,
@@ -95,13 +96,15 @@ class Rejections:
         return loaded.problems if loaded is not None else []
 
 
-def is_unread(key: str, workflows: Iterable[Workflow]) -> bool:
-    """Whether nobody will ever read a file: of no known kind, and no manifest selects it or names it.
+def is_unread(key: str, workflows: Sequence[Workflow]) -> bool:
+    """Whether nobody will ever read a file: of no known kind, and no manifest selects it or names it; or too long.
 
     A spreadsheet that no manifest selects is not among them: it waits, and its row says for what. Neither is what looks
     like part of a config package, which may come before its manifest.
     """
     at, name = place(key), basename(key)
+    if any(w.too_long(key) and w.selects(key) for w in workflows):
+        return True
     if is_manifest(name) or is_spreadsheet(name) or is_ignored(name):
         return False
     folders = f"/{at.folder}"
@@ -117,11 +120,19 @@ def unread_problem(key: str) -> Problem:
     if why is not None:
         return Problem("$", why, "a name without backslash, tab, newline or '..', in UTF-8")
     name = basename(key)
+    if is_spreadsheet(name):
+        said = f"is not read: the keys of its outputs would be longer than {MAX_KEY_BYTES} bytes"
+        return Problem("$", said, "a shorter path")
     hint = meant(name)
     asked = f"; did you mean {hint}?" if hint else ""
     kind = f"files ending in .{name.rpartition('.')[2]}" if "." in name else "files without an ending"
     known = f"{', '.join(SPREADSHEETS)}, a manifest.json, or a manifest whose inputs name this file"
     return Problem("$", f"is not read: no manifest selects it, and {kind} are not spreadsheets{asked}", known)
+
+
+def unread_line(key: str) -> str:
+    """The same for the log and `ade sweep`, which name the key themselves."""
+    return refusal(key) or f"{key!r} {unread_problem(key).problem}"
 
 
 def home(key: str) -> str | None:

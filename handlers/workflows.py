@@ -59,13 +59,12 @@ class Workflows:
         if known is None:
             try:
                 body = self._store.read(info.key, version=info.version, limit=MAX_MANIFEST_BYTES)
-                known = make_workflow(parse_manifest(body), info)
-            except ManifestInvalid as error:
-                known = error
             except ObjectTooLarge as error:
                 known = ManifestInvalid([Problem("$", str(error), f"at most {MAX_MANIFEST_BYTES} bytes")])
             except (ObjectMissing, ObjectChanged):
                 return None
+            else:
+                known = _parsed(body, info)
             self._keep(self._parsed, (info.key, info.version), known, _PARSED)
         if isinstance(known, Workflow) and known.info != info:
             known = Workflow(known.manifest, info, known.tenant, known.folder, known.standing)
@@ -113,6 +112,16 @@ class Workflows:
             where.move_to_end(key)
             if len(where) > most:
                 where.popitem(last=False)
+
+
+def _parsed(body: bytes, info: ObjectInfo) -> Workflow | ManifestInvalid:
+    try:
+        return make_workflow(parse_manifest(body), info)
+    except ManifestInvalid as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - whatever a manifest does to its parser, it does to nobody else
+        said = f"cannot be read ({type(error).__name__})"
+        return ManifestInvalid([Problem("$", said, "a manifest as docs/manifest.md describes it")])
 
 
 def manifests_at(view: View, at: str) -> list[ObjectInfo]:

@@ -149,6 +149,9 @@ class DynamoJobTable:
         due = sorted(((at, job) for at, job in found if at is not None and at <= before), key=lambda pair: pair[0])
         return tuple(job for _, job in due)[:limit]
 
+    def damaged(self, *, limit: int = 100) -> dict[str, str]:
+        return self._reads.damaged(limit)
+
     def counts(self, tenant: str | None = None) -> dict[State, int]:
         """Reads the index entries of every job counted: for people, not for loops."""
         found: dict[State, int] = {}

@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+from core.errors import RowUnreadable
 from core.jobs import Job
 from core.records import dump_job, load_job
 
@@ -119,8 +120,16 @@ def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shar
 
 
 def job_of(item: Item) -> Job:
-    doc: bytes = item["doc"]["B"]
-    return load_job(doc if doc.startswith(b"{") else zlib.decompress(doc))
+    """The job of an item; RowUnreadable where it holds none."""
+    name = item["pk"]["S"].removeprefix("J#")
+    try:
+        doc: bytes = item["doc"]["B"]
+        text_of = doc if doc.startswith(b"{") else zlib.decompress(doc)
+    except (KeyError, TypeError, AttributeError, zlib.error) as error:
+        raise RowUnreadable(
+            f"row {name} cannot be read ({type(error).__name__}); mend or delete it in the table"
+        ) from None
+    return load_job(text_of, name)
 
 
 def table_definition(name: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from core.errors import RowUnreadable
 from core.jobs import Job, State
 from core.ports import JobQuery, Page, Pause
 from infra.dynamodb_items import (
@@ -25,6 +26,7 @@ from infra.dynamodb_items import (
 from infra.remote import Caller
 
 _BATCH = 100
+_STATES = frozenset(State)
 
 
 class Reads:
@@ -33,6 +35,7 @@ class Reads:
         self._call = call
         self._table = table
         self._shards = range(shards)
+        self._unreadable: set[str] = set()
 
     def item(self, key: Item) -> Item:
         """An item read consistently; empty where there is none."""
@@ -63,7 +66,8 @@ class Reads:
 
     def line(self, line: str) -> tuple[Job, ...]:
         found = self._query({":pk": text(line_partition(line))}, "pk = :pk", ConsistentRead=True)
-        return tuple(self.jobs([item["job_id"]["S"] for item in found]))
+        # A row that was deleted by hand and made anew stands in its line twice.
+        return tuple(self.jobs(list(dict.fromkeys(item["job_id"]["S"] for item in found))))
 
     def awake(self, before: float, limit: int) -> list[Job]:
         """Jobs that an index thinks need attention; their items say whether they do."""
@@ -71,9 +75,24 @@ class Reads:
         for shard in self._shards:
             values = {":pk": text(partition_of(BY_WAKE, shard)), ":before": number(before)}
             condition = f"{BY_WAKE}_pk = :pk AND wake_at <= :before"
-            due = itertools.islice(self._query(values, condition, IndexName=BY_WAKE, Limit=limit), limit)
+            # Rows that cannot be read stand at the head for ever: look as far past them.
+            most = limit + len(self._unreadable)
+            due = itertools.islice(self._query(values, condition, IndexName=BY_WAKE, Limit=most), most)
             found += [(float(item["wake_at"]["N"]), item["job_id"]["S"]) for item in due]
-        return self.jobs([job_id for _, job_id in sorted(found)[:limit]])
+        return self.jobs([job_id for _, job_id in sorted(found)[: limit + len(self._unreadable)]])
+
+    def damaged(self, limit: int) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for shard in self._shards:
+            values = {":pk": text(partition_of(BY_TIME, shard))}
+            entries = (i["job_id"]["S"] for i in self._query(values, f"{BY_TIME}_pk = :pk", IndexName=BY_TIME))
+            while batch := list(itertools.islice(entries, _BATCH)):
+                for item in self._batch([job_key(job_id) for job_id in dict.fromkeys(batch)]):
+                    if (why := _damage(item)) is not None:
+                        found[item["pk"]["S"].removeprefix("J#")] = why
+                if len(found) >= limit:
+                    return found
+        return found
 
     def states(self, tenant: str | None) -> Iterator[tuple[str, State]]:
         """Tenant and state of every job (of one tenant)."""
@@ -81,7 +100,8 @@ class Reads:
         for shard in self._shards:
             values = {":pk": text(partition_of(index, shard, tenant or ""))}
             for item in self._query(values, f"{index}_pk = :pk", IndexName=index):
-                yield tenant or item["tenant"]["S"], State(item["state"]["S"])
+                if item["state"]["S"] in _STATES:  # else it was edited by hand; `damaged` tells
+                    yield tenant or item["tenant"]["S"], State(item["state"]["S"])
 
     def pauses(self) -> tuple[Pause, ...]:
         found = []
@@ -92,12 +112,16 @@ class Reads:
         return tuple(sorted(found, key=lambda pause: pause.since))
 
     def jobs(self, job_ids: list[str]) -> list[Job]:
-        """The jobs as they are now, in the order of their ids here; those that are gone are left out."""
+        """The jobs as they are now, in the order of their ids here; those that are gone, or no jobs, are left out."""
         found: dict[str, Job] = {}
         for at in range(0, len(job_ids), _BATCH):
-            for item in self._batch([job_key(job_id) for job_id in job_ids[at : at + _BATCH]]):
-                job = job_of(item)
-                found[job.job_id] = job
+            for item in self._batch([job_key(job_id) for job_id in dict.fromkeys(job_ids[at : at + _BATCH])]):
+                name = item["pk"]["S"].removeprefix("J#")
+                try:
+                    found[name] = job_of(item)
+                    self._unreadable.discard(name)
+                except RowUnreadable:
+                    self._unreadable.add(name)
         return [found[job_id] for job_id in job_ids if job_id in found]
 
     def _entries(
@@ -155,6 +179,16 @@ class Reads:
 
         self._call("batch get", act)
         return found
+
+
+def _damage(item: Item) -> str | None:
+    try:
+        job = job_of(item)
+    except RowUnreadable as error:
+        return str(error)
+    if item["state"]["S"] != job.state:
+        return f"row {job.job_id} says {item['state']['S']} in its attribute, {job.state} in its record"
+    return None
 
 
 def _matches(job: Job, query: JobQuery) -> bool:

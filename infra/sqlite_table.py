@@ -1,15 +1,20 @@
 """JobTable on SQLite."""
 
+import contextlib
+import itertools
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from sqlite3 import Connection
+from sqlite3 import Connection, Row
 
+from core.errors import RowUnreadable
 from core.jobs import Job, State, first
 from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
 from core.records import dump_job, load_job
 from infra import bells
 from infra.sqlite import Database
+
+_STATES = frozenset(State)
 
 
 class SqliteJobTable:
@@ -24,7 +29,7 @@ class SqliteJobTable:
         with self._db.write() as db:
             row = db.execute("SELECT doc FROM jobs WHERE job_id = ?", (job.job_id,)).fetchone()
             if row is not None:
-                return load_job(row["doc"]), False
+                return load_job(row["doc"], job.job_id), False
             floor = db.execute("SELECT fence FROM fences WHERE tenant = ?", (job.tenant,)).fetchone()
             job = first(job, floor["fence"] if floor else 0)
             db.execute(
@@ -37,10 +42,15 @@ class SqliteJobTable:
 
     def get(self, job_id: str) -> Job | None:
         row = self._db.read().execute("SELECT doc FROM jobs WHERE job_id = ?", (job_id,)).fetchone()
-        return load_job(row["doc"]) if row else None
+        return load_job(row["doc"], job_id) if row else None
 
     def get_all(self, job_ids: Collection[str]) -> dict[str, Job]:
-        return {job_id: job for job_id in job_ids if (job := self.get(job_id)) is not None}
+        found = {}
+        for job_id in job_ids:
+            with contextlib.suppress(RowUnreadable):
+                if (job := self.get(job_id)) is not None:
+                    found[job_id] = job
+        return found
 
     def replace(self, old: Job, new: Job) -> Job | None:
         with self._db.write() as db:
@@ -87,24 +97,40 @@ class SqliteJobTable:
         rows = (
             self._db.read()
             .execute(
-                f"SELECT doc FROM jobs WHERE {' AND '.join(where)} ORDER BY created_at DESC, job_id DESC LIMIT ?",  # noqa: S608 - built from constants
+                f"SELECT job_id, created_at, doc FROM jobs WHERE {' AND '.join(where)}"  # noqa: S608 - from constants
+                " ORDER BY created_at DESC, job_id DESC LIMIT ?",
                 (*values, limit + 1),
             )
             .fetchall()
         )
-        jobs = tuple(load_job(row["doc"]) for row in rows[:limit])
-        more = len(rows) > limit
-        return Page(jobs=jobs, cursor=f"{jobs[-1].created_at!r}|{jobs[-1].job_id}" if more else None)
+        last = rows[limit - 1] if len(rows) > limit else None
+        cursor = f"{last['created_at']!r}|{last['job_id']}" if last is not None else None
+        return Page(jobs=tuple(_readable(rows[:limit])), cursor=cursor)
 
     def line(self, line: str) -> tuple[Job, ...]:
         rows = self._db.read().execute("SELECT doc FROM jobs WHERE line = ? ORDER BY created_at, job_id", (line,))
-        return tuple(load_job(row["doc"]) for row in rows)
+        return tuple(_readable(rows))
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
-        rows = self._db.read().execute(
-            "SELECT doc FROM jobs WHERE wake_at <= ? ORDER BY wake_at LIMIT ?", (before, limit)
-        )
-        return tuple(load_job(row["doc"]) for row in rows)
+        rows = self._db.read().execute("SELECT doc FROM jobs WHERE wake_at <= ? ORDER BY wake_at", (before,))
+        # As many as are asked for that can be read: those that cannot would stand at the head for ever.
+        return tuple(itertools.islice(_readable(rows), limit))
+
+    def damaged(self, *, limit: int = 100) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for row in self._db.read().execute("SELECT job_id, state, doc FROM jobs ORDER BY created_at"):
+            try:
+                job = load_job(row["doc"], row["job_id"])
+            except RowUnreadable as error:
+                found[row["job_id"]] = str(error)
+            else:
+                if job.state != row["state"]:
+                    found[row["job_id"]] = (
+                        f"row {job.job_id} says {row['state']} in its column, {job.state} in its record"
+                    )
+            if len(found) >= limit:
+                break
+        return found
 
     def counts(self, tenant: str | None = None) -> dict[State, int]:
         if tenant is None:
@@ -113,12 +139,14 @@ class SqliteJobTable:
             rows = self._db.read().execute(
                 "SELECT state, count(*) FROM jobs WHERE tenant = ? GROUP BY state", (tenant,)
             )
-        return {State(state): n for state, n in rows}
+        return {State(state): n for state, n in rows if state in _STATES}
 
     def tenants(self) -> dict[str, dict[State, int]]:
         found: dict[str, dict[State, int]] = {}
         rows = self._db.read().execute("SELECT tenant, state, count(*) FROM jobs GROUP BY tenant, state")
         for tenant, state, n in rows:
+            if state not in _STATES:
+                continue  # edited by hand; `damaged` tells
             found.setdefault(tenant, {})[State(state)] = n
         return found
 
@@ -185,6 +213,12 @@ class SqliteJobTable:
 
     def _written(self, job: Job) -> tuple[str, float | None, int, str]:
         return str(job.state), self._wake_at(job), job.rev, dump_job(job)
+
+
+def _readable(rows: Iterable[Row]) -> Iterator[Job]:
+    for row in rows:
+        with contextlib.suppress(RowUnreadable):
+            yield load_job(row["doc"])
 
 
 def _paused(db: Connection, job: Job) -> Refused | None:

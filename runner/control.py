@@ -1,5 +1,6 @@
 """What an operator may do to a job: cancel, retry, reset, remove. Each is one conditional write, then its follow-up."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from core.errors import IllegalTransition, UsageError
@@ -49,9 +50,10 @@ class Control:
 
     def reset(self, job_id: str) -> Job:
         """Forget the outputs of an ended job and run it again."""
-        job = self.find(job_id)
-        if job.state in ENDED:
-            self._store.delete_prefix(job_folder(job))
+        # Nothing is deleted unless the row can be written: what its state says may not be what the table holds.
+        job = self._changed(job_id, lambda j: replace(_ended(j, ENDED), reason="being reset by an operator"))
+        self._publisher.retract_latest(job)
+        self._store.delete_prefix(job_folder(job))
         return self._again(job_id, ENDED, "reset by an operator")
 
     def remove(self, job_id: str, *, keep_input: bool = False) -> Job:
@@ -64,23 +66,36 @@ class Control:
                 there = self._store.head(item.ref.key)
                 if item.role == "primary" and there is not None and there.version == item.ref.version:
                     self._store.delete(item.ref.key)
+        self._publisher.retract_latest(job)
         self._store.delete_prefix(job_folder(job))
         self._store.delete_prefix(staging_folder(job_id))
-        if not self._table.remove(job):
+        if not self._publisher.statuses.remove(job):
             raise IllegalTransition(f"job {job_id} changed meanwhile; look at it again and repeat")
         return job
 
     def _again(self, job_id: str, states: frozenset[State], reason: str) -> Job:
-        def change(job: Job) -> Job | None:
-            if job.state not in states:
-                wanted = ", ".join(sorted(states))
-                raise IllegalTransition(f"job {job_id} is {job.state}; this works for jobs that are {wanted}")
-            return again(job, now=self._clock.now(), reason=reason)
-
-        self.find(job_id)
-        job = mutate(self._table, job_id, change) or self.find(job_id)
+        job = self._changed(job_id, lambda j: again(_ended(j, states), now=self._clock.now(), reason=reason))
         self._queue.redrive(job_id)
         if job.state is State.QUEUED:
             self._queue.send(Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority))
             job = self._table.replace(job, replace(job, enqueued_at=self._clock.now())) or job
         return job
+
+    def _changed(self, job_id: str, change: Callable[[Job], Job | None]) -> Job:
+        """The row after a change; IllegalTransition where it could not be written."""
+        self.find(job_id)
+        job = mutate(self._table, job_id, change)
+        if job is None:
+            raise IllegalTransition(
+                f"job {job_id} could not be changed: others write it all the time, or its row was edited by hand; "
+                "look at it again (`ade status`, `ade doctor`) and repeat"
+            )
+        return job
+
+
+def _ended(job: Job, states: frozenset[State]) -> Job:
+    """The job where it is in one of these states, else IllegalTransition."""
+    if job.state not in states:
+        wanted = ", ".join(sorted(states))
+        raise IllegalTransition(f"job {job.job_id} is {job.state}; this works for jobs that are {wanted}")
+    return job

@@ -4,7 +4,6 @@ APScheduler runs in every process that has a janitor; a lease in the table lets 
 once for a moment (a leader that slept), nothing breaks: each chore is a conditional write.
 """
 
-import contextlib
 import shutil
 import threading
 from collections import Counter
@@ -15,13 +14,14 @@ from pathlib import Path
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from core.chores import Chore, Timings, chore
-from core.errors import AdeError
+from core.errors import ObjectRefused, RowUnreadable
 from core.jobs import ENDED, Job, State, move
 from core.keys import WORK
 from core.ports import Clock, JobQuery, JobTable, Message, ObjectStore, WorkQueue
 from infra.lanes import Lanes
 from infra.logs import Log
 from infra.presence import Presence
+from infra.statuses import Statuses
 from runner.attempt import Boxes
 from runner.changes import mutate
 from runner.publish import Publisher
@@ -68,6 +68,7 @@ class Janitor:
         self._lanes = lanes
         self._sweep = sweep
         self._sweep_seconds = sweep_seconds
+        self._statuses = Statuses(store, table)
         self._leads_until = 0.0
         self._turn = threading.Lock()
 
@@ -112,9 +113,12 @@ class Janitor:
         """Staged files that no job will publish, boxes and scratch folders that nobody owns."""
         done: Counter[str] = Counter()
         for prefix in self._store.folder(WORK).folders:
-            job = self._table.get(prefix.removeprefix(WORK).rstrip("/"))
-            if job is None or (job.state in ENDED and not job.unpublished):
-                done["staged_files_removed"] += self._store.delete_prefix(prefix)
+            try:
+                job = self._table.get(prefix.removeprefix(WORK).rstrip("/"))
+                if job is None or (job.state in ENDED and not job.unpublished):
+                    done["staged_files_removed"] += self._store.delete_prefix(prefix)
+            except (RowUnreadable, ObjectRefused) as error:
+                self._log.warning("staged_files_kept", prefix=prefix, error=str(error))
         done["boxes_reaped"] += self._boxes.sandbox.reap(self._label_alive)
         done["layers_removed"] += self._boxes.layers.collect(LAYER_SECONDS)
         return done
@@ -136,7 +140,7 @@ class Janitor:
                 if not self._leads_until:
                     return
                 done = chores()
-            except (AdeError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - the next round may fare better
                 self._log.error("chores_failed", error=f"{type(error).__name__}: {error}")
                 return
         if done:
@@ -144,10 +148,11 @@ class Janitor:
 
     def _one(self, job: Job, now: float) -> Counter[str]:
         what = chore(job, now, self._timings)
-        with contextlib.suppress(AdeError, OSError):
+        try:
             match what:
                 case Chore.ENQUEUE:
-                    moved = self._table.replace(job, move(job, State.QUEUED, now=now))
+                    self._statuses.clear(job)
+                    moved = self._table.replace(job, move(job, State.QUEUED, now=now, announced=False))
                     if moved is not None:
                         self._send(moved)
                 case Chore.RESEND:
@@ -164,8 +169,11 @@ class Janitor:
                     self._forget(job, now)
                 case None:
                     return Counter()
-            return Counter({f"jobs_{what}": 1})
-        return Counter(chores_failed=1)
+        except Exception as error:  # noqa: BLE001 - one job that cannot be dealt with keeps no other waiting
+            said = f"{type(error).__name__}: {error}"
+            self._log.warning("chore_failed", job_id=job.job_id, chore=str(what), error=said)
+            return Counter(chores_failed=1)
+        return Counter({f"jobs_{what}": 1})
 
     def _forget(self, job: Job, now: float) -> None:
         """Remove a tombstone; it stays while its input stands in the inbox, or the next sweep would run that again."""

@@ -18,11 +18,13 @@ A success whose input was put back after another version stood is marked `unpubl
 import json
 from dataclasses import replace
 
-from core.errors import ObjectMissing, PreconditionFailed
-from core.jobs import Job, State, move
+from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed
+from core.jobs import Job, JobError, State, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
+from core.verdicts import Verdict
 from infra.lanes import Lanes
+from infra.statuses import Statuses
 from runner.results import AUDIT, job_folder, latest_body, latest_key, outcome, result_body, result_key
 
 _SMALL = 1024 * 1024
@@ -34,11 +36,18 @@ class Publisher:
         self._table = table
         self._clock = clock
         self._lanes = lanes
+        self.statuses = Statuses(store, table)
 
     def finish(self, job: Job) -> Job | None:
         """Complete the publication of a job; its row afterwards, or None where somebody else has moved it on."""
         if job.state is not State.PUBLISHING and not (job.ended and job.unpublished):
             return None
+        try:
+            return self._finish(job)
+        except KeyRefused as error:
+            return self._unpublishable(job, str(error))
+
+    def _finish(self, job: Job) -> Job | None:
         if job.state is State.SUCCEEDED:
             self._point_latest(job)
             return self._close(job)
@@ -60,11 +69,12 @@ class Publisher:
         elif outcome(job) is not State.SUCCEEDED and job.attempts_total > 1:
             self._drop_stale(job)
         self._unstage(job)
+        self.statuses.clear(job)
         return self._close(job)
 
     def _said(self, job: Job, body: bytes) -> bool:
         """Whether this very publication has its result.json already, and so all that comes before it."""
-        return self._read(result_key(job)) == body
+        return self._read(result_key(job), limit=len(body)) == body
 
     def _copy(self, job: Job) -> None:
         folder, staged = job_folder(job), staging_folder(job.job_id, job.fence)
@@ -83,8 +93,8 @@ class Publisher:
 
     def _forget(self, job: Job) -> None:
         """Remove what an expired job published, after result.json has stopped naming it."""
+        self.retract_latest(job)
         self._store.delete_all([key for key in self._store.keys(job_folder(job)) if key != result_key(job)])
-        self._retract_latest(job)
 
     def _drop_stale(self, job: Job) -> None:
         """Remove the audit of an earlier attempt that ended otherwise: result.json no longer names it."""
@@ -110,8 +120,8 @@ class Publisher:
 
     def _close(self, job: Job) -> Job | None:
         if job.state is State.PUBLISHING:
-            return self._table.replace(job, move(job, State.SUCCEEDED, now=self._clock.now()))
-        return self._table.replace(job, replace(job, unpublished=False))
+            return self._table.replace(job, move(job, State.SUCCEEDED, now=self._clock.now(), announced=False))
+        return self._table.replace(job, replace(job, unpublished=False, announced=False))
 
     def _staging_lost(self, job: Job) -> Job | None:
         """Staged files vanished before they were copied: run again, or tell an end without success without them."""
@@ -120,6 +130,14 @@ class Publisher:
             return self._table.replace(job, move(job, State.QUEUED, now=self._clock.now(), reason=reason, files=()))
         bare = self._table.replace(job, replace(job, files=()))
         return self.finish(bare) if bare is not None else None
+
+    def _unpublishable(self, job: Job, why: str) -> Job | None:
+        """Outputs whose keys the store refuses will not be there however often it is tried."""
+        if job.state is not State.PUBLISHING:
+            return self._close(job)  # not even a result.json: the row alone tells
+        error = JobError(verdict=Verdict.INPUT_UNREADABLE, message=f"its outputs cannot be written: {why}")
+        failed = self._table.replace(job, move(job, State.FAILED, now=self._clock.now(), error=error, files=()))
+        return self.finish(failed) if failed is not None else None
 
     def _point_latest(self, job: Job) -> None:
         """Let latest.json name this job unless it names a newer one."""
@@ -139,15 +157,31 @@ class Publisher:
                 continue
             return
 
-    def _retract_latest(self, job: Job) -> None:
-        order = _order(self._read(latest_key(job)))
-        if order and order[-1] == job.job_id:
-            self._store.delete(latest_key(job))
+    def retract_latest(self, job: Job) -> None:
+        """Take back a latest.json that names this job. Again, and by two at once: no harm.
 
-    def _read(self, key: str) -> bytes | None:
+        A delete knows no condition, so it may hit what a newer job wrote a moment ago. Such a job was committed in the
+        table before it wrote; what the line says afterwards is pointed to again.
+        """
+        order = _order(self._read(latest_key(job)))
+        if order is not None and order[-1] != job.job_id:
+            return
+        if order is not None:
+            self._store.delete(latest_key(job))
+        mine = (job.stamp, job.created_at, job.job_id)
+        others = [
+            j
+            for j in self._table.line(job.line)
+            if j.state in (State.PUBLISHING, State.SUCCEEDED) and j.job_id != job.job_id
+        ]
+        newer = [j for j in others if (j.stamp, j.created_at, j.job_id) > mine or j.generation == job.generation]
+        if newer:
+            self._point_latest(max(newer, key=lambda j: (j.stamp, j.created_at, j.job_id)))
+
+    def _read(self, key: str, limit: int = _SMALL) -> bytes | None:
         try:
-            return self._store.read(key, limit=_SMALL)
-        except ObjectMissing:
+            return self._store.read(key, limit=limit)
+        except (ObjectMissing, ObjectTooLarge):
             return None
 
 

@@ -1,11 +1,11 @@
 """`result.json` and `latest.json`: made from the job's row alone, so that writing them twice changes nothing."""
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 from core.jobs import Job, State
 from core.keys import line_folder, output_folder
+from core.statuses import stamp_text
 
 AUDIT = ("artifact.json", "report.html")  # published without a workbook where they explain a job's end
 
@@ -20,10 +20,6 @@ def result_key(job: Job) -> str:
 
 def latest_key(job: Job) -> str:
     return f"{line_folder(job.tenant, job.subject, job.workflow)}latest.json"
-
-
-def stamp_text(at: float | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 
 def outcome(job: Job) -> State:

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from core.errors import StoreUnavailable
+from core.errors import AdeError, StoreUnavailable
 from core.jobs import Job, JobError, State, move, start
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.retries import Retry, decide
 from core.settings import Settings
+from core.statuses import HELD_SECONDS, since
 from core.verdicts import EXPLAINED, Fault, Verdict
 from infra.logs import Log
 from infra.presence import Presence
@@ -109,14 +110,18 @@ class Worker:
         return self._table.admit(job, started, self._settings.caps)
 
     def _wait(self, job: Job, delivery: Delivery, refused: Refused) -> None:
-        if job.reason != refused.reason:
-            self._table.replace(job, replace(job, reason=refused.reason))
+        held = job.announced or self._clock.now() - since(job) >= HELD_SECONDS
+        if job.reason != refused.reason or job.announced != held:
+            told = self._table.replace(job, replace(job, reason=refused.reason, announced=held))
+            if told is not None and held:
+                self._publisher.statuses.announce(told)
         self.put_back(delivery)
 
     def _work(self, job: Job, delivery: Delivery) -> None:
         held = self._beats.hold(job, delivery.receipt)
         log = self._log.bind(job_id=job.job_id, attempt=job.attempts_total)
         log.info("job_started", tenant=job.tenant, workflow=job.workflow)
+        self._announce(job)
         try:
             outcome = self._attempts.run(job, killed=lambda: held.lost(self._clock), on_event=lambda e: _note(held, e))
         finally:
@@ -130,6 +135,14 @@ class Worker:
         said = outcome.detail or outcome.message
         log.info("attempt_ended", verdict=str(outcome.verdict), state=str(moved.state), message=said)
         self._follow(moved, delivery.receipt)
+
+    def _announce(self, job: Job) -> None:
+        """Tell the sender where an announced job is; a status is not worth an attempt."""
+        if job.announced:
+            try:
+                self._publisher.statuses.announce(job)
+            except (AdeError, OSError) as error:
+                self._log.warning("status_not_written", job_id=job.job_id, error=type(error).__name__)
 
     def _commit(self, held: Held, change: Callable[[Job], Job]) -> Job | None:
         """Write the row that this process wrote last; where somebody else did since, by what the row says now."""
@@ -150,10 +163,10 @@ class Worker:
         decision = decide(verdict, attempt=job.attempt, policy=self._settings.retry_policy, jitter=random.random())  # noqa: S311
         if isinstance(decision, Retry):
             attempt = job.attempt - (verdict is Verdict.RELEASED)
-            due = now + decision.delay
+            announced = job.announced or decision.delay >= HELD_SECONDS
             return move(
                 job, State.QUEUED, now=now, reason=f"to be tried again: {message}", error=error, attempt=attempt,
-                due_at=due, **facts,
+                due_at=now + decision.delay, announced=announced, **facts,
             )  # fmt: skip
         reason = "superseded: its input was replaced or removed" if decision.state is State.SKIPPED else ""
         files = tuple(f for f in outcome.files if f.name == "logs.txt" or verdict in EXPLAINED)
@@ -165,7 +178,8 @@ class Worker:
             delay = max(0.0, (job.due_at or 0.0) - self._clock.now())
             if receipt is None or not self._queue.hide(receipt, delay):
                 self._queue.send(_message(job), delay=delay)
-            self._table.replace(job, replace(job, enqueued_at=self._clock.now()))
+            sent = self._table.replace(job, replace(job, enqueued_at=self._clock.now()))
+            self._announce(sent or job)
             return
         try:
             published = self.finish(job)

@@ -67,6 +67,8 @@ def _of_stack(settings: Settings, newest: list[float]) -> Iterator[Check]:
             checks_jobs.check_queue,
             checks_jobs.check_dead,
             checks_jobs.check_stuck,
+            checks_jobs.check_rows,
+            checks_jobs.check_inbox,
         ):
             yield from guarded("table", check(stack))
         if (at := checks_jobs.newest_change(stack)) is not None:

@@ -43,7 +43,7 @@ class Job:
         self.channel = channel
         self.findings = Findings()
         self.times = Times()
-        self.lookups = Lookups(order.auxiliary)
+        self.lookups = Lookups(order.auxiliary, self.findings)
         manifest = order.manifest
         self.strict = manifest.get("on_rule_error") == "fail"
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
@@ -156,7 +156,9 @@ class Job:
                     place=one.source.place, rule="mapping",
                 )  # fmt: skip
         for one in wanted:
-            one.report(fields, self.findings, computed=package.transforms)
+            one.report(
+                fields, self.findings, computed=package.transforms, headless=self.reading.get("header") == "none"
+            )
         for name in unused_rules(wanted, fields, package.transforms):
             what = f"the manifest does not declare {name} and no column was found for it; its rules did nothing"
             file = f"columns/{name}.py"

@@ -4,7 +4,7 @@ from typing import Any
 
 from runner.engine.errors import EngineStop
 from runner.engine.fields import Field
-from runner.engine.findings import Place
+from runner.engine.findings import Findings, Place
 from runner.engine.mapping.headers import normalized
 from runner.engine.orders import InputFile
 from runner.engine.reading import InputUnreadable, open_book
@@ -12,19 +12,22 @@ from runner.engine.sources import SourceTable, chunks
 from runner.engine.structure import find_tables
 from runner.engine.values.convert import fold
 
+_SETTLE = "save the look-up table as UTF-8, separated by commas"
+
 Lookup = dict[str, list[Any]]  # header -> values
 
 
 class Lookups:
     """Auxiliary inputs by name, each read when it is first asked for."""
 
-    def __init__(self, files: list[InputFile]) -> None:
+    def __init__(self, files: list[InputFile], findings: Findings | None = None) -> None:
+        self._findings = findings
         self._files = {f.name: f for f in files}
         self._tables: dict[str, Lookup] = {}
 
     def __getitem__(self, name: str) -> Lookup:
         if name not in self._tables:
-            self._tables[name] = _read(self._files[name])
+            self._tables[name] = _read(self._files[name], self._findings)
         return self._tables[name]
 
     def __contains__(self, name: str) -> bool:
@@ -56,9 +59,12 @@ class Lookups:
         return None if values is None else frozenset(map(fold, values))
 
 
-def _read(file: InputFile) -> Lookup:
+def _read(file: InputFile, findings: Findings | None) -> Lookup:
     try:
         with open_book(file.path, name=file.file) as book:
+            if findings is not None:
+                for choice in book.choices:
+                    findings.chose(**vars(choice) | {"settle": _SETTLE}, place=Place(file.name, "", ""))
             for sheet in book.sheets:
                 for table in find_tables(sheet):
                     place = Place(file.name, sheet.name, file.name)

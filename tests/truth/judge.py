@@ -17,10 +17,10 @@ from tests.truth.running import Outcome
 # What a finding may explain. Each code is documented in docs/findings.md.
 UNREAD = {"type_error", "not_allowed"}  # at the cell: it stays as it was
 REWRITTEN = {"kept_as_text"}  # at the cell: the same value, as a text
-ROW_LEFT_OUT = {"total_assumed", "group_assumed", "note_assumed", "row_left_out", "rows_outside", "header_assumed", "repeated_header_assumed"}  # fmt: skip
-ROW_KEPT = {"total_assumed", "group_assumed", "total_kept", "group_kept", "header_assumed", "no_header"}
+ROW_LEFT_OUT = {"total_assumed", "group_assumed", "header_assumed", "rows_outside"}
+ROW_KEPT = {"total_assumed", "group_assumed", "header_assumed", "no_header"}
 ENCODING = {"encoding_assumed", "undecodable"}
-DIALECT = {"delimiter_assumed", "quote_assumed", "open_quote", "stray_quote"}
+DIALECT = {"delimiter_assumed", "open_quote", "stray_quote"}
 DECIMAL = {"decimal_assumed", "decimal_mixed"}
 ORDER = {"date_order_assumed", "date_order_mixed"}
 MERGED = {"merged_blank"}
@@ -28,6 +28,15 @@ TIME = {"time_dropped"}
 CENTURY = {"century_assumed"}
 UNMAPPED = {"missing_field", "mapping_doubtful", "table_unmapped", "no_header", "header_assumed"}
 MOVED = {"mapping_doubtful"}
+
+
+BESIDE = {"cells_beside"}
+SKIPPED = {"table_unmapped", "table_skipped", "no_table"}
+CELLS = {"cell_error", "no_cached_value", "text_cut"}
+EXPLAINING = (
+    UNREAD | REWRITTEN | ROW_LEFT_OUT | ROW_KEPT | ENCODING | DIALECT | DECIMAL | ORDER | MERGED | TIME | CENTURY | UNMAPPED | MOVED
+    | BESIDE | SKIPPED | CELLS
+)  # fmt: skip
 
 
 class Difference(NamedTuple):
@@ -131,7 +140,7 @@ class _Judge:
             if n in at.values() or all(r[n] is None for r in self.outcome.rows):
                 continue
             if name in self.declared:
-                code = self._finding(MOVED | {"default"}, field=name)
+                code = self._finding(MOVED, field=name)
                 self._add("told" if code else "silent", "field filled from nowhere", str(name), None, "values", code)
             elif not self._finding(ENCODING | DIALECT | UNMAPPED):
                 self._add("silent", "column from nowhere", str(name), None, "values")
@@ -190,8 +199,8 @@ class _Judge:
             isinstance(w, date) and w.year % 100 == got.year % 100 and (w.month, w.day) == (got.month, got.day)
             for w in each(want)
         ):
-            kinds = TIME if any(w.year == got.year for w in each(want) if isinstance(w, date)) else CENTURY
-            return ("time of day" if kinds is TIME else "century"), self._finding(kinds, field=name)
+            dropped = any(w.year == got.year for w in each(want) if isinstance(w, date))
+            return ("time of day" if dropped else "century"), self._finding(TIME if dropped else CENTURY, field=name)
         if isinstance(got, str) and isinstance(want, str) and len(got) >= 32_000 and want.startswith(got):
             return "cut", self._finding({"text_cut"}, **here)
         if self.case.encoding and isinstance(want, str) and not want.isascii() and isinstance(got, str):
@@ -200,7 +209,7 @@ class _Judge:
 
     def _beside(self, sheet: str, row: int, column: int | None) -> str:
         """Cells that stand in none of a table's columns are listed by their area, with a warning."""
-        if not self._finding({"cells_beside"}, sheet=sheet, warning=True):
+        if not self._finding(BESIDE, sheet=sheet, warning=True):
             return ""
         for s in self.outcome.artifact["sheets"]:
             for area in s.get("beside", []) if s["name"] == sheet else ():
@@ -260,7 +269,7 @@ class _Judge:
     def _skipped(self, sheet: str, row: int) -> str:
         """The warning that a whole table, or all there is, was not read."""
         for f in self.found:
-            if f["code"] in {"table_unmapped", "table_skipped", "no_table"} and f.get("sheet") in (None, "", sheet):
+            if f["code"] in SKIPPED and f.get("sheet") in (None, "", sheet):
                 area = re.search(r"![A-Z]+(\d+):[A-Z]+(\d+)$", f.get("table", ""))
                 if f["severity"] != "info" and (area is None or int(area[1]) <= row <= int(area[2])):
                     return str(f["code"])

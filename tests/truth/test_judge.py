@@ -1,13 +1,15 @@
 """The judge itself: what it has to catch, and what it must not excuse."""
 
+import re
 from dataclasses import replace
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.truth.cases import AnyOf, Case, Row, Table, same
-from tests.truth.judge import align, judge
+from tests.truth.judge import EXPLAINING, align, judge
 from tests.truth.running import Outcome
 from tests.truth.tables import tell
 
@@ -176,3 +178,8 @@ def test_rows_are_paired_in_order_around_what_is_missing_and_extra():
     wants = [{"a": n, "b": str(n)} for n in range(6)]
     gots = [wants[0], {"a": 77, "b": "x"}, wants[1], wants[3], wants[4], wants[5]]
     assert align(wants, gots) == ([(0, 0), (1, 2), (3, 3), (4, 4), (5, 5)], [2], [1])
+
+
+def test_every_code_that_explains_a_difference_is_documented():
+    said = (Path(__file__).parents[2] / "docs" / "findings.md").read_text()
+    assert sorted(EXPLAINING - set(re.findall(r"`([a-z_]+)`", said))) == []

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from core.manifests import parse_manifest
 from runner.engine.fields import Field
+from runner.engine.spool import Room
 from runner.engine.values.convert import Converter
 from runner.engine.values.decisions import Around, settle, tally_of
 
@@ -119,6 +120,16 @@ def test_amounts_with_cents_need_no_telling(locale, size):
     read = read_column("money", [written(u, 2, decimal, group) for u in units], delimiter)
     assert read.values == [value_of(u, 2) for u in units]
     assert not any(read.told)
+
+
+@pytest.mark.parametrize("at", [300, 2100, 4101, 5003])
+@pytest.mark.parametrize("kind", ["decimal", "money"])
+def test_one_sign_among_thousands_of_bare_numbers_is_told_wherever_it_stands(kind, at, tmp_path):
+    """The rest of a column that looks uniform is spot-checked: what the spot checks miss is seen when it is read."""
+    rows = [["id", "n"], *([f"r{n}", str(100 + n % 900)] for n in range(6000))]
+    rows[at][1] = "1.234"
+    done = run_csv(tmp_path, rows, [{"name": "id"}, {"name": "n", "type": kind}], "\t")
+    assert "decimal_assumed" in codes(done)
 
 
 @pytest.mark.parametrize("at", [0, 1, 199, 200, 201, 1999, 2047, 2048, 2999])
@@ -275,12 +286,45 @@ def test_some_dates_that_prove_the_order_count_wherever_they_stand(at, tmp_path)
     assert codes(done) == set()
 
 
+@pytest.mark.parametrize("room", [(0, 0), (10**8, 0), (10**8, 10**8)], ids=["read again", "packed", "loose"])
+def test_the_order_is_decided_from_all_rows_however_they_were_set_aside(room, tmp_path, monkeypatch):
+    monkeypatch.setattr("runner.engine.job.Room", lambda: Room(*room))
+    wanted = [date(2026, n % 12 + 1, n % 11 + 1) for n in range(5000)] + [date(2026, 3, 31)] * 30
+    rows = [["id", "when", "pay"], *([str(n), ORDERS["day/"](d), "1.500"] for n, d in enumerate(wanted))]
+    rows[-1][2] = "2.500,75"
+    done = run_csv(tmp_path, rows, [{"name": "when", "type": "date"}, {"name": "pay", "type": "money"}], ";")
+    assert [d.date() for d in done.column("when")] == wanted
+    assert done.column("pay") == [1500] * 5029 + [2500.75]
+    assert codes(done) == set()
+
+
+@pytest.mark.parametrize("length", [40, 1500, 9000])
+def test_a_column_that_changes_its_ways_deep_inside_is_told(length, tmp_path):
+    """Two exports one below the other: what the second one leaves open is never silently read as the first would."""
+    rows = [["id", "rate", "when"], *([str(n), f"{n % 90 + 1}.25", f"{n % 16 + 13}/05/2026"] for n in range(6000))]
+    rows += [[f"b{n}", "1.234" if n % 2 else "2,5", f"5/{n % 16 + 13 if n % 2 else 7}/2026"] for n in range(length)]
+    rows += [[f"c{n}", "7.25", "31/05/2026"] for n in range(2500)]
+    fields = [{"name": "rate", "type": "decimal"}, {"name": "when", "type": "date"}]
+    done = run_csv(tmp_path, rows, fields, "\t")
+    by_code = done.artifact["validation"]["by_code"]
+    assert {"decimal_assumed", "date_order_assumed"} <= set(by_code)
+    assert by_code.get("decimal_mixed", 0) + by_code.get("date_order_mixed", 0) >= min(length, 6000)
+
+
 def test_a_date_that_contradicts_its_column_is_told_by_its_cell(tmp_path):
     rows = [["id", "when"], *([str(n), f"{n}/12/2025"] for n in range(13, 31)), ["x", "12/13/2025"], ["y", "1/2/2025"]]
     done = run_csv(tmp_path, rows, [{"name": "when", "type": "date"}])
     assert [d.date() for d in done.column("when")[-2:]] == [date(2025, 12, 13), date(2025, 2, 1)]
     assert done.cells("date_order_mixed") == ["B20"]
     assert "date_order_assumed" not in codes(done)
+
+
+@pytest.mark.parametrize("mark", ["\u200e", " ", "\u00a0", "\ufeff", "\u202a", "\t"])
+def test_invisible_marks_hide_no_proof(mark):
+    read = read_column("date", [f"{mark}31/12/2025", f"{mark}01/02/2025{mark}"])
+    assert (read.values, read.told) == ([date(2025, 12, 31), date(2025, 2, 1)], [False, False])
+    read = read_column("money", [f"{mark}1.234", f"{mark}12,50{mark}"])
+    assert (read.values, read.told) == ([1234, 12.5], [False, False])
 
 
 def test_a_column_that_mixes_both_orders_evenly_is_a_guess():

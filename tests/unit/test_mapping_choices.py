@@ -172,3 +172,32 @@ def test_a_plain_table_has_nothing_to_tell(tmp_path):
     rows = [["Member ID", "Start date", "E-Mail"], *([f"M{n}", f"2026-01-{n:02}", f"m{n}@a.de"] for n in range(10, 20))]
     fields = [{"name": "member_id"}, {"name": "start_date", "type": "date"}, {"name": "email", "type": "email"}]
     assert run_job(tmp_path, rows, fields=fields).findings == []
+
+
+@pytest.mark.parametrize(
+    ("header", "field", "told"),
+    [
+        ("Membr ID", "member_id", False),
+        ("Plan code", "plan", False),
+        ("E-mail address", "email", False),
+        ("Worksite location city", "worksite_city", True),
+        ("Home phone", "phone", True),
+    ],
+)
+def test_a_column_whose_header_has_other_words_is_taken_and_told(header, field, told):
+    fields = [{"name": field, "type": "phone"}] if field == "phone" else [field]
+    samples = [["+49 30 123456", "+49 30 123457", "+49 30 123458"]] if field == "phone" else None
+    (choice,) = chosen([header], fields, samples)
+    assert (choice.field, choice.doubt is not None) == (field, told)
+
+
+def test_a_column_that_only_its_values_speak_for_is_taken_and_told():
+    (choice,) = chosen(["Column X"], [{"name": "contact", "type": "email"}], [VALUES["email"]])
+    assert (choice.field, choice.doubt.code) == ("contact", "mapping_doubtful")
+
+
+def test_words_that_many_fields_have_do_not_tell_which_one_it_is():
+    stem = ["agent_attorney_name", "agent_attorney_firm_name", "agent_attorney_street", "agent_attorney_firm_city"]
+    headers = ["AGENT_ATTORNEY_NAME", "AGENT_ATTORNEY_CITY"]
+    assert mapped(headers, stem)["AGENT_ATTORNEY_CITY"] is None
+    assert mapped(["Phone"], ["home_phone", "work_phone"]) == {"Phone": None}

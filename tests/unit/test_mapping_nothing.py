@@ -91,3 +91,17 @@ def test_a_hook_may_map_what_nothing_else_did(tmp_path):
     hook = "def after_mapping(*, mapping):\n    return {'mapping': {'A': 'salary'}}\n"
     done = run_job(tmp_path, STRANGE, fields=FIELDS, rules={"hooks/map.py": hook})
     assert done.column("salary") == ["x1", "x2", "x3"]
+
+
+def test_columns_without_a_header_row_may_be_named_by_their_letters(tmp_path):
+    rows = [["Ann", "Oslo", 1], ["Bob", "Rome", 2], ["Cy", "Bonn", 3]]
+    fields = [{"name": "city", "synonyms": ["B"]}, {"name": "name", "synonyms": ["a"]}]
+    done = run_job(tmp_path, rows, fields=fields, reading={"header": "none"})
+    assert (done.column("city"), done.column("name")) == (["Oslo", "Rome", "Bonn"], ["Ann", "Bob", "Cy"])
+
+
+def test_a_file_without_a_header_row_is_told_how_to_name_its_columns(tmp_path):
+    rows = [["Ann", "Oslo", 1], ["Bob", "Rome", 2], ["Cy", "Bonn", 3]]
+    error = failed(run_job(tmp_path, rows, fields=FIELDS, reading={"header": "none"}))
+    assert '"synonyms": ["B"]' in error["where"]["remedy"]
+    assert "Ann" not in json.dumps(error)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.engine.reading import open_book
+from runner.engine.reading import InputUnreadable, TextOptions, open_book
 
 TABLE = "id,name,amount\n1,Ann,2.50\n2,Bob,3.75\n3,Cy,4.00\n"
 
@@ -166,6 +166,199 @@ def test_a_nul_in_a_cell_is_no_reason_to_refuse(tmp_path):
 def test_rows_can_be_read_twice(tmp_path):
     with opened(tmp_path, TABLE) as book:
         assert list(book.sheets[0].rows()) == list(book.sheets[0].rows())
+
+
+def said(tmp_path, content, **options):
+    """The rows, then what is told: choices that are guesses, and rows with two readings."""
+    path = tmp_path / "file"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with open_book(path, name="file.csv", options=TextOptions(**options)) as book:
+        rows = [values for _, values in book.sheets[0].rows()]
+        guesses = [choice.kind for choice in book.choices if not choice.sure]
+        remarks = {remark.code: remark.rows for remark in book.sheets[0].remarks()}
+    return rows, guesses, remarks
+
+
+@pytest.mark.parametrize("blank", [" ", "   ", "\t", " \t "])
+def test_blanks_between_a_comma_and_a_quote_belong_to_the_comma(tmp_path, blank):
+    rows, *told = said(
+        tmp_path, f'id,{blank}name,{blank}note\n1,{blank}"Lee, Ann",{blank}"x"\n2,"Poe, Bo",{blank}"y ""z"""\n'
+    )
+    assert [row[1:] for row in rows[1:]] == [["Lee, Ann", "x"], ["Poe, Bo", 'y "z"']]
+    assert told == [[], {}]
+
+
+def test_a_blank_before_a_quote_far_below_is_read_alike(tmp_path):
+    rows, *told = said(tmp_path, "id,name,n\n" + "1,Ann,5\n" * 60_000 + '2, "Lee, Bo" ,6\n3,"Poe, Cy",7\n')
+    assert rows[-2:] == [["2", "Lee, Bo", "6"], ["3", "Poe, Cy", "7"]]
+    assert told == [[], {}]
+
+
+@pytest.mark.parametrize("at", [1, 2, 300, 1_700, 1_998])
+def test_a_quote_that_never_closes_swallows_no_row_and_is_told(tmp_path, at):
+    text = "id,note,n\n" + "".join(f"{i},{chr(34) * (i == at)}ok,{i}\n" for i in range(1, 2_000))
+    rows, guesses, remarks = said(tmp_path, text)
+    assert [row[0] for row in rows[1:]] == [str(i) for i in range(1, 2_000)]
+    assert rows[at] == [str(at), '"ok', str(at)]
+    assert (guesses, remarks) == ([], {"open_quote": (at + 1,)})
+
+
+def test_a_quote_that_never_closes_before_a_field_that_is_well_quoted(tmp_path):
+    text = 'id,note,n\n1,a,1\n2,"oops,2\n' + "3,b,3\n" * 50 + '4,"fine, thanks",4\n5,c,5\n'
+    rows, _, remarks = said(tmp_path, text)
+    assert len(rows) == 55
+    assert rows[-2] == ["4", "fine, thanks", "4"]
+    assert remarks == {"open_quote": (3,)}
+
+
+def test_a_stray_quote_and_an_inch_far_below_do_not_make_one_field(tmp_path):
+    text = 'id,note,n\n1,"oops,1\n' + "2,plain,2\n" * 40 + '3,pipe 5",3\n4,d,4\n'
+    rows, _, remarks = said(tmp_path, text)
+    assert len(rows) == 44
+    assert remarks == {"open_quote": (2,)}
+
+
+def test_backslashes_at_the_end_of_quoted_paths_are_plain_characters(tmp_path):
+    rows, *told = said(tmp_path, 'id,path,n\n1,"C:\\tmp\\",5\n2,"D:\\x\\",6\n3,"E:\\y",7\n4,F:\\z,8\n')
+    assert [row[1] for row in rows[1:]] == ["C:\\tmp\\", "D:\\x\\", "E:\\y", "F:\\z"]
+    assert told == [[], {}]
+
+
+@pytest.mark.parametrize("lines", [2, 600, 3_000])
+def test_a_quoted_field_may_run_on_for_any_number_of_lines(tmp_path, lines):
+    field = "line, one\n" * lines
+    rows, *told = said(tmp_path, f'id,note,n\n1,"a,b",5\n2,"{field}",6\n3,"c,d",7\n')
+    assert rows[1:] == [["1", "a,b", "5"], ["2", field, "6"], ["3", "c,d", "7"]]
+    assert told == [[], {}]
+
+
+def test_a_field_may_be_as_long_as_it_likes(tmp_path):
+    field = "x" * 700_000 + ", " + "y" * 700_000
+    rows, *told = said(tmp_path, f'id,note,n\n1,"a,b",5\n2,"{field}",6\n3,"c,d",7\n')
+    assert rows[2] == ["2", field, "6"]
+    assert told == [[], {}]
+
+
+def test_apostrophes_inside_single_quotes(tmp_path):
+    rows, *told = said(tmp_path, "'id','name'\n'1','O'Brien, Pat'\n'2','the dogs' bowl'\n'3','it''s'\n")
+    assert rows[1:] == [["1", "O'Brien, Pat"], ["2", "the dogs' bowl"], ["3", "it's"]]
+    assert told == [[], {}]
+
+
+def test_an_apostrophe_before_a_number_is_part_of_it(tmp_path):
+    rows, *_ = said(tmp_path, "id,code\n1,'00123\n2,'00456\n3,'tis\n")
+    assert rows[1:] == [["1", "'00123"], ["2", "'00456"], ["3", "'tis"]]
+
+
+@pytest.mark.parametrize("delimiter", list("#^~\x1f"))
+def test_a_rare_delimiter_that_every_line_agrees_on(tmp_path, delimiter):
+    rows, *told = said(tmp_path, TABLE.replace(",", delimiter))
+    assert rows[1] == ["1", "Ann", "2.50"]
+    assert told == [[], {}]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["Item #1", "Item #2", "Item #3"], ["10:30:15", "11:00:00"], ["a/b/c", "d/e/f"], ["A#1", "B#2"], ["x^2", "y^2"]],
+)
+def test_signs_in_the_values_of_a_lone_column_separate_nothing(tmp_path, values):
+    rows, *_ = said(tmp_path, "\n".join(["column", *values]) + "\n")
+    assert rows == [["column"], *([value] for value in values)]
+
+
+@pytest.mark.parametrize("header", ["name", "full name"])
+def test_names_in_a_lone_column_are_not_split_at_their_blanks(tmp_path, header):
+    names = [f"{first} {last}" for first in ("Ann", "Bo", "Cy", "Di") for last in ("Lee", "Poe", "Fox", "Hay", "Oz")]
+    rows, *_ = said(tmp_path, "\n".join([header, *names]) + "\n")
+    assert rows == [[header], *([name] for name in names)]
+
+
+def test_dates_with_times_in_a_lone_column_are_not_split(tmp_path):
+    rows, *_ = said(tmp_path, "time\n" + "2012-11-11 23:59:59\n" * 20)
+    assert rows[1] == ["2012-11-11 23:59:59"]
+
+
+def test_two_delimiters_that_do_as_well_are_told(tmp_path):
+    rows, guesses, _ = said(tmp_path, "a;b,c\nx;y,z\nu;v,w\np;q,r\n")
+    assert guesses == ["delimiter"]
+    assert all(len(row) > 1 for row in rows)
+
+
+def test_a_row_wider_than_the_header_loses_nothing(tmp_path):
+    rows, *_ = said(tmp_path, "a,b,c\n" + "1,2,3\n" * 3_000 + "1,2,3,4,5\n")
+    assert rows[-1] == ["1", "2", "3", "4", "5"]
+
+
+def test_quotes_inside_plain_fields_are_plain_characters(tmp_path):
+    rows, *told = said(tmp_path, 'id,size,n\n1,5" by 7",2\n2,the "best" one,3\n')
+    assert rows[1:] == [["1", '5" by 7"', "2"], ["2", 'the "best" one', "3"]]
+    assert told == [[], {}]
+
+
+def test_quotes_that_are_not_doubled_stay_in_their_value_and_are_told(tmp_path):
+    rows, _, remarks = said(tmp_path, 'id,note,n\n1,"say "hi", he",2\n2,"a 5" pipe",3\n3,""1,069.5"",4\n')
+    assert rows[1:] == [["1", 'say "hi", he', "2"], ["2", 'a 5" pipe', "3"], ["3", "1,069.5", "4"]]
+    assert remarks == {"stray_quote": (2, 3, 4)}
+
+
+def test_a_delimiter_at_the_end_of_each_line_is_no_column(tmp_path):
+    rows, *told = said(tmp_path, TABLE.replace("\n", ",\n"))
+    assert rows[1] == ["1", "Ann", "2.50"]
+    assert told == [[], {}]
+
+
+@pytest.mark.parametrize("content", ["x", "x\n", '"x"', "a,b", "a;b\r\n", "\ufeffa,b\n"])
+def test_the_shortest_files(tmp_path, content):
+    rows, *told = said(tmp_path, content)
+    assert rows == [[c for c in "xab" if c in content]]
+    assert told == [[], {}]
+
+
+def test_bytes_that_are_not_utf8_are_read_as_windows_has_them_and_told(tmp_path):
+    good = "".join(f"{n},Zoë,München\n" for n in range(30)).encode()
+    rows, guesses, remarks = said(tmp_path, b"id,name,city\n" + good + "30,Señor,Köln\n".encode("cp1252"))
+    assert rows[-1] == ["30", "Señor", "Köln"]
+    assert (guesses, remarks) == ([], {"undecodable": (32,)})
+
+
+def test_a_declared_encoding_is_taken(tmp_path):
+    content = "id,név\n1,Győr\n".encode("cp852")
+    assert said(tmp_path, content, encoding="cp852") == ([["id", "név"], ["1", "Győr"]], [], {})
+
+
+def test_a_byte_order_mark_outweighs_a_declared_encoding(tmp_path):
+    assert said(tmp_path, "id,név\n".encode("utf-8-sig"), encoding="cp1250")[0] == [["id", "név"]]
+
+
+def test_what_a_declared_encoding_cannot_read_is_told(tmp_path):
+    rows, _, remarks = said(tmp_path, b"id,name\n1,ok\n2,\x81\n", encoding="cp1252")
+    assert rows[-1] == ["2", "\ufffd"]
+    assert remarks == {"undecodable": (3,)}
+
+
+def test_a_declared_delimiter_and_quote_are_taken(tmp_path):
+    assert said(tmp_path, "a=b=c\n1='2=3'=4\n", delimiter="=", quote="'")[0] == [["a", "b", "c"], ["1", "2=3", "4"]]
+
+
+def test_with_no_quote_every_character_is_itself(tmp_path):
+    rows, *told = said(tmp_path, 'a,b\n"1,"x"\n2,"y\n', quote="")
+    assert rows == [["a", "b"], ['"1', '"x"'], ["2", '"y']]
+    assert told == [[], {}]
+
+
+def test_more_columns_than_a_sheet_has_are_refused_with_the_limit(tmp_path):
+    path = tmp_path / "file.csv"
+    path.write_text(",".join(f"c{n}" for n in range(16_385)) + "\n")
+    with open_book(path, name="file.csv") as book, pytest.raises(InputUnreadable) as refused:
+        list(book.sheets[0].rows())
+    assert refused.value.code == "too_large"
+    assert refused.value.message == "The file is too wide: row 1 has 16,385 columns, 16,384 are allowed."
+
+
+def test_a_plain_file_of_the_size_of_a_lock_file_is_read(tmp_path):
+    text = '"' + "a" * 20 + '","' + "b" * 30 + '"\n'
+    rows, *_ = said(tmp_path, (text * 3)[:165])
+    assert rows[0] == ["a" * 20, "b" * 30]
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=12)

@@ -6,6 +6,7 @@ from datetime import date, time, timedelta
 import pytest
 
 from runner.engine.reading import NO_CACHED_VALUE, CellError, InputUnreadable, open_book
+from runner.engine.reading.books import TextOptions
 from tests.unit.workbook_makers import biff, brt, container, ods, wide, xls_stream, xlsb
 
 
@@ -359,6 +360,30 @@ def test_texts_of_an_old_book_are_in_its_code_page(tmp_path, page, codec):
     assert read(container(tmp_path / "book.xls", {"Book": stream}))[1] == [[(1, [text])]]
 
 
+def old_book(tmp_path, raw, *records):
+    """A book of Excel 5 with one text."""
+    start = biff(0x0809, struct.pack("<HHHH", 0x0500, 5, 0, 0)) + b"".join(records)
+    listed = biff(0x0085, struct.pack("<IBB", len(start) + 15 + 4, 0, 0) + b"\4Data")
+    cells = biff(0x0204, struct.pack("<HHHH", 0, 0, 0, len(raw)) + raw)
+    sheet = biff(0x0809, struct.pack("<HHHH", 0x0500, 0x10, 0, 0)) + cells + biff(0x000A)
+    return container(tmp_path / "book.xls", {"Book": start + listed + biff(0x000A) + sheet})
+
+
+def test_an_old_book_without_a_code_page_is_read_as_its_fonts_are_made(tmp_path):
+    font = biff(0x0031, struct.pack("<HHHHHBBBB", 200, 0, 0, 400, 0, 0, 0, 204, 0) + b"\5Arial")
+    book, rows = read(old_book(tmp_path, "Наименование".encode("cp1251"), font))
+    assert rows == [[(1, ["Наименование"])]]
+    assert [(c.kind, c.chosen, c.sure) for c in book.choices] == [("encoding", "cp1251", True)]
+
+
+def test_an_old_book_that_tells_nothing_of_its_texts_is_a_guess(tmp_path):
+    path = old_book(tmp_path, "Zażółć".encode("cp1250"))
+    assert [(c.chosen, c.sure) for c in read(path)[0].choices] == [("cp1252", False)]
+    with open_book(path, name="book.xls", options=TextOptions(encoding="cp1250")) as book:
+        assert (list(book.sheets[0].rows()), book.choices) == ([(1, ["Zażółć"])], [])
+    assert read(old_book(tmp_path, b"plain"))[0].choices == []
+
+
 def test_what_an_ods_remembers_of_other_files_is_no_sheet(tmp_path):
     def table(name, value):
         cell = f'<table:table-cell office:value-type="float" office:value="{value}"/>'
@@ -369,3 +394,14 @@ def test_what_an_ods_remembers_of_other_files_is_no_sheet(tmp_path):
     book, rows = read(ods(tmp_path, changes + table("Data", 1) + links))
     assert [s.name for s in book.sheets] == ["Data"]
     assert rows == [[(1, [1])]]
+
+
+@pytest.mark.parametrize(("setting", "epoch"), [("", 1900), ("1899-12-30", 1900), ("1904-01-01", 1904)])
+def test_an_ods_tells_what_its_days_count_from(tmp_path, setting, epoch):
+    settings = (
+        f'<table:calculation-settings><table:null-date table:date-value="{setting}"/></table:calculation-settings>'
+    )
+    cell = '<table:table-cell office:value-type="float" office:value="1"/>'
+    table = f'<table:table table:name="A"><table:table-row>{cell}</table:table-row></table:table>'
+    book, _ = read(ods(tmp_path, (settings if setting else "") + table))
+    assert book.notes["epoch"] == epoch

@@ -145,6 +145,9 @@ def with_link(kind: str, target: str) -> bytes:
         cell('<c r="A2" t="str"><v>1</v></c>'),
         cell('<c r="A2"><v>=1+1</v></c>'),
         cell('<c r="A2" cm="1"><v>1</v></c>'),
+        # errors that no spreadsheet knows
+        cell('<c r="A2" t="e"><v>1</v></c>'),
+        cell('<c r="A2" t="e"><v>A&amp;B</v></c>'),
         # what is behind the cells
         changed(SHEET, "<pageMargins", '<hyperlinks><hyperlink ref="A1" r:id="rId1"/></hyperlinks><pageMargins'),
         changed(SHEET, "<pageMargins", '<dataValidations count="1"/><pageMargins'),

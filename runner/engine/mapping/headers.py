@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -19,7 +20,8 @@ _SAME: Final = {
     "surname": "lastname", "url": "website", "web": "website", "zipcode": "zip", "postcode": "zip",
 }  # fmt: skip
 _PAIRS: Final = {
-    ("e", "mail"): ("email",),
+    ("e", "email"): ("email",),
+    ("e", "email", "address"): ("email",),
     ("email", "address"): ("email",),
     ("first", "name"): ("firstname",),
     ("given", "name"): ("firstname",),
@@ -35,6 +37,7 @@ _PAIRS: Final = {
 }
 _FILLERS: Final = frozenset({"the", "of", "a", "an", "and", "for", "in", "your", "please", "enter", "de", "la"})
 _GENERIC: Final = frozenset({"name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"})
+NO_STEMS: Final[Mapping[str, int]] = {}
 EXACT: Final = 1.0
 SAME_WORDS: Final = 0.95
 FUZZY: Final = 0.9
@@ -62,7 +65,7 @@ def words(text: str) -> frozenset[str]:
     out: list[str] = []
     at = 0
     while at < len(found):
-        for size in (2, 1):
+        for size in (3, 2, 1):
             pair = _PAIRS.get(tuple(found[at : at + size]))
             if pair is not None and at + size <= len(found):
                 out += pair
@@ -84,7 +87,7 @@ def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] not in "su" else word
 
 
-def likeness(header: str, name: str) -> float:
+def likeness(header: str, name: str, stems: Mapping[str, int] = NO_STEMS) -> float:
     """1 for the same words in the same order, less for fewer words in common, 0 for strangers."""
     left, right = normalized(header), normalized(name)
     if not left or not right:
@@ -99,24 +102,19 @@ def likeness(header: str, name: str) -> float:
         return 0.0
     if ours == theirs:
         return SAME_WORDS
-    return round(FUZZY * overlap(ours, theirs), 4)
+    return round(FUZZY * overlap(ours, theirs, stems), 4)
 
 
-def overlap(ours: frozenset[str], theirs: frozenset[str]) -> float:
+def overlap(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, int] = NO_STEMS) -> float:
     """Shared weight over all weight; words that are one typing slip apart count as shared.
 
     A generic word more or less says little (`Plan code` is the plan), a word in place of another says a lot:
-    `Agent city` is not the `agent_name`, and `Address 1` is not `address_2`.
+    `Agent city` is not the `agent_name`, and `Address 1` is not `address_2`. Where one side has a telling word to
+    itself, only shared words count that tell the field from others: `stems` counts the fields that have a word.
     """
-    common = ours & theirs
-    shared = sum(map(_weight, common))
-    left, right = set(ours - common), set(theirs - common)
-    for word in sorted(left):
-        twin = next((w for w in sorted(right) if _slip(word, w)), None)
-        if twin is not None:
-            left.discard(word)
-            right.discard(twin)
-            shared += 0.9 * _weight(word)
+    common, left, right = _compared(ours, theirs)
+    differ = any(_weight(w) == 1 for w in left | right)
+    shared = sum(weight * (_rarity(stems.get(word, 1)) if differ else 1.0) for word, weight in common.items())
     if not shared:
         return 0.0
     if not left or not right:
@@ -124,6 +122,29 @@ def overlap(ours: frozenset[str], theirs: frozenset[str]) -> float:
     if any(w.isdecimal() for w in left) and any(w.isdecimal() for w in right):
         return 0.0
     return REPLACED * shared / (shared + len(left) + len(right))
+
+
+def telling(ours: frozenset[str], theirs: frozenset[str]) -> int:
+    """How many words that are not generic only one side has."""
+    _, left, right = _compared(ours, theirs)
+    return sum(_weight(w) == 1 for w in left | right)
+
+
+def _compared(ours: frozenset[str], theirs: frozenset[str]) -> tuple[dict[str, float], set[str], set[str]]:
+    """The field's words that are shared, with their weights, and what each side has to itself."""
+    shared = {word: _weight(word) for word in ours & theirs}
+    left, right = set(ours - theirs), set(theirs - ours)
+    for word in sorted(left):
+        twin = next((w for w in sorted(right) if _slip(word, w)), None)
+        if twin is not None:
+            left.discard(word)
+            right.discard(twin)
+            shared[twin] = 0.9 * _weight(word)
+    return shared, left, right
+
+
+def _rarity(fields: int) -> float:
+    return 1.0 if fields <= 1 else 0.75 if fields == 2 else 0.0
 
 
 def _weight(word: str) -> float:

@@ -12,6 +12,14 @@ _SHOWN: Final = 20  # columns that the message names
 _LONGEST: Final = 60
 _COMPARED: Final = 200
 _SIMILAR: Final = 0.6
+_HEADER: Final = (
+    "check that this is the right file; add its headers as synonyms of the fields, "
+    'or name the header row: "reading": {"header_rows": [3]}'
+)
+_NO_HEADER: Final = (
+    'no header row was found; name it: "reading": {"header_rows": [3]}, '
+    'or name the columns by their letters: {"name": "city", "synonyms": ["B"]}'
+)
 
 
 def expects_columns(fields: Sequence[Field], computed: Collection[str | None]) -> bool:
@@ -32,6 +40,7 @@ def nothing_mapped(tables: Sequence[MappedTable], fields: Sequence[Field], *, re
     more = f" and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
     inputs = {t.source.place.input for t in tables}
     place = tables[0].source.place
+    headless = all(t.source.table.generated_header for t in tables)
     one = len(tables) == 1
     return EngineStop(
         "nothing_mapped",
@@ -39,8 +48,7 @@ def nothing_mapped(tables: Sequence[MappedTable], fields: Sequence[Field], *, re
         input=place.input if len(inputs) == 1 else None,
         sheet=place.sheet if one else None,
         table=place.table if one else None,
-        remedy="check that this is the right file; add its headers as synonyms of the fields, "
-        'or name the header row: "reading": {"header_rows": [3]}',
+        remedy=_NO_HEADER if headless else _HEADER,
     )
 
 

@@ -5,13 +5,14 @@ the sum of what header, values and rules say. A column whose field went to a bet
 reasons that did not speak for the first one as well.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import Field
 from runner.engine.mapping.assign import Rank, assign
 from runner.engine.mapping.evidence import AGAINST, Sample, allowed_delta, pattern_delta, type_delta
-from runner.engine.mapping.headers import FUZZY, SAME_WORDS, bare_words, joined, likeness, overlap, words
+from runner.engine.mapping.headers import FUZZY, SAME_WORDS, bare_words, joined, likeness, overlap, telling, words
 
 LEAST_LIKENESS: Final = 0.2
 RUNNERS_UP: Final = 3
@@ -198,7 +199,32 @@ class _Chooser:
                 {self._columns[c].letters: len(self._columns[c].sample.values) for c in (at, *rivals)},
                 f'{{"name": "{name}", "synonyms": [the header of the right column]}}',
             )
+        else:
+            doubt = self._guess(column, mine)
         return Choice(at, name, one.total, one.parts, others, note, doubt)
+
+    def _guess(self, column: ColumnIn, field: int) -> Doubt | None:
+        """Whether a column has a field for reasons that fall short of its name: other words, or only its values."""
+        one, name = self._table[column.position, field], self._fields[field].name
+        if one.exact is not None or one.header >= SAME_WORDS * PART or one.rules > 0:
+            return None
+        settle = f'{{"name": "{name}", "synonyms": [the header of this column]}}'
+        if not one.header:
+            told = f"the column was taken for the field {name} because of its values; its header is not like it"
+            return Doubt("mapping_doubtful", told, name, {"values": len(column.sample.values), "header": 0}, settle)
+        other = min(telling(bare_words(header), words(one.name)) for header in column.headers)
+        if not other:
+            return None
+        told = (
+            f"the column was taken for the field {name}, but its header has words that the field has not, or lacks some"
+        )
+        return Doubt(
+            "mapping_doubtful",
+            told,
+            name,
+            {"likeness in percent": round(100 * one.header), "other words": other},
+            settle,
+        )
 
     def _rivals(self, column: int, field: int) -> list[int]:
         """Columns without a field of their own that fit this one as well."""
@@ -261,12 +287,12 @@ def _table(columns: Sequence[ColumnIn], fields: Sequence[Field], detected: Detec
     table: Table = {}
     wide = len(columns) * sum(len(f.names) for f in fields) > MOST_COMPARISONS
     allowed_by_field = [allowed(f) for f in fields]
-    exact = _index(fields)
+    exact, stems = _index(fields), _stems(fields)
     for column in columns:
         said = detected.get(column.position, {})
         named = _named(column.headers, exact, fields)
         for n, field in enumerate(fields):
-            rank, header, name, word = named.get(n) or (None, *_likeness(() if wide else column.headers, field))
+            rank, header, name, word = named.get(n) or (None, *_likeness(() if wide else column.headers, field, stems))
             parts = [Contribution(word, header)] if header else []
             kind = type_delta(column.sample, field)
             values = [
@@ -309,11 +335,16 @@ def _named(
     return found
 
 
-def _likeness(headers: tuple[str, ...], field: Field) -> tuple[float, str, str]:
+def _stems(fields: Sequence[Field]) -> Mapping[str, int]:
+    """How many fields have a word in one of their names."""
+    return Counter(w for f in fields for w in frozenset[str]().union(*(words(name) for name, _ in f.names)))
+
+
+def _likeness(headers: tuple[str, ...], field: Field, stems: Mapping[str, int]) -> tuple[float, str, str]:
     best, which, how = 0.0, "", ""
     for n, header in enumerate(headers):
         for name, word in field.names:
-            alike = round(likeness(header, name) * (PART if n else 1.0), 4)
+            alike = round(likeness(header, name, stems) * (PART if n else 1.0), 4)
             if alike > best:
                 best, which, how = alike, name, word
     if best < LEAST_LIKENESS:

@@ -18,6 +18,7 @@ from runner.engine.values.convert import Converter
 from runner.engine.values.decisions import Convention
 
 _SHOWN: Final = 50  # values that detect_* functions are shown
+_DOUBTS: Final = 100  # columns of a table whose choice is recorded with what spoke for each reading
 _CERTAIN: Final = 0.75  # least confidence in a table of which no header is known
 
 
@@ -72,9 +73,12 @@ class MappedTable:
             out.append(Kept(choice.position, column.name, last, column.generated or certain))
         return out
 
-    def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str]) -> None:
-        """Say what the table lacks and what could have been decided otherwise; `computed` fields need no column."""
-        if self.source.table.generated_header:
+    def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str], headless: bool) -> None:
+        """Say what the table lacks and what could have been decided otherwise.
+
+        `computed` fields need no column; `headless`: the manifest says that there is no header row.
+        """
+        if self.source.table.generated_header and not headless:
             findings.add(
                 "no_header",
                 "warning",
@@ -82,9 +86,13 @@ class MappedTable:
                 place=self.source.place,
                 rule="structure",
             )
-        for choice in self.choices:
-            if choice.doubt is not None:
-                self._tell(choice, choice.doubt, findings)
+        doubts = [(choice, choice.doubt) for choice in self.choices if choice.doubt is not None]
+        for choice, doubt in doubts[:_DOUBTS]:
+            self._tell(choice, doubt, findings)
+        for _, doubt in doubts[_DOUBTS:]:
+            findings.add(
+                doubt.code, "warning", doubt.message, place=self.source.place, field=doubt.field, rule="mapping"
+            )
         for field in fields:
             if field.required and field.name not in self.fields and not _has_values(field, computed):
                 findings.add(
@@ -130,7 +138,10 @@ def map_table(
 ) -> MappedTable:
     fields = [f for f in fields if f.name != filled]
     samples = source.samples()
-    columns = [ColumnIn(n, _headers(c), Sample(samples[n]), a1.letters(c.index)) for n, c in enumerate(source.columns)]
+    letters = _letters_named(fields) if source.table.generated_header else frozenset()
+    columns = [
+        ColumnIn(n, _headers(c, letters), Sample(samples[n]), a1.letters(c.index)) for n, c in enumerate(source.columns)
+    ]
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
     choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed)
@@ -139,9 +150,16 @@ def map_table(
     return MappedTable(source, choices, samples, filled)
 
 
-def _headers(column: Column) -> tuple[str, ...]:
+def _letters_named(fields: Sequence[Field]) -> frozenset[str]:
+    """Where there is no header row, a synonym may be a column's letter: `B` or `Column B`."""
+    spelled = (s.casefold().removeprefix("column").strip().upper() for f in fields for s in f.synonyms)
+    return frozenset(spelled)
+
+
+def _headers(column: Column, named: frozenset[str]) -> tuple[str, ...]:
     if column.generated:
-        return ()
+        letters = a1.letters(column.index)
+        return (letters, column.name) if letters in named else ()
     leaf = column.parts[-1] if column.parts else column.name
     return (column.name,) if leaf == column.name else (column.name, leaf)
 
@@ -160,7 +178,7 @@ def _detect(
                     sheet=source.place.sheet,
                     table=source.id,
                     field=rule.file.rpartition("/")[2].removesuffix(".py"),
-                    header=column.headers[0] if column.headers else None,
+                    header=None if source.columns[column.position].generated else column.headers[0],
                     column=a1.letters(index),
                     column_index=index,
                     values_sample=column.sample.values[:_SHOWN],

@@ -40,14 +40,15 @@ def _open(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -
     if size > limits.max_file_bytes:
         raise errors.too_large(f"{size} bytes, {limits.max_file_bytes} are allowed")
     if head.startswith(ole.MAGIC):
-        return _open_container(file, limits)
+        return _open_container(file, limits, options)
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _open_zip(file, limits)
     if not head and not name.lower().endswith(_TEXT_NAMES):
         raise errors.empty()  # an empty text file is a table with no rows, an empty workbook is none
     if sniffing.is_page(head):
         return open_page(file, limits, declared=options.encoding)
-    if (refused := sniffing.refusal(head, size, is_text=options.encoding is not None)) is not None:
+    declared = options.encoding is not None or options.delimiter is not None
+    if (refused := sniffing.refusal(head, size, is_text=declared)) is not None:
         raise refused
     return open_delimited(file, name=name, limits=limits, options=options)
 
@@ -61,8 +62,8 @@ def _open_zip(file: BinaryIO, limits: ReadLimits) -> Book:
     return open_xlsb(file, package, part) if part.endswith(".bin") else open_xlsx(file, package, part)
 
 
-def _open_container(file: BinaryIO, limits: ReadLimits) -> Book:
+def _open_container(file: BinaryIO, limits: ReadLimits, options: TextOptions) -> Book:
     container = ole.Container(file, limits)
     if (refused := ole.refusal(container)) is not None:
         raise refused
-    return open_xls(file, container, limits)
+    return open_xls(file, container, limits, declared=options.encoding)

@@ -51,14 +51,14 @@ _OLD_SHEETS: tuple[tuple[bytes, str], ...] = (
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body|table|meta)\b", re.IGNORECASE)
 _JSON = re.compile(rb"""\{\s*(?:"[^"\n]{0,200}"\s*:|\})|\[\s*(?:\{\s*"|\[|\])""")
 _PAGE = errors.not_a_spreadsheet("an HTML page")
-_CONTROL = bytes(set(range(32)) - {9, 10, 11, 12, 13, 26, 27} | {127})
+_CONTROL = bytes(set(range(28)) - {9, 10, 11, 12, 13, 26, 27} | {127})  # 28 to 31 separate fields and records
 _LOCK_FILES = (165, 171)  # sizes of the owner files that Excel leaves beside an open workbook
 
 
 def refusal(head: bytes, size: int, *, is_text: bool = False) -> InputUnreadable | None:
     """Why a file that is neither zip nor OLE container is no spreadsheet; None where it may be text.
 
-    ``is_text``: the sender named its encoding, so bytes that look like none are no reason to refuse it.
+    ``is_text``: the manifest names its encoding or its delimiter, so odd bytes are no reason to refuse it.
     """
     for magic, what, remedy in _MAGIC:
         if head.startswith(magic):
@@ -103,7 +103,7 @@ def is_page(head: bytes) -> bool:
 def _binary_refusal(head: bytes, size: int) -> InputUnreadable | None:
     if head and not head.strip(b"\x00"):
         return errors.no_content()
-    if size in _LOCK_FILES and head[:1] and head[0] < 55 and head[55:56] in (b"\x00", bytes([head[0]])):
+    if size in _LOCK_FILES and b"\x00" in head and head[0] < 55 and head[55:56] in (b"\x00", bytes([head[0]])):
         return errors.not_a_spreadsheet(
             "the lock file that Excel keeps while a workbook is open (~$…)", "Drop the workbook itself."
         )

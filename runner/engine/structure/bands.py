@@ -38,7 +38,8 @@ class Band:
 def bands(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
     found: list[Band] = []
     now: Band | None = None
-    for at, label in enumerate(labels):
+    for at, said in enumerate(labels):
+        label = said
         if label is not Label.HEADER and label not in BODY:
             if now is None or not now.body or now.body[-1] != at - 1 or not fits(rows, at, now):
                 now = None
@@ -63,10 +64,12 @@ def bands(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
 
 
 def _same(rows: Sequence[Row], at: int, band: Band) -> bool:
-    """Whether the row is the header again, on the next printed page, right below the rows above it."""
+    """Whether the row is the header again, as on the next printed page, right between two rows of the body."""
     row = rows[at]
-    below = rows[at + 1] if at + 1 < len(rows) else None
-    if len(band.head) != 1 or row.gap or len(row.filled) < 2 or below is None or below.gap:
+    if len(band.head) != 1 or row.gap or len(row.filled) < 2 or band.body[-1] != at - 1 or at + 1 == len(rows):
+        return False
+    above, below = rows[at - 1], rows[at + 1]
+    if below.gap or above.width < 2 or below.width < 2:  # captions or titles: another table of the same kind
         return False
     head = rows[band.head[0]]
     return row.filled == head.filled and [row.values[c] for c in row.filled] == [head.values[c] for c in head.filled]
@@ -88,6 +91,8 @@ def fits(rows: Sequence[Row], at: int, band: Band) -> bool:
     for column in row.filled:
         held = [other for other in near if column < len(other.kinds) and other.kinds[column]]
         same = [other for other in held if other.kinds[column] == row.kinds[column]]
+        if not held and len(row.filled) > 1 and any(column in rows[one].filled for one in band.head):
+            continue  # the first value under a name
         if len(same) * 2 < len(held) or not same:
             return False
         if row.kinds[column] == Kind.TEXT:
@@ -106,7 +111,9 @@ def _joined(rows: Sequence[Row], found: Sequence[Band]) -> list[Band]:
         near = last and last.body and not band.head and band.body[0] - last.body[-1] <= INTERRUPTION + 1
         if last and near and rows[band.body[0]].gap < BODY_GAP:
             above = [rows[one] for one in last.body[-12:]]
-            if all(_alike(rows[one], above) for one in band.body[:3]):
+            gap = sum(rows[one].gap for one in range(last.body[-1] + 1, band.body[0] + 1))
+            narrow = max(rows[one].width for one in band.body[:3]) < NARROW * max(row.width for row in above)
+            if not (gap >= OTHER_GAP and narrow) and all(_alike(rows[one], above) for one in band.body[:3]):
                 last.body += band.body
                 last.again += band.again
                 continue

@@ -32,6 +32,7 @@ class Draft:
     strays: int = 0  # columns further out that hold cells of no table
     declared: bool = False  # the file itself says that this is a table
     form: bool = False  # labels with values of all kinds beside them: one record
+    settled: bool = False  # the manifest says which rows are its header
     choices: list[Choice] = field(default_factory=list)  # readings that could have been others
 
 

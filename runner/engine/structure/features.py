@@ -9,6 +9,7 @@ from runner.engine.structure.cells import Kind, Mark
 from runner.engine.structure.rows import Row
 
 WINDOW = 8
+STEADY = 0.8  # of the steps between numbers that are the same
 Place = tuple[int, object]  # a column and what stands in it
 NEAR = (-3, -2, -1, 1, 2, 3)
 _FAMILY = bytes([0, 1, 2, 2, 3, 2, 2])  # kinds that stand for each other in a column
@@ -122,6 +123,11 @@ def _sequence(row: Row) -> float:
         return 0.0
     usual = max(set(pairs), key=pairs.count)
     return pairs.count(usual) / len(pairs) if usual and abs(usual) <= 10 else 0.0
+
+
+def steady(row: Row) -> bool:
+    """Whether the row's numbers rise by one small step."""
+    return _sequence(row) >= STEADY
 
 
 def _agreement(a: bytes, b: bytes, filled: Sequence[int]) -> tuple[float, float]:

@@ -10,16 +10,15 @@ counted, and are data like their neighbours. Memory is bounded by KEPT rows, wha
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
 from runner.engine.structure import features, finding, model, sums
-from runner.engine.structure.accounts import Account, Run
 from runner.engine.structure.heads import Asked
 from runner.engine.structure.labels import RowScores
 from runner.engine.structure.late import Headings, Late
 from runner.engine.structure.rows import Row, row_of
-from runner.engine.structure.tables import Box, Table
+from runner.engine.structure.tables import Table
 from runner.engine.structure.usual import Usual
 
 AROUND = features.WINDOW  # rows kept before and after one that stands out
@@ -27,15 +26,24 @@ KEPT = 4_000  # rows kept in full; what stands out after that is counted with th
 SPARSE = 1_200  # rows kept after which a long sheet with few of them has shown what it has: dirt, no more tables
 SPARSE_SHARE = 8  # rows of such a sheet for each one kept
 CELLS = 250_000  # and cells in them, blank ones too, for sheets that are wide as well
+NAMED = {"header": 20.0}  # what a manifest says of a row
 FAR = 3  # blank rows above a row that make it stand out
 
 
 class Finder:
     """Eats the rows of one sheet in order, then tells its tables."""
 
-    def __init__(self, *, row_scores: RowScores | None = None, headings: Headings | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        row_scores: RowScores | None = None,
+        headings: Headings | None = None,
+        header: tuple[int, ...] | None = None,
+    ) -> None:
+        """`header`: the rows that are one, as the manifest says; an empty tuple for none."""
         self._row_scores = row_scores
         self._headings = headings
+        self._header = header
         self._late = Late(headings, row_scores)
         self._scores: dict[int, Mapping[str, float]] = {}
         self._ruled: set[int] = set()
@@ -48,7 +56,6 @@ class Finder:
         self._full = False  # no room for more rows; what stands out from now on is counted with the rest
         self._total = 0
         self._last = 0
-        self.account = Account()
 
     def eat(self, number: int, values: Sequence[object]) -> None:
         """Take the next row; rows come in ascending order, blank ones may be left out."""
@@ -61,15 +68,15 @@ class Finder:
         told = rules(number, values) if rules is not None else None
         if told:
             self._ruled.add(number)
+        if self._header and number in self._header:
+            return NAMED
         if spelled and told:
             return {k: spelled.get(k, 0.0) + told.get(k, 0.0) for k in {*spelled, *told}}
         return spelled or told
 
     def eat_blocks(self, blocks: Iterable[Block]) -> None:
         """Take every row of a sheet; long runs of plain ones at a fraction of the cost of taking them one by one."""
-        for block in blocks:
-            self.account.note(block)
-            numbers, columns = block
+        for numbers, columns in blocks:
             for at, (number, values) in enumerate(zip(numbers, zip(*columns, strict=True), strict=True)):
                 if self._full and len(self._recent) == AROUND:
                     self._count_all(numbers[at:], [column[at:] for column in columns] if at else columns)
@@ -167,7 +174,7 @@ class Finder:
         if not kept:
             return []
         names = self._headings
-        asked = Asked(self._scores, layout, frozenset(self._ruled))
+        asked = Asked(self._scores, layout, frozenset(self._ruled), fixed=self._header)
         if names is not None:
             asked = replace(asked, spelled=names.spelled, key=names.key)
         found = finding.tables_in(kept, asked, model.load())
@@ -187,18 +194,9 @@ def _dress(rows: Iterable[Row], layout: Layout) -> None:
             row.bold = sum(1 for at in row.filled if at + 1 in bold) / len(row.filled)
 
 
-class Looked(NamedTuple):
-    """What was found in a sheet: each row that holds something is in a table, its titles or its notes, or outside."""
-
-    tables: list[Table]  # from top to bottom and left to right
-    outside: list[Run]  # first and last of rows that hold something and belong to no table, all of them
-    rows: int = 0  # rows of the sheet that hold something
-    beside: Sequence[Box] = ()  # cells in a table's rows that stand in none of its columns
-
-
 def find_tables(sheet: Sheet) -> list[Table]:
     """The tables of a sheet, from top to bottom and left to right."""
-    return look_through(sheet).tables
+    return look_through(sheet)
 
 
 def look_through(
@@ -206,19 +204,21 @@ def look_through(
     *,
     row_scores: RowScores | None = None,
     headings: Headings | None = None,
-    reading: Mapping[str, Any] | None = None,  # noqa: ARG001
-) -> Looked:
-    """The tables of a sheet, and what belongs to none of them; `reading` is what the manifest says of header rows."""
+    reading: Mapping[str, Any] | None = None,
+) -> list[Table]:
+    """The tables of a sheet; `reading` is what the manifest says of its header and totals."""
+    said = reading or {}
+    header = () if said.get("header") == "none" else tuple(said.get("header_rows") or ()) or None
     try:
-        finder = _fed(sheet, row_scores, headings)
+        finder = _fed(sheet, Finder(row_scores=row_scores, headings=headings, header=header))
     except OutOfOrder:
-        finder = _fed(sheet, row_scores, headings)
+        finder = _fed(sheet, Finder(row_scores=row_scores, headings=headings, header=header))
     tables = sums.settle(finder.tables(sheet.layout()), blocks_of(sheet))
-    outside, beside = finder.account.uncovered(tables, blocks_of(sheet))
-    return Looked(tables, outside, finder.account.rows, beside)
+    if said.get("total_rows") == "keep":
+        tables = [replace(t, choices=tuple(c for c in t.choices if c.kind != "total")) for t in tables]
+    return tables
 
 
-def _fed(sheet: Sheet, row_scores: RowScores | None, headings: Headings | None) -> Finder:
-    finder = Finder(row_scores=row_scores, headings=headings)
+def _fed(sheet: Sheet, finder: Finder) -> Finder:
     finder.eat_blocks(blocks_of(sheet))
     return finder

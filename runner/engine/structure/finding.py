@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Protocol
 
 from runner.engine.reading import Layout
-from runner.engine.structure import declared, decoding, detectors, features, lists, pruning
+from runner.engine.structure import declared, decoding, detectors, features, fixed, lists, pruning
 from runner.engine.structure.drafts import drafts
 from runner.engine.structure.heads import Asked
 from runner.engine.structure.labels import Label
 from runner.engine.structure.rows import Row
 from runner.engine.structure.shaping import shape
-from runner.engine.structure.tables import Table
+from runner.engine.structure.tables import Choice, Table
 
 LONG = 5_000  # rows from which neighbours are taken for data unasked
 # What a plain row is for: data, all but surely; the classifier would say so at two hundred times the cost.
@@ -39,9 +39,16 @@ def tables_in(kept: Sequence[Row], asked: Asked, judge: Judge) -> list[Table]:
         chances = [next(judged) if vector else PLAIN for vector in vectors]
         return decoding.decode(rows, chances, judge, _points(rows, layout, told))
 
+    choices: list[Choice] = []
+    if asked.fixed is not None:
+        if (only := fixed.draft(kept, asked.fixed, classify)) is not None:
+            return [shape(only, asked)]
+        choices.append(fixed.missing(asked.fixed))
     known, rest = declared.take(kept, layout.declared_tables)
     one = lists.find(rest, asked) if not known else None
     guessed = [one] if one else pruning.prune(drafts(rest, classify) if rest else [], asked, known)
+    for draft in (known + guessed)[:1]:
+        draft.choices += choices
     found = [shape(draft, asked) for draft in known + guessed]
     return sorted(found, key=lambda table: (table.range.top, table.range.left))
 

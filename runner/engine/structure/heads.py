@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from math import log
 
 from runner.engine.reading import Layout
-from runner.engine.structure import detectors, naming
+from runner.engine.structure import detectors, features, headers, naming
 from runner.engine.structure.bands import Band
+from runner.engine.structure.cells import Kind, Mark
 from runner.engine.structure.drafts import Draft
 from runner.engine.structure.labels import Label
-from runner.engine.structure.layouts import rises
+from runner.engine.structure.layouts import falls, rises
+from runner.engine.structure.rows import Row
 from runner.engine.structure.tables import Choice, Column
 
 Spelled = Callable[[Sequence[object]], int]  # how many of these values are declared names
@@ -22,7 +24,11 @@ CLEAR = 1.0  # points from which nobody needs to be asked
 ABOVE = 3  # rows above a body among which its header may have been taken for a title
 WIDE = 0.6  # of a table's columns that such a row names
 BELIEVED = 0.7  # chance of a header row among others that its values cannot talk down
+MANY = 6  # numbers that do not rise from left to right by chance
 RISING = 0.9  # of its numbers or dates that rise from left to right: years, hours, classes
+
+
+_REMARK = int(Mark.NOTE | Mark.FOOTNOTE | Mark.SENTENCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,7 @@ class Asked:
     layout: Layout
     ruled: frozenset[int] = frozenset()  # rows that a rule speaks for
     spelled: Spelled | None = None
+    fixed: tuple[int, ...] | None = None  # header rows that the manifest names, none at all where it is empty
     key: Callable[[str], bool] | None = None  # whether a column's name is that of a required or unique field
 
     def keys(self, columns: Sequence[Column]) -> frozenset[int]:
@@ -68,9 +75,9 @@ def settle(draft: Draft, asked: Asked) -> None:
     if points <= 0:
         behead(draft)
         if points > -CLEAR:
-            _note(draft, row.number, vote, header=False)
+            note(draft, row.number, vote, header=False)
     elif points < CLEAR:
-        _note(draft, row.number, vote, header=True)
+        note(draft, row.number, vote, header=True)
 
 
 def _promote(draft: Draft, asked: Asked) -> None:
@@ -90,11 +97,11 @@ def _promote(draft: Draft, asked: Asked) -> None:
         draft.labels[first] = Label.HEADER
         draft.band = Band([first], draft.band.body[1:], draft.band.again)
     elif points > 0 and vote.names:
-        _note(draft, row.number, vote, header=False)
+        note(draft, row.number, vote, header=False)
 
 
 def _raise(draft: Draft) -> bool:
-    """Take a row over the first captions for the header that it is, and not for a title."""
+    """Take rows right above a body for what they are, and not for titles: its header, or more of its rows."""
     first = draft.band.body[0]
     body = [draft.rows[at] for at in draft.band.body]
     for at in range(first - 1, max(-1, first - 1 - ABOVE), -1):
@@ -102,15 +109,25 @@ def _raise(draft: Draft) -> bool:
         if below.gap or below.skipped or draft.labels[at] not in (Label.TITLE, Label.NOTE, Label.GROUP):
             return False
         wide = sum(1 for one in row.filled if draft.left <= one <= draft.right)
-        if wide > 1 and wide >= WIDE * (draft.right - draft.left + 1) and wide == row.width:
-            if naming.votes(row, body).points < naming.CLEAR:
-                return False
-            between = list(range(at + 1, first))
-            for one in (at, *between):
-                draft.labels[one] = Label.HEADER if one == at else Label.GROUP
+        if wide < 2 or wide < WIDE * (draft.right - draft.left + 1) or wide != row.width:
+            continue
+        points = naming.votes(row, body).points
+        between = list(range(at + 1, draft.band.body[0]))
+        if points >= naming.CLEAR:
+            _relabel(draft, at, between, Label.HEADER)
             draft.band = Band([at], between + draft.band.body, draft.band.again)
             return True
+        if points >= (CLEAR if wide == draft.right - draft.left + 1 else 0.0):
+            return False
+        _relabel(draft, at, between, Label.DATA)
+        draft.band = Band([], [at, *between, *draft.band.body], draft.band.again)
     return False
+
+
+def _relabel(draft: Draft, at: int, between: Sequence[int], label: Label) -> None:
+    draft.labels[at] = label
+    for one in between:
+        draft.labels[one] = Label.GROUP
 
 
 def _settled(draft: Draft, at: int, asked: Asked) -> bool:
@@ -118,10 +135,37 @@ def _settled(draft: Draft, at: int, asked: Asked) -> bool:
     row = draft.rows[at]
     if asked.header(row.number) >= TOLD or (asked.spelled is not None and asked.spelled(row.values)):
         return True
-    if rises(row) >= RISING:
+    if _counts_up(row):
         return True
     near = draft.rows[max(0, at - 1) : at + 2]
     return detectors.styled(near, asked.layout, row.number) >= STYLED
+
+
+def _counts_up(row: Row) -> bool:
+    """Whether a row names its columns by years, months, hours or classes."""
+    if rises(row) < RISING:
+        return falls(row) >= RISING and row.width >= 2 * MANY
+    kinds = {row.kinds[at] for at in row.filled if row.kinds[at] in (Kind.NUMBER, Kind.DATE)}
+    values = [row.values[at] for at in row.filled if row.kinds[at] in kinds]
+    years = all(row.marks[at] & Mark.YEAR for at in row.filled if row.kinds[at] == Kind.NUMBER)
+    return len(kinds) == 1 and (kinds == {Kind.DATE} or years or len(values) >= MANY or features.steady(row))
+
+
+def extend(draft: Draft, asked: Asked) -> None:
+    """Take rows right below that give a key, and nothing that reads like a note, into the body."""
+    if asked.key is None or not draft.band.head or not draft.band.body:
+        return
+    head = [draft.rows[at] for at in draft.band.head]
+    keys = asked.keys(headers.columns(head, draft.left, draft.right, asked.layout.merged))
+    for at in range(draft.band.body[-1] + 1, len(draft.rows)):
+        row = draft.rows[at]
+        inside = all(draft.left <= one <= draft.right for one in row.filled)
+        if row.gap or not inside or keys.isdisjoint(row.filled) or draft.labels[at] is Label.HEADER:
+            return
+        if row.number in asked.ruled or any(row.marks[one] & _REMARK for one in row.filled):
+            return
+        draft.labels[at] = Label.DATA
+        draft.band.body.append(at)
 
 
 def _odds(draft: Draft, at: int) -> float:
@@ -131,7 +175,7 @@ def _odds(draft: Draft, at: int) -> float:
     return max(-MOST, min(MOST, log(max(chance, 1e-9) / other)))
 
 
-def _note(draft: Draft, number: int, vote: naming.Votes, *, header: bool) -> None:
+def note(draft: Draft, number: int, vote: naming.Votes, *, header: bool) -> None:
     evidence = {"header": vote.names, "none": vote.values}
     if header:
         message = f"row {number} was taken for the header, but it is much like the rows below it"

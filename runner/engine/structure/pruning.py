@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from runner.engine.structure.cells import Kind
 from runner.engine.structure.drafts import Draft
-from runner.engine.structure.heads import Asked, behead, settle
+from runner.engine.structure.heads import Asked, behead, extend, settle
 from runner.engine.structure.labels import Label
 from runner.engine.structure.rows import Row
 
@@ -23,6 +23,7 @@ def prune(found: Sequence[Draft], asked: Asked, known: Sequence[Draft] = ()) -> 
         if draft.form:
             behead(draft)
         settle(draft, asked)
+        extend(draft, asked)
     every = [*found, *known]
     headed = max((_cells(one) for one in every if one.band.head and one.band.body), default=0)
     tall = max((len(one.band.body) for one in every), default=0)

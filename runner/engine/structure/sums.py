@@ -11,9 +11,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum, isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from runner.engine.reading import Block, Value
+from runner.engine.reading import Block, Shown, Value
 from runner.engine.structure.tables import Box, Choice, Table
 from runner.engine.structure.totals import Says, Sort, row_says
 
@@ -23,6 +23,7 @@ MOST, THOUSANDS = 6, 3  # digits: of a fraction that count, and between two sign
 EXACT = 1e-9  # relative error of sums of binary fractions
 DIGITS = 100.0  # a sum this large does not come out by chance
 
+_NUMBERS: frozenset[type] = frozenset({int, float, Shown})
 _GROUPED = re.compile(r"[^\d.,()\u2212+-]")
 _PLAIN = re.compile(r"[+-]?\d*\.?\d+")
 _TAIL = re.compile(r"[.,](\d+)\D*$")
@@ -76,6 +77,9 @@ class Match(NamedTuple):
     large: bool = False  # one of them is too large to be so by chance
 
 
+NOTHING = Match()
+
+
 @dataclass(slots=True)
 class Suspect:
     """A row that may be a total."""
@@ -84,7 +88,7 @@ class Suspect:
     says: Says
     sort: Sort
     sums: dict[int, Sum]
-    match: Match = Match()
+    match: Match = NOTHING
     below: list[Running] = field(default_factory=list)  # sums of what comes after it, while it may stand above its rows
 
     @property
@@ -178,7 +182,7 @@ class Look:
         tries = [self._since, self._block, self._whole, self._totals]
         if self._above is not None:
             tries.append(self._above.joined(self._tail))
-        suspect.match = max((compared(suspect, one) for one in tries), key=_worth, default=Match())
+        suspect.match = max((compared(suspect, one) for one in tries), key=_worth, default=NOTHING)
         self._close(last=False)
         self._judged.append(suspect)
         if suspect.is_total:
@@ -265,7 +269,7 @@ def compared(suspect: Suspect, running: Running) -> Match:
             counted = own.point == running.rows and running.rows > 1 and suspect.says >= Says.NAMED
             hits += counted
             continue
-        if other.count < 2 and suspect.says < Says.NAMED:  # noqa: PLR2004
+        if other.count < 2 and suspect.says < Says.NAMED:
             continue
         if not own.point and not own.comma:
             continue
@@ -292,9 +296,9 @@ def _fits(own: Sum, other: Sum, sort: Sort, *, strict: bool) -> bool:
     return any(a and abs(a - b) <= max(EXACT * abs(b), min(slack, 0.005 * abs(b))) for a, b in pairs)
 
 
-def summed(column: Sequence[object]) -> Sum | None:
+def summed(column: Sequence[Any]) -> Sum | None:
     """The sums of a column's numbers, typed or written as text; None where it holds none."""
-    typed = [v for v in column if v.__class__ is float or v.__class__ is int]
+    typed: list[Any] = [v for v in column if v.__class__ in _NUMBERS]
     texts = [v for v in column if v.__class__ is str]
     out = Sum()
     if typed:
@@ -302,7 +306,7 @@ def summed(column: Sequence[object]) -> Sum | None:
         if not isfinite(whole):
             return None
         some = typed[:50]
-        out = Sum(len(typed), whole, whole, max(_decimals(repr(v)) for v in some), min(typed), max(typed))
+        out = Sum(len(typed), whole, whole, max(_decimals(str(v)) for v in some), min(typed), max(typed))
     if texts:
         out.add(_of_texts(texts))
     return out if out.count else None
@@ -327,10 +331,10 @@ def _of_texts(texts: Sequence[str]) -> Sum:
 
 def read(text: str) -> tuple[float, float] | None:
     """A number as it is with a point and with a comma as decimal sign; None where a text is none."""
-    if len(text) > 30 or not any(map(str.isdigit, text)) or _LETTERS.search(text):  # noqa: PLR2004
+    if len(text) > 30 or not any(map(str.isdigit, text)) or _LETTERS.search(text):
         return None
     bare = _GROUPED.sub("", text).replace("\u2212", "-")
-    if sum(map(str.isalpha, text)) > 3:  # noqa: PLR2004
+    if sum(map(str.isalpha, text)) > 3:
         return None
     negative = bare.startswith(("-", "(")) or bare.endswith("-")
     digits = bare.strip("()+-")

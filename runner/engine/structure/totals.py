@@ -25,7 +25,7 @@ TOTALS: Final = (
     "підсумок", "усього", "общо", "сума", "укупно",
     # Asia and the Middle East
     "合計", "小計", "総計", "総合計", "累計", "合计", "小计", "总计", "总和", "总数", "共计", "總計", "總和", "計",
-    "합계", "소계", "총계", "총합계", "총합", "المجموع", "الإجمالي", "مجموع", "إجمالي", "סה\"כ", "סך הכל", "סהכ",
+    "합계", "소계", "총계", "총합계", "총합", "المجموع", "الإجمالي", "مجموع", "إجمالي", 'סה"כ', "סך הכל", "סהכ",
     "कुल", "योग", "รวม", "ผลรวม", "ยอดรวม", "tổng", "tổng cộng", "cộng", "jumlah", "jumlah total",
 )  # fmt: skip
 MEANS: Final = (
@@ -38,6 +38,7 @@ BOUNDS: Final = ("min", "minimum", "max", "maximum")
 BEFORE: Final = ("sub", "sub-", "grand", "overall", "net", "sous-", "sous", "final", "running", "page", "group")
 AFTER: Final = (
     "general", "général", "geral", "generale", "complessivo", "amount", "sum", "all", "overall", "częściowa", "końcowa",
+    "ogólna", "parziale", "partiel", "partielle", "parcial", "parciales", "intermédiaire", "intermedio", "intermedia",
 )  # fmt: skip
 
 _EDGES: Final = " \t\u00a0:.;-–—=*()[]>"
@@ -69,7 +70,8 @@ def says(text: str) -> tuple[Says, Sort]:
         return Says.NOTHING, Sort.SUM
     core = _core(bare)
     if core in _WORDS:
-        return Says.PLAINLY, _sort(core)
+        sort = _sort(core)
+        return (Says.HINT if sort is Sort.BOUND else Says.PLAINLY), sort  # Max is a name as well
     words = bare.split(" ")
     for word in (words[0].strip(_EDGES), words[-1].strip(_EDGES), " ".join(words[:2])):
         if _core(word) in _STRONG and len(words) <= _MOST:
@@ -127,8 +129,8 @@ _OPENINGS: Final = sorted({*TOTALS, *MEANS, "sub-total", "sub total", "subtotal"
 _OPEN: Final = re.compile(
     rf"\s*[(\[*]?(?:{'|'.join(re.escape(word) for word in reversed(_OPENINGS))})", re.IGNORECASE
 ).match
-_STARTS: Final = frozenset(word[:3] for word in _OPENINGS if len(word) > 2)  # noqa: PLR2004
-_SHORT: Final = frozenset(word for word in _OPENINGS if len(word) <= 2)  # noqa: PLR2004
+_STARTS: Final = frozenset(word[:3] for word in _OPENINGS if len(word) > 2)
+_SHORT: Final = frozenset(word for word in _OPENINGS if len(word) <= 2)
 _BLANKS: Final = frozenset(" \t\u00a0([*")
 _SPELLINGS: Final = frozenset(
     form + end

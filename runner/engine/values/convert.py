@@ -39,6 +39,9 @@ REMARKS: Final[dict[str, tuple[str, str]]] = {
     "decimal_mixed": ("warning", "is written with another decimal sign than its column and was read by its own"),
     "date_order_mixed": ("warning", "has day and month in another order than its column and was read by its own"),
     "time_dropped": ("warning", "holds a time of day, which a date does not keep"),
+    # These two say it of a column; of a cell, should one ever need what no value of its column showed.
+    "decimal_assumed": ("warning", "can be read as thousands or as decimals; the point was taken for the decimal sign"),
+    "date_order_assumed": ("warning", "can be read day first or month first; read month first"),
     "date_dropped": ("warning", "holds a date, which a time of day does not keep"),
     "zone_converted": ("info", "holds a time zone; the moments of this column are written in UTC"),
     "zone_dropped": ("info", "holds a time zone, which a time of day does not keep"),
@@ -160,7 +163,8 @@ class Converter:
         def read(text: str) -> Any:
             value = parse(clean(text))
             if told:
-                self.odd[text] = tuple(told)
+                if value is not BAD:  # what could not be read after all is a type error and nothing else
+                    self.odd[text] = tuple(told)
                 told.clear()
             return value
 
@@ -172,11 +176,12 @@ class Converter:
         if not isinstance(found, tuple):
             return found
         if found[1]:
-            self._read.told.append("decimal_mixed")
+            self._read.told.append("decimal_mixed" if self.decimal else "decimal_assumed")
         return found[0]
 
     def _number(self, text: str) -> numbers.Number | Bad | None:
-        number = numbers.quick(text, self.decimal or ".")
+        # Where no value of the column was seen to have a sign, one that has it after all is looked at closely.
+        number = numbers.quick(text, self.decimal) if self.decimal else numbers.bare(text)
         if number is not None:
             return number
         plain = self._plain(text)

@@ -145,6 +145,8 @@ class DateReader:
         order = self._dots_day_first if sign[0] == "." else self._day_first
         first = sign[0] == "." if order is None else order
         day, month = (a, b) if first else (b, a)
+        if order is None and not first and a != b and a <= 12 and b <= 12:
+            self.told.append("date_order_assumed")
         if month > 12 >= day:
             day, month = month, day
             if order is not None:

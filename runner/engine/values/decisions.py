@@ -4,11 +4,13 @@ A value that only one reading explains proves it. Where no value does, smaller h
 the field's type, the delimiter. Hints that do not reach a proof still choose, but the choice is told.
 """
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import NUMERIC, Field
+from runner.engine.values.clean import cleaner
 from runner.engine.values.dates import PIVOT
 from runner.engine.values.formats import day_first_in
 from runner.engine.values.tallies import DateTally, NumberTally, OrderCount, TruthTally
@@ -16,6 +18,7 @@ from runner.engine.values.tallies import DateTally, NumberTally, OrderCount, Tru
 Tally = NumberTally | DateTally | TruthTally
 _DATES: Final = frozenset({"date", "datetime"})
 _MOST: Final = 10  # how many times more often one reading must show than the other to stand for the column
+_SLIPS: Final = 2
 _PROOF: Final = 3  # hints of this weight, and none against them, need no telling
 _DELIMITER: Final = 2  # the weight of a file's delimiter
 _OTHER: Final = {".": ",", ",": "."}
@@ -121,10 +124,14 @@ def tally_of(field: Field, values: Sequence[Any]) -> Tally | None:
 
 def fresh_tally(field: Field) -> Tally | None:
     if field.type in _DATES:
-        return DateTally()
+        return DateTally(cleaner(field.clean))
     if field.type == "boolean":
         return TruthTally()
-    return NumberTally(sizes=field.type == "percent") if field.type in NUMERIC else None
+    return (
+        NumberTally(cleaner(field.clean), sizes=field.type == "percent", every=field.type == "money")
+        if field.type in NUMERIC
+        else None
+    )
 
 
 def add_values(tally: Tally, column: Sequence[Any]) -> None:
@@ -150,6 +157,11 @@ def order_shown(tally: DateTally) -> bool | None:
     return None if max(day, month) < max(1, _MOST * min(day, month)) else day > month
 
 
+def _outvoted(least: int, most: int) -> bool:
+    """Whether values that contradict their column are slips: more of them may be a part written in another way."""
+    return least <= _SLIPS and most >= _MOST * least
+
+
 class _Hints(NamedTuple):
     """What speaks for a decimal point and for a decimal comma, apart from the column's own proofs."""
 
@@ -173,8 +185,11 @@ def decide_decimal(
         most, least = max(point, comma), min(point, comma)
         if not unclear and not least:
             return chosen, None
-        agreed = hints.sum(chosen) > 0 and not hints.sum(_OTHER[chosen])
-        sure = not unclear or (most >= _MOST * least and (most * 50 >= unclear or agreed))
+        # 1.234 beside 12,50 is what grouping looks like. Beside a few 12.5 it is not: decimals are seldom all but
+        # a few of one length, so more than a few must show, or others must agree.
+        grouping = tally.open_comma if chosen == "." else tally.open_dot
+        agreed = not hints.strong[_OTHER[chosen]] and hints.sum(chosen) > hints.sum(_OTHER[chosen])
+        sure = not unclear or (_outvoted(least, most) and (grouping == unclear or most * 50 >= unclear or agreed))
     else:
         chosen, sure = _without_proof(tally, kind, hints, around)
     evidence = {"decimal point": point, "decimal comma": comma, "either": unclear}
@@ -205,12 +220,14 @@ def _without_proof(tally: NumberTally, kind: str, hints: _Hints, around: Around)
     if comma == point:
         grouping = kind in _WHOLE_KINDS and tally.open_dot > tally.open_comma
         chosen = "," if grouping or (around.delimiter == ";" and kind not in _WHOLE_KINDS) else "."
+    if hints.strong[chosen] >= _PROOF and not hints.strong[_OTHER[chosen]]:
+        return chosen, True
     if hints.sum(_OTHER[chosen]):
         return chosen, False
     # A file's delimiter and a field's type that agree are enough, but for points that group: files separated by
     # semicolons are written with decimal points often enough.
     expected = {",": ".", ";": ","}.get(around.delimiter or "") == chosen and hints.weak[chosen] > _DELIMITER
-    return chosen, hints.strong[chosen] >= _PROOF or (expected and not (chosen == "," and tally.open_dot))
+    return chosen, expected and not (chosen == "," and tally.open_dot > 0)
 
 
 def _decimal_hints(tally: NumberTally, kind: str, around: Around) -> _Hints:
@@ -252,7 +269,7 @@ def decide_order(
     if day or month:
         chosen = (day, for_day) > (month, for_month)
         most, least = max(day, month), min(day, month)
-        sure = not unclear or (most >= _MOST * least and most * 200 >= unclear)
+        sure = not unclear or _outvoted(least, most)
         if not unclear and not least:
             return chosen, None
     else:
@@ -384,7 +401,7 @@ _SAME_MONEY: Final = {
     "€": "EUR", "£": "GBP", "US$": "USD", "C$": "CAD", "CA$": "CAD", "A$": "AUD", "AU$": "AUD", "NZ$": "NZD",
     "HK$": "HKD", "R$": "BRL", "S$": "SGD", "₹": "INR", "RS": "INR", "RS.": "INR", "₽": "RUB", "₩": "KRW", "₪": "ILS",
     "KR.": "KR", "ZŁ": "PLN", "ZL": "PLN", "KČ": "CZK", "FT": "HUF", "FR.": "CHF", "SFR.": "CHF", "SFR": "CHF",
-    "RMB": "CNY", "฿": "THB", "₺": "TRY", "₫": "VND", "₱": "PHP",
+    "RMB": "CNY", "円": "JPY", "元": "CNY", "원": "KRW", "฿": "THB", "₺": "TRY", "₫": "VND", "₱": "PHP",
 }  # fmt: skip
 
 
@@ -397,7 +414,8 @@ _SHARED_SIGNS: Final = {
 
 def _currency_names(tally: NumberTally) -> dict[str, int]:
     names: dict[str, int] = {}
-    for sign, count in tally.currencies.items():
+    for written, count in tally.currencies.items():
+        sign = unicodedata.normalize("NFKC", written)
         name = _SAME_MONEY.get(sign, sign)
         names[name] = names.get(name, 0) + count
     for sign, codes in (

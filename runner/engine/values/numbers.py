@@ -14,7 +14,7 @@ from runner.engine.values.memo import BAD, Bad
 _CURRENCY = (
     r"(?:US\$|CA\$|AU?\$|NZ\$|HK\$|R\$|C\$|S\$|[$\u00a2-\u00a5\u058f\u060b\u09f3\u0e3f\u17db\ufdfc\uff04\uffe0\uffe1\uffe5\uffe6\u20a0-\u20cf]|kr\.?|z[łl]|Kč|Ft|Rs\.?|SFr\.?|CHF|Fr\.|"
     r"USD|EUR|GBP|JPY|CNY|RMB|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|BGN|TRY|RUB|BRL|MXN|ZAR|SGD|HKD|KRW|"
-    r"ILS|AED|SAR|THB|IDR|MYR|PHP|VND)"
+    r"ILS|AED|SAR|THB|IDR|MYR|PHP|VND|円|元|원|руб\.?|грн\.?|лв\.?|lei)"  # noqa: RUF001
 )
 _AMOUNT = re.compile(
     rf"([-+]?)\s*({_CURRENCY}?)\s*([-+]?)\s*"
@@ -127,7 +127,7 @@ def _plain(body: str, decimal: str) -> str | None:
 
 
 def read(text: str, decimal: str | None = None, hint: str | None = None) -> tuple[str, bool] | Bad | None:
-    """A text's number in plain form, and whether it contradicts the column's convention.
+    """A text's number in plain form, and whether it contradicts its column or asks for a convention nobody gave.
 
     A `decimal` that the manifest gives is the only one allowed. Without it the shape decides, then the `hint`.
     """
@@ -141,7 +141,7 @@ def read(text: str, decimal: str | None = None, hint: str | None = None) -> tupl
     if point is None or comma is None:
         sign = "." if comma is None else ","
         return (point or comma or "", hint is not None and hint != sign)
-    return (comma if hint == "," else point), False
+    return (comma if hint == "," else point), hint is None and point != comma
 
 
 def quick(text: str, decimal: str) -> float | None:
@@ -154,6 +154,11 @@ def quick(text: str, decimal: str) -> float | None:
         number = float(common[2].translate(_DEGROUP[decimal]))
         return -number if common[1] else number
     return None
+
+
+def bare(text: str) -> float | None:
+    """What a text of nothing but digits means; None: it needs `read`."""
+    return float(text) if text.isdecimal() and text.isascii() and len(text) <= EXACT_DIGITS else None
 
 
 def to_number(plain: str) -> Number | Bad:
@@ -170,11 +175,10 @@ def to_number(plain: str) -> Number | Bad:
     exact = Decimal(plain)
     if not number:
         return number if not exact else BAD
-    digits = len(exact.normalize().as_tuple().digits)
-    if digits <= EXACT_DIGITS:
+    if "e" not in plain.lower() and exact == exact.to_integral_value():
+        return int(exact) if abs(exact) >= 10**EXACT_DIGITS else number
+    if len(exact.normalize().as_tuple().digits) <= EXACT_DIGITS:
         return number
-    if exact == exact.to_integral_value() and "e" not in plain.lower():
-        return int(exact)
     return number if exact in (Decimal(repr(number)), Decimal(f"{number:.17g}")) else exact
 
 

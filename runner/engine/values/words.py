@@ -1,12 +1,22 @@
 """Small vocabularies and shapes: booleans, e-mail, phone and web addresses, blanks."""
 
+# ruff: noqa: RUF001  # words of several scripts
 import re
+import unicodedata
 from typing import Final
 
 from runner.engine.values.memo import BAD, Bad
 
-_TRUE = "true t yes y 1 on x ja oui si sí sim tak да 是 ✓ ✔ ☑ wahr vrai verdadero active enabled"
-_FALSE = "false f no n 0 off nein non não nao nie нет 否 ✗ ✘ ☐ falsch faux falso inactive disabled"
+_TRUE = (
+    "true t yes y 1 on x active enabled ✓ ✔ ☑ ○ 〇 v j s o "
+    "ja wahr oui vrai si sí sì verdadero vero sim verdadeiro waar tak prawda kyllä ano áno igen evet da "
+    "да истина так ναι 是 真 有 はい 예 نعم כן ya"
+)
+_FALSE = (
+    "false f no n 0 off inactive disabled ✗ ✘ ☐ × "
+    "nein falsch non faux falso não nao nee onwaar nie fałsz nej nei ei ne nem hayır hayir nu "
+    "нет ложь ні όχι 否 假 偽 無 いいえ 아니요 아니오 لا לא tidak"
+)
 BOOLEANS: Final = dict.fromkeys(_TRUE.split(), True) | dict.fromkeys(_FALSE.split(), False)
 NOTHING: Final = frozenset(
     {
@@ -50,7 +60,7 @@ MAX_ADDRESS: Final = 2048
 
 
 def parse_boolean(text: str) -> bool | Bad | None:
-    word = text.strip().casefold()
+    word = unicodedata.normalize("NFC", text.strip().casefold())
     return BOOLEANS.get(word, BAD) if word else None
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import IO, Final, NamedTuple
 
 from runner.engine import a1
+from runner.engine.reading.values import ERROR_CODES
 from runner.engine.verifying.archive import Archive, Member
 from runner.engine.verifying.refusal import BadOutput
 from runner.engine.writing import parts
@@ -35,9 +36,10 @@ _AFTER_SHEETS: Final = (
 _CHARS = rb"[^<&>\x00-\x08\x0b-\x1f]*+"
 _TEXT = _CHARS + rb"(?:&(?:amp|lt|gt);" + _CHARS + rb")*+"
 _STRING = rb' t="inlineStr"><is><t(?: xml:space="preserve")?+>' + _TEXT + rb"</t></is></c>"
+_ERRORS = b"|".join(re.escape(code.encode()) for code in sorted(ERROR_CODES))
 _CELL = (
     rb'<c r="[A-Z]{1,3}+[1-9][0-9]{0,6}+"(?: s="[0-9]{1,5}+")?+'
-    rb'(?:(?: t="b")?+><v>[-+.0-9e]{1,40}+</v></c>|' + _STRING + rb'| t="e"><v>' + _TEXT + rb"</v></c>)"
+    rb'(?:(?: t="b")?+><v>[-+.0-9e]{1,40}+</v></c>|' + _STRING + rb'| t="e"><v>(?:' + _ERRORS + rb")</v></c>)"
 )
 _CELLS = re.compile(rb"(?:" + _CELL + rb'|</row><row r="[1-9][0-9]{0,6}+">)*+')
 _HEADER_CELL = rb'<c r="[A-Z]{1,3}+1" s="1"' + _STRING

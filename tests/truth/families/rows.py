@@ -167,7 +167,7 @@ def totals_that_do_not(rng: Random) -> Case:
         table.sources[number, column.name] = cell
     table.rows.append(Row(number, wants))
     case = written(rng, [sheet], [table], made.fields, texts=texts)
-    case.tells = [tell("total_assumed", "total_kept", row=number)]
+    case.tells = [tell("total_assumed", row=number)]
     case.note += f" {word}"
     return case
 

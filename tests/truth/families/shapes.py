@@ -258,6 +258,7 @@ def option_header_rows(rng: Random) -> Case:
     case = book_case(rng, [sheet], [table], made.fields)
     case.manifest = {"reading": {"header_rows": [above + 1]}}
     case.left = left
+    case.told = frozenset({"rows_outside"})
     return case
 
 

@@ -8,7 +8,7 @@ from typing import BinaryIO
 from runner.engine.reading import errors
 from runner.engine.reading.binary.biff import BIFF8, BOF, CONTINUE, continued_text, records, short_text, text8, u16
 from runner.engine.reading.binary.xls_globals import Globals, Listed, read_globals
-from runner.engine.reading.books import Book, Layout, Sheet
+from runner.engine.reading.books import Book, Choice, Layout, Sheet
 from runner.engine.reading.layouts import Marker
 from runner.engine.reading.limits import ReadLimits
 from runner.engine.reading.numbers import ERRORS, UNKNOWN_ERROR, NumberReader, rk
@@ -42,6 +42,12 @@ class XlsSheet:
 
     def layout(self) -> Layout:
         return self._surveyed[0]
+
+    def needs_code_page(self) -> bool:
+        """Whether texts hold more than ASCII in one byte each."""
+        return self._shared.version != BIFF8 and any(
+            not body[8:].isascii() for kind, _, body in self._records() if kind in (_LABEL, _RSTRING, _FORMULA_TEXT)
+        )
 
     def _records(self) -> Iterator[tuple[int, int, bytes]]:
         found = records(self._stream, self._position)
@@ -174,9 +180,23 @@ def _double(body: bytes, at: int) -> float:
     return float(_F64.unpack_from(body, at)[0])
 
 
-def open_xls(file: BinaryIO, container: Container, limits: ReadLimits) -> Book:
+def open_xls(file: BinaryIO, container: Container, limits: ReadLimits, *, declared: str | None = None) -> Book:
     stream = container.read(workbook_stream(container) or "Workbook")
-    shared = read_globals(stream, limits)
-    sheets: list[Sheet] = [XlsSheet(stream, shared, one, index, limits) for index, one in enumerate(shared.sheets)]
+    shared = read_globals(stream, limits, declared)
+    own = [XlsSheet(stream, shared, one, index, limits) for index, one in enumerate(shared.sheets)]
+    sheets: list[Sheet] = list(own)
     notes: dict[str, object] = {"epoch": 1904 if shared.epoch_1904 else 1900}
-    return Book(file_format="xls", reader="own", sheets=sheets, notes=notes, source=file)
+    choices = [_guessed(shared)] if not shared.codepage_given and any(one.needs_code_page() for one in own) else []
+    return Book(file_format="xls", reader="own", sheets=sheets, notes=notes, choices=choices, source=file)
+
+
+def _guessed(shared: Globals) -> Choice:
+    """A book of Excel 5 that does not say which code page its texts are in."""
+    return Choice(
+        kind="encoding",
+        chosen=shared.codepage,
+        evidence=dict(shared.charsets) or {shared.codepage: 0},
+        sure=bool(shared.charsets),
+        settle=f'"reading": {{"encoding": "{shared.codepage}"}}',
+        message=f"the workbook does not say which encoding its texts are in; they were read as {shared.codepage}",
+    )

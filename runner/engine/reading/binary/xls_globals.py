@@ -1,6 +1,7 @@
 """What the sheets of an .xls share: names, styles, strings, epoch."""
 
 import codecs
+from collections import Counter
 from dataclasses import dataclass, field
 
 from runner.engine.reading import errors
@@ -29,6 +30,10 @@ _CODEPAGES = {
     10006: "mac-greek", 10007: "mac-cyrillic", 10008: "gb2312", 10010: "mac-romanian", 10017: "mac-cyrillic",
     10021: "cp874", 10029: "mac-latin2", 10079: "mac-iceland", 10081: "mac-turkish", 10082: "mac-croatian",
 }  # fmt: skip
+_CHARSETS = {
+    128: "cp932", 129: "cp949", 130: "johab", 134: "cp936", 136: "cp950", 161: "cp1253", 162: "cp1254", 163: "cp1258",
+    177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250", 77: "mac-roman",
+}  # fmt: skip
 _BOLD = 600
 
 
@@ -43,6 +48,8 @@ class Listed:
 class Globals:
     version: int = BIFF8
     codepage: str = "cp1252"
+    codepage_given: bool = False
+    charsets: Counter[str] = field(default_factory=Counter)  # what the fonts are made for, where that is not Latin
     epoch_1904: bool = False
     sheets: list[Listed] = field(default_factory=list)
     styles: Styles = field(default_factory=Styles)
@@ -79,6 +86,7 @@ class _Reader:
             raise errors.encrypted("an Excel 97-2003 workbook")
         elif kind == _CODEPAGE:
             self.found.codepage = _codec(u16(body, 0))
+            self.found.codepage_given = True
         elif kind == _DATEMODE:
             self.found.epoch_1904 = u16(body, 0) == 1
         elif kind == _BOUNDSHEET:
@@ -89,8 +97,15 @@ class _Reader:
             self._formats[u16(body, 0)] = format_of(self._format(body))
         elif kind == _FONT:
             self._fonts.append(Look(bold=u16(body, 6) >= _BOLD, italic=bool(u16(body, 2) & 2)))
+            self._charset(body[12] if len(body) > 12 else 0)
         elif kind == _XF:
             self._xfs.append(body)
+
+    def _charset(self, number: int) -> None:
+        """A book of Excel 5 that names no code page: what most of its fonts are made for."""
+        if not self.found.codepage_given and number in _CHARSETS:
+            self.found.charsets[_CHARSETS[number]] += 1
+            self.found.codepage = self.found.charsets.most_common(1)[0][0]
 
     def _format(self, body: bytes) -> str:
         if self.found.version == BIFF8:
@@ -134,5 +149,9 @@ def _codec(number: int) -> str:
     return name
 
 
-def read_globals(stream: bytes, limits: ReadLimits) -> Globals:
-    return _Reader(limits).read(stream)
+def read_globals(stream: bytes, limits: ReadLimits, declared: str | None = None) -> Globals:
+    """What the sheets share; ``declared`` is the code page of a book that names none."""
+    reader = _Reader(limits)
+    if declared is not None:
+        reader.found.codepage, reader.found.codepage_given = codecs.lookup(declared).name, True
+    return reader.read(stream)

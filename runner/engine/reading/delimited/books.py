@@ -127,7 +127,8 @@ class _Text:
 
 def open_delimited(file: BinaryIO, *, name: str, limits: ReadLimits, options: TextOptions) -> Book:
     encoding = encodings.detect(file, declared=options.encoding)
-    dialect = dialects.detect(_sample(file, encoding), name=name, delimiter=options.delimiter, quote=options.quote)
+    sample, is_cut = _sample(file, encoding)
+    dialect = dialects.detect(sample, name=name, is_cut=is_cut, delimiter=options.delimiter, quote=options.quote)
     sheet = DelimitedSheet(file, PurePath(name).stem or "Sheet1", encoding, dialect, limits)
     notes: dict[str, object] = {
         "encoding": encoding.name,
@@ -152,16 +153,17 @@ def _manifest_line(**option: str) -> str:
     return f'"reading": {json.dumps(option, ensure_ascii=False)}'
 
 
-def _sample(file: BinaryIO, encoding: encodings.Encoding) -> list[str]:
+def _sample(file: BinaryIO, encoding: encodings.Encoding) -> tuple[list[str], bool]:
+    """The first lines, and whether there are more."""
     lines: list[str] = []
     characters = 0
     with _Text(file, encoding) as text:
         for block in line_blocks(text):
             lines += block
             characters += sum(map(len, block))
-            if len(lines) >= _SAMPLE_LINES or characters >= _SAMPLE_CHARS:
-                break
-    return lines[:_SAMPLE_LINES]
+            if len(lines) > _SAMPLE_LINES or characters >= _SAMPLE_CHARS:
+                return lines[:_SAMPLE_LINES], True
+    return lines, False
 
 
 def encoding_choice(encoding: encodings.Encoding) -> Iterator[Choice]:
@@ -179,13 +181,15 @@ def encoding_choice(encoding: encodings.Encoding) -> Iterator[Choice]:
 
 
 def _delimiter_choice(dialect: dialects.Dialect) -> Iterator[Choice]:
-    if dialect.rival and (not dialect.sure or dialect.evidence[dialect.rival] > 1):
-        chosen, rival = (_SHOWN.get(one, one) for one in (dialect.delimiter, dialect.rival))
-        yield Choice(
-            kind="delimiter",
-            chosen=chosen,
-            evidence={_SHOWN.get(one, one): count for one, count in dialect.evidence.items()},
-            sure=dialect.sure,
-            settle=_manifest_line(delimiter=dialect.delimiter),
-            message=f"the columns were separated at each {chosen}; at each {rival} they make as regular a table",
-        )
+    if dialect.sure and dialect.evidence.get(dialect.rival, 0) < 2:
+        return
+    chosen, rival = (_SHOWN.get(one, one) for one in (dialect.delimiter, dialect.rival))
+    other = f"at each {rival} they make as regular a table" if rival else "most lines hold none"
+    yield Choice(
+        kind="delimiter",
+        chosen=chosen,
+        evidence={_SHOWN.get(one, one): count for one, count in dialect.evidence.items()},
+        sure=dialect.sure,
+        settle=_manifest_line(delimiter=dialect.delimiter),
+        message=f"the columns were separated at each {chosen}; {other}",
+    )

@@ -11,6 +11,7 @@ from typing import Final
 _DELIMITERS: Final = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, " ": 0.4}  # how usual each is
 _RARE: Final = dict.fromkeys("#^~:¦§\x1f\x1e\x01", 0.5)  # only where every line agrees
 _ROWS: Final = 400
+_HEAD: Final = 10
 _CLOSE: Final = 0.9  # a rival with this share of the best score makes the choice a guess
 _KNOWN = re.compile(
     r"""\s*(?:
@@ -39,23 +40,29 @@ class Dialect:
     rival: str = ""
 
 
-def detect(lines: list[str], *, name: str, delimiter: str | None = None, quote: str | None = None) -> Dialect:
-    """``lines`` are whole lines from the start of the file; what is declared is not looked for."""
+def detect(
+    lines: list[str], *, name: str, is_cut: bool = False, delimiter: str | None = None, quote: str | None = None
+) -> Dialect:
+    """``lines`` are whole lines from the start of the file, all of them unless it ``is_cut``.
+
+    What is declared is not looked for.
+    """
     named = _SEP_LINE.match(lines[0]) if lines else None
     skip = 1 if named and (delimiter is None or delimiter == named[1]) else 0
     sample = [line.lstrip("\ufeff") for line in lines[skip:] if line.strip("\ufeff \t\r\n")]
     if named and delimiter is None:
         delimiter = named[1]
-    tried = [
-        _Tried(sample, one, mark, weight * (1.001 if one == _by_name(name) else 1))
-        for one, weight in ({**_DELIMITERS, **_RARE} if delimiter is None else {delimiter: 1.0}).items()
-        if delimiter is not None or _is_met(sample, one)
-        for mark in (_quotes(sample, one) if quote is None else [quote])
-        if mark != one
-    ]
+    tried = _tried(sample, name, delimiter, quote)
     best = max(tried, key=lambda one: one.score, default=None)
+    is_guess = False
+    if (best is None or best.score <= 0) and delimiter is None and len(sample) > _HEAD:
+        # A few records above many lines of text: the end of a report, or a quote that went wrong.
+        tried = _tried(sample[:_HEAD], name, delimiter, quote)
+        best = max(tried, key=lambda one: one.score, default=None)
+        is_guess = True
     if best is None or (best.score <= 0 and delimiter is None):
         best = _Tried(sample, delimiter or _by_name(name), '"' if quote is None else quote, 0)
+        is_guess = False
     dialect = Dialect(
         delimiter=best.delimiter,
         quote=best.quote,
@@ -63,18 +70,27 @@ def detect(lines: list[str], *, name: str, delimiter: str | None = None, quote: 
         skip_blanks=_has_blanks_before_quotes(sample, best.delimiter, best.quote),
         width=best.width,
     )
-    dialect = _with_escape(sample, dialect)
+    dialect = _settled(sample, dialect, is_cut=is_cut)
     others = [one for one in tried if one.delimiter != best.delimiter and one.score > 0]
     rival = max(others, key=lambda one: one.score, default=None)
-    if delimiter is not None or rival is None or best.score <= 0:
+    if delimiter is not None or best.score <= 0 or (rival is None and not is_guess):
         return dialect
-    close = rival.score >= _CLOSE * best.score
     return replace(
         dialect,
-        sure=not close,
-        evidence={one.delimiter: one.agreeing for one in (best, rival)},
-        rival=rival.delimiter,
+        sure=not is_guess and (rival is None or rival.score < _CLOSE * best.score),
+        evidence={one.delimiter: one.agreeing for one in (best, rival) if one is not None},
+        rival=rival.delimiter if rival is not None else "",
     )
+
+
+def _tried(sample: list[str], name: str, delimiter: str | None, quote: str | None) -> list["_Tried"]:
+    return [
+        _Tried(sample, one, mark, weight * (1.001 if one == _by_name(name) else 1))
+        for one, weight in ({**_DELIMITERS, **_RARE} if delimiter is None else {delimiter: 1.0}).items()
+        if delimiter is not None or _is_met(sample, one)
+        for mark in (_quotes(sample, one) if quote is None else [quote])
+        if mark != one
+    ]
 
 
 def _by_name(name: str) -> str:
@@ -82,35 +98,28 @@ def _by_name(name: str) -> str:
 
 
 def _is_met(sample: list[str], delimiter: str) -> bool:
-    """A rare delimiter separates in every line, and no blank stands beside it."""
+    """May a rare delimiter separate this? It stands in the first line, and is no part of times and addresses."""
     if delimiter not in _RARE:
         return True
-    some = sample[:_ROWS]
-    count = some[0].count(delimiter) if some else 0
-    if not count or any(line.count(delimiter) != count for line in some) or len(some) < 2:
+    if not sample or delimiter not in sample[0] or len(sample) < 2:
         return False
-    text = "".join(some)
-    if count < 2 and (delimiter == ":" or any(usual in text for usual in ",;\t|")):
-        return False
-    if any(line.strip("\r\n").endswith(delimiter) for line in some[:2]):
-        return False
-    beside = len(re.findall(rf"\s{re.escape(delimiter)}|{re.escape(delimiter)} ", text))
-    return beside <= 0.1 * count * len(some) and not re.search(r"https?://|\d:\d\d", text)
+    return delimiter != ":" or not re.search(r"https?://|\d:\d\d|: ", "".join(sample[:_ROWS]))
 
 
 def _quotes(sample: list[str], delimiter: str) -> list[str]:
     """Single quotes count only where they open and close whole fields."""
-    if "'" not in "".join(sample[:_ROWS]):
+    text = "".join(sample)
+    if "'" not in text:
         return ['"']
     one = re.escape(delimiter)
-    doubles = re.compile(rf'(?:^|{one})[ \t]*"')
-    opened = re.compile(rf"(?:^|{one})[ \t]*'")
-    wrapped = re.compile(rf"(?:^|{one})[ \t]*'[^\r\n]*?'[ \t]*(?=[\r\n]*$|{one})")
-    some = sample[:_ROWS]
-    starts, whole = (sum(len(found.findall(line)) for line in some) for found in (opened, wrapped))
-    if not whole or whole < 0.9 * starts or sum(len(doubles.findall(line)) for line in some) >= whole:
+    doubles = len(re.findall(rf'(?:^|{one})[ \t]*"', text, re.MULTILINE))
+    opened = len(re.findall(rf"(?:^|{one})[ \t]*'", text, re.MULTILINE))
+    closed = len(re.findall(rf"'[ \t]*(?=[\r\n]|$|{one})", text))
+    if not opened or not closed or doubles >= opened:
         return ['"']
-    if whole > len(some) / 2:
+    wrapped = len(re.findall(rf"(?:^|{one})[ \t]*'[^\r\n]*?'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE))
+    doubled = re.search(rf"(?:^|{one})[ \t]*'[^'\r\n]+''(?:[^']|'')*'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE)
+    if wrapped >= 0.9 * opened and (wrapped > len(sample) / 2 or doubled):
         return ["'"]
     return ['"', "'"]
 
@@ -124,22 +133,31 @@ def _has_blanks_before_quotes(sample: list[str], delimiter: str, quote: str) -> 
     return any(padded.search(line) for line in sample)
 
 
-def _with_escape(sample: list[str], dialect: Dialect) -> Dialect:
-    """With a backslash as escape, if that leaves fewer records in trouble."""
+def _settled(sample: list[str], dialect: Dialect, *, is_cut: bool) -> Dialect:
+    """The dialect with the width of its regular records, and with a backslash as escape if fewer are irregular then."""
+    if not dialect.quote or not any(dialect.quote in line for line in sample):
+        return dialect
+    irregular, plain = _read_by(sample, dialect, is_cut=is_cut)
+    if not any("\\" + dialect.quote in line for line in sample):
+        return plain
+    # A writer that escapes backslashes leaves none alone: a lone one says that pairs are meant as they are.
+    lone = re.search(rf'(?<!\\)(?:\\\\)*\\[^\\{re.escape(dialect.quote)}nrt0"]', "".join(sample))
+    fewer, escaped = _read_by(sample, replace(dialect, escape="\\", undo_backslashes=lone is None), is_cut=is_cut)
+    return escaped if fewer < irregular else plain
+
+
+def _read_by(sample: list[str], dialect: Dialect, *, is_cut: bool) -> tuple[int, Dialect]:
+    """How many records are irregular, and the dialect with the width of most others."""
     from runner.engine.reading.delimited.records import Records  # noqa: PLC0415  # which reads by dialects
 
-    if not dialect.quote or not any("\\" + dialect.quote in line for line in sample):
-        return dialect
-    text = "".join(sample)
-    # A writer that escapes backslashes leaves none alone: a lone one says that pairs are meant as they are.
-    lone = re.search(rf'(?<!\\)(?:\\\\)*\\[^\\{re.escape(dialect.quote)}nrt0"]', text)
-    escaped = replace(dialect, escape="\\", undo_backslashes=lone is None)
-    wrong = []
-    for one in (dialect, escaped):
-        records = Records([list(sample)], one)
-        widths = [len(record) for batch in records.batches() for record in batch]
-        wrong.append(sum(records.troubles.counts.values()) + sum(width != one.width for width in widths))
-    return escaped if wrong[1] < wrong[0] else dialect
+    records = Records([list(sample)], dialect, is_cut=is_cut)
+    widths = [len(record) for batch in records.batches() for record in batch]
+    troubled = {row for rows in records.troubles.rows.values() for row in rows}
+    regular = Counter(width for row, width in enumerate(widths, 1) if row not in troubled)
+    if not regular:
+        return len(troubled), dialect
+    width, agreeing = max(regular.items(), key=lambda item: (item[1], item[0]))
+    return len(widths) - agreeing, replace(dialect, width=width)
 
 
 class _Tried:
@@ -182,15 +200,37 @@ class _Tried:
         cells = [cell for row in rows if len(row) > 1 for cell in row]
         if len(rows) - widths[1] <= len(rows) / 10:
             return 0.0  # hardly ever met: a sign in a sentence
-        if self.delimiter == " " and not _is_spaced(sample[:_ROWS], max(widths.values())):
+        if self.delimiter == " " and not self._is_spaced(rows, sample[:_ROWS]):
+            return 0.0
+        if self.delimiter in _RARE and not self._separates_all(rows, sample):
             return 0.0
         alike = math.hypot(*widths.values()) / len(rows)  # 1 where all rows agree; one big group outdoes many small
         spread = sum(count * (width - 1) / width for width, count in widths.items()) / len(rows)
         known = sum(_KNOWN.fullmatch(cell[:200]) is not None for cell in cells) / len(cells)
         return alike * spread * (0.1 + known)
 
+    def _separates_all(self, rows: list[list[str]], sample: list[str]) -> bool:
+        """A rare delimiter makes every row as wide; a lone one has no blanks beside it and no usual one for a rival."""
+        if self.agreeing < len(rows) or self.width < 2 or len(rows) < 2:
+            return False
+        if self.width > 2:
+            return True
+        text = "".join(sample[:_ROWS])
+        one = re.escape(self.delimiter)
+        return (
+            self.delimiter != ":"
+            and not any(usual in text for usual in ",;\t|")
+            and not re.search(rf"\s{one}|{one}\s|^{one}", text, re.MULTILINE)
+        )
 
-def _is_spaced(sample: list[str], alike: int) -> bool:
-    """Blanks stand in any prose: they separate fields only where the lines agree or quotes meet at one."""
-    quoted = sum('" "' in line for line in sample)
-    return len(sample) >= 5 and (alike > 0.8 * len(sample) or quoted > 0.5 * len(sample))
+    def _is_spaced(self, rows: list[list[str]], sample: list[str]) -> bool:
+        """Blanks stand in any text: they separate fields where quotes meet at one, or where lines of numbers agree."""
+        if len(sample) < 5:
+            return False
+        if sum('" "' in line for line in sample) > 0.5 * len(sample):
+            return True
+        if self.agreeing <= 0.8 * len(rows) or len(rows[0]) != self.width:
+            return False
+        columns = list(zip(*(row for row in rows[1:] if len(row) == self.width), strict=True))
+        numeric = sum(sum(any(c.isdigit() for c in cell) for cell in column) > 0.8 * len(column) for column in columns)
+        return numeric * 2 >= self.width

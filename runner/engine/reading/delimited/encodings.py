@@ -47,6 +47,8 @@ _LINE: Final = re.compile(rb"[^\r\n]*[\x80-\xff][^\r\n]*")
 _MANY: Final = 20  # characters past ASCII that are UTF-8, where as many places are not
 _HIGH_RUN: Final = re.compile(rb"[\x80-\xff]+")
 _COMMON_SIGNS: Final = frozenset("€£°§©®™“”‘’–—…½¼²³\xa0•·«»±µ×")  # noqa: RUF001
+_ICELANDIC: Final = frozenset("ðþýÐÞÝ")  # which stand where Turkish has its own
+_WITH_ICELANDIC: Final = frozenset("áéíóúæÁÉÍÓÚÆčřšžČŘŠŽ")  # never without these; Czech has one of them too
 _INNER_LETTER: Final = re.compile(r"[A-Za-z](?=[^\W\d_a-zA-Z])|[^\W\d_a-zA-Z](?=[A-Za-z])")
 _CONTROLS: Final = bytes(set(range(32)) - {10})
 _ESCAPES: Final = re.compile(rb"\x1b(?:\$[@B]|\$\([DOPQ]|\([IJ])")  # of ISO-2022-JP
@@ -144,6 +146,9 @@ def _likeliest(sample: bytes) -> Encoding:
     if not rivals or (rivals[0].odd and _is_half_width(sample)):
         name = "cp932" if _is_half_width(sample) else "cp1252"
         return _found(name, sure=False, evidence={one.name: one.words - one.odd for one in rivals[:1]})
+    if rivals[0].name not in _EAST_ASIAN and _is_hangul(sample):
+        other = rivals[0]
+        return _found("cp949", sure=False, evidence={"cp949": other.words, other.name: other.words - other.odd})
     same = [one for one in rivals if one.text == rivals[0].text]
     best = min(same, key=lambda one: _ORDER.get(one.name, -1))  # of those that read alike, the most common
     others = [one for one in rivals if one.text != best.text]
@@ -191,6 +196,15 @@ def _is_kana(sample: bytes, name: str) -> bool:
     return len(wide) >= 4 and sum("\u3040" <= one <= "\u30ff" for one in wide) > 0.4 * len(wide)
 
 
+def _is_hangul(sample: bytes) -> bool:
+    """Korean in its everyday syllables, in words too short for chardet."""
+    try:
+        wide = [one for one in sample.decode("euc_kr") if one > "\x7f"]
+    except UnicodeDecodeError:
+        return False
+    return len(wide) >= 2 * _MIN_WIDE and all("\uac00" <= one <= "\ud7a3" for one in wide)
+
+
 def _is_half_width(sample: bytes) -> bool:
     """Japanese in half-width kana, a byte each; capitals of other scripts lie past most of them."""
     high = b"".join(_HIGH_RUN.findall(sample))
@@ -225,6 +239,8 @@ def _ranked(sample: bytes) -> list[_Rival]:
                 continue
             odd, words = odd_words(text)
             score = confidence * _OLDER[name] * (1 - odd / max(words, 1)) ** 3
+            if not _ICELANDIC.isdisjoint(text) and _WITH_ICELANDIC.isdisjoint(text):
+                score *= 0.5
             rivals.append(_Rival(name=decoder, score=score, text=text, odd=odd, words=words))
             best = max(best, score)
             break
@@ -244,10 +260,10 @@ def _twins_told_apart(rivals: list[_Rival]) -> list[_Rival]:
 
 
 def _is_short(best: _Rival, others: list[_Rival]) -> bool:
-    """A few ideographs read as ideographs in each of their encodings; kana and hangul do not lie."""
+    """A few ideographs or hangul read as such in each of their encodings; kana do not."""
     wide = [one for one in best.text if one > "\x7f"]
-    spoken = sum("\u3040" <= one <= "\u30ff" or "\uac00" <= one <= "\ud7a3" for one in wide)
-    if len(wide) >= _FEW_WIDE or (len(wide) >= 2 * _MIN_WIDE and spoken * 4 >= len(wide)):
+    kana = sum("\u3040" <= one <= "\u30ff" for one in wide)
+    if len(wide) >= _FEW_WIDE or (len(wide) >= 2 * _MIN_WIDE and kana * 4 >= len(wide)):
         return False
     raw = best.text.encode(best.name)
     for name in ("cp932", "euc_jp", "gb18030", "cp950", "cp949"):

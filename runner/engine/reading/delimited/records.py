@@ -13,6 +13,8 @@ character, and the one wins that gives a record the width of the table:
 The last two are told, with the record's number. Lines are held while a quote is open, within `MAX_FIELD`.
 """
 
+import _csv  # for the type of its readers, which csv does not name
+import contextlib
 import csv
 import io
 import re
@@ -28,6 +30,10 @@ MAX_LINE: Final = 16 * 1024 * 1024
 MAX_FIELD: Final = 4 * 1024 * 1024  # characters in a quoted field that runs on; past that its quote was never closed
 _CHUNK: Final = 256 * 1024
 _KEPT: Final = 1_000
+_FITTED_CHARS: Final = 20_000  # a line with more of any of the three is not tried in every way
+_FITTED_FIELDS: Final = 500
+_FITTED_QUOTES: Final = 60
+_PATIENCE: Final = 2_000_000  # characters that a file's undoubled quotes are looked for in lines below
 _RETRIED_LINES: Final = 20  # lines that a field with undoubled quotes may take
 
 Trouble = Literal["open_quote", "stray_quote", "undecodable"]
@@ -71,15 +77,22 @@ class Records:
     """Takes lines apart by a dialect, block by block."""
 
     def __init__(
-        self, blocks: Iterable[list[str]], dialect: Dialect, *, spoiled: re.Pattern[str] | None = None
+        self,
+        blocks: Iterable[list[str]],
+        dialect: Dialect,
+        *,
+        spoiled: re.Pattern[str] | None = None,
+        is_cut: bool = False,
     ) -> None:
         self.troubles = Troubles()
         self._blocks = iter(blocks)
         self._dialect = dialect
         self._fields = _Fields(dialect)
         self._spoiled = spoiled  # characters that stand for bytes which could not be decoded
+        self._is_cut = is_cut  # the text goes on behind the last line: a quote that is open there is no trouble
         self._lines: deque[str] = deque()
         self._row = 0
+        self._patience = _PATIENCE
 
     def batches(self) -> Iterator[list[list[str]]]:
         """The records in order; a blank line is a record of no fields."""
@@ -88,42 +101,50 @@ class Records:
             if "\ufeff" in text:
                 lines = [line.lstrip("\ufeff") for line in lines]  # noqa: PLW2901  # marks of files that were joined
                 text = "".join(lines)
-            records = self._regular(lines, text) if self._spoiled is None or not self._spoiled.search(text) else None
-            if records is None:
-                self._lines.extend(lines)
-                records = list(self._one_by_one())
-            else:
+            records: list[list[str]] = []
+            done = 0
+            if self._spoiled is None or not self._spoiled.search(text):
+                done = self._regular(lines, text, records)
                 self._row += len(records)
+            if done < len(lines):
+                self._lines.extend(lines[done:])
+                records += self._one_by_one()
             yield records
 
-    def _regular(self, lines: list[str], text: str) -> list[list[str]] | None:
-        """The records of a block where each line is one and all quotes are as they should be; else None."""
+    def _regular(self, lines: list[str], text: str, records: list[list[str]]) -> int:
+        """Take records as long as all quotes are as they should be; how many lines that were."""
         dialect = self._dialect
-        if dialect.quote and dialect.quote in text:
-            if dialect.escape and dialect.escape in text:
-                return None
-            if self._fields.has_padding(text):
-                return None
-            reader = csv.reader(
-                lines,
-                delimiter=dialect.delimiter,
-                quotechar=dialect.quote,
-                skipinitialspace=dialect.skip_blanks,
-                strict=True,
-            )
-        else:
-            reader = csv.reader(
-                lines,
-                delimiter=dialect.delimiter,
-                quoting=csv.QUOTE_NONE,
-                skipinitialspace=dialect.skip_blanks,
-                strict=True,
-            )
-        try:
-            records = list(reader)
-        except csv.Error:
-            return None
-        return records if len(records) == len(lines) else None
+        is_quoted = bool(dialect.quote) and dialect.quote in text
+        if is_quoted and ((dialect.escape and dialect.escape in text) or self._fields.has_padding(text)):
+            return 0
+        with contextlib.suppress(csv.Error):
+            records.extend(self._reader(lines, is_quoted=is_quoted))
+        if len(records) == len(lines):
+            return len(lines)
+        records.clear()
+        return self._up_to_trouble(lines, records) if is_quoted else 0
+
+    def _up_to_trouble(self, lines: list[str], records: list[list[str]]) -> int:
+        """The same, with an eye on records of more than one line."""
+        reader = self._reader(lines, is_quoted=True)
+        done = 0
+        with contextlib.suppress(csv.Error):
+            for record in reader:
+                if reader.line_num > done + 1 and not self._is_one(lines[done : reader.line_num], record):
+                    break
+                records.append(record)
+                done = reader.line_num
+        return done
+
+    def _reader(self, lines: list[str], *, is_quoted: bool) -> "_csv.Reader":
+        return csv.reader(
+            lines,
+            delimiter=self._dialect.delimiter,
+            quotechar=self._dialect.quote if is_quoted else None,
+            quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE,
+            skipinitialspace=self._dialect.skip_blanks,
+            strict=True,
+        )
 
     def _one_by_one(self) -> Iterator[list[str]]:
         while self._lines:
@@ -165,7 +186,9 @@ class Records:
         size = len(line)
         while found.open:
             if not self._fill(len(taken)) or size > MAX_FIELD:
-                return None
+                if self._is_cut:
+                    self._lines.clear()
+                return found.fields if self._is_cut else None
             following = self._lines[len(taken) - 1]
             taken.append(following)
             size += len(following)
@@ -190,7 +213,10 @@ class Records:
         width = self._dialect.width
         if width < 2:  # a lone column: nothing else to go by
             return True
-        alone = [len(self._fields.literal(line)) == width for line in lines]
+        first, fields = lines[0], self._fields
+        if len(record) == width and first.count(fields.quote) == 1 and first.count(fields.delimiter) + 1 != width:
+            return True  # as most are: the line that it opens in is no record by itself
+        alone = [len(fields.literal(line)) == width for line in lines]
         if all(alone):
             return width == 2 and len(lines) < 4  # an address: "Main Street\nSpringfield, IL"
         return len(record) == width or sum(alone) < 0.8 * len(lines)
@@ -201,6 +227,9 @@ class Records:
             if not self._fill(count):
                 return None
             text += self._lines[count - 1]
+            self._patience -= len(text)
+            if self._patience < 0:
+                return None
             record = self._fields.lenient(text, self._dialect.width)
             if record is not None and len(record) == self._dialect.width:
                 for _ in range(count):
@@ -327,7 +356,33 @@ class _Fields:
         """A quote closes only before a delimiter or the end; others are characters. None where one stays open."""
         readings = [self._leniently(text, expression) for expression in self._lenient]
         found = [one for one in readings if one is not None]
-        return next((one for one in found if len(one) == width), found[0] if found else None)
+        fit = next((one for one in found if len(one) == width), None) or self._fitted(text, width)
+        return fit or (found[0] if found else None)
+
+    def _fitted(self, text: str, width: int) -> list[str] | None:
+        """The first way to close quoted fields that gives so many fields; None where there is none."""
+        if width < 2 or len(text) > _FITTED_CHARS or text.count(self.quote) > _FITTED_QUOTES:
+            return None
+        dead: set[tuple[int, int]] = set()
+
+        def fields_from(at: int, left: int) -> list[str] | None:
+            if (at, left) in dead or not left:
+                return None
+            opened = self._opens.match(text, at)
+            for closed in self._closes.finditer(text, opened.end()) if opened else ():
+                value = self._undoubled(text[opened.end() : closed.start()]) if opened else ""
+                rest = fields_from(closed.end(), left - 1) if closed[1] is not None else [] if left == 1 else None
+                if rest is not None:
+                    return [value, *rest]
+            bare = None if opened else self._unbroken.match(text, at)
+            if bare is not None:
+                rest = fields_from(bare.end(), left - 1) if bare[2] is not None else [] if left == 1 else None
+                if rest is not None:
+                    return [bare[1], *rest]
+            dead.add((at, left))
+            return None
+
+        return fields_from(0, width) if text.count(self.delimiter) < _FITTED_FIELDS else None
 
     def _leniently(self, text: str, quoted: re.Pattern[str]) -> list[str] | None:
         fields: list[str] = []
