@@ -1,6 +1,5 @@
 """The declared part of a workflow: fields, their types and the rules on them."""
 
-import re
 from collections.abc import Callable
 from datetime import date, datetime, time
 from enum import StrEnum
@@ -8,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from core.expressions import MAX_LENGTH, problem_with
 from core.wording import shown, wrong
 
 FIELD_NAME = r"^[A-Za-z_][A-Za-z0-9_ .-]{0,99}$"
@@ -87,7 +87,7 @@ class FieldSpec(Strict):
     required: bool = False
     unique: bool = False
     synonyms: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = ()
-    pattern: str | None = None
+    pattern: Annotated[str, Field(max_length=MAX_LENGTH)] | None = None
     clean: tuple[Clean, ...] = (Clean.STRIP,)
     formats: tuple[Annotated[str, Field(min_length=1, max_length=60)], ...] = ()
     day_first: bool | None = None
@@ -107,11 +107,8 @@ class FieldSpec(Strict):
     @field_validator("pattern")
     @classmethod
     def _compiles(cls, pattern: str | None) -> str | None:
-        if pattern is not None:
-            try:
-                re.compile(pattern)
-            except (re.error, RecursionError, OverflowError) as error:
-                raise wrong(f"is no regular expression: {error}", "a Python regular expression") from None
+        if pattern is not None and (problem := problem_with(pattern)) is not None:
+            raise wrong(f"is no regular expression: {problem}", "a Python regular expression")
         return pattern
 
     @field_validator("allowed", mode="before")

@@ -2,6 +2,7 @@
 
 import codecs
 import json
+from collections import Counter
 from datetime import UTC, datetime
 from itertools import product
 from typing import Annotated, Any, Literal, Self
@@ -15,6 +16,14 @@ from core.wording import problem_of, shown, wrong
 
 MAX_MANIFEST_BYTES = 1024 * 1024
 MAX_SWEEP = 1000
+# Manifests are read in the process that serves everybody: these bound what reading one can cost.
+MAX_FIELDS = 2000
+MAX_RULES = 2000
+MAX_PATTERNS = 100
+MAX_AUXILIARY = 100
+MAX_PATTERN_CHARACTERS = 20_000  # of all fields together
+MAX_VALUES = 200_000  # of everything that a manifest holds
+_PROBLEMS = 50
 SHARED_PREFIX = "configs/_shared/"
 
 Scalar = str | int | float | bool | None
@@ -49,8 +58,8 @@ class Auxiliary(Strict):
 
 
 class Inputs(Strict):
-    primary: Annotated[tuple[Pattern, ...], Field(min_length=1)] = ("*.xlsx", "*.csv")
-    auxiliary: tuple[Auxiliary, ...] = ()
+    primary: Annotated[tuple[Pattern, ...], Field(min_length=1, max_length=MAX_PATTERNS)] = ("*.xlsx", "*.csv")
+    auxiliary: Annotated[tuple[Auxiliary, ...], Field(max_length=MAX_AUXILIARY)] = ()
     per: Literal["file", "drop"] = "file"
 
     @field_validator("primary")
@@ -64,7 +73,7 @@ class Inputs(Strict):
     @model_validator(mode="after")
     def _unique_names(self) -> Self:
         names = [a.name for a in self.auxiliary]
-        if len(set(names)) != len(names):
+        if len(set(names)) != len(names):  # a hundred of them at most
             twice = next(n for n, name in enumerate(names) if name in names[:n])
             raise wrong(f"is {names[twice]} again", "names that differ from each other", "auxiliary", twice, "name")
         return self
@@ -165,10 +174,10 @@ class Manifest(Strict):
     manifest: Literal[1]
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     inputs: Inputs = Inputs()
-    subscribe: tuple[Pattern, ...] = ()
+    subscribe: Annotated[tuple[Pattern, ...], Field(max_length=MAX_PATTERNS)] = ()
     config: Annotated[str, Field(min_length=1, max_length=500)] | None = None
-    fields: tuple[FieldSpec, ...] = ()
-    rules: tuple[RowRule, ...] = ()
+    fields: Annotated[tuple[FieldSpec, ...], Field(max_length=MAX_FIELDS)] = ()
+    rules: Annotated[tuple[RowRule, ...], Field(max_length=MAX_RULES)] = ()
     mapping: Mapping = Mapping()
     reading: Reading = Reading()
     output: Output = Output()
@@ -216,10 +225,13 @@ class Manifest(Strict):
     def _consistent(self) -> Self:
         if not self.fields and self.config is None:
             raise wrong("has neither fields nor config", "at least one of them")
-        names = [f.name.casefold() for f in self.fields]
-        for n, name in enumerate(names):
-            if name in names[:n]:
+        names = set[str]()
+        for n, name in enumerate(f.name.casefold() for f in self.fields):
+            if name in names:
                 raise wrong(f"is {name} again", "names that differ, upper and lower case alike", "fields", n, "name")
+            names.add(name)
+        if sum(len(f.pattern or "") for f in self.fields) > MAX_PATTERN_CHARACTERS:
+            raise wrong("have patterns that are too long together", f"{MAX_PATTERN_CHARACTERS} characters", "fields")
         self._check_lookups()
         self._check_rules()
         if both := sorted(set(self.params) & set(self.sweep)):
@@ -284,10 +296,30 @@ def parse_manifest(body: bytes) -> Manifest:
         raise ManifestInvalid([Problem("$", said, "text that can be written as UTF-8")])
     if not isinstance(raw, dict):
         raise ManifestInvalid([Problem("$", f"is {shown(raw)}", "a JSON object: { ... }")])
+    _bounded(raw)
     try:
         return Manifest.model_validate(raw)
     except ValidationError as error:
-        raise ManifestInvalid([problem_of(e, Manifest) for e in error.errors(include_url=False)]) from None
+        found = error.errors(include_url=False)
+        problems = [problem_of(e, Manifest) for e in found[:_PROBLEMS]]
+        if len(found) > _PROBLEMS:
+            problems.append(Problem("$", f"has {len(found) - _PROBLEMS} more problems", "none"))
+        raise ManifestInvalid(problems) from None
+
+
+def _bounded(raw: dict[str, Any]) -> None:
+    """Refuse what would take long to validate before anybody tries to."""
+    lists = {"fields": MAX_FIELDS, "rules": MAX_RULES}
+    for name, most in lists.items():
+        if isinstance(given := raw.get(name), list) and len(given) > most:
+            raise ManifestInvalid([Problem(f"$.{name}", f"is a list of {len(given)}", f"at most {most} items")])
+    count, left = 0, list[Any]([raw])
+    while left:
+        here = left.pop()
+        count += len(here)
+        if count > MAX_VALUES:
+            raise ManifestInvalid([Problem("$", "holds too many values", f"at most {MAX_VALUES} in all")])
+        left += [v for v in (here.values() if isinstance(here, dict) else here) if isinstance(v, dict | list)]
 
 
 def _half_character(raw: object) -> str | None:
@@ -306,8 +338,8 @@ def _no_constant(name: str) -> None:
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     seen = dict(pairs)
     if len(seen) != len(pairs):
-        names = [k for k, _ in pairs]
-        raise ValueError(f"key stands twice: {next(n for n in names if names.count(n) > 1)}")
+        counts = Counter(k for k, _ in pairs)
+        raise ValueError(f"key stands twice: {next(n for n, count in counts.items() if count > 1)}")
     return seen
 
 

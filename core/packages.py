@@ -1,7 +1,10 @@
 """Config packages in a zip: what may be in one. Used before a job is made and again before it is unpacked."""
 
 import stat
+import struct
 import zipfile
+import zlib
+from collections.abc import Iterable
 from io import BytesIO
 
 from core.drops import MAX_PACKAGE_BYTES, MAX_PACKAGE_FILES
@@ -9,6 +12,10 @@ from core.errors import KeyRefused, PackageRefused
 from core.keys import check_key
 
 _MAX_RATIO = 200
+_MAX_NAME = 255  # bytes of a file's name, on every file system we know
+_MAX_PATH = 1024
+_PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, OSError)
 _LINK_OR_SPECIAL = {stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK}
 
 
@@ -17,7 +24,7 @@ def check_zip(body: bytes) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(BytesIO(body))
         members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
+    except (*_DAMAGE, struct.error) as error:
         raise PackageRefused(f"config zip cannot be read: {error}; make it anew") from None
     if len(members) > MAX_PACKAGE_FILES:
         raise PackageRefused(f"config zip holds {len(members)} entries; at most {MAX_PACKAGE_FILES}")
@@ -32,6 +39,8 @@ def check_zip(body: bytes) -> zipfile.ZipFile:
             raise PackageRefused(f"config zip: entry {name!r} is a link or a special file; store the file itself")
         if member.flag_bits & 0x1:
             raise PackageRefused(f"config zip: entry {name!r} is encrypted; store it plain")
+        if member.compress_type not in _PLAIN:
+            raise PackageRefused(f"config zip: entry {name!r} is packed in a way that is not read; use plain deflate")
         if name.casefold() in seen:
             raise PackageRefused(f"config zip: entry {name!r} stands twice; keep one")
         seen.add(name.casefold())
@@ -41,7 +50,20 @@ def check_zip(body: bytes) -> zipfile.ZipFile:
                 f"config zip: entry {name!r} would unpack to {member.file_size} bytes; "
                 f"a package may hold {MAX_PACKAGE_BYTES} bytes in all"
             )
+    check_names([member.filename for member in members if not member.is_dir()])
     return archive
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Paths of files that can stand beside each other in a folder; PackageRefused names the first that cannot."""
+    files = {*names}
+    for name in sorted(files):
+        *folders, _ = steps = name.split("/")
+        if len(name.encode()) > _MAX_PATH or any(len(step.encode()) > _MAX_NAME for step in steps):
+            raise PackageRefused(f"config: {name[:80]!r}… is longer than a file's name can be; use a shorter one")
+        for depth in range(1, len(folders) + 1):
+            if (above := "/".join(folders[:depth])) in files:
+                raise PackageRefused(f"config: {above!r} is a file and a folder at once; rename one of them")
 
 
 def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
@@ -49,7 +71,7 @@ def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     try:
         with archive.open(member) as source:
             body = source.read(member.file_size + 1)
-    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, OSError) as error:
+    except _DAMAGE as error:
         raise PackageRefused(f"config zip: entry {member.filename!r} is damaged: {error}; make it anew") from None
     if len(body) > member.file_size:
         raise PackageRefused(f"config zip: entry {member.filename!r} is larger than it says; make it anew")

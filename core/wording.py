@@ -58,6 +58,10 @@ def wrong(problem: str, allowed: str, *at: str | int) -> PydanticCustomError:
 
 def shown(value: object) -> str:
     """A manifest's own value, short enough for a message."""
+    if isinstance(value, list | tuple | dict) and len(value) > _SHOWN:
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
+    if isinstance(value, str):
+        value = value[:_SHOWN]
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 

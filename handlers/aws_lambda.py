@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from core.errors import AdeError
 from core.settings import Settings
 from handlers.arrivals import Arrivals
-from handlers.events import Change, UnknownEvent, decode
+from handlers.events import Change, decode
 from handlers.intake import Intake
 from infra.addresses import parse_address
 from infra.logs import Log
@@ -30,7 +29,7 @@ class LambdaHandler:
 
     def __call__(self, event: Mapping[str, Any]) -> dict[str, Any]:
         records = event.get("Records")
-        if isinstance(records, list) and records and records[0].get("eventSource") == "aws:sqs":
+        if isinstance(records, list) and any(_from_sqs(record) for record in records):
             failed = self._failed(records)
             return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
         return {"keys": self._arrivals.take(event)}
@@ -39,12 +38,16 @@ class LambdaHandler:
         """Which messages of a batch have to come back."""
         read, failed = list[tuple[str, list[Change]]](), list[str]()
         for record in records:
+            if not _from_sqs(record):
+                self._log.warning("event_refused", reason="a record of a batch that is no message")
+                continue
+            message_id, body = str(record["messageId"]), record.get("body")
             try:
-                read.append((record["messageId"], decode(record["body"])))
-            except UnknownEvent as error:
-                self._log.warning("event_refused", reason=str(error), message=record["messageId"])
-                if not self._refused(record["body"], str(error)):
-                    failed.append(record["messageId"])
+                read.append((message_id, decode(body if isinstance(body, str) else "")))
+            except Exception as error:  # noqa: BLE001 - one message that nobody can read keeps no other back
+                self._log.warning("event_refused", reason=str(error), message=message_id)
+                if not self._refused(str(body), str(error)):
+                    failed.append(message_id)
         done = set(self._arrivals.take_all(read, self._log)) if read else set()
         return failed + [message_id for message_id, _ in read if message_id not in done]
 
@@ -54,10 +57,14 @@ class LambdaHandler:
             return False
         try:
             self._refuse.refuse(body, reason)
-        except (AdeError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - then it comes back, and the service has the last word
             self._log.error("refusal_failed", error=f"{type(error).__name__}: {error}")
             return False
         return True
+
+
+def _from_sqs(record: object) -> bool:
+    return isinstance(record, Mapping) and record.get("eventSource") == "aws:sqs" and "messageId" in record
 
 
 _OPEN = ExitStack()  # never closed: Lambda ends the environment without a word

@@ -8,7 +8,7 @@ might have been a change: a shape that is not known raises UnknownEvent with a r
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 from urllib.parse import unquote_plus
@@ -70,16 +70,27 @@ def _decode(body: str | bytes | Mapping[str, Any], depth: int) -> list[Change]:
         raise UnknownEvent(f"an event wrapped more than {_DEEPEST} times")
     event = body if isinstance(body, Mapping) else _parsed(body)
     try:
-        return _changes(event, depth)
-    except (KeyError, TypeError, AttributeError) as error:
+        return [_checked(change) for change in _changes(event, depth)]
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, RecursionError) as error:
         raise UnknownEvent(f"an event of a known kind lacks a part: {type(error).__name__} {error}") from None
+
+
+def _checked(change: Change) -> Change:
+    """A change whose parts are what they should be: JSON has null and numbers where text is meant."""
+    parts: dict[str, Any] = {name: getattr(change, name) for name in ("bucket", "key", "sequencer", "version")}
+    for name in ("bucket", "key"):
+        if not isinstance(parts[name], str):
+            raise UnknownEvent(f"an event whose {name} is no text")
+    sequencer = parts["sequencer"] if isinstance(parts["sequencer"], str) else ""
+    version = parts["version"] if isinstance(parts["version"], str) else None
+    return replace(change, sequencer=sequencer, version=version)
 
 
 def _parsed(body: str | bytes) -> Mapping[str, Any]:
     try:
         event = json.loads(body)
-    except ValueError:
-        raise UnknownEvent("a body that is no JSON") from None
+    except (ValueError, RecursionError):
+        raise UnknownEvent("a body that is no JSON, or nested too deep") from None
     if not isinstance(event, dict):
         raise UnknownEvent(f"a JSON {type(event).__name__} where an event should be an object")
     return event

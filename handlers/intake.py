@@ -7,6 +7,7 @@ together and in order; folders are independent of each other and may be looked a
 
 import contextlib
 import functools
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from posixpath import basename
@@ -17,6 +18,7 @@ from core.jobs import NO_WORKFLOW, Job, State, move
 from core.keys import (
     CONFIGS,
     INBOX,
+    MAX_KEY_BYTES,
     SHARED,
     is_ignored,
     is_manifest,
@@ -29,7 +31,7 @@ from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQ
 from core.statuses import status_key
 from handlers.packages import Packages
 from handlers.recording import Due, Recorded, Recorder
-from handlers.rejections import Rejections, home, is_unread, unread_problem
+from handlers.rejections import Rejections, home, is_unread, unread_line
 from handlers.views import ListedView, LiveView, View
 from handlers.workflows import Workflows, manifests_at
 from infra.lanes import Lanes
@@ -37,6 +39,9 @@ from infra.statuses import Statuses
 from infra.wiring import Stack
 
 _REMOTE_LANES = 8
+_LONG = MAX_KEY_BYTES // 4  # keys of outputs cannot be too long where the input's is shorter
+_FEW = 150  # inputs that fit whatever their keys are
+_ROW_BYTES = 300_000  # of what a row says of its inputs; an item of DynamoDB holds 400 KB
 _SILENT_TENANTS = 3  # so many in a row that could not be looked at: it is the store, not they
 
 
@@ -194,7 +199,7 @@ class Intake:
             shown = [key for key in unread if not maybe or refusal(key) is not None]
             with self._guarded(look.report, folder):
                 self._rejections.report(look.view, folder, shown, remembered=True)
-            look.report.refused += [f"{key!r} {unread_problem(key).problem}" for key in shown]
+            look.report.refused += [unread_line(key) for key in shown]
 
     def _reject_standing(self, look: Look, tenant: str) -> None:
         for folder in sorted({_folder(o.key) for o in manifests_at(look.view, f"{CONFIGS}{tenant}/")}):
@@ -239,18 +244,18 @@ class Intake:
         if folder.startswith(CONFIGS):
             self._rejections.report(look.view, folder, ())
             return
-        at = place(f"{folder}x")
-        places = [*_ancestors(at.tenant, at.folder), f"{CONFIGS}{at.tenant}/"]
-        rejected: list[str] = []
-        workflows = self._workflows.above(look.view, places, lambda _: True, generation=None, rejected=rejected)
         unread = [key for key in look.view.strange(folder) if not is_ignored(basename(key))]
-        if not rejected:
-            unread += [key for key in look.view.names(folder) if is_unread(key, workflows)]
-        if unread and not workflows and not rejected:
-            # Nothing says yet what this folder is about; a manifest may be on its way, and else the sweep comes by.
-            unread = [key for key in unread if refusal(key) is not None]
+        # Who might read them is asked only where there are such files: that takes a listing of every folder above.
+        doubtful = [key for key in look.view.names(folder) if is_unread(key, ()) or len(key) > _LONG]
+        if doubtful:
+            at, rejected = place(f"{folder}x"), list[str]()
+            places = [*_ancestors(at.tenant, at.folder), f"{CONFIGS}{at.tenant}/"]
+            workflows = self._workflows.above(look.view, places, lambda _: True, generation=None, rejected=rejected)
+            # Where nothing says what this folder is about, a manifest may be on its way; else the sweep comes by.
+            if workflows and not rejected:
+                unread += [key for key in doubtful if is_unread(key, workflows)]
         self._rejections.report(look.view, folder, unread)
-        look.report.refused += [f"{key!r} {unread_problem(key).problem}" for key in unread if key in keys]
+        look.report.refused += [unread_line(key) for key in unread if key in keys]
 
     def _config_changed(self, look: Look, key: str) -> None:
         if key.startswith(SHARED):
@@ -360,7 +365,7 @@ class Intake:
         except ManifestInvalid:
             return
         auxiliary = {i.key: i for i in look.view.infos(list(workflow.auxiliary_keys()))}
-        for large in [s for s in fresh if len(s) > MAX_INPUTS]:
+        for large in [s for s in fresh if _too_large(s)]:
             self._recorder.place(
                 too_many(workflow, workflow.subject(large[0].key), len(large), now=now), look.report.recorded, look.due
             )
@@ -462,6 +467,16 @@ class Intake:
 
 def _folder(key: str) -> str:
     return key[: key.rfind("/") + 1]
+
+
+def _too_large(primaries: list[ObjectInfo]) -> bool:
+    """Whether a job of these inputs would not fit into one row of every table: by number, or with very long keys."""
+    if len(primaries) > MAX_INPUTS:
+        return True
+    if len(primaries) < _FEW:
+        return False
+    named = "".join(f"{i.key}{i.version}{i.digest}" for i in primaries)
+    return len(zlib.compress(named.encode())) > _ROW_BYTES
 
 
 def _is_outage(error: Exception) -> bool:

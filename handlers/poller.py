@@ -53,8 +53,16 @@ class Poller:
     def _read(self, event: RawEvent) -> list[Change] | None:
         try:
             return decode(event.body)
-        except UnknownEvent as error:
-            self._log.warning("event_refused", reason=str(error))
-            self._events.refuse(event.body, str(error))
-            self._events.done_all([event])
+        except Exception as error:  # noqa: BLE001 - one body that nobody can read keeps no other back
+            reason = str(error) if isinstance(error, UnknownEvent) else f"{type(error).__name__}: {error}"
+            self._log.warning("event_refused", reason=reason)
+            self._refuse(event, reason)
             return None
+
+    def _refuse(self, event: RawEvent, reason: str) -> None:
+        """To the dead letters; where that fails it comes back, and the queue's own limit takes it off in the end."""
+        try:
+            self._events.refuse(event.body, reason)
+            self._events.done_all([event])
+        except Exception as error:  # noqa: BLE001 - as above
+            self._log.error("refusal_failed", error=f"{type(error).__name__}: {error}")

@@ -130,6 +130,11 @@ def unread_problem(key: str) -> Problem:
     return Problem("$", f"is not read: no manifest selects it, and {kind} are not spreadsheets{asked}", known)
 
 
+def unread_line(key: str) -> str:
+    """The same for the log and `ade sweep`, which name the key themselves."""
+    return refusal(key) or f"{key!r} {unread_problem(key).problem}"
+
+
 def home(key: str) -> str | None:
     """The folder whose report names a key that is refused; None: there is no place for one, or nobody to read it."""
     folder = key[: key.rfind("/") + 1]

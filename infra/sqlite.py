@@ -74,7 +74,8 @@ class Database:
         self.path = path
         self.folder = path.parent
         self._local = threading.local()
-        self._all: list[sqlite3.Connection] = []
+        self._all: list[tuple[threading.Thread, sqlite3.Connection]] = []
+        self._lock = threading.Lock()
         with self.write() as db:
             found = db.execute("PRAGMA user_version").fetchone()[0]
             if found > SCHEMA_VERSION:
@@ -94,8 +95,18 @@ class Database:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
             self._local.db = db
-            self._all.append(db)
+            self._keep(db)
         return db
+
+    def _keep(self, db: sqlite3.Connection) -> None:
+        """Remember a connection, and close those of threads that have ended: nobody else will."""
+        with self._lock:
+            ended = [(thread, old) for thread, old in self._all if not thread.is_alive()]
+            self._all = [kept for kept in self._all if kept not in ended]
+            self._all.append((threading.current_thread(), db))
+        for _, old in ended:
+            with contextlib.suppress(sqlite3.Error):
+                old.close()
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -116,7 +127,7 @@ class Database:
             raise StoreUnavailable(f"table {self.path} cannot be written: {error}") from error
 
     def close(self) -> None:
-        for db in self._all:
+        for _, db in self._all:
             with contextlib.suppress(sqlite3.Error):
                 db.close()
         self._all.clear()

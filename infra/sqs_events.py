@@ -13,6 +13,7 @@ _POLL_SECONDS = 10
 _MOST_AT_ONCE = 10
 _HIDDEN_SECONDS = 60
 _LONGEST_REASON = 1000
+_LONGEST_BODY = 30_000  # escaped it may be six times as long, and a message has a limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ class EventsQueue:
         self._call(
             "refuse event",
             lambda: self._sqs.send_message(
-                QueueUrl=self._dead_url, MessageBody=json.dumps({"reason": reason[:_LONGEST_REASON], "body": body})
+                QueueUrl=self._dead_url,
+                MessageBody=json.dumps({"reason": reason[:_LONGEST_REASON], "body": body[:_LONGEST_BODY]}),
             ),
         )
 

@@ -1,25 +1,27 @@
 """One try at a job: stage, run the box, take what came out. Touches no table; the worker decides what follows."""
 
 import hashlib
+import re
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from core.errors import ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
 from core.jobs import Job, OutputFile
 from core.keys import staging_folder
+from core.manifests import Limits
 from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
-from core.verdicts import EXPLAINED, Verdict
+from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
-from runner.results import AUDIT
 from runner.sandbox.layers import LayerRefused, Layers
 from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, stage
-from runner.verify import BadOutput, verify, verify_audit
+from runner.verify import verified
 
 _BLOCK = 1024 * 1024
+_PLACE = re.compile(r"(?:[a-z0-9+]+://|(?<![\w.…/])/(?=[\w.]))[^\s'\",;()]*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +30,7 @@ class Outcome:
 
     verdict: Verdict
     message: str = ""
+    detail: str = ""  # the same with places of this host in it, for the operator's log
     where: dict[str, Any] = field(default_factory=dict)
     files: tuple[OutputFile, ...] = ()
     summary: dict[str, Any] = field(default_factory=dict)
@@ -79,22 +82,26 @@ class Attempts:
             files = self._upload(job, deliverables(report))
             return Outcome(
                 verdict=report.verdict,
-                message=report.message,
+                message=report.message if FAULTS[report.verdict] is not Fault.OURS else without_places(report.message),
+                detail=report.message,
                 where=report.where,
                 files=files,
                 summary=summarize(report),
                 sandbox=isolation_facts(self._boxes.sandbox),
             )
         except StagingFailed as error:
-            return Outcome(verdict=error.verdict, message=str(error))
+            return self._ended(error.verdict, str(error))
         except SandboxUnavailable as error:
-            return Outcome(verdict=Verdict.BOX_FAILED, message=str(error))
+            return self._ended(Verdict.BOX_FAILED, str(error))
         except (ObjectMissing, ObjectChanged) as error:
-            return Outcome(verdict=Verdict.STORE_FAILED, message=f"staged file vanished: {error}")
+            return self._ended(Verdict.STORE_FAILED, f"staged file vanished: {error}")
         except (StoreUnavailable, OSError) as error:
-            return Outcome(verdict=Verdict.STORE_FAILED, message=f"{type(error).__name__}: {error}")
+            return self._ended(Verdict.STORE_FAILED, f"{type(error).__name__}: {error}")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _ended(self, verdict: Verdict, message: str) -> Outcome:
+        return Outcome(verdict=verdict, message=without_places(message), detail=message)
 
     def _upload(self, job: Job, paths: dict[str, Path]) -> tuple[OutputFile, ...]:
         staging = staging_folder(job.job_id, job.fence)
@@ -143,20 +150,8 @@ def run_box(
         trusted=trusted,
         layer=layer,
     )
-    return _verified(boxes.sandbox.run(order, killed=killed, on_event=on_event), staged.order, boxes.sandbox)
-
-
-def _verified(report: BoxReport, order: dict[str, Any], sandbox: Sandbox) -> BoxReport:
-    """A success holds only where its outputs do; the counts are the checked ones, or none."""
-    if report.verdict is not Verdict.OK and report.verdict not in EXPLAINED:
-        return replace(report, claim={})
-    try:
-        if report.verdict in EXPLAINED:
-            outputs = {name: path for name, path in report.outputs.items() if name in AUDIT}
-            return replace(report, outputs=outputs, claim=verify_audit(order, outputs, sandbox.isolation()))
-        return replace(report, claim=verify(order, report.outputs, sandbox.isolation()))
-    except BadOutput as error:
-        return replace(report, verdict=Verdict.BAD_OUTPUT, message=str(error), claim={})
+    report = boxes.sandbox.run(order, killed=killed, on_event=on_event)
+    return verified(report, order, boxes.sandbox, limits=box_limits(Limits(), settings), killed=killed)
 
 
 def deliverables(report: BoxReport) -> dict[str, Path]:
@@ -166,6 +161,11 @@ def deliverables(report: BoxReport) -> dict[str, Path]:
     if report.log is not None and report.log.exists():
         paths["logs.txt"] = report.log
     return paths
+
+
+def without_places(message: str) -> str:
+    """A message for a job's owner: paths of this host and addresses of its services are nobody else's business."""
+    return _PLACE.sub("…", message)
 
 
 def describe(name: str, path: Path) -> OutputFile:

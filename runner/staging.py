@@ -1,6 +1,6 @@
 """Everything a box needs, brought from the bucket to a scratch folder of this machine at exact versions."""
 
-import shutil
+import errno
 from dataclasses import dataclass
 from pathlib import Path
 from posixpath import basename
@@ -10,7 +10,7 @@ from core.drops import MAX_PACKAGE_BYTES
 from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
 from core.jobs import Job, ObjectRef
 from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest, parse_manifest
-from core.packages import check_zip, read_member
+from core.packages import check_names, check_zip, read_member
 from core.ports import BoxLimits, Fetched
 from core.settings import Settings
 from core.verdicts import Verdict
@@ -24,7 +24,8 @@ class Source(Protocol):
     def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched: ...
 
 
-OUTPUTS = ("normalized.xlsx", "artifact.json", "report.html")
+_NAMES = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
+OUTPUTS = ("normalized.xlsx", "artifact.json")
 
 
 class StagingFailed(Exception):
@@ -98,6 +99,7 @@ def fetch_config(store: Source, refs: tuple[ObjectRef, ...], place: str, target:
             if not member.is_dir():
                 _write_new(target / member.filename, read_member(archive, member))
         return _unwrapped(target)
+    check_names(ref.key.removeprefix(place) for ref in refs)
     for ref in refs:
         body = store.read(ref.key, version=ref.version, limit=MAX_PACKAGE_BYTES)
         _write_new(target / ref.key.removeprefix(place), body)
@@ -119,18 +121,23 @@ def box_limits(asked: Limits, settings: Settings) -> BoxLimits:
 
 
 def _write_new(path: Path, body: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as out:
-        out.write(body)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as out:
+            out.write(body)
+    except OSError as error:
+        if error.errno in _NAMES:
+            raise PackageRefused(f"config: a file cannot be stored under its name ({error.strerror})") from None
+        raise
 
 
 def _unwrapped(target: Path) -> Path:
     """A zip of a folder holds that one folder: lift its content up."""
     inside = list(target.iterdir())
     if len(inside) == 1 and inside[0].is_dir() and inside[0].name not in ("columns", "row_types", "hooks", "lib"):
-        for entry in list(inside[0].iterdir()):
-            shutil.move(str(entry), target / entry.name)
-        inside[0].rmdir()
+        inside[0].rename(wrapped := target.with_name("wrapped"))
+        target.rmdir()
+        wrapped.rename(target)
     return target
 
 

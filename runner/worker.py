@@ -132,7 +132,8 @@ class Worker:
         if moved is None:
             log.warning("lease_lost", verdict=str(outcome.verdict))
             return
-        log.info("attempt_ended", verdict=str(outcome.verdict), state=str(moved.state), message=outcome.message)
+        said = outcome.detail or outcome.message
+        log.info("attempt_ended", verdict=str(outcome.verdict), state=str(moved.state), message=said)
         self._follow(moved, delivery.receipt)
 
     def _announce(self, job: Job) -> None:

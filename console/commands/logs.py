@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
             job = next(iter(follow(stack.table, [job.job_id], seen=tail.state, each=tail.look)), job)
         tail.rest(job)
         if out.as_json:
-            out.emit({"job": job_shape(job), "log": tail.text})
+            out.emit({"job": job_shape(job), "log": "\n".join(map(printable, tail.text.split("\n")))})
     if not tail.text and not out.as_json:
         out.note(f"job {job.job_id} is {job.state} and its rules have printed nothing")
     return exit_of([job]) if args.follow and job.ended else Exit.OK

@@ -9,7 +9,6 @@ from runner.engine.ledger import OUTSIDE, TableBooks
 from runner.engine.mapping.layout import OutColumn
 from runner.engine.mapping.tables import MappedTable
 from runner.engine.orders import Order
-from runner.engine.report import report
 from runner.engine.rules.load import Package
 from runner.engine.sources import SourceTable
 from runner.engine.stream import TableStream
@@ -75,13 +74,9 @@ class Artifact:
         }
 
     def write(self, times: dict[str, float], summary: dict[str, Any]) -> None:
-        """Write artifact.json and report.html where they were asked for."""
-        document = self.document(times, summary)
+        """Write artifact.json where it was asked for."""
         if file := self._order.open_output("artifact.json"):
-            file.write(_dumped(document).encode(errors="replace"))
-            file.close()
-        if file := self._order.open_output("report.html"):
-            file.write(report(document).encode(errors="replace"))
+            file.write(_dumped(self.document(times, summary)).encode(errors="replace"))
             file.close()
 
     def document(self, times: dict[str, float], summary: dict[str, Any]) -> dict[str, Any]:
@@ -174,10 +169,10 @@ class Artifact:
     def _mapping(self, table: MappedTable) -> list[dict[str, Any]]:
         rows = table.source.table.header_rows
         dropped = next((s.left_out for s in self._streams if s.table_id == table.source.id), {})
-        out = []
+        out, certain = [], table.header_is_certain
         for choice in table.choices:
             column = table.source.columns[choice.position]
-            hidden = self._redact or column.generated or not table.header_is_certain
+            hidden = self._redact or column.generated or not certain
             header = None if hidden else column.name
             out.append(
                 {
@@ -233,7 +228,7 @@ class Artifact:
         columns = [
             {
                 "column": a1.letters(n),
-                "header": c.header if c.field is not None or not self._redact else None,
+                "header": c.header if c.field is not None or (c.certain and not self._redact) else None,
                 "field": c.field.name if c.field else None,
                 "type": c.field.type if c.field else None,
                 **({"added": c.added} if c.added else {}),

@@ -19,9 +19,11 @@ from runner.engine.spool import SpooledSheet
 from runner.engine.survey import Source
 from runner.engine.values import decisions
 from runner.engine.values.decisions import Around, Choice, Tally, add_values, fresh_tally, settle
-from runner.engine.values.tallies import DateTally, NumberTally
+from runner.engine.values.tallies import DateTally, NumberTally, Signature
 
 _PERCENT = re.compile(r"%|\bpercent|\bpct\b|\bprozent", re.IGNORECASE)
+_TRIALS: Final = 2  # blocks that may show a column to be uniform
+_STRIDES: Final = (7, 11, 5, 13)
 _WITNESS: Final = 0.8  # the share of a column's texts that must be numbers for it to speak for the others
 Tallies = dict[int, Tally]  # by column index within the table
 
@@ -58,27 +60,54 @@ def decide(source: Source, tables: Sequence[MappedTable], fields: Sequence[Field
 def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
     """Look through every value of the columns whose fields know conventions."""
     tallies: Tallies = {}
+    by: dict[int, Field] = {}
     for name, index in table.fields.items():
         tally = fresh_tally(fields[name])
         if tally is not None and index < len(table.source.columns):  # captions are not a column of the source
             tallies[index] = tally
+            by[index] = fields[name]
     source = table.source
     if tallies:
-        at = {index: source.columns[index].index - 1 for index in tallies}
-        for block in _blocks(source, set(at.values())):
-            first, last = bisect_left(block.numbers, source.top), bisect_right(block.numbers, source.bottom)
-            if first >= last:
-                if block.numbers[0] > source.bottom:
-                    break
+        thinned = _look_through(source, tallies, thin=True)
+        again = {
+            n: fresh for n, seen in thinned.items() if tallies[n].signature() != seen and (fresh := fresh_tally(by[n]))
+        }
+        if again:  # a column that looked uniform is not
+            _look_through(source, again, thin=False)
+            tallies |= again
+    return tallies
+
+
+def _look_through(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, Signature]:
+    """Add all values of a table's columns to their tallies.
+
+    With `thin`, a column that its first block shows to be uniform is looked at in strides from there on. Returned is
+    what each such column had shown by then: where the strides met anything else, all of it must be looked at.
+    """
+    at = {index: source.columns[index].index - 1 for index in tallies}
+    thinned: dict[int, Signature] = {}
+    start = None
+    for number, block in enumerate(_blocks(source, set(at.values()))):
+        first, last = bisect_left(block.numbers, source.top), bisect_right(block.numbers, source.bottom)
+        if first >= last:
+            if block.numbers[0] > source.bottom:
+                break
+            continue
+        start = number if start is None else start
+        stride = _STRIDES[number % len(_STRIDES)]  # strides that differ meet whatever comes back regularly
+        for index, tally in tallies.items():
+            if at[index] >= len(block.columns):
                 continue
-            whole = first == 0 and last == len(block.numbers)
-            for index, tally in tallies.items():
-                if at[index] < len(block.columns):
-                    column = block.columns[at[index]]
-                    add_values(tally, column if whole else column[first:last])
+            column = block.columns[at[index]]
+            if index in thinned:
+                add_values(tally, column[first + number % stride : last : stride])
+                continue
+            add_values(tally, column if last - first == len(column) else column[first:last])
+            if thin and number - start < _TRIALS and tally.settle().is_uniform():
+                thinned[index] = tally.signature()
     for tally in tallies.values():
         tally.settle()
-    return tallies
+    return thinned
 
 
 def _blocks(source: SourceTable, wanted: Collection[int]) -> Iterator[Block]:

@@ -9,11 +9,13 @@ _KEPT: Final = ("header", "title", "data")
 def explain(artifact: dict[str, Any]) -> list[str]:
     """The decisions of a job, one sentence a line, in the order they were made."""
     lines: list[str] = []
+    columns: dict[str, list[str]] = {}
+    for m in artifact["mapping"]:
+        columns.setdefault(m["table"], []).append(_column(m))
     for sheet in artifact["sheets"]:
         lines += _sheet(sheet)
         for table in sheet["tables"]:
-            mine = [m for m in artifact["mapping"] if m["table"] == table["id"]]
-            lines += [_column(m) for m in mine]
+            lines += columns.get(table["id"], ())
         lines += [f"  {line}" for line in left_out(sheet)]
     lines += [f"Reading: {line}" for line in map(reading, artifact["readings"])]
     lines += [_transform(t) for t in artifact["transforms"] if t["changed"]]

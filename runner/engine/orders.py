@@ -35,9 +35,14 @@ class Order(NamedTuple):
         target = self.outputs.get(name)
         if target is None:
             return None
-        if isinstance(target, int):
-            return os.fdopen(target, "w+b", closefd=False)
-        return target.open("w+b")
+        return open_target(target)
+
+
+def open_target(target: Path | int, folder: Path | None = None) -> IO[bytes]:
+    """An output by its path, which may be below `folder`, or by its descriptor."""
+    if isinstance(target, int):
+        return os.fdopen(target, "w+b", closefd=False)
+    return (target if folder is None else folder / target).open("w+b")
 
 
 def read_order(raw: Mapping[str, Any], folder: Path) -> Order:

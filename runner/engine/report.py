@@ -1,5 +1,13 @@
-"""report.html: the artifact as one readable page. No scripts, nothing fetched, no cell values."""
+"""report.html: a verified artifact as one readable page. No scripts, nothing fetched, no cell values.
 
+It is made where outputs are verified, never where rules run. All text in it is the box's, so all of it is escaped, and
+the page forbids its reader's browser everything but its own style.
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any, Final
 
 from runner.engine.explain import evidence, explain, span, where
@@ -14,12 +22,37 @@ _STYLE: Final = (
     ".tile b{display:block;font-size:1.3rem}code{background:#f2f4f7;padding:0 .2rem}"
 )
 SHOWN: Final = 500
+MAX_SECTION: Final = 2 * 1024 * 1024  # characters of one list; artifact.json has all of it
+_LONGEST: Final = 2000  # characters of one text
+_POLICY: Final = (
+    "default-src 'none'; "
+    f"style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; "
+    "base-uri 'none'; form-action 'none'"
+)
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+_CUT: Final = "<p>The list is cut short here; artifact.json has all of it.</p>"
 
 
 def escape(text: str) -> str:
     """Text for a page; the standard library's own function loads a table of two thousand entities."""
+    if len(text) > _LONGEST:
+        text = text[: _LONGEST - 1] + "…"
+    if not text.isprintable():
+        text = _HIDDEN.sub("\ufffd", text)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace('"', "&quot;").replace("'", "&#x27;")
+
+
+def _bounded(lines: Iterable[str]) -> tuple[str, str]:
+    """As many of the lines as a section has room for, and a note where that is not all of them."""
+    kept: list[str] = []
+    room = MAX_SECTION
+    for line in lines:
+        room -= len(line)
+        if room < 0:
+            return "".join(kept), _CUT
+        kept.append(line)
+    return "".join(kept), ""
 
 
 def report(artifact: dict[str, Any]) -> str:
@@ -38,7 +71,8 @@ def report(artifact: dict[str, Any]) -> str:
     )
     body = "".join(f'<div class="tile"><b>{n}</b>{escape(name)}</div>' for name, n in tiles)
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width"><style>'
         f'{_STYLE}</style></head><body><h1>{escape(title)}</h1><div class="tiles">{body}</div>'
         f"{_mapping(artifact)}{_left_out(artifact)}{_readings(artifact)}{_findings(artifact['validation'])}"
@@ -46,17 +80,18 @@ def report(artifact: dict[str, Any]) -> str:
     )
 
 
-def _table(heads: tuple[str, ...], rows: list[str]) -> str:
+def _table(heads: tuple[str, ...], rows: Iterable[str]) -> str:
     head = "".join(f"<th>{escape(h)}</th>" for h in heads)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    body, note = _bounded(rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
 
 def _row(*cells: object, kind: str = "") -> str:
-    return f'<tr class="{kind}">' + "".join(f"<td>{escape(str(c))}</td>" for c in cells) + "</tr>"
+    return f'<tr class="{escape(kind)}">' + "".join(f"<td>{escape(str(c))}</td>" for c in cells) + "</tr>"
 
 
 def _mapping(artifact: dict[str, Any]) -> str:
-    rows = [
+    rows = (
         _row(
             m["table"],
             m["column"],
@@ -67,9 +102,9 @@ def _mapping(artifact: dict[str, Any]) -> str:
             kind="" if m["target"] else "muted",
         )
         for m in artifact["mapping"]
-    ]
+    )
     heads = ("table", "column", "header", "field", "score", "why")
-    return "<h2>Columns</h2>" + (_table(heads, rows) if rows else "<p>No column was mapped.</p>")
+    return "<h2>Columns</h2>" + (_table(heads, rows) if artifact["mapping"] else "<p>No column was mapped.</p>")
 
 
 def _left_out(artifact: dict[str, Any]) -> str:
@@ -122,9 +157,9 @@ def _readings(artifact: dict[str, Any]) -> str:
 def _findings(validation: dict[str, Any]) -> str:
     if not validation["total"]:
         return "<h2>Findings</h2><p>None.</p>"
-    totals = [
+    totals = (
         _row(t["severity"], t["code"], t["field"] or "", t["count"], kind=t["severity"]) for t in validation["totals"]
-    ]
+    )
     shown = validation["findings"][:SHOWN]
     rows = [
         _row(
@@ -144,4 +179,5 @@ def _findings(validation: dict[str, Any]) -> str:
 
 
 def _decisions(artifact: dict[str, Any]) -> str:
-    return "<h2>Decisions</h2><ul>" + "".join(f"<li>{escape(line)}</li>" for line in explain(artifact)) + "</ul>"
+    lines, note = _bounded(f"<li>{escape(line)}</li>" for line in explain(artifact))
+    return f"<h2>Decisions</h2><ul>{lines}</ul>{note}"

@@ -18,7 +18,7 @@ from runner.engine.rules.columns import Cells
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import Package
 from runner.engine.sources import Rows
-from runner.engine.values.convert import REMARKS, Converter
+from runner.engine.values.convert import REMARKS, Converted, Converter
 from runner.engine.writing import SheetWriter
 from runner.engine.writing.cells import holdable
 from runner.engine.writing.texts import MAX_TEXT, too_long
@@ -198,13 +198,11 @@ class TableStream:
         field, converter = self._line.columns[n].field, self.converters[n]
         if field is None or converter is None:
             return raw, []
-        values, wrong = converter.convert(raw)
-        if converter.odd:
-            self._tell(n, raw, converter, origin)
+        values, wrong = self._convert(n, raw, converter, origin)
         rule = self._line.package.transforms.get(field.name)
         if rule is not None and n not in self._late:
             values = self._cells(n, origin, {}).transform(rule, values)
-            values, wrong = converter.convert(values)
+            values, wrong = self._convert(n, values, converter, origin)
         return _with_default(field, values), wrong
 
     def _compute(self, n: int, rows: Rows, out: list[list[Any]], bad: list[list[int]], origin: Origin) -> None:
@@ -216,10 +214,17 @@ class TableStream:
         before = [field.constant] * count if index is None else rows.columns[index]
         rule, cells = self._line.package.transforms[field.name], self._cells(n, origin, self._by_field(out))
         values = cells.transform(rule, before if index is None else out[n])
-        values, bad[n] = converter.convert(values)
+        values, bad[n] = self._convert(n, values, converter, origin)
         out[n] = _with_default(field, values)
         self.changed[n] += sum(map(ne, before, out[n]))
         self.total[n] += count if index is None else 0
+
+    def _convert(self, n: int, values: list[Any], converter: Converter, origin: Origin) -> Converted:
+        """The typed values of a column, or of what a rule made of it; readings that may surprise are told."""
+        converted = converter.convert(values)
+        if converter.odd:
+            self._tell(n, values, converter, origin)
+        return converted
 
     def _tell(self, n: int, raw: list[Any], converter: Converter, origin: Origin) -> None:
         """Say which cells were read in a way that another reader might not expect."""
@@ -265,7 +270,7 @@ class TableStream:
         for n, column in enumerate(self._line.columns):
             if column.field is not None and column.field.name in changes:
                 converter = self.converters[n] or Converter(column.field)
-                out[n], bad[n] = converter.convert(changes[column.field.name])
+                out[n], bad[n] = self._convert(n, changes[column.field.name], converter, origin)
 
     def _validate(self, out: list[list[Any]], bad: list[list[int]], origin: Origin, count: int) -> None:
         line = self._line

@@ -104,7 +104,7 @@ def survey(
                     sheet, row_scores=scores(sheet=sheet.name), headings=headings(), reading=reading
                 )  # fmt: skip
                 source.spools[sheet.index] = sheet
-                placed = list(_placed(found.tables, source, sheet, _leaving(sheet, reading, provenance=provenance)))
+                placed = list(_placed(found, source, sheet, _leaving(sheet, reading, provenance=provenance)))
                 source.tables += placed
                 for table in placed:
                     for choice in table.table.choices:

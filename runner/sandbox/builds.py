@@ -92,21 +92,23 @@ class Build:
 
 
 def rehearsal() -> dict[str, Any]:
-    """A small job of our own, for the engine to warm up on."""
+    """A small job of our own for the engine to warm up on, and how to verify its outputs."""
     manifest = {
         "manifest": 1,
         "name": "rehearsal",
         "fields": [{"name": "id", "type": "integer"}, {"name": "name"}, {"name": "start", "type": "date"}],
     }
+    inputs = [{"role": "primary", "name": "rehearsal.csv", "path": "", "size": 0, "sha256": "0" * 64}]
     return {
         "order": 1,
         "job": {"job_id": "rehearsal", "tenant": "_rehearsal", "workflow": "rehearsal", "attempt": 1},
         "manifest": parse_manifest(json.dumps(manifest).encode()).model_dump(mode="json"),
         "params": {},
-        "inputs": [{"role": "primary", "name": "rehearsal.csv", "path": "", "size": 0, "sha256": "0" * 64}],
+        "inputs": inputs,
         "config": {"path": None, "digest": ""},
-        "outputs": ["normalized.xlsx", "artifact.json", "report.html"],
+        "outputs": ["normalized.xlsx", "artifact.json"],
         "sandbox": {"driver": "jail", "level": "none", "rungs": {}},
+        "verify": {"audit": False, "inputs": inputs, "title": manifest["name"], "formats": []},
         "text": "id,name,start\n1,Ann,2026-01-05\n2,Bob,2026-02-06\n",
     }
 

@@ -5,6 +5,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from runner.sandbox.logs import printable
+
 MAX_LINE = 64 * 1024
 MAX_DEPTH = 16
 MAX_TOTAL = 8 * 1024 * 1024
@@ -14,7 +16,15 @@ MAX_MESSAGE = 2000
 
 PASSES = frozenset({"structure", "mapping", "transform", "validate", "write"})
 CODES = frozenset(
-    {"input_unreadable", "nothing_mapped", "rule_error", "config_refused", "out_of_memory", "engine_error"}
+    {
+        "input_unreadable",
+        "nothing_mapped",
+        "rule_error",
+        "config_refused",
+        "out_of_memory",
+        "bad_output",
+        "engine_error",
+    }
 )
 WHERE = frozenset(
     {"input", "sheet", "table", "cell", "field", "rule", "file", "line", "reason", "remedy", "pass", "exception"}
@@ -90,7 +100,7 @@ def checked_event(raw: dict[str, Any]) -> dict[str, Any] | None:
     """The event with the fields we know and no others; None for an event we do not know."""
     match raw.get("event"):
         case "progress":
-            if raw.get("pass") not in PASSES:
+            if not _one_of(raw.get("pass"), PASSES):
                 raise ChannelViolation("progress of no known pass")
             return {
                 "event": "progress",
@@ -125,7 +135,7 @@ def _end(raw: dict[str, Any]) -> dict[str, Any]:
             raise ChannelViolation("a summary that is no object")
         return {"event": "end", "ok": True, "summary": summary}
     error = raw.get("error")
-    if ok is not False or not isinstance(error, dict) or error.get("code") not in CODES:
+    if ok is not False or not isinstance(error, dict) or not _one_of(error.get("code"), CODES):
         raise ChannelViolation("a closing line with neither success nor a known error")
     where = error.get("where", {})
     if not isinstance(where, dict):
@@ -145,6 +155,11 @@ def _end(raw: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _one_of(value: object, known: frozenset[str]) -> bool:
+    """Whether a value is one of the words; it may be of any kind, and not every kind can be looked up in a set."""
+    return isinstance(value, str) and value in known
+
+
 def _count(raw: dict[str, Any], key: str) -> int:
     value = raw.get(key, 0)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
@@ -154,7 +169,8 @@ def _count(raw: dict[str, Any], key: str) -> int:
 
 def _text(value: object, most: int) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    text = text if len(text) <= most else text[: most - 1] + "…"
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 
 def _depth(text: str) -> int:

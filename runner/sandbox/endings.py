@@ -13,7 +13,8 @@ _CODES = {
     "rule_error": Verdict.RULE_ERROR,
     "config_refused": Verdict.CONFIG_REFUSED,
     "out_of_memory": Verdict.MEMORY,
-    "engine_error": Verdict.BOX_FAILED,
+    "bad_output": Verdict.BAD_OUTPUT,  # of a box that verifies another's outputs
+    "engine_error": Verdict.RULE_ERROR,  # or the input's, where no rule was there to bring it about
 }
 _OWN_KILL = {
     Verdict.CANCELLED: "cancelled",
@@ -37,6 +38,7 @@ class Seen:
     out_of_memory: bool = False  # the kernel says so
     too_many_processes: bool = False  # the kernel says so
     setup_problem: str | None = None  # our own code could not build the box
+    trusted: bool = False  # there was no Python of the sender's in the box
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +73,12 @@ def _killed_by_us(why: Verdict, seen: Seen, limits: BoxLimits) -> Ending:
     elif why is Verdict.BAD_OUTPUT:
         message = f"the box broke its protocol: {seen.violation}"
     elif why is Verdict.FILE_SIZE:
-        message = f"more log than {limits.log_bytes} bytes, many times over"
+        message = (
+            f"wrote more than a box may: {limits.file_mb} MiB a file, "
+            f"and no more log than {limits.log_bytes} bytes, many times over"
+        )
+    elif why is Verdict.PROCESSES:
+        message = "had more threads than a box may have"
     else:
         message = _OWN_KILL.get(why, str(why))
     return Ending(verdict=why, message=message)
@@ -111,7 +118,9 @@ def _said(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
         return Ending(verdict=Verdict.OK, message="")
     error = end["error"]
     verdict = _CODES[error["code"]]
-    if verdict in {Verdict.BOX_FAILED, Verdict.RULE_ERROR}:
+    if error["code"] == "engine_error" and seen.trusted:
+        verdict = Verdict.INPUT_UNREADABLE
+    if error["code"] in {"engine_error", "rule_error"}:
         if seen.output_at_limit is not None:
             return _file_size(limits)
         if seen.too_many_processes or _REFUSED_FORK in error["message"]:

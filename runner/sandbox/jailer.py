@@ -56,7 +56,7 @@ class Jailer:
                 open_to_all(order.scratch / "in")
                 open_to_all(order.scratch / "config")
             group = None
-            if self.cgroups is not None:
+            if self.cgroups is not None and order.grouped:
                 limits = order.limits
                 group = stack.enter_context(
                     self.cgroups.group(order.label, memory_mb=limits.memory_mb, processes=limits.processes)
@@ -70,7 +70,7 @@ class Jailer:
             # A canary is nobody's job: a janitor that looks for jobs without a runner must not find it.
             with nullcontext() if canary is not None else self._registry.entry(order.label, box.pid):
                 box.go()
-                watched = session.watch(box.report, killed=killed, kill=box.kill, on_event=on_event)
+                watched = session.watch(box.report, killed=killed, kill=box.kill, on_event=on_event, pid=box.pid)
             return session.report(watched, group.seen() if group is not None else None)
 
     def hand_over(self, tenant: str) -> None:

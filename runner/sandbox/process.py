@@ -47,7 +47,7 @@ class ProcessSandbox:
             rungs={"rlimits": True},
             gaps=(
                 "rules run as the runner's user: its files, its memory and the network are open to them",
-                "root is not held to a number of processes",
+                "root is held to a number of threads, not of processes",
             ),
         )
 
@@ -68,7 +68,9 @@ class ProcessSandbox:
             try:
                 pid = _start_box(control, self._request(session, path))
                 with self._registry.entry(order.label, pid):
-                    watched = session.watch(control, killed=killed, kill=lambda: _hang_up(control), on_event=on_event)
+                    watched = session.watch(
+                        control, killed=killed, kill=lambda: _hang_up(control), on_event=on_event, pid=pid
+                    )
             finally:
                 control.close()  # wherever we are, this is what tells the keeper to end the tree
                 keeper.wait()

@@ -18,7 +18,7 @@ from runner.sandbox import outputs
 from runner.sandbox.box.limits import Limits
 from runner.sandbox.endings import Seen, judge
 from runner.sandbox.logs import CappedLog
-from runner.sandbox.watch import Watch, Watched
+from runner.sandbox.watch import Excess, Watch, Watched
 
 OWN_ROOT = Path(__file__).resolve().parents[2]  # where our own packages are imported from
 NULL, LOG, CHANNEL, FIRST_OUTPUT = 0, 1, 3, 4  # descriptors in the box
@@ -80,6 +80,7 @@ class Session:
         self._stack.callback(outputs.close_all, tuple(opened.values()))
         self._channel_read, channel_write = os.pipe2(os.O_CLOEXEC)
         self._log_read, log_write = os.pipe2(os.O_CLOEXEC)
+        self._opened = tuple(opened.values())
         self._box_ends = [channel_write, log_write]
         self._our_ends = [self._channel_read, self._log_read]
         self._outputs = {name: FIRST_OUTPUT + index for index, name in enumerate(opened)}
@@ -142,8 +143,9 @@ class Session:
         killed: Callable[[], Verdict | None],
         kill: Callable[[], None],
         on_event: Callable[[dict[str, Any]], None],
+        pid: int | None = None,
     ) -> Watched:
-        """Follow the box to its end."""
+        """Follow the box to its end; `pid` is its first process, where it is one of this host's."""
         self.release_box_ends()
         watch = Watch(
             control=control,
@@ -151,6 +153,7 @@ class Session:
             log_fd=self._log_read,
             log=self._log,
             on_event=on_event,
+            excess=Excess(pid, self._opened, self.order.limits),
         )
         self._our_ends = []  # the watch closes what it has read to the end
         deadline = self._started + self.order.limits.wall_seconds
@@ -173,6 +176,7 @@ class Session:
             out_of_memory=kernel.out_of_memory,
             too_many_processes=kernel.too_many_processes,
             setup_problem=said.get("setup_problem"),
+            trusted=order.trusted,
         )
         ending = judge(seen, order.limits)
         return BoxReport(

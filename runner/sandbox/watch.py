@@ -5,16 +5,20 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.ports import BoxLimits
 from core.verdicts import Verdict
+from runner.sandbox.box.limits import MIB, TASKS, THREADS
 from runner.sandbox.channel import Channel, ChannelViolation
 from runner.sandbox.logs import CappedLog
 
+LOOK = 0.1  # how often a box is looked at for what the kernel may not hold it to
 TICK = 0.05  # how often the runner is asked whether the box shall end
 GRACE = 10.0  # how long a keeper may take to end a tree it was told to end
+SLACK_MB = 8  # file systems keep room for themselves
 _CHUNK = 64 * 1024
 
 
@@ -28,6 +32,35 @@ class Watched:
     violation: str | None = None
 
 
+class Excess:
+    """What a box has taken of the host that not every level's limits count: threads, and disk behind a file's end."""
+
+    def __init__(self, pid: int | None, outputs: Sequence[int], limits: BoxLimits) -> None:
+        self._status = None if pid is None else f"/proc/{pid}/status"
+        self._outputs = outputs
+        self._threads = TASKS + THREADS + limits.processes
+        self._blocks = (limits.file_mb + SLACK_MB) * MIB // 512
+        self._next = time.monotonic() + LOOK
+
+    def seen(self, now: float) -> Verdict | None:
+        """Looked at now and then: what is too much."""
+        if now < self._next:
+            return None
+        self._next = now + LOOK
+        if any(os.fstat(fd).st_blocks > self._blocks for fd in self._outputs):
+            return Verdict.FILE_SIZE
+        return Verdict.PROCESSES if self._count() > self._threads else None
+
+    def _count(self) -> int:
+        if self._status is None:
+            return 0
+        try:
+            with open(self._status, "rb") as status:  # noqa: PTH123 - often
+                return int(status.read().partition(b"\nThreads:")[2].split(None, 1)[0])
+        except (OSError, IndexError, ValueError):
+            return 0
+
+
 class Watch:
     """One pass over a running box. Owns the reading ends it is given and closes them."""
 
@@ -39,7 +72,9 @@ class Watch:
         log_fd: int,
         log: CappedLog,
         on_event: Callable[[dict[str, Any]], None],
+        excess: Excess,
     ) -> None:
+        self._excess = excess
         self.channel = Channel()
         self._control = control
         self._fds = {channel_fd: self._channel_data, log_fd: self._log_data}
@@ -91,7 +126,7 @@ class Watch:
         why = killed()
         if why is not None:
             return why
-        return Verdict.WALL_CLOCK if now >= deadline else None
+        return Verdict.WALL_CLOCK if now >= deadline else self._excess.seen(now)
 
     def _take(self, fd: int) -> bool:
         """Read once from a ready descriptor; whether more may come."""

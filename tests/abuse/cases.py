@@ -428,6 +428,19 @@ RESOURCES = [
         V.FILE_SIZE,
         V.RULE_ERROR,
     ),
+    Case(
+        category="resources",
+        name="space reserved behind the end of an output",
+        snippet="""
+def main(order):
+    fd = order['outputs']['result.json']
+    for mode in (1, 2 | 1, 8, 16, 32, 64, 128):
+        call('fallocate', fd, mode, 0, 1 << 28)
+    time.sleep(0.6)
+    return os.fstat(fd).st_blocks * 512 > 16 << 20
+""",
+        verdicts=frozenset({V.OK, V.FILE_SIZE}),
+    ),
     ends(
         "resources",
         "a log that does not end",
@@ -444,15 +457,17 @@ RESOURCES = [
 import threading
 def main(order):
     made = 0
+    threading.stack_size(32768)
     try:
-        for _ in range(2000):
+        for _ in range(3000):
             threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
             made += 1
     except (RuntimeError, MemoryError):
         pass
-    return made >= 2000
+    time.sleep(0.6)
+    return made >= 600
 """,
-        verdicts=frozenset({V.OK, V.RULE_ERROR, V.MEMORY, V.SIGNAL}),
+        verdicts=frozenset({V.OK, V.RULE_ERROR, V.MEMORY, V.SIGNAL, V.PROCESSES}),
     ),
     tries(
         "resources",

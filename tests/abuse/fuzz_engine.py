@@ -161,7 +161,7 @@ def run_once(pick: random.Random, seeds: list[Path], folder: Path) -> tuple[str,
         (folder / "config" / "columns").mkdir(parents=True, exist_ok=True)
         (folder / "config" / "columns" / "f0.py").write_text(pick.choice(RULES))
         config = "config"
-    outputs = {n: n for n in ("normalized.xlsx", "artifact.json", "report.html")}
+    outputs = {n: n for n in ("normalized.xlsx", "artifact.json")}
     order = {
         "order": 1,
         "manifest": manifest.model_dump(mode="json"),

@@ -35,7 +35,7 @@ def job(folder: Path, rules: dict[str, str] | None = None, *, rows: int = 3, **m
             "inputs": [{"role": "primary", "name": "members.csv", "path": "in/0", "size": 1, "sha256": "0" * 64}],
             "config": {"path": "config" if rules else None, "digest": "d"},
         },
-        "outputs": ("normalized.xlsx", "artifact.json", "report.html"),
+        "outputs": ("normalized.xlsx", "artifact.json"),
         "limits": LIMITS,
     }
     return BoxOrder(**(given | more))

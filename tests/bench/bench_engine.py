@@ -87,7 +87,7 @@ def engine_command(source: Path, folder: Path) -> list[str | Path]:
         "params": {},
         "inputs": [{"role": "primary", "name": source.name, "path": str(source), "size": source.stat().st_size}],
         "config": {"path": None},
-        "outputs": {n: str(folder / n) for n in ("normalized.xlsx", "artifact.json", "report.html")},
+        "outputs": {n: str(folder / n) for n in ("normalized.xlsx", "artifact.json")},
     }
     (folder / "order.json").write_text(json.dumps(order))
     return [sys.executable, "-B", "-m", "runner.engine", folder / "order.json", "--channel", "1"]

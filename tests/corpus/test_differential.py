@@ -37,6 +37,7 @@ CLASSES = {
     "never_calculated": "a formula without a stored result: we say so, the others give a blank or the formula's text",
     "blanks_at_ends": "text without xml:space=preserve: Excel drops blanks around it, openpyxl keeps them",
     "escapes": "_x000D_ stands for a character; some readers leave some of these escapes as they stand",
+    "link_target": "openpyxl gives a blank cell with a link the link's target; the cell shows nothing",
     "under_a_merge": "openpyxl drops what a file stores in cells covered by a merge; we give what is stored",
     "no_such_day": "a number in a date format that no calendar has (0, negative, past 9999): we keep the number",
     "rounding": "a day number in a double is exact to a millisecond: we round to it, the others show 13:59:59.999999",
@@ -101,7 +102,8 @@ def why(reader, ours, theirs, *, merged=False, twice=False):
             return "errors_lost"
         return "under_a_merge" if merged else None
     if ours is None and isinstance(theirs, str):
-        return "blanks_at_ends" if not theirs.strip(XML_BLANKS) else None
+        linked = reader == "openpyxl" and theirs.startswith(("mailto:", "http:", "https:"))
+        return "link_target" if linked else "blanks_at_ends" if not theirs.strip(XML_BLANKS) else None
     if isinstance(ours, str) and isinstance(theirs, str):
         if reader == "calamine" and len(theirs) > 4_000 and ours.startswith(theirs):
             return "continued_text"
@@ -203,7 +205,9 @@ def by_openpyxl(path):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            book = openpyxl.load_workbook(path, data_only=True)
+            book = openpyxl.load_workbook(
+                io.BytesIO(path.read_bytes()), data_only=True
+            )  # it closes no file that it fails on
         found = Reading()
         for sheet in book.worksheets:
             cells = {(cell.row, cell.column): cell.value for row in sheet.iter_rows() for cell in row}

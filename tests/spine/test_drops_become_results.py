@@ -37,6 +37,7 @@ def test_a_drop_is_published_with_result_json(world):
         "artifact.json",
         "logs.txt",
         "normalized.xlsx",
+        "report.html",
         "result.json",
     ]
     assert "outputs/acme/d/a.csv/members/latest.json" in keys

@@ -1,6 +1,7 @@
 """Every job comes to an end that people can see, and nothing points to what is gone."""
 
 import json
+import random
 from dataclasses import replace
 
 import pytest
@@ -79,12 +80,37 @@ def test_a_drop_of_too_many_files_says_so_and_is_taken_once_it_is_smaller(world,
     assert [j.state for j in world.jobs() if j.workflow == "members"] == [State.SUCCEEDED]
 
 
+def test_a_drop_whose_keys_do_not_fit_into_a_row_says_so(tmp_path):
+    world = World(tmp_path)
+    drawn = random.Random(1)
+    folder = "inbox/acme/d"
+    world.put(f"{folder}/manifest.json", MANIFEST | {"inputs": {"primary": ["**/*.csv"], "per": "drop"}})
+    for _ in range(1500):
+        deep = "/".join(drawn.randbytes(100).hex() for _ in range(3))
+        (world.store.root / folder / deep).mkdir(parents=True)
+        (world.store.root / folder / deep / "a.csv").write_bytes(b"id\n")
+    world.intake.sweep()
+    waiting = [j for j in world.jobs() if j.workflow == "members"]
+    assert [str(j.state) for j in waiting] == ["AWAITING"]
+    assert "too many for one job" in waiting[0].reason
+    world.close()
+
+
 def test_a_job_of_as_many_inputs_as_there_may_be_fits_and_expires(world):
     """Its row is one item of the table; its result.json is larger than a mebibyte."""
     job = ended(world)
-    one = job.inputs[0]
+    one, drawn = job.inputs[0], random.Random(1)
     many = tuple(
-        replace(one, name=f"{n}.csv", ref=replace(one.ref, key=f"inbox/acme/d/{n:05d}-members-of-may.csv"))
+        replace(
+            one,
+            name=f"{n}.csv",
+            ref=replace(
+                one.ref,
+                key=f"inbox/acme/d/{n:05d}-members-of-the-northern-branch-in-the-month-of-may-2026.csv",
+                version=drawn.randbytes(16).hex(),  # nothing that compresses
+                digest=f"md5:{drawn.randbytes(16).hex()}:{n}",
+            ),
+        )
         for n in range(MAX_INPUTS)
     )
     assert world.table.replace(job, replace(job, inputs=many)) is not None

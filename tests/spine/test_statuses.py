@@ -7,6 +7,7 @@ import pytest
 
 from core.jobs import State
 from core.ports import Pause
+from core.statuses import stamp_text
 from core.verdicts import Verdict
 from tests.support.places import PLACES
 from tests.support.world import MANIFEST, Crash, World
@@ -106,9 +107,10 @@ def test_a_newer_version_speaks_for_itself(world):
 
 
 def test_a_scheduled_job_says_when(world):
-    world.intake.changed(world.drop(not_before="2025-06-16T00:00:00Z"))
+    tomorrow = stamp_text(int(world.clock.now()) + 86400)
+    world.intake.changed(world.drop(not_before=tomorrow))
     told = status(world)
-    assert (told["state"], told["due_at"]) == ("SCHEDULED", "2025-06-16T00:00:00.000+00:00")
+    assert (told["state"], told["due_at"]) == ("SCHEDULED", tomorrow)
     world.clock.move(2 * 86400)
     world.work_off(world.runner())
     assert statuses(world) == []

@@ -3,30 +3,83 @@
 import io
 import json
 import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from core.ports import Isolation
+from core.ports import BoxOrder, BoxReport, Isolation
+from core.verdicts import Verdict
+from runner import verify
+from runner.engine.report import report
+from runner.engine.verifying import BadOutput
+from runner.engine.verifying.order import verify as verify_outputs
+from runner.engine.writing import BookWriter, Column
+from runner.engine.writing.archive import Archive
 
-_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-_RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
-
-def workbook(rows: int = 1, *, sheet: str = "", more: dict[str, str] | None = None) -> bytes:
-    """A workbook with a header and so many rows; `sheet` replaces the sheet's rows, `more` adds parts."""
-    row = '<row r="{0}"><c r="A{0}"><v>{0}</v></c></row>'
-    lines = sheet or "".join(row.format(n) for n in range(1, rows + 2))
-    parts = {
-        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{_MAIN}"><sheetData>{lines}</sheetData></worksheet>',
-        "xl/workbook.xml": f'<workbook xmlns="{_MAIN}" xmlns:r="{_RELATIONS}"><sheets>'
-        '<sheet name="Normalized" sheetId="1" r:id="rId1"/></sheets></workbook>',
-        "xl/_rels/workbook.xml.rels": '<Relationships><Relationship Id="rId1" Target="worksheets/sheet1.xml"/></Relationships>',
-        **(more or {}),
-    }
+def workbook(rows: int = 1, *, title: str = "") -> bytes:
+    """A workbook of our own with a header and so many rows."""
     body = io.BytesIO()
-    with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED) as book:
-        for name, text in parts.items():
-            book.writestr(name, text)
+    book = BookWriter(body, title=title)
+    sheet = book.sheet("Normalized", [Column("n")])
+    sheet.write([list(range(1, rows + 1))], rows)
+    sheet.close()
+    book.close()
     return body.getvalue()
+
+
+def members(book: bytes) -> dict[str, bytes]:
+    """The parts of a workbook, to be changed and zipped again."""
+    with zipfile.ZipFile(io.BytesIO(book)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(parts: Iterable[tuple[str, bytes]]) -> bytes:
+    """Parts as a zip that our own writer could have made: only what is in them can be wrong."""
+    body = io.BytesIO()
+    archive = Archive(body)
+    for name, part in parts:
+        entry = archive.entry(name)
+        entry.write(part)
+        entry.close()
+    archive.close()
+    return body.getvalue()
+
+
+def order_to_verify(
+    order: dict[str, Any], names: Iterable[str], isolation: Isolation, *, audit: bool = False
+) -> dict[str, Any]:
+    """The order that the runner makes of a job's, as a driver would hand it on."""
+    made = verify._order(order, {name: Path(name) for name in names}, audit=audit)
+    inputs = [{"name": name, "path": name} for name in names]
+    told = {"driver": isolation.driver, "level": isolation.level}
+    return {**made, "inputs": inputs, "sandbox": told, "outputs": {"report.html": "report.html"}}
+
+
+def check(
+    order: dict[str, Any], paths: Mapping[str, Path], isolation: Isolation, *, audit: bool = False
+) -> dict[str, Any]:
+    """Verify outputs here, without a box; the counts that hold. Raises BadOutput."""
+    asked = order_to_verify(order, list(paths), isolation, audit=audit)
+    found = verify_outputs(asked, dict(paths))
+    report(found)
+    return verify.counts({"summary": found["summary"]})
+
+
+def verify_here(order: BoxOrder, isolation: Isolation) -> BoxReport:
+    """A box's work done in this process, for sandboxes that only pretend."""
+    asked = {**order.job, "sandbox": {"driver": isolation.driver, "level": isolation.level}}
+    paths = {given["name"]: order.scratch / given["path"] for given in order.job["inputs"]}
+    page = order.scratch / "report.html"
+    try:
+        found = verify_outputs(asked, paths)
+    except BadOutput as error:
+        return BoxReport(verdict=Verdict.BAD_OUTPUT, message=str(error))
+    page.write_text(report(found), encoding="utf-8")
+    return BoxReport(verdict=Verdict.OK, message="", claim={"summary": found["summary"]}, outputs={page.name: page})
+
+
+COLUMN = {"column": "A", "header": "n", "field": None, "type": None}
 
 
 def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> dict[str, Any]:
@@ -83,7 +136,13 @@ def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> d
             "by_code": {},
             "totals": [],
         },
-        "output": {"sheets": ["Normalized"], "sheet_rows": [rows], "rows": rows, "columns": [], "extra_sheets": []},
+        "output": {
+            "sheets": ["Normalized"],
+            "sheet_rows": [rows],
+            "rows": rows,
+            "columns": [COLUMN],
+            "extra_sheets": [],
+        },
         "pass_history": [],
         "summary": {
             "tables": 1,

@@ -19,7 +19,7 @@ from runner.attempt import Boxes
 from runner.control import Control
 from runner.results import result_key
 from runner.sandbox.layers import Layers
-from tests.support.outputs import artifact, as_bytes, audit, workbook
+from tests.support.outputs import artifact, as_bytes, audit, verify_here, workbook
 from tests.support.places import Place, embedded
 
 
@@ -88,6 +88,8 @@ class ScriptedSandbox:
         killed: Callable[[], Verdict | None],
         on_event: Callable[[dict[str, Any]], None] = lambda _: None,
     ) -> BoxReport:
+        if "verify" in order.job:
+            return verify_here(order, self.isolation())
         during, self.during = self.during, lambda: None
         verdict, self.verdict = self.verdict, Verdict.OK
         during()
@@ -100,9 +102,10 @@ class ScriptedSandbox:
             return BoxReport(verdict=verdict, message="scripted", log=log)
         rows = (order.scratch / "in" / "0").stat().st_size
         told = artifact(order.job, self.isolation(), rows=rows)
-        bodies = {"normalized.xlsx": workbook(rows), "artifact.json": as_bytes(told)}
+        title = order.job["manifest"]["name"]
+        bodies = {"normalized.xlsx": workbook(rows, title=title), "artifact.json": as_bytes(told)}
         if verdict in EXPLAINED:
-            bodies |= {"artifact.json": as_bytes(audit(order.job, self.isolation())), "report.html": b"<p>nothing</p>"}
+            bodies["artifact.json"] = as_bytes(audit(order.job, self.isolation()))
         outputs = {}
         for name, body in bodies.items():
             outputs[name] = order.scratch / f"out-{name}"

@@ -25,6 +25,7 @@ DECIMAL = {"decimal_assumed", "decimal_mixed"}
 ORDER = {"date_order_assumed", "date_order_mixed"}
 MERGED = {"merged_blank"}
 TIME = {"time_dropped"}
+CENTURY = {"century_assumed"}
 UNMAPPED = {"missing_field", "mapping_doubtful", "table_unmapped", "no_header", "header_assumed"}
 MOVED = {"mapping_doubtful"}
 
@@ -33,7 +34,7 @@ BESIDE = {"cells_beside"}
 SKIPPED = {"table_unmapped", "table_skipped", "no_table"}
 CELLS = {"cell_error", "no_cached_value", "text_cut"}
 EXPLAINING = (
-    UNREAD | REWRITTEN | ROW_LEFT_OUT | ROW_KEPT | ENCODING | DIALECT | DECIMAL | ORDER | MERGED | TIME | UNMAPPED | MOVED
+    UNREAD | REWRITTEN | ROW_LEFT_OUT | ROW_KEPT | ENCODING | DIALECT | DECIMAL | ORDER | MERGED | TIME | CENTURY | UNMAPPED | MOVED
     | BESIDE | SKIPPED | CELLS
 )  # fmt: skip
 
@@ -199,7 +200,7 @@ class _Judge:
             for w in each(want)
         ):
             dropped = any(w.year == got.year for w in each(want) if isinstance(w, date))
-            return ("time of day" if dropped else "century"), self._finding(TIME if dropped else set(), field=name)
+            return ("time of day" if dropped else "century"), self._finding(TIME if dropped else CENTURY, field=name)
         if isinstance(got, str) and isinstance(want, str) and len(got) >= 32_000 and want.startswith(got):
             return "cut", self._finding({"text_cut"}, **here)
         if self.case.encoding and isinstance(want, str) and not want.isascii() and isinstance(got, str):

@@ -15,7 +15,7 @@ from core.manifests import parse_manifest
 from runner.engine import boxed
 from tests.truth.cases import Case
 
-OUTPUTS = ("normalized.xlsx", "artifact.json", "report.html")
+OUTPUTS = ("normalized.xlsx", "artifact.json")
 
 
 class Outcome(NamedTuple):

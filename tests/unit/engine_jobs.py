@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import openpyxl
 
 from core.manifests import parse_manifest
+from core.ports import Isolation
 from runner.engine import boxed
+from tests.support.outputs import order_to_verify
 
 
 class Outcome(NamedTuple):
@@ -112,7 +114,7 @@ def run_job(
         "inputs": [{"role": "primary", "name": n, "path": n, "size": 1, "sha256": "0" * 64} for n in names]
         + [{"role": "auxiliary", "name": n, "file": f"{n}.csv", "path": f"{n}.csv"} for n in aux or ()],
         "config": {"path": "config" if rules else None, "digest": "0" * 8},
-        "outputs": {n: n for n in ("normalized.xlsx", "artifact.json", "report.html")},
+        "outputs": {n: n for n in ("normalized.xlsx", "artifact.json")},
         "sandbox": {"driver": "process", "level": "limits", "rungs": {"rlimits": True}},
     }
     return run_order(order, folder)
@@ -129,4 +131,22 @@ def run_order(order: dict[str, Any], folder: Path) -> Outcome:
         for name in set(sys.modules) - modules:
             if name.startswith(("columns.", "row_types.", "hooks.")) or name in ("columns", "hooks", "row_types"):
                 del sys.modules[name]
-    return Outcome(code, [json.loads(line) for line in channel.getvalue().splitlines()], folder)
+    events = [json.loads(line) for line in channel.getvalue().splitlines()]
+    if events and events[-1]["event"] == "end":
+        _verify(order, folder, events[-1])
+    return Outcome(code, events, folder)
+
+
+def _verify(order: dict[str, Any], folder: Path, end: dict[str, Any]) -> None:
+    """What any job of any test writes is what the verifier lets through; the page about it is made here, too."""
+    audit = not end["ok"] and end["error"]["code"] == "nothing_mapped"
+    names = [n for n in order["outputs"] if n == "artifact.json" or not audit]
+    if (not end["ok"] and not audit) or len(order["outputs"]) < 2 or "sandbox" not in order:
+        return
+    inputs = [{"size": 0, "sha256": "", **given} for given in order["inputs"]]
+    box = Isolation(driver=order["sandbox"]["driver"], level=order["sandbox"]["level"], rungs={}, gaps=())
+    asked = order_to_verify({**order, "inputs": inputs}, names, box, audit=audit)
+    channel = io.StringIO()
+    assert boxed.run(asked, channel, folder=folder) == 0
+    said = json.loads(channel.getvalue())
+    assert said["ok"], said["error"]["message"]

@@ -5,10 +5,13 @@ import tempfile
 from datetime import date, datetime, time
 from pathlib import Path
 
+import openpyxl
 import pytest
 from engine_jobs import Outcome, run_job
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from runner.engine.mapping import tables as mapping_tables
 
 MARK = "Zqx9Secret"
 NUMBER = 918273645
@@ -152,3 +155,28 @@ def test_a_module_that_fails_to_load_is_told_by_its_kind_and_place(tmp_path):
     )
     check(done)
     assert done.error["where"]["line"] == 2
+
+
+@pytest.mark.parametrize("policy", ["keep", "prefix", "drop"])
+def test_a_header_that_may_be_a_row_of_data_is_shown_nowhere(tmp_path, monkeypatch, policy):
+    """Nothing speaks for the first row but that it stands first: it goes into the workbook, not into what is told."""
+    monkeypatch.setattr(mapping_tables, "_CERTAIN", 2.0)
+    rows = [["Xsurname", "Xaddress"], *([f"Name {n}", f"p{n}@example.com"] for n in range(9))]
+    fields = [{"name": "contact", "type": "email"}]
+    done = run_job(tmp_path, rows, fields=fields, mapping={"unmapped": policy})
+    told = done.artifact
+    assert [m["target"] for m in told["mapping"]] == [None, "contact"]
+    assert [m["header"] for m in told["mapping"]] == [None, None]
+    for name in ("artifact.json", "report.html"):
+        assert "Xsurname" not in (done.folder / name).read_text()
+        assert "Xaddress" not in (done.folder / name).read_text()
+    if policy == "keep":
+        assert "Xsurname" in str(next(openpyxl.load_workbook(done.folder / "normalized.xlsx").active.values))
+
+
+def test_a_header_that_is_a_fields_name_is_shown_whatever_the_rest(tmp_path, monkeypatch):
+    monkeypatch.setattr(mapping_tables, "_CERTAIN", 2.0)
+    rows = [["Surname", "Contact"], *([f"Name {n}", f"p{n}@example.com"] for n in range(9))]
+    done = run_job(tmp_path, rows, fields=[{"name": "contact", "type": "email"}])
+    assert [m["header"] for m in done.artifact["mapping"]] == ["Surname", "Contact"]
+    assert [c["header"] for c in done.artifact["output"]["columns"]] == ["Surname", "contact"]

@@ -80,7 +80,8 @@ def test_the_report_is_one_page_that_fetches_nothing(tmp_path):
     done = run_job(tmp_path, ROWS, fields=FIELDS)
     page = (done.folder / "report.html").read_text()
     assert page.startswith("<!doctype html>")
-    assert "http" not in page
+    assert "http:" not in page
+    assert "https:" not in page
     assert "<script" not in page
     assert "no column was found for the required field gone" in page
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from core.ports import Isolation
-from runner.verify import BadOutput, verify
-from tests.support.outputs import artifact, as_bytes, workbook
+from runner.engine.verifying import BadOutput
+from tests.support.outputs import artifact, as_bytes, check, workbook
 
 BOX = Isolation(driver="jail", level="isolated", rungs={}, gaps=())
 ORDER = {
@@ -57,7 +57,7 @@ def honest():
 def judge(tmp_path: Path, made, *, rows=15):
     (tmp_path / "artifact.json").write_bytes(as_bytes(made))
     (tmp_path / "normalized.xlsx").write_bytes(workbook(rows))
-    return verify(ORDER, {name: tmp_path / name for name in ("artifact.json", "normalized.xlsx")}, BOX)
+    return check(ORDER, {name: tmp_path / name for name in ("artifact.json", "normalized.xlsx")}, BOX)
 
 
 def test_books_that_balance_pass(tmp_path):

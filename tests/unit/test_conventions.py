@@ -35,7 +35,7 @@ def run_csv(folder: Path, rows: list[list[str]], fields: list[dict[str, Any]], d
         "params": {},
         "inputs": [{"role": "primary", "name": "in.csv", "path": "in.csv", "size": 1, "sha256": "0" * 64}],
         "config": {"path": None, "digest": "0" * 8},
-        "outputs": {n: n for n in ("normalized.xlsx", "artifact.json", "report.html")},
+        "outputs": {n: n for n in ("normalized.xlsx", "artifact.json")},
         "sandbox": {"driver": "process", "level": "limits", "rungs": {"rlimits": True}},
     }
     return run_order(order, folder)
@@ -120,6 +120,16 @@ def test_amounts_with_cents_need_no_telling(locale, size):
     read = read_column("money", [written(u, 2, decimal, group) for u in units], delimiter)
     assert read.values == [value_of(u, 2) for u in units]
     assert not any(read.told)
+
+
+@pytest.mark.parametrize("at", [300, 2100, 4101, 5003])
+@pytest.mark.parametrize("kind", ["decimal", "money"])
+def test_one_sign_among_thousands_of_bare_numbers_is_told_wherever_it_stands(kind, at, tmp_path):
+    """The rest of a column that looks uniform is spot-checked: what the spot checks miss is seen when it is read."""
+    rows = [["id", "n"], *([f"r{n}", str(100 + n % 900)] for n in range(6000))]
+    rows[at][1] = "1.234"
+    done = run_csv(tmp_path, rows, [{"name": "id"}, {"name": "n", "type": kind}], "\t")
+    assert "decimal_assumed" in codes(done)
 
 
 @pytest.mark.parametrize("at", [0, 1, 199, 200, 201, 1999, 2047, 2048, 2999])
@@ -286,6 +296,19 @@ def test_the_order_is_decided_from_all_rows_however_they_were_set_aside(room, tm
     assert [d.date() for d in done.column("when")] == wanted
     assert done.column("pay") == [1500] * 5029 + [2500.75]
     assert codes(done) == set()
+
+
+@pytest.mark.parametrize("length", [40, 1500, 9000])
+def test_a_column_that_changes_its_ways_deep_inside_is_told(length, tmp_path):
+    """Two exports one below the other: what the second one leaves open is never silently read as the first would."""
+    rows = [["id", "rate", "when"], *([str(n), f"{n % 90 + 1}.25", f"{n % 16 + 13}/05/2026"] for n in range(6000))]
+    rows += [[f"b{n}", "1.234" if n % 2 else "2,5", f"5/{n % 16 + 13 if n % 2 else 7}/2026"] for n in range(length)]
+    rows += [[f"c{n}", "7.25", "31/05/2026"] for n in range(2500)]
+    fields = [{"name": "rate", "type": "decimal"}, {"name": "when", "type": "date"}]
+    done = run_csv(tmp_path, rows, fields, "\t")
+    by_code = done.artifact["validation"]["by_code"]
+    assert {"decimal_assumed", "date_order_assumed"} <= set(by_code)
+    assert by_code.get("decimal_mixed", 0) + by_code.get("date_order_mixed", 0) >= min(length, 6000)
 
 
 def test_a_date_that_contradicts_its_column_is_told_by_its_cell(tmp_path):

@@ -394,3 +394,14 @@ def test_what_an_ods_remembers_of_other_files_is_no_sheet(tmp_path):
     book, rows = read(ods(tmp_path, changes + table("Data", 1) + links))
     assert [s.name for s in book.sheets] == ["Data"]
     assert rows == [[(1, [1])]]
+
+
+@pytest.mark.parametrize(("setting", "epoch"), [("", 1900), ("1899-12-30", 1900), ("1904-01-01", 1904)])
+def test_an_ods_tells_what_its_days_count_from(tmp_path, setting, epoch):
+    settings = (
+        f'<table:calculation-settings><table:null-date table:date-value="{setting}"/></table:calculation-settings>'
+    )
+    cell = '<table:table-cell office:value-type="float" office:value="1"/>'
+    table = f'<table:table table:name="A"><table:table-row>{cell}</table:table-row></table:table>'
+    book, _ = read(ods(tmp_path, (settings if setting else "") + table))
+    assert book.notes["epoch"] == epoch

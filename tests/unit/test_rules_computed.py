@@ -159,3 +159,42 @@ def test_a_field_is_mapped_in_one_table_and_computed_in_another(tmp_path):
         tmp_path, sheets, fields=[*FIELDS, {"name": "pay", "type": "integer"}], rules={"columns/pay.py": rule}
     )
     assert done.column("pay") == [5, 6, 7, 40, 50, 60]
+
+
+def test_texts_that_a_rule_gives_a_field_are_told_where_they_can_be_read_in_two_ways(tmp_path):
+    rows = [["code", "day"], ["a", "x"], ["b", "y"], ["c", "z"]]
+    fields = [{"name": "code"}, {"name": "day", "type": "date"}, {"name": "size", "type": "decimal"}]
+    rules = {
+        "columns/day.py": "def transform(*, value):\n    return '03/04/2025'\n",
+        "columns/size.py": "def transform(*, values):\n    return ['1.234'] * len(values)\n",
+    }
+    done = run_job(tmp_path, rows, fields=fields, rules=rules)
+    assert done.cells("date_order_assumed") == ["B2", "B3", "B4"]
+    assert done.artifact["validation"]["by_code"]["decimal_assumed"] == 3
+
+
+def test_a_rule_that_passes_on_a_long_number_keeps_its_digits(tmp_path):
+    long = ["12345678901234567.89", "1.5", "12345678901234567891"]
+    rows = [["code", "pay"], *([f"c{n}", text] for n, text in enumerate(long))]
+    fields = [{"name": "code"}, {"name": "pay", "type": "decimal"}]
+    done = run_job(
+        tmp_path, rows, fields=fields, rules={"columns/pay.py": "def transform(*, values):\n    return values\n"}
+    )
+    assert done.column("pay") == [long[0], 1.5, long[2]]
+    assert done.cells("kept_as_text") == ["B2", "B4"]
+
+
+def test_a_hook_gives_a_field_to_one_column_only(tmp_path):
+    rows = [["code", "b", "c"], ["a", "x", "p"], ["b", "y", "q"]]
+    hook = "def after_mapping(**given):\n    return {'mapping': {'B': 'plan', 'C': 'plan'}}\n"
+    done = run_job(tmp_path, rows, fields=[{"name": "code"}, {"name": "plan"}], rules={"hooks/plan.py": hook})
+    assert done.artifact["validation"]["by_code"] == {"rule_error": 1}
+    assert done.rows()[1:] == [["a", "x", "p", None], ["b", "y", "q", None]]
+
+
+def test_a_hook_gives_cells_what_a_cell_can_hold(tmp_path):
+    rows = [["code", "b"], ["a", "x"], ["b", "y"]]
+    hook = "def after_transform(*, columns, **given):\n    return {'columns': {'code': [['a'], {'b': 1}]}}\n"
+    done = run_job(tmp_path, rows, fields=[{"name": "code"}], rules={"hooks/code.py": hook})
+    assert done.artifact["validation"]["by_code"] == {"rule_error": 1}
+    assert done.column("code") == ["a", "b"]

@@ -11,6 +11,12 @@ CASES = {
     "required": ({"required": True}, ["a", None, " ", "b"], "required", ["A3", "A4"]),
     "unique": ({"unique": True}, ["a", "b", "a", None, None, "a"], "duplicate", ["A4", "A7"]),
     "unique after cleaning": ({"unique": True, "clean": ["strip", "upper"]}, ["a", " A"], "duplicate", ["A3"]),
+    "unique numbers, some of them texts": (
+        {"type": "decimal", "unique": True},
+        [5, "5", 6, "5.00", 7.5, "7.5", 0, "-0"],
+        "duplicate",
+        ["A3", "A5", "A7", "A9"],
+    ),
     "pattern": ({"pattern": "M[0-9]+"}, ["M1", "x", "M1x", None], "pattern", ["A3", "A4"]),
     "pattern on numbers": ({"type": "integer", "pattern": "[0-9]{3}"}, [123, 1234], "pattern", ["A3"]),
     "min": ({"type": "decimal", "min": 0}, [1, -1, "x", None, 0], "min", ["A3"]),

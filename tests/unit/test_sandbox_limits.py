@@ -52,7 +52,8 @@ def failed(code, message="m"):
         (Seen(end=failed("rule_error"), code=0, output_at_limit="x"), Verdict.FILE_SIZE),
         (Seen(end=failed("config_refused"), code=0), Verdict.CONFIG_REFUSED),
         (Seen(end=failed("out_of_memory"), code=0), Verdict.MEMORY),
-        (Seen(end=failed("engine_error"), code=0), Verdict.BOX_FAILED),
+        (Seen(end=failed("engine_error"), code=0), Verdict.RULE_ERROR),
+        (Seen(end=failed("engine_error"), code=0, trusted=True), Verdict.INPUT_UNREADABLE),
     ],
 )
 def test_the_verdict_follows_from_what_was_seen(seen, verdict):

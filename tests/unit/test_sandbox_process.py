@@ -57,6 +57,14 @@ def test_no_descriptor_of_the_runner_is_handed_on(sandbox, tmp_path):
         ("import os\nos.write(3, b'{\"event\": NaN}\\n')", Verdict.BAD_OUTPUT),
         ("import os\nwhile True: os.write(order['outputs']['result.json'], bytes(2**20))", Verdict.FILE_SIZE),
         ("while True: print('x' * 65536)", Verdict.FILE_SIZE),
+        (
+            "import ctypes, time\nctypes.CDLL(None).fallocate(4, 1, ctypes.c_long(0), ctypes.c_long(2**26))\ntime.sleep(60)",
+            Verdict.FILE_SIZE,
+        ),
+        (
+            "import threading as t, time\nt.stack_size(32768)\n[t.Thread(target=time.sleep, args=(60,)).start() for _ in range(1500)]",
+            Verdict.PROCESSES,
+        ),
     ],
 )
 def test_each_way_to_end_has_its_verdict(sandbox, tmp_path, snippet, verdict):

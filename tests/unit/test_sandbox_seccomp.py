@@ -58,6 +58,13 @@ def test_what_is_refused_by_name_is_refused_openly(machine):
         assert ask(made, machine, called) == fails_with(errno.EPERM), name
 
 
+def test_room_in_a_file_can_be_reserved_up_to_its_end_only(machine):
+    called = number(seccomp.SPECIAL, machine, "fallocate")
+    assert ask(program(machine), machine, called, 4, 0) == ALLOW
+    for mode in (1, 2, 3, 8, 16, 32, 64, 128, 2**31):
+        assert ask(program(machine), machine, called, 4, mode) == fails_with(errno.EOPNOTSUPP)
+
+
 def test_a_call_of_another_architecture_ends_the_process(machine):
     other = ARCH["aarch64" if machine == "x86_64" else "x86_64"]
     assert ask(program(machine), machine, 0, arch=other) == KILL

@@ -46,7 +46,7 @@ def rows_in(table, lines):
 
 def check_plain(looked, lines, header=1):
     """All rows are data of one table, all columns are its own, and nothing needed to be assumed."""
-    (table,) = looked.tables
+    (table,) = looked
     assert table.header_rows == tuple(range(1, header + 1))
     assert rows_in(table, lines) == list(range(header + 1, len(lines) + 1))
     assert (table.range.left, table.range.right) == (1, max(map(len, lines)))
@@ -95,7 +95,7 @@ def test_a_row_with_nothing_but_its_key_is_a_row(tmp_path, seed):
         *dice.sample(["qty", "price", "date", "phone", "status", "id"], dice.randint(2, 5)),
     ]
     lines = [columns, *rows_of(dice, columns, dice.choice([11, 40, 150, 400]), lone=dice.choice([0.05, 0.1, 0.2]))]
-    (table,) = looked_at(tmp_path, lines, dice.choice(["csv", "xlsx"]), names=columns).tables
+    (table,) = looked_at(tmp_path, lines, dice.choice(["csv", "xlsx"]), names=columns)
     assert rows_in(table, lines) == list(range(2, len(lines) + 1))
 
 
@@ -130,7 +130,7 @@ def test_captions_over_groups_with_subtotals_are_named(tmp_path, seed):
             [dice.choice(WORDS), *[round(sum(column), 2) for column in list(zip(*group, strict=True))[1:]]],
         ]
         totals.add(len(lines))
-    (table,) = looked_at(tmp_path, lines, dice.choice(["csv", "xlsx"]), names=columns).tables
+    (table,) = looked_at(tmp_path, lines, dice.choice(["csv", "xlsx"]), names=columns)
     assert (table.groups, table.totals) == (captions, totals)
     assert len(rows_in(table, lines)) == len(lines) - 1 - len(captions) - len(totals)
 
@@ -139,7 +139,7 @@ def test_bold_captions_are_captions():
     lines = [["Name", "Pay"], ["Tom Smith"], *[[f"{n} Lee", 10.5] for n in FIRST[:5]], ["Uma Smith"], ["Vic Lee", 3.5]]
     lines.append(["Wim Lee", 4.5])
     layout = Layout(bold={1: {1, 2}, 2: {1}, 8: {1}}, styled_rows=20)
-    (table,) = look_through(Grid(lines, layout)).tables
+    (table,) = look_through(Grid(lines, layout))
     assert table.groups == {2, 8}
 
 
@@ -162,7 +162,7 @@ def test_a_total_that_says_so_and_adds_up_is_left_out(tmp_path, word, style):
     rows = rows_of(dice, columns, dice.choice([2, 5, 40, 300]))
     rows.append([word, round(sum(row[1] for row in rows), 2), sum(row[2] for row in rows), None])
     lines = [columns, *[[local(value, style) for value in row] for row in rows]]
-    (table,) = look_through(Grid(lines)).tables
+    (table,) = look_through(Grid(lines))
     assert (table.totals, table.data_range.bottom) == ({len(lines)}, len(lines) - 1)
     assert all(one.sure for one in table.choices)
 
@@ -178,13 +178,13 @@ def test_subtotals_and_the_total_of_all_are_left_out(count):
         lines += [*rows, ["Subtotal", sum(row[1] for row in rows), round(sum(row[2] for row in rows), 2)]]
         totals.add(len(lines))
     lines.append(["Total", sum(row[1] for row in every), round(sum(row[2] for row in every), 2)])
-    (table,) = look_through(Grid(lines)).tables
+    (table,) = look_through(Grid(lines))
     assert table.totals == {*totals, len(lines)}
 
 
 def test_a_total_above_its_rows_is_left_out():
     rows = [["Ann", 120.5], ["Bob", 200.25], ["Cid", 30.0]]
-    (table,) = look_through(Grid([["Name", "Pay"], ["All in all: total", 350.75], *rows])).tables
+    (table,) = look_through(Grid([["Name", "Pay"], ["All in all: total", 350.75], *rows]))
     assert (table.totals, table.data_range.a1) == ({2}, "A3:B5")
 
 
@@ -193,7 +193,7 @@ def test_a_mean_is_left_out_if_it_is_one(word):
     rows = members(8)
     mean = sum(row[2] for row in rows) / 8
     header = ["Name", "Start date", "Gross pay", "City"]
-    kept = [look_through(Grid([header, *rows, [word, None, value]])).tables[0].totals for value in (mean, mean + 7)]
+    kept = [look_through(Grid([header, *rows, [word, None, value]]))[0].totals for value in (mean, mean + 7)]
     assert kept == [{10}, frozenset()]
 
 
@@ -202,7 +202,7 @@ def test_a_mean_is_left_out_if_it_is_one(word):
 def test_goods_that_are_called_like_totals_are_data(name, count):
     columns = ["product", "qty", "price"]
     lines = [columns, *rows_of(dice_of(name), columns, count), [name, 12, 99.5]]
-    (table,) = look_through(Grid(lines)).tables
+    (table,) = look_through(Grid(lines))
     assert rows_in(table, lines) == list(range(2, len(lines) + 1))
     assert not [one.message for one in table.choices if not one.sure]
 
@@ -231,7 +231,7 @@ def test_totals_that_are_wanted_need_no_word(tmp_path):
 
 def test_a_line_drawn_between_rows_is_no_data():
     lines = [["Item", "Price"], ["Bolt", "10.50"], ["Nut", "20.25"], ["-----", "------"], ["Total", "30.75"]]
-    (table,) = look_through(Grid(lines)).tables
+    (table,) = look_through(Grid(lines))
     assert (table.asides, table.totals) == ({4}, {5})
 
 
@@ -240,7 +240,7 @@ def test_tables_without_a_header_keep_their_first_row(tmp_path, seed):
     dice = dice_of("headless", seed)
     columns = dice.sample(sorted(COLUMNS), dice.randint(2, 6))
     lines = rows_of(dice, columns, dice.choice([8, 20, 60]))
-    (table,) = looked_at(tmp_path, lines, dice.choice(["csv", "xlsx"]), names=["foo", "bar"]).tables
+    (table,) = looked_at(tmp_path, lines, dice.choice(["csv", "xlsx"]), names=["foo", "bar"])
     right = table.header_rows == () and rows_in(table, lines) == list(range(1, len(lines) + 1))
     assert right or [one for one in table.choices if one.kind == "header" and not one.sure]
 
@@ -259,26 +259,24 @@ def test_a_header_can_be_named(tmp_path):
 
 def test_stacked_headers_can_be_named():
     lines = [["Plan"], ["Gold", None, "Silver", None], ["low", "high", "low", "high"], [1, 2, 3, 4], [5, 6, 7, 8]]
-    (table,) = look_through(Grid(lines), reading={"header_rows": [2, 3]}).tables
+    (table,) = look_through(Grid(lines), reading={"header_rows": [2, 3]})
     assert [one.name for one in table.columns] == ["Gold / low", "Gold / high", "Silver / low", "Silver / high"]
     assert (table.titles, table.data_range.a1) == ((1,), "A4:D5")
 
 
 def test_a_named_header_row_that_is_blank_is_reported():
-    (table,) = look_through(
-        Grid([["name", "pay"], ["Ann", 1.5], [], ["Bob", 2.5]]), reading={"header_rows": [3]}
-    ).tables
+    (table,) = look_through(Grid([["name", "pay"], ["Ann", 1.5], [], ["Bob", 2.5]]), reading={"header_rows": [3]})
     assert [(one.kind, one.sure) for one in table.choices] == [("header", False)]
 
 
 def test_no_header_at_all_makes_every_row_data():
-    (table,) = look_through(Grid([["name", "pay"], ["Ann", 1.5], ["Bob", 2.5]]), reading={"header": "none"}).tables
+    (table,) = look_through(Grid([["name", "pay"], ["Ann", 1.5], ["Bob", 2.5]]), reading={"header": "none"})
     assert (table.header_rows, table.data_range.a1) == ((), "A1:B3")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_row_of_a_sheet_with_everything_is_accounted_for(tmp_path, seed):
-    """Titles, header, data with gaps, page headers, a total and notes: what no table covers is listed as outside."""
+def test_every_row_of_a_table_is_exactly_one_thing(tmp_path, seed):
+    """Titles, header, data with gaps, page headers and notes: each row of a table is one thing and no other."""
     dice = dice_of("everything", seed)
     columns = dice.sample(TEXTS, 2) + dice.sample(NUMBERS, dice.randint(1, 2)) + ["date"]
     lines = [[f"Report {seed}"], ["As of January"], []][: dice.choice([0, 1, 3])]
@@ -289,18 +287,30 @@ def test_every_row_of_a_sheet_with_everything_is_accounted_for(tmp_path, seed):
         lines += [[]] * (dice.random() < 0.3)
     lines += [[None, None, 5, None, None, None, "stray"]] * (dice.random() < 0.3)
     lines += [[], ["Source: the books of the club, as they were kept."]] * (dice.random() < 0.5)
-    looked = looked_at(tmp_path, lines, dice.choice(["csv", "xlsx"]), names=columns)
-    seen = {n for table in looked.tables for n in (*table.titles, *table.header_rows, *table.notes, *table.left_out)}
-    seen |= {n for table in looked.tables for n in rows_in(table, lines)}
-    outside = {n for first, last in looked.outside for n in range(first, last + 1)}
-    held = {n for n, line in enumerate(lines, 1) if any(value is not None for value in line)}
-    assert (seen | outside) & held == held
-    assert not seen & outside
-    assert looked.rows == len(held)
+    for table in looked_at(tmp_path, lines, dice.choice(["csv", "xlsx"]), names=columns):
+        kinds = [table.header_rows, rows_in(table, lines), table.totals, table.groups, table.asides, table.repeated]
+        box = table.range
+        inside = [n for n in range(box.top, box.bottom + 1) if any(lines[n - 1][box.left - 1 : box.right])]
+        assert sorted(n for kind in kinds for n in kind) == inside
+        assert not {*table.titles, *table.notes}.intersection(inside)
 
 
 def test_a_header_written_again_is_called_so():
     columns = ["name", "qty", "price"]
     rows = rows_of(dice_of("pages"), columns, 30)
-    (table,) = look_through(Grid([columns, *rows[:15], columns, *rows[15:]])).tables
+    (table,) = look_through(Grid([columns, *rows[:15], columns, *rows[15:]]))
     assert (table.repeated, table.data_range.a1) == ({17}, "A2:C32")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("text", ["New York", "Unknown (see note)", "x", "No answer", "C3", "-"])
+def test_records_whose_cells_all_hold_one_text_are_no_captions(tmp_path, text, seed):
+    dice = dice_of("same", text, seed)
+    pools = [["Boston", "Austin", "Denver", "Miami"], ["agree", "neutral", "disagree"], ["A-12", "B-77", "C-31"]]
+    chosen = [dice.choice(pools) for _ in range(dice.choice([2, 2, 3, 4]))]
+    lines = [[dice.choice(pool) for pool in chosen] for _ in range(dice.randint(4, 30))]
+    for _ in range(dice.randint(1, 3)):
+        lines.insert(dice.randint(0, len(lines) - 1), [text] * len(chosen))
+    lines = [["alpha", "bravo", "gamma", "delta"][: len(chosen)], *lines]
+    (table,) = looked_at(tmp_path, lines, "csv", lines[0])
+    assert rows_in(table, lines) == list(range(2, len(lines) + 1))

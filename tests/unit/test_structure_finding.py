@@ -225,7 +225,7 @@ def test_rules_turn_a_row_into_what_they_say():
     def scores(number, values):
         return {"total": 20.0} if values[0] == "void" else {}
 
-    (table,) = look_through(Grid(lines), row_scores=scores).tables
+    (table,) = look_through(Grid(lines), row_scores=scores)
     assert 6 in table.left_out
 
 
@@ -266,14 +266,3 @@ def test_very_wide_table_keeps_all_its_columns():
     table = only_table(lines)
     assert table.range.right == 700
     assert [one.name for one in table.columns] == lines[0]
-
-
-def test_rows_that_belong_to_no_table_are_named():
-    lines = [["Made by", "Finance"], [], [], HEADER, *members(40), [], [], [], ["a stray", 7], ["another", 8]]
-    looked = look_through(Grid(lines))
-    covered = {n for t in looked.tables for n in range(t.range.top, t.range.bottom + 1)}
-    outside = {n for first, last in looked.outside for n in range(first, last + 1)}
-    named = {n for t in looked.tables for n in (*t.titles, *t.notes)}
-    written = {n for n, line in enumerate(lines, 1) if line}
-    assert (written - covered - named, looked.rows) == (outside, len(written))
-    assert outside

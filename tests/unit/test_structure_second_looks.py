@@ -50,7 +50,7 @@ def test_form_with_its_values_further_right_has_no_header():
 
 
 def test_a_rule_may_give_a_form_a_header():
-    tables = look_through(Grid(FORM), row_scores=lambda number, _: {"header": 20.0} if number == 1 else {}).tables
+    tables = look_through(Grid(FORM), row_scores=lambda number, _: {"header": 20.0} if number == 1 else {})
     assert [table.header_rows for table in tables] == [(1,)]
 
 

@@ -110,7 +110,8 @@ def test_digits_of_any_script_are_read_and_nothing_else_is(text, number):
 
 
 @pytest.mark.parametrize(
-    "text", ["12345678901234567890", "9007199254740993", "1234567890.123456789", "0.12345678901234567891", "4582726464100680"]
+    "text",
+    ["12345678901234567890", "9007199254740993", "1234567890.123456789", "0.12345678901234567891", "4582726464100680"],
 )
 def test_no_digit_is_lost(text):
     assert str(parse_number(text)) == text

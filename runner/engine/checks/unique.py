@@ -12,6 +12,11 @@ from typing import Any, Final
 LIVELY: Final = 1_100_000  # a set costs some 90 bytes an entry, a sorted array eight; most sheets end before that
 
 
+def _key(value: Any) -> int:
+    """A number has one key, whether its cell held it as 5, as 5.0 or as a text."""
+    return hash(f"\0{int(value) if type(value) is float and value.is_integer() else value!r}")
+
+
 class Seen:
     """The values a unique field has had so far."""
 
@@ -22,7 +27,7 @@ class Seen:
 
     def repeats(self, values: Sequence[Any]) -> list[int]:
         """The indexes of values that were seen before, here or in an earlier chunk; blanks never count."""
-        keys = [v if v is None else hash(v) if type(v) is str else hash(f"\0{v!r}") for v in values]
+        keys = [v if v is None else hash(v) if type(v) is str else _key(v) for v in values]
         fresh = self._fresh
         if not self._runs:  # most chunks hold nothing but new values
             batch = {k for k in keys if k is not None}

@@ -10,6 +10,7 @@ class OutColumn(NamedTuple):
     header: str
     field: Field | None  # None: an unmapped column that was kept
     renamed: bool = False  # its own header would have met a field's name or another column's
+    certain: bool = True  # its header is one, for all we know, and no cell
     added: str | None = None  # what it says, where the source has no such column: group, source_row and the like
 
 
@@ -19,6 +20,7 @@ class Kept(NamedTuple):
     position: int
     header: str
     after: str | None
+    certain: bool = True
 
 
 class TablePlan(NamedTuple):
@@ -56,7 +58,9 @@ def lay_out(
             mine[key] = column.position
             if key not in extras:
                 header = _free(wanted, taken)
-                extras[key] = (OutColumn(header, None, header != wanted), column.after)
+                extras[key] = (OutColumn(header, None, header != wanted, column.certain), column.after)
+            elif column.certain:
+                extras[key] = (extras[key][0]._replace(certain=True), extras[key][1])
         keyed.append(mine)
     out: list[tuple[OutColumn, str | tuple[str, int]]] = []
     at_end = policy == "prefix"

@@ -49,9 +49,11 @@ class MappedTable:
     @property
     def header_is_certain(self) -> bool:
         """Whether the header may be shown: one that is none after all would show cells."""
+        if any(c.field is not None and any(_speaks(part.rule) for part in c.contributors) for c in self.choices):
+            return True
         table = self.source.table
         doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
-        return self.is_mapped or (table.confidence >= _CERTAIN and not doubted)
+        return table.confidence >= _CERTAIN and not doubted
 
     def letters(self, position: int) -> str:
         return a1.letters(self.source.columns[position].index)
@@ -60,6 +62,7 @@ class MappedTable:
         """The unmapped columns that have a header or a value, with the field each stands behind."""
         out: list[Kept] = []
         last: str | None = None
+        certain = self.header_is_certain
         for choice in self.choices:
             if choice.field is not None:
                 last = choice.field
@@ -67,7 +70,7 @@ class MappedTable:
             column = self.source.columns[choice.position]
             if column.generated and not self.source.holds(column.index):
                 continue
-            out.append(Kept(choice.position, column.name, last))
+            out.append(Kept(choice.position, column.name, last, column.generated or certain))
         return out
 
     def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str], headless: bool) -> None:
@@ -231,3 +234,8 @@ def _remapped(source: SourceTable, choices: list[Choice], hooks: Hooks, names: s
         else:
             out.append(choice)
     return out
+
+
+def _speaks(rule: str) -> bool:
+    """Whether a header was found to be a field's name in other words or the same, not merely like one."""
+    return rule.startswith("header:") and not rule.endswith("~")

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
 from runner.engine.checks.chunk import Origin
 from runner.engine.errors import EngineStop
 from runner.engine.reading import CellError, NoCachedValue
 from runner.engine.rules.call import Rule, RuleFailed
+from runner.engine.values.memo import Bad
+from runner.engine.values.numbers import to_number
 
 _PLAIN: Final = frozenset(
     {type(None), str, int, float, bool, date, datetime, time, timedelta, CellError, NoCachedValue}
@@ -129,7 +132,7 @@ class Cells:
             if given.get("warning") is not None:
                 self._issue(rule, {"index": 0, "message": given["warning"], "severity": "warning"}, 1, n, "warning")
             given = given.get("value")
-        return self._plain(rule, given)
+        return plain_value(rule, given)
 
     def _transformed_list(self, rule: Rule, given: Any, size: int, at: int) -> list[Any]:
         warnings: Any = ()
@@ -146,23 +149,10 @@ class Cells:
             what = f"returned {len(given)} values for {size}"
             raise _wrong(rule, what, "return exactly one value per value given, None for a blank")
         if not set(map(type, given)) <= _PLAIN:
-            given = [self._plain(rule, v) for v in given]
+            given = [plain_value(rule, v) for v in given]
         for warning in warnings:
             self._issue(rule, warning, size, at, "warning")
         return list(given)
-
-    def _plain(self, rule: Rule, value: Any) -> Any:
-        if type(value) in _PLAIN:
-            return value
-        if type(value).__name__ == "Decimal":
-            return float(value)
-        if isinstance(value, (datetime, date)):
-            return value
-        for kind in (int, float, str):
-            if isinstance(value, kind):
-                return kind(value)
-        what = f"returned a value of type {type(value).__name__}"
-        raise _wrong(rule, what, "a cell holds text, a number, a truth value, a date, a time or None")
 
     def _validated(self, rule: Rule, given: Any, n: int) -> None:
         if given is None or given is True:
@@ -207,6 +197,22 @@ class Cells:
             [at + issue["index"]], code, level, message, column=self.column, field=self.field, rule=rule.name,
             file=rule.file, line=rule.line,
         )  # fmt: skip
+
+
+def plain_value(rule: Rule, value: Any) -> Any:
+    """What a rule returned for a cell, as the passes know it; anything but a cell's value fails the rule."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, Decimal):  # the digits that it was given for, where a float would lose some
+        number = to_number(str(value)) if value.is_finite() else float(value)
+        return float(value) if isinstance(number, Bad) else number
+    if isinstance(value, (datetime, date)):
+        return value
+    for kind in (int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    what = f"returned a value of type {type(value).__name__}"
+    raise _wrong(rule, what, "a cell holds text, a number, a truth value, a date, a time or None")
 
 
 def _wrong(rule: Rule, what: str, remedy: str) -> RuleFailed:

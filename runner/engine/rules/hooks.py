@@ -6,7 +6,7 @@ from typing import Any, Final
 from runner.engine.errors import EngineStop
 from runner.engine.findings import Findings
 from runner.engine.rules.call import Rule, RuleFailed
-from runner.engine.rules.columns import SEVERITIES, stop
+from runner.engine.rules.columns import SEVERITIES, plain_value, stop
 from runner.engine.rules.load import Package
 
 MAX_SHEET_ROWS: Final = 1_048_575
@@ -75,7 +75,12 @@ class Hooks:
                 remedy = 'return {"mapping": {column letters: a declared field or None}}'
                 self.failed(RuleFailed(rule, "named columns or fields that do not exist", None, remedy))
                 continue
-            changes |= asked
+            both = {**changes, **asked}
+            taken = [field for field in both.values() if field is not None]
+            if len(set(taken)) < len(taken):
+                self.failed(RuleFailed(rule, "gave a field to two columns", None, "give each field to one column"))
+                continue
+            changes = both
         return changes
 
     def replaced(self, columns: dict[str, list[Any]], count: int, **given: Any) -> dict[str, list[Any]]:
@@ -91,7 +96,10 @@ class Hooks:
                 remedy = f'return {{"columns": {{field: one value per row}}}}; fields are {", ".join(columns)}'
                 self.failed(RuleFailed(rule, "returned columns of a wrong name or length", None, remedy))
                 continue
-            changes |= {name: list(values) for name, values in asked.items()}
+            try:
+                changes |= {name: [plain_value(rule, v) for v in values] for name, values in asked.items()}
+            except RuleFailed as failure:
+                self.failed(failure)
         return changes
 
     def issues(

@@ -1,7 +1,7 @@
 """Pass 1, structure: the tables a person would find in a sheet."""
 
-from runner.engine.structure.finder import Finder, Looked, find_tables, look_through
+from runner.engine.structure.finder import Finder, find_tables, look_through
 from runner.engine.structure.labels import Label, RowScores
 from runner.engine.structure.tables import Box, Choice, Column, Table
 
-__all__ = ["Box", "Choice", "Column", "Finder", "Label", "Looked", "RowScores", "Table", "find_tables", "look_through"]
+__all__ = ["Box", "Choice", "Column", "Finder", "Label", "RowScores", "Table", "find_tables", "look_through"]

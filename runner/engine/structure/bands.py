@@ -91,6 +91,8 @@ def fits(rows: Sequence[Row], at: int, band: Band) -> bool:
     for column in row.filled:
         held = [other for other in near if column < len(other.kinds) and other.kinds[column]]
         same = [other for other in held if other.kinds[column] == row.kinds[column]]
+        if not held and len(row.filled) > 1 and any(column in rows[one].filled for one in band.head):
+            continue  # the first value under a name
         if len(same) * 2 < len(held) or not same:
             return False
         if row.kinds[column] == Kind.TEXT:
@@ -109,7 +111,9 @@ def _joined(rows: Sequence[Row], found: Sequence[Band]) -> list[Band]:
         near = last and last.body and not band.head and band.body[0] - last.body[-1] <= INTERRUPTION + 1
         if last and near and rows[band.body[0]].gap < BODY_GAP:
             above = [rows[one] for one in last.body[-12:]]
-            if all(_alike(rows[one], above) for one in band.body[:3]):
+            gap = sum(rows[one].gap for one in range(last.body[-1] + 1, band.body[0] + 1))
+            narrow = max(rows[one].width for one in band.body[:3]) < NARROW * max(row.width for row in above)
+            if not (gap >= OTHER_GAP and narrow) and all(_alike(rows[one], above) for one in band.body[:3]):
                 last.body += band.body
                 last.again += band.again
                 continue

@@ -43,6 +43,8 @@ def captions(draft: Draft, told: frozenset[int], keys: frozenset[int]) -> Captio
     if draft.declared or draft.left == draft.right:
         return Captions(frozenset(spoken), ())
     places = [n for n, at in enumerate(body) if draft.rows[at].number not in told and lone(draft.rows[at])]
+    values = _value_columns([draft.rows[at] for at in body])
+    places = [n for n in places if not _is_record(draft.rows[body[n]], values)]
     columns = {draft.rows[body[n]].filled[0] for n in places}
     points: dict[int, float] = {}
     for column in columns:
@@ -59,6 +61,24 @@ def _spoken(draft: Draft, at: int, told: frozenset[int]) -> bool:
     return (draft.rows[at].number in told or draft.declared) and draft.labels[at] is Label.GROUP
 
 
+def _value_columns(rows: Sequence[Row]) -> frozenset[int]:
+    """Columns that hold numbers or dates wherever a row is none of lone texts; empty where those are the most."""
+    full = [row for row in rows if not lone(row)]
+    if len(full) * 2 <= len(rows):
+        return frozenset()
+    held = Counter(at for row in full for at in row.filled)
+    values = Counter(at for row in full for at in row.filled if row.kinds[at] != _TEXT)
+    return frozenset(at for at, count in held.items() if values[at] >= PURE * count)
+
+
+def _is_record(row: Row, values: frozenset[int]) -> bool:
+    """Whether the same text in several cells is a record: New York in New York.
+
+    A caption that is stored in all cells it spans stands where the other rows have numbers or dates, too.
+    """
+    return len(row.filled) > 1 and not row.merged and values.isdisjoint(row.filled)
+
+
 class _Column:
     """The lone texts of one column, and what its other cells hold."""
 
@@ -73,6 +93,8 @@ class _Column:
         self.held = [row for row in self.full if column < len(row.kinds) and row.kinds[column]]
         self.values = sum(1 for row in self.held if row.kinds[column] != _TEXT)
         self.profile = Profile(str(row.values[column]) for row in self.held if row.kinds[column] == _TEXT)
+        # Where records repeat themselves from cell to cell, a text that stands in several cells is no merged caption.
+        self.echoes = any(len(r.filled) > 1 and len({str(r.values[at]) for at in r.filled}) == 1 for r in self.full)
         styled = [row.bold for row in self.full if row.bold >= 0]
         self.bold = sum(styled) / len(styled) if styled else 1.0
 
@@ -81,7 +103,9 @@ class _Column:
             return {}
         pattern = self._pattern()
         texts = Counter(self._text(n) for n in self.places)
-        out = {n: self._own(n) + pattern - 1.0 * (texts[self._text(n)] > 2) for n in self.places}
+        like = sum(1 for n in self.places if self.held and self.profile.like(self._text(n)))
+        mixed = 2.0 if like < len(self.places) <= 2 * like else 0.0  # records with nothing but a key among them
+        out = {n: self._own(n) + pattern - mixed - 1.0 * (texts[self._text(n)] > 2) for n in self.places}
         if any(value >= SURE for value in out.values()):  # where one is sure, another needs less to be one
             out = {n: value + 0.5 for n, value in out.items()}
         return out
@@ -93,7 +117,7 @@ class _Column:
         """What speaks for one row."""
         row, text = self.rows[n], self._text(n)
         below = self.rows[n + 1] if n + 1 < len(self.rows) else None
-        points = 4.0 if row.merged else 3.0 if len(row.filled) > 1 else 0.0
+        points = 4.0 if row.merged else 3.0 if len(row.filled) > 1 and not self.echoes else 0.0
         if self.key and not points:
             return -9.0
         points += 2.5 if row.bold > 0.9 and self.bold < 0.3 else 0.0

@@ -10,16 +10,15 @@ counted, and are data like their neighbours. Memory is bounded by KEPT rows, wha
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
 from runner.engine.structure import features, finding, model, sums
-from runner.engine.structure.accounts import Account, Run
 from runner.engine.structure.heads import Asked
 from runner.engine.structure.labels import RowScores
 from runner.engine.structure.late import Headings, Late
 from runner.engine.structure.rows import Row, row_of
-from runner.engine.structure.tables import Box, Table
+from runner.engine.structure.tables import Table
 from runner.engine.structure.usual import Usual
 
 AROUND = features.WINDOW  # rows kept before and after one that stands out
@@ -57,7 +56,6 @@ class Finder:
         self._full = False  # no room for more rows; what stands out from now on is counted with the rest
         self._total = 0
         self._last = 0
-        self.account = Account()
 
     def eat(self, number: int, values: Sequence[object]) -> None:
         """Take the next row; rows come in ascending order, blank ones may be left out."""
@@ -78,9 +76,7 @@ class Finder:
 
     def eat_blocks(self, blocks: Iterable[Block]) -> None:
         """Take every row of a sheet; long runs of plain ones at a fraction of the cost of taking them one by one."""
-        for block in blocks:
-            self.account.note(block)
-            numbers, columns = block
+        for numbers, columns in blocks:
             for at, (number, values) in enumerate(zip(numbers, zip(*columns, strict=True), strict=True)):
                 if self._full and len(self._recent) == AROUND:
                     self._count_all(numbers[at:], [column[at:] for column in columns] if at else columns)
@@ -198,18 +194,9 @@ def _dress(rows: Iterable[Row], layout: Layout) -> None:
             row.bold = sum(1 for at in row.filled if at + 1 in bold) / len(row.filled)
 
 
-class Looked(NamedTuple):
-    """What was found in a sheet: each row that holds something is in a table, its titles or its notes, or outside."""
-
-    tables: list[Table]  # from top to bottom and left to right
-    outside: list[Run]  # first and last of rows that hold something and belong to no table, all of them
-    rows: int = 0  # rows of the sheet that hold something
-    beside: Sequence[Box] = ()  # cells in a table's rows that stand in none of its columns
-
-
 def find_tables(sheet: Sheet) -> list[Table]:
     """The tables of a sheet, from top to bottom and left to right."""
-    return look_through(sheet).tables
+    return look_through(sheet)
 
 
 def look_through(
@@ -218,8 +205,8 @@ def look_through(
     row_scores: RowScores | None = None,
     headings: Headings | None = None,
     reading: Mapping[str, Any] | None = None,
-) -> Looked:
-    """The tables of a sheet, and what belongs to none of them; `reading` is what the manifest says of header rows."""
+) -> list[Table]:
+    """The tables of a sheet; `reading` is what the manifest says of its header and totals."""
     said = reading or {}
     header = () if said.get("header") == "none" else tuple(said.get("header_rows") or ()) or None
     try:
@@ -229,8 +216,7 @@ def look_through(
     tables = sums.settle(finder.tables(sheet.layout()), blocks_of(sheet))
     if said.get("total_rows") == "keep":
         tables = [replace(t, choices=tuple(c for c in t.choices if c.kind != "total")) for t in tables]
-    outside, beside = finder.account.uncovered(tables, blocks_of(sheet))
-    return Looked(tables, outside, finder.account.rows, beside)
+    return tables
 
 
 def _fed(sheet: Sheet, finder: Finder) -> Finder:

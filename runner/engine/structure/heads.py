@@ -10,7 +10,7 @@ from runner.engine.structure.bands import Band
 from runner.engine.structure.cells import Kind, Mark
 from runner.engine.structure.drafts import Draft
 from runner.engine.structure.labels import Label
-from runner.engine.structure.layouts import rises
+from runner.engine.structure.layouts import falls, rises
 from runner.engine.structure.rows import Row
 from runner.engine.structure.tables import Choice, Column
 
@@ -75,9 +75,9 @@ def settle(draft: Draft, asked: Asked) -> None:
     if points <= 0:
         behead(draft)
         if points > -CLEAR:
-            _note(draft, row.number, vote, header=False)
+            note(draft, row.number, vote, header=False)
     elif points < CLEAR:
-        _note(draft, row.number, vote, header=True)
+        note(draft, row.number, vote, header=True)
 
 
 def _promote(draft: Draft, asked: Asked) -> None:
@@ -97,11 +97,11 @@ def _promote(draft: Draft, asked: Asked) -> None:
         draft.labels[first] = Label.HEADER
         draft.band = Band([first], draft.band.body[1:], draft.band.again)
     elif points > 0 and vote.names:
-        _note(draft, row.number, vote, header=False)
+        note(draft, row.number, vote, header=False)
 
 
 def _raise(draft: Draft) -> bool:
-    """Take a row over the first captions for the header that it is, and not for a title."""
+    """Take rows right above a body for what they are, and not for titles: its header, or more of its rows."""
     first = draft.band.body[0]
     body = [draft.rows[at] for at in draft.band.body]
     for at in range(first - 1, max(-1, first - 1 - ABOVE), -1):
@@ -109,15 +109,25 @@ def _raise(draft: Draft) -> bool:
         if below.gap or below.skipped or draft.labels[at] not in (Label.TITLE, Label.NOTE, Label.GROUP):
             return False
         wide = sum(1 for one in row.filled if draft.left <= one <= draft.right)
-        if wide > 1 and wide >= WIDE * (draft.right - draft.left + 1) and wide == row.width:
-            if naming.votes(row, body).points < naming.CLEAR:
-                return False
-            between = list(range(at + 1, first))
-            for one in (at, *between):
-                draft.labels[one] = Label.HEADER if one == at else Label.GROUP
+        if wide < 2 or wide < WIDE * (draft.right - draft.left + 1) or wide != row.width:
+            continue
+        points = naming.votes(row, body).points
+        between = list(range(at + 1, draft.band.body[0]))
+        if points >= naming.CLEAR:
+            _relabel(draft, at, between, Label.HEADER)
             draft.band = Band([at], between + draft.band.body, draft.band.again)
             return True
+        if points >= (CLEAR if wide == draft.right - draft.left + 1 else 0.0):
+            return False
+        _relabel(draft, at, between, Label.DATA)
+        draft.band = Band([], [at, *between, *draft.band.body], draft.band.again)
     return False
+
+
+def _relabel(draft: Draft, at: int, between: Sequence[int], label: Label) -> None:
+    draft.labels[at] = label
+    for one in between:
+        draft.labels[one] = Label.GROUP
 
 
 def _settled(draft: Draft, at: int, asked: Asked) -> bool:
@@ -134,7 +144,7 @@ def _settled(draft: Draft, at: int, asked: Asked) -> bool:
 def _counts_up(row: Row) -> bool:
     """Whether a row names its columns by years, months, hours or classes."""
     if rises(row) < RISING:
-        return False
+        return falls(row) >= RISING and row.width >= 2 * MANY
     kinds = {row.kinds[at] for at in row.filled if row.kinds[at] in (Kind.NUMBER, Kind.DATE)}
     values = [row.values[at] for at in row.filled if row.kinds[at] in kinds]
     years = all(row.marks[at] & Mark.YEAR for at in row.filled if row.kinds[at] == Kind.NUMBER)
@@ -165,7 +175,7 @@ def _odds(draft: Draft, at: int) -> float:
     return max(-MOST, min(MOST, log(max(chance, 1e-9) / other)))
 
 
-def _note(draft: Draft, number: int, vote: naming.Votes, *, header: bool) -> None:
+def note(draft: Draft, number: int, vote: naming.Votes, *, header: bool) -> None:
     evidence = {"header": vote.names, "none": vote.values}
     if header:
         message = f"row {number} was taken for the header, but it is much like the rows below it"

@@ -95,10 +95,20 @@ def _alternates(row: Row) -> float:
 
 def rises(row: Row) -> float:
     """Share of neighbouring numbers or dates that rise: years, months, hours, classes."""
+    keys = _keys(row)
+    return sum(1 for a, b in pairwise(keys) if b > a) / (len(keys) - 1) if keys else 0.0
+
+
+def falls(row: Row) -> float:
+    """Share of neighbouring numbers or dates that fall: depths, years back."""
+    keys = _keys(row)
+    return sum(1 for a, b in pairwise(keys) if b < a) / (len(keys) - 1) if keys else 0.0
+
+
+def _keys(row: Row) -> list[tuple[float, ...]]:
+    """The row's numbers and dates in order, where they are most of its cells."""
     keys = [_key(row.values[at]) for at in row.filled if row.kinds[at] in _NUMBER]
-    if len(keys) < 3 or len(keys) * 2 < len(row.filled):
-        return 0.0
-    return sum(1 for a, b in pairwise(keys) if b > a) / (len(keys) - 1)
+    return keys if len(keys) >= 3 and len(keys) * 2 >= len(row.filled) else []
 
 
 def _key(value: object) -> tuple[float, ...]:

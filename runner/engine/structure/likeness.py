@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 COMMON = 0.2  # share of a column's texts that makes a way of writing usual there
+READ = 8  # words of a text to read
 SEEN = 2  # texts of one exact form that make it known
 
 
@@ -78,5 +79,7 @@ class Profile:
         if self.forms[one.form] >= max(SEEN, COMMON * self.count):
             return True
         known = self.styles[one.style, one.digits, one.signs] >= COMMON * self.count
+        if known and self.words[1] > READ and one.words > READ:
+            return True  # texts to read are as long as they are
         fits = self.words[0] <= one.words <= self.words[1] + (self.words[1] > 3)
         return known and fits and self.lengths[0] / 2 <= one.length <= self.lengths[1] * 1.5

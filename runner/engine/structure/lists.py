@@ -6,7 +6,7 @@ from runner.engine.structure import naming
 from runner.engine.structure.bands import Band
 from runner.engine.structure.cells import Kind, Mark
 from runner.engine.structure.drafts import Draft
-from runner.engine.structure.heads import TOLD, Asked
+from runner.engine.structure.heads import TOLD, Asked, note
 from runner.engine.structure.labels import Label
 from runner.engine.structure.likeness import Profile
 from runner.engine.structure.rows import Row
@@ -16,6 +16,7 @@ PROSE = 0.2  # share of long or sentence-like cells above which a column is text
 TITLES = 3  # rows above a header or a list that may name it
 NOTES = 4  # rows below a list that may comment on it
 UNSURE = 0.5
+DOUBT = 1.0  # points for or against a header below which it is not sure
 _PROSE = int(Mark.SENTENCE | Mark.NOTE)
 _TEXT = int(Kind.TEXT)
 
@@ -28,14 +29,27 @@ def find(rows: Sequence[Row], asked: Asked) -> Draft | None:
     (column,) = columns
     head = next((at for at, row in enumerate(rows[: TITLES + 1]) if _says_header(row, asked)), -1)
     first = head + 1 if head >= 0 else 0
-    if head < 0:
+    told = head >= 0
+    if not told:
         if _reads(rows, column) and not _texts_under_a_name(rows, column):
             return None
         first, head = _start(rows, column)
     last = _end(rows, first, column)
     if last - first < (1 if head >= 0 else LEAST):
         return None
-    return _draft(rows, head, first, last, column)
+    draft = _draft(rows, head, first, last, column)
+    if not told:
+        _doubt(draft)
+    return draft
+
+
+def _doubt(draft: Draft) -> None:
+    """Note a header that could be an entry, or an entry that could be a header."""
+    top, *rest = [draft.rows[at] for at in draft.band.all]
+    vote = naming.votes(top, rest)
+    headed = bool(draft.band.head)
+    if abs(vote.points) < DOUBT and (headed or vote.points > 0):
+        note(draft, top.number, vote, header=headed)
 
 
 def _says_header(row: Row, asked: Asked) -> bool:

@@ -72,7 +72,7 @@ def _vote(first: Row, below: Sequence[Row], at: int) -> float:
     texts = kinds[_TEXT]
     if kind != _TEXT:
         years = sum(1 for row in below if at < len(row.kinds) and row.kinds[at] and row.marks[at] & _YEAR)
-        if first.marks[at] & _YEAR and years * 5 < count:
+        if first.marks[at] & _YEAR and years * 5 < count and len(first.filled) > 1:
             return 1.0  # a year over what is none
         return -1.5 if kinds[kind] * 2 > count else 0.0
     if (count - texts) * 2 > count:

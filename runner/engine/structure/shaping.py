@@ -1,6 +1,6 @@
 """Gives a draft its final form: places, names, rows to leave out, confidence and reasons."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from runner.engine.structure import captions, headers
 from runner.engine.structure.cells import Kind, Mark
@@ -8,6 +8,7 @@ from runner.engine.structure.drafts import Draft
 from runner.engine.structure.heads import Asked
 from runner.engine.structure.labels import Label
 from runner.engine.structure.rows import Row
+from runner.engine.structure.sums import EXACT, read
 from runner.engine.structure.tables import Box, Table
 from runner.engine.structure.totals import Says, row_says
 
@@ -83,9 +84,37 @@ def _suspected(draft: Draft, known: frozenset[int]) -> dict[int, tuple[Says, boo
         says, _ = row_says(row.values[draft.left : draft.right + 1])
         if says > Says.NOTHING:
             out[row.number] = says, says is Says.NAMED and _likeliest(draft, at) is Label.TOTAL
-        elif place > 1 and label is not None and _ends(rows, body, place) and not _holds(row, label):
+        elif place > 1 and label is not None and _ends(rows, body, place) and (
+            not _holds(row, label) or (place == len(body) - 1 and _outweighs(draft, at))
+        ):  # fmt: skip
             out[row.number] = says, False
     return out
+
+
+def _outweighs(draft: Draft, at: int) -> bool:
+    """Whether a row's numbers can be the sums of the rows above: none is below what was kept of its column."""
+    row = draft.rows[at]
+    above = [draft.rows[one] for one in draft.band.body if one < at]
+    seen = 0
+    for column in row.filled:
+        if draft.left <= column <= draft.right and row.kinds[column] == Kind.NUMBER:
+            own = _number(row.values[column], max)
+            others = [_number(one.values[column], min) for one in above if _holds(one, column)]
+            if own is None or len(others) < 2:
+                return False
+            low = sum(n for n in others if n is not None and n > 0)
+            if min((n for n in others if n is not None), default=0.0) >= 0 and own < low * (1 - EXACT):
+                return False
+            seen += 1
+    return seen > 0
+
+
+def _number(value: object, choose: Callable[[tuple[float, float]], float]) -> float | None:
+    """A cell's number, chosen where its text can be read in two ways."""
+    if isinstance(value, int | float):
+        return float(value)
+    pair = read(value) if isinstance(value, str) else None
+    return None if pair is None else choose(pair)
 
 
 def _label_column(draft: Draft) -> int | None:

@@ -8,6 +8,7 @@ from runner.engine.structure.cells import Kind
 from runner.engine.structure.rows import Row
 
 UNLIKE_HEIGHT = 0.85  # of the shorter to the taller: what stands beside is another table
+NUMBERS = 0.9  # of a column's cells that are of the kind
 STRAY = 0.5  # of the rows; what is filled less and has no header is no column
 
 
@@ -86,10 +87,28 @@ def _parted(rows: Sequence[Row], band: Band, left: list[Strip], right: Strip) ->
     tall = max(strip.last for strip in left) - min(strip.first for strip in left) + 1
     own = right.last - right.first + 1
     if min(own, tall) < UNLIKE_HEIGHT * max(own, tall) and abs(own - tall) > 1:
-        return True
+        return not _leans(rows, band, left, right)
     if not band.head or right.head < right.width or len(left) > 1 or left[0].head < left[0].width:
         return False
     return _same_header(rows, band, left[0], right) or (_key(rows, band, left[0].left) and _key(rows, band, right.left))
+
+
+def _leans(rows: Sequence[Row], band: Band, left: list[Strip], right: Strip) -> bool:
+    """Whether named columns of nothing but numbers, filled from the first row on, get their keys from the left."""
+    near = right.left == left[-1].right + 2
+    if not near or not band.head or right.head < right.width or right.first != left[0].first:
+        return False
+    leaf = rows[band.head[-1]]
+    if any(at >= len(leaf.kinds) or leaf.kinds[at] != Kind.TEXT for at in range(right.left, right.right + 1)):
+        return False
+    body = [rows[at] for at in band.body]
+    numbers = all(_share(body, at, (Kind.NUMBER, Kind.FILLER)) >= NUMBERS for at in range(right.left, right.right + 1))
+    return numbers and _share(body, left[0].left, (Kind.TEXT, Kind.DATE)) >= NUMBERS
+
+
+def _share(body: Sequence[Row], column: int, kinds: Sequence[Kind]) -> float:
+    held = [row.kinds[column] for row in body if column < len(row.kinds) and row.kinds[column]]
+    return sum(1 for kind in held if kind in kinds) / len(held) if held else 0.0
 
 
 def _same_header(rows: Sequence[Row], band: Band, left: Strip, right: Strip) -> bool:

@@ -38,6 +38,7 @@ BOUNDS: Final = ("min", "minimum", "max", "maximum")
 BEFORE: Final = ("sub", "sub-", "grand", "overall", "net", "sous-", "sous", "final", "running", "page", "group")
 AFTER: Final = (
     "general", "général", "geral", "generale", "complessivo", "amount", "sum", "all", "overall", "częściowa", "końcowa",
+    "ogólna", "parziale", "partiel", "partielle", "parcial", "parciales", "intermédiaire", "intermedio", "intermedia",
 )  # fmt: skip
 
 _EDGES: Final = " \t\u00a0:.;-–—=*()[]>"

@@ -163,7 +163,8 @@ class Converter:
         def read(text: str) -> Any:
             value = parse(clean(text))
             if told:
-                self.odd[text] = tuple(told)
+                if value is not BAD:  # what could not be read after all is a type error and nothing else
+                    self.odd[text] = tuple(told)
                 told.clear()
             return value
 
@@ -179,7 +180,8 @@ class Converter:
         return found[0]
 
     def _number(self, text: str) -> numbers.Number | Bad | None:
-        number = numbers.quick(text, self.decimal or ".")
+        # Where no value of the column was seen to have a sign, one that has it after all is looked at closely.
+        number = numbers.quick(text, self.decimal) if self.decimal else numbers.bare(text)
         if number is not None:
             return number
         plain = self._plain(text)

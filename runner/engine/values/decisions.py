@@ -18,6 +18,7 @@ from runner.engine.values.tallies import DateTally, NumberTally, OrderCount, Tru
 Tally = NumberTally | DateTally | TruthTally
 _DATES: Final = frozenset({"date", "datetime"})
 _MOST: Final = 10  # how many times more often one reading must show than the other to stand for the column
+_SLIPS: Final = 2
 _PROOF: Final = 3  # hints of this weight, and none against them, need no telling
 _DELIMITER: Final = 2  # the weight of a file's delimiter
 _OTHER: Final = {".": ",", ",": "."}
@@ -126,7 +127,11 @@ def fresh_tally(field: Field) -> Tally | None:
         return DateTally(cleaner(field.clean))
     if field.type == "boolean":
         return TruthTally()
-    return NumberTally(cleaner(field.clean), sizes=field.type == "percent") if field.type in NUMERIC else None
+    return (
+        NumberTally(cleaner(field.clean), sizes=field.type == "percent", every=field.type == "money")
+        if field.type in NUMERIC
+        else None
+    )
 
 
 def add_values(tally: Tally, column: Sequence[Any]) -> None:
@@ -150,6 +155,11 @@ def order_shown(tally: DateTally) -> bool | None:
     """Whether a column proves by itself that the day comes first."""
     day, month = tally.slashed.day + tally.dotted.day, tally.slashed.month + tally.dotted.month
     return None if max(day, month) < max(1, _MOST * min(day, month)) else day > month
+
+
+def _outvoted(least: int, most: int) -> bool:
+    """Whether values that contradict their column are slips: more of them may be a part written in another way."""
+    return least <= _SLIPS and most >= _MOST * least
 
 
 class _Hints(NamedTuple):
@@ -179,7 +189,7 @@ def decide_decimal(
         # a few of one length, so more than a few must show, or others must agree.
         grouping = tally.open_comma if chosen == "." else tally.open_dot
         agreed = not hints.strong[_OTHER[chosen]] and hints.sum(chosen) > hints.sum(_OTHER[chosen])
-        sure = not unclear or (most >= _MOST * least and (grouping == unclear or most * 50 >= unclear or agreed))
+        sure = not unclear or (_outvoted(least, most) and (grouping == unclear or most * 50 >= unclear or agreed))
     else:
         chosen, sure = _without_proof(tally, kind, hints, around)
     evidence = {"decimal point": point, "decimal comma": comma, "either": unclear}
@@ -259,7 +269,7 @@ def decide_order(
     if day or month:
         chosen = (day, for_day) > (month, for_month)
         most, least = max(day, month), min(day, month)
-        sure = not unclear or most >= _MOST * least
+        sure = not unclear or _outvoted(least, most)
         if not unclear and not least:
             return chosen, None
     else:

@@ -156,6 +156,11 @@ def quick(text: str, decimal: str) -> float | None:
     return None
 
 
+def bare(text: str) -> float | None:
+    """What a text of nothing but digits means; None: it needs `read`."""
+    return float(text) if text.isdecimal() and text.isascii() and len(text) <= EXACT_DIGITS else None
+
+
 def to_number(plain: str) -> Number | Bad:
     """A plain numeral as a number that loses none of its digits.
 

@@ -21,13 +21,16 @@ _WEEKDAY = re.compile(r"\s*[^\W\d_]{2,}\.?,?\s+(?=[0-9])")
 
 
 Clean = Callable[[str], str]
+Signature = tuple[bool, ...]  # which kinds of texts a column has shown
+_UNIFORM: Final = 500  # texts that all show the same
 
 
 class NumberTally:
     """How often a column's texts show a decimal point, a decimal comma, or neither for sure."""
 
-    def __init__(self, clean: Clean = str.strip, *, sizes: bool = False) -> None:
+    def __init__(self, clean: Clean = str.strip, *, sizes: bool = False, every: bool = False) -> None:
         self._clean = clean
+        self._every = every or sizes  # whether a rare value counts as much as many: a currency, a size
         self.sizes = sizes  # whether numbers are also counted by their size, as percentages need
         self.point = 0  # texts that only a decimal point explains
         self.comma = 0  # texts that only a decimal comma explains
@@ -57,6 +60,15 @@ class NumberTally:
             self._shapes.update(_SEPARATOR.join(texts).translate(_LEVELLED).split(_SEPARATOR))
         if len(self._shapes) > _HELD:
             self.settle()
+
+    def signature(self) -> Signature:
+        return self.point > 0, self.comma > 0, self.open_dot > 0, self.open_comma > 0
+
+    def is_uniform(self) -> bool:
+        """Whether so many texts show one decimal sign, or none has any, that the rest need only be spot-checked."""
+        most, least = max(self.point, self.comma), min(self.point, self.comma)
+        bare = not (most or self.open) and self.numbers >= _UNIFORM
+        return not self._every and not least and (most >= _UNIFORM or bare)
 
     def add_numbers(self, values: Iterable[float]) -> None:
         """Cells that are numbers already: only how large they are says anything."""
@@ -145,6 +157,7 @@ class DateTally:
         self.year_first = True  # no text with a short year rules out that the year comes first
         self.short_first: Counter[int] = Counter()
         self._texts: Counter[str] = Counter()
+        self._seen = 0
 
     def add(self, texts: Iterable[str]) -> None:
         self._texts.update(texts)
@@ -156,6 +169,7 @@ class DateTally:
         starts: dict[str, int] = {}
         clean = self._clean
         for raw, count in self._texts.items():
+            self._seen += count
             text = clean(raw)
             start = text[:12]
             if start[:1].isalpha() and (weekday := _WEEKDAY.match(text[:MAX_TEXT])):
@@ -168,6 +182,17 @@ class DateTally:
             elif found := _SHORT_YEAR.match(start):
                 self.short_years[int(found[1])] += count
         return self
+
+    def signature(self) -> Signature:
+        kinds = (self.slashed, self.dotted)
+        return (*(n > 0 for k in kinds for n in (k.day, k.month, k.open)), bool(self.short_years))
+
+    def is_uniform(self) -> bool:
+        """Whether so many texts show one order, or none needs any, that the rest need only be spot-checked."""
+        proofs = [n for kind in (self.slashed, self.dotted) for n in (kind.day, kind.month) if n]
+        unclear = self.slashed.open + self.dotted.open + len(self.short_years)
+        bare = not (proofs or unclear) and self._seen >= _UNIFORM
+        return bare or (len(proofs) == 1 and proofs[0] >= _UNIFORM and not self.short_years)
 
     def _order(self, found: re.Match[str], count: int) -> None:
         first, sign, second, year = int(found[1]), found[2], int(found[3]), found[4]
@@ -190,6 +215,12 @@ class TruthTally:
 
     def settle(self) -> "TruthTally":
         return self
+
+    def signature(self) -> Signature:
+        return ()
+
+    def is_uniform(self) -> bool:
+        return False
 
     def cross_unclear(self) -> bool:
         """An x marks what is true; beside other words for that, and none for what is not, it may be a cross."""

@@ -10,11 +10,11 @@ from typing import IO, Final
 
 from isal import isal_zlib
 
-_LOCAL: Final = struct.Struct("<4s5H3I2H")
-_CENTRAL: Final = struct.Struct("<4s6H3I5H2I")
-_END: Final = struct.Struct("<4s4H2IH")
-_DATE_1980: Final = 0x21  # the same bytes for the same job, whenever it runs
-_DEFLATED: Final = 8
+LOCAL: Final = struct.Struct("<4s5H3I2H")
+CENTRAL: Final = struct.Struct("<4s6H3I5H2I")
+END: Final = struct.Struct("<4s4H2IH")
+DATE_1980: Final = 0x21  # the same bytes for the same job, whenever it runs
+DEFLATED: Final = 8
 _LEVEL: Final = 1
 MAX_HEAD: Final = 0xFFFF
 MAX_ENTRY: Final = 0xFFFF_FFFF
@@ -43,7 +43,7 @@ class Archive:
         listing = b"".join(self._directory)
         count = len(self._directory)
         self.file.write(listing)
-        self.file.write(_END.pack(b"PK\5\6", 0, 0, count, count, len(listing), at, 0))
+        self.file.write(END.pack(b"PK\5\6", 0, 0, count, count, len(listing), at, 0))
         self.file.flush()
 
 
@@ -55,7 +55,7 @@ class Entry:
         self._file = archive.file
         self._name = name.encode()
         self._start = self._file.tell()
-        self._file.write(_LOCAL.pack(b"PK\3\4", 20, 0, _DEFLATED, 0, _DATE_1980, 0, 0, 0, len(self._name), 0))
+        self._file.write(LOCAL.pack(b"PK\3\4", 20, 0, DEFLATED, 0, DATE_1980, 0, 0, 0, len(self._name), 0))
         self._file.write(self._name)
         self._data_at = self._file.tell()
         self._head = head
@@ -83,8 +83,8 @@ class Entry:
         crc = isal_zlib.crc32_combine(isal_zlib.crc32(self._head), self._crc, self.size)
         size, packed = self.size + len(self._head), end - self._data_at
         self._file.seek(self._start)
-        self._file.write(_LOCAL.pack(b"PK\3\4", 20, 0, _DEFLATED, 0, _DATE_1980, crc, packed, size, len(self._name), 0))
+        self._file.write(LOCAL.pack(b"PK\3\4", 20, 0, DEFLATED, 0, DATE_1980, crc, packed, size, len(self._name), 0))
         self._file.seek(end)
         sizes = (crc, packed, size, len(self._name))
-        record = _CENTRAL.pack(b"PK\1\2", 20, 20, 0, _DEFLATED, 0, _DATE_1980, *sizes, 0, 0, 0, 0, 0, self._start)
+        record = CENTRAL.pack(b"PK\1\2", 20, 20, 0, DEFLATED, 0, DATE_1980, *sizes, 0, 0, 0, 0, 0, self._start)
         self._archive.listed(record + self._name)

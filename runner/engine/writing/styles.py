@@ -1,5 +1,6 @@
 """The few styles of a normalized workbook."""
 
+from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Final
 
@@ -29,20 +30,22 @@ KIND_OF: Final[dict[str, type]] = {
     "time": time,
     "boolean": bool,
 }
-_BUILT_IN: Final = {"0": 1, "0.00": 2, "#,##0": 3, "#,##0.00": 4, "0%": 9, "0.00%": 10, "@": 49}
+BUILT_IN: Final = {"0": 1, "0.00": 2, "#,##0": 3, "#,##0.00": 4, "0%": 9, "0.00%": 10, "@": 49}
 _FIRST_OWN: Final = 164
+DURATION: Final = "[h]:mm:ss"
 
 
 class Styles:
     """Hands out style numbers for number formats."""
 
-    def __init__(self) -> None:
-        self._formats: list[str] = []
+    def __init__(self, formats: Sequence[str] = ()) -> None:
+        """`formats`: those that have their numbers already, in order."""
+        self._formats = list(formats)
         self.by_kind = {
             date: self.of(FORMATS["date"]),
             datetime: self.of(FORMATS["datetime"]),
             time: self.of(FORMATS["time"]),
-            timedelta: self.of("[h]:mm:ss"),
+            timedelta: self.of(DURATION),
         }
 
     def of(self, number_format: str | None) -> int:
@@ -54,8 +57,8 @@ class Styles:
         return self._formats.index(number_format) + 2
 
     def xml(self) -> str:
-        own = [f for f in self._formats if f not in _BUILT_IN]
-        number = {f: _BUILT_IN.get(f) or _FIRST_OWN + own.index(f) for f in self._formats}
+        own = [f for f in self._formats if f not in BUILT_IN]
+        number = {f: BUILT_IN.get(f) or _FIRST_OWN + own.index(f) for f in self._formats}
         formats = "".join(f'<numFmt numFmtId="{number[f]}" formatCode="{attribute(f)}"/>' for f in own)
         plain = '<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>'
         header = (

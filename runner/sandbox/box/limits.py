@@ -6,6 +6,7 @@ from typing import TypedDict
 
 MIB = 1024 * 1024
 THREADS = 32  # rules may use threads; memory bounds them further
+TASKS = 256  # at most, with room for what starts beside a box; a control group says it more exactly
 
 
 class Limits(TypedDict):
@@ -18,11 +19,11 @@ class Limits(TypedDict):
     processes: int
 
 
-def apply(limits: Limits, *, baseline: int, tasks: int | None) -> None:
+def apply(limits: Limits, *, baseline: int, tasks: int) -> None:
     """Set the limits of this process for good.
 
     `baseline`: address space in use before the job, which is ours and not the job's. `tasks`: processes and
-    threads that count against the same user already; None: do not limit them this way.
+    threads that count against the same user already. The kernel does not hold root to it; the watcher does.
     """
     _cap(resource.RLIMIT_CORE, 0)
     _cap(resource.RLIMIT_CPU, limits["cpu_seconds"])
@@ -31,8 +32,7 @@ def apply(limits: Limits, *, baseline: int, tasks: int | None) -> None:
     _cap(resource.RLIMIT_MEMLOCK, 0)
     _cap(resource.RLIMIT_MSGQUEUE, 0)
     _cap(resource.RLIMIT_RTPRIO, 0)
-    if tasks is not None:
-        _cap(resource.RLIMIT_NPROC, tasks + limits["processes"] + THREADS)
+    _cap(resource.RLIMIT_NPROC, tasks + limits["processes"] + THREADS)
     _cap(resource.RLIMIT_AS, baseline + limits["memory_mb"] * MIB)
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 GO = b"g"
 CANNOT_START, OUT_OF_MEMORY = 71, 72
-_THREADS_IN_NAMESPACE = 256
 _filters: dict[tuple[bool, bool], seccomp.Filter] = {}
 
 
@@ -79,10 +78,11 @@ def _lock_down(zygote: "Zygote", request: dict[str, Any], parent: int) -> None:
     else:
         kernel.die_with_parent(parent)
     sys.path += request["path"]
+    # A user of its own counts its own tasks; without one, those of everybody who is the same user outside count too.
+    tasks = limits.TASKS + (0 if plan.namespaces != "none" else limits.tasks_of_user())
     if plan.landlock:
         readable = [*zygote.code, *request["readable"]]
         landlock.restrict(readable=readable, writable=code.DEVICES, network=plan.network)
-    tasks = _THREADS_IN_NAMESPACE if own else None
     limits.apply(request["limits"], baseline=zygote.baseline, tasks=tasks)
     if plan.seccomp:
         may_fork = own and request["limits"]["processes"] > 0

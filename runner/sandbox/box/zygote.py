@@ -151,17 +151,26 @@ def prepare(plan: Plan, control: socket.socket) -> Zygote:
 
 
 def rehearse(engine: Any, order: dict[str, Any]) -> None:
-    """Run the engine once on a few cells of our own: patterns get compiled and caches filled before the first fork."""
-    fds = [os.memfd_create("rehearsal", os.MFD_CLOEXEC) for _ in range(1 + len(order["outputs"]))]
+    """Run the engine once on a few cells of our own and verify what came out: patterns get compiled and caches filled
+    before the first fork."""
+    names = ["input", *order["outputs"], "report.html"]
+    fds = {name: os.memfd_create(name, os.MFD_CLOEXEC) for name in names}
     try:
-        os.write(fds[0], order["text"].encode())
-        inputs = [{**given, "path": f"/proc/self/fd/{fds[0]}"} for given in order["inputs"]]
-        outputs = dict(zip(order["outputs"], fds[1:], strict=True))
+        os.write(fds["input"], order["text"].encode())
+        job = {name: value for name, value in order.items() if name not in ("text", "verify")}
+        inputs = [{**given, "path": _path(fds["input"])} for given in order["inputs"]]
+        written = [{"name": name, "path": _path(fds[name])} for name in order["outputs"]]
         with open(os.devnull, "w", encoding="utf-8") as channel:  # noqa: PTH123 - pathlib is not worth its import here
-            engine.run({**order, "inputs": inputs, "outputs": outputs}, channel)
+            engine.run({**job, "inputs": inputs, "outputs": {name: fds[name] for name in order["outputs"]}}, channel)
+            more = {"verify": order["verify"], "inputs": written, "outputs": {"report.html": fds["report.html"]}}
+            engine.run(job | more, channel)
     finally:
-        for fd in fds:
+        for fd in fds.values():
             os.close(fd)
+
+
+def _path(fd: int) -> str:
+    return f"/proc/self/fd/{fd}"
 
 
 def _receive(control: socket.socket) -> tuple[bytes, list[int]]:

@@ -111,7 +111,7 @@ MARKUP = {
     "prefix": {r"<(/?)(row|c|v|is|t|f)\b": r"<\1m:\2", r"<worksheet xmlns=": '<worksheet xmlns:m="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns='},
     "comments": {r"<row": "<!-- a row --><row", r"</c>": "</c><!-- x -->"},
     "newlines": {r"(</row>|</c>|<row[^>]*>)": r"\1\n  "},
-    "attributes": {r'<c r="([A-Z]+\d+)"': r'<c s="0" r="\1" cm="0"'},
+    "attributes": {r'<c r="([A-Z]+\d+)"': r'<c ph="0" r="\1" cm="0"'},
     "no_addresses": {r'<c r="[A-Z]+\d+"': "<c"},
     "cdata": {r"<t xml:space=\"preserve\">([^<&]*)</t>": r"<t><![CDATA[\1]]></t>"},
     "entities": {r">([A-Z])([a-z]+) ": r">&#x41;&#66;\1\2 "},

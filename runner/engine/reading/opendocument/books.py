@@ -70,7 +70,7 @@ def open_ods(file: BinaryIO, archive: Archive, limits: ReadLimits) -> Book:
         sheet = OdsSheet(archive, entry, place, len(sheets), limits)
         sheet.visibility = "hidden" if place.style in places.hidden_styles else "visible"
         sheets.append(sheet)
-    return Book(file_format="ods", reader="own", sheets=sheets, notes={}, source=file)
+    return Book(file_format="ods", reader="own", sheets=sheets, notes={"epoch": places.epoch}, source=file)
 
 
 def _refuse_others(archive: Archive, limits: ReadLimits) -> None:

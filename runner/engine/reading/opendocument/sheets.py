@@ -40,6 +40,7 @@ class Place:
 class Places:
     tables: list[Place] = field(default_factory=list)
     hidden_styles: set[str] = field(default_factory=set)
+    epoch: int = 1900  # what a bare day number counts from
 
 
 def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
@@ -65,6 +66,8 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
                 where = parser.CurrentByteIndex
                 styled = attributes.get("table:style-name", "")
                 places.tables.append(Place(name=called, style=styled, start=where))
+        elif name == "table:null-date" and attributes.get("table:date-value", "").startswith("1904"):
+            places.epoch = 1904
         elif name == "style:style":
             style = attributes.get("style:name", "")
         elif name == "style:table-properties" and attributes.get("table:display") == "false":

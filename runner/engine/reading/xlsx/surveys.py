@@ -22,6 +22,8 @@ _ROW_NUMBER = re.compile(r'<row r="([0-9]{1,10})"')
 _QUOTED = r"""\s*=\s*(?:"[^"<]*"|'[^'<]*')"""
 _ROW = re.compile(rf"<row((?:\s+[\w:.-]+{_QUOTED})*)\s*/?>")
 _ATTRIBUTE = re.compile(rf"\s([\w:.-]+)({_QUOTED})")
+_REFERENCE = re.compile(r"\sr\s*=")
+_PLACED = re.compile(r'\sr="[A-Z]{1,3}([0-9]{1,10})"')
 _CELL_STYLE = re.compile(r'<c r="([A-Z]{1,3})([0-9]{1,7})" s="([0-9]{1,6})"')
 _TRUE = ("1", "true")
 
@@ -100,7 +102,7 @@ class Surveyor(_Looks):
         if numbers is None:
             numbers = list(map(int, _ROW_NUMBER.findall(chunk)))
             if len(numbers) != chunk.count("<row"):
-                numbers = [self._numbered(tag) for tag in _tags(chunk)]
+                numbers = self._numbered(chunk) if numbers else self._counted(chunk)
         if numbers and (numbers[0] <= self._last or not all(map(lt, numbers, numbers[1:]))):
             self.survey.ordered = False
         first, self._last = self._last, numbers[-1] if numbers else self._last
@@ -113,10 +115,22 @@ class Surveyor(_Looks):
             if self.marker.marked:
                 self._styles(chunk)
 
-    def _numbered(self, tag: Attributes) -> int:
-        if given := number(tag, "r"):
-            return given
-        raise NotPlain  # its cells may tell its number
+    def _numbered(self, chunk: str) -> list[int]:
+        numbers = [number(tag, "r") for tag in _tags(chunk)]
+        if all(numbers):
+            return numbers
+        raise NotPlain  # a row's cells may tell its number
+
+    def _counted(self, chunk: str) -> list[int]:
+        """Rows without numbers, whose cells have none either or the same that counting gives."""
+        rows = chunk.split("<row")[1:]
+        numbers = list(range(self._last + 1, self._last + 1 + len(rows)))
+        for counted, row in zip(numbers, rows, strict=True):
+            if found := _REFERENCE.search(row):
+                placed = _PLACED.match(row, found.start())
+                if placed is None or int(placed[1]) != counted:
+                    return self._numbered(chunk)
+        return numbers
 
     def _styles(self, chunk: str) -> None:
         for letters, row, style in _CELL_STYLE.findall(chunk):

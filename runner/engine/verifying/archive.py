@@ -1,0 +1,113 @@
+"""The zip file of a workbook, read as our own writer lays it out and in no other way.
+
+A zip says everything twice, and readers differ in what they believe: two members of one name, a member that only one
+of the listings has, bytes between members or behind the end, sizes beyond 32 bits. Here there is one reading: members
+follow each other without a gap from the first byte on, every header is the one that `writing.archive` writes, and the
+file ends with the listing.
+"""
+
+from collections.abc import Iterator
+from typing import IO, Final, NamedTuple
+
+from isal import isal_zlib
+
+from runner.engine.verifying.refusal import BadOutput
+from runner.engine.writing.archive import CENTRAL, DATE_1980, DEFLATED, END, LOCAL
+
+MAX_LISTING: Final = 8 * 1024 * 1024
+MAX_TOTAL: Final = 4 * 1024 * 1024 * 1024  # bytes of all members together, unpacked
+_PACKED: Final = 256 * 1024
+_BLOCK: Final = 1024 * 1024
+_NO_WORKBOOK: Final = "normalized.xlsx is no workbook of ours"
+
+
+class Member(NamedTuple):
+    name: str
+    at: int  # where its packed bytes begin
+    packed: int
+    size: int
+    crc: int
+
+
+class Archive:
+    """Members in the order in which they stand."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.members = list(self._listed())
+        if len({member.name for member in self.members}) != len(self.members):
+            raise BadOutput("normalized.xlsx has a part twice")
+        if sum(member.size for member in self.members) > MAX_TOTAL:
+            raise BadOutput(f"normalized.xlsx unpacks to more than {MAX_TOTAL} bytes")
+
+    def _listed(self) -> Iterator[Member]:
+        count, listing, end = self._listing()
+        at = place = 0
+        for _ in range(count):
+            if len(listing) - place < CENTRAL.size:
+                raise BadOutput(_NO_WORKBOOK)
+            fields = CENTRAL.unpack_from(listing, place)
+            crc, packed, size, length = fields[7:11]
+            name = listing[place + CENTRAL.size : place + CENTRAL.size + length]
+            sizes = (crc, packed, size, length)
+            if fields != (b"PK\1\2", 20, 20, 0, DEFLATED, 0, DATE_1980, *sizes, 0, 0, 0, 0, 0, at):
+                raise BadOutput(_NO_WORKBOOK)
+            head = LOCAL.pack(b"PK\3\4", 20, 0, DEFLATED, 0, DATE_1980, *sizes, 0) + name
+            self._file.seek(at)
+            if self._file.read(len(head)) != head or not name.isascii():
+                raise BadOutput(_NO_WORKBOOK)
+            yield Member(name.decode(), at + len(head), packed, size, crc)
+            at += len(head) + packed
+            place += CENTRAL.size + length
+        if place != len(listing) or at != end:
+            raise BadOutput(_NO_WORKBOOK)
+
+    def _listing(self) -> tuple[int, bytes, int]:
+        """How many members there are, their listing, and where it begins."""
+        size = self._file.seek(0, 2)
+        if size < END.size:
+            raise BadOutput(_NO_WORKBOOK)
+        self._file.seek(size - END.size)
+        fields = END.unpack(self._file.read(END.size))
+        count, length, at = fields[4:7]
+        if fields != (b"PK\5\6", 0, 0, count, count, length, at, 0) or at + length + END.size != size:
+            raise BadOutput(_NO_WORKBOOK)
+        if length > MAX_LISTING:
+            raise BadOutput("normalized.xlsx has too many parts")
+        self._file.seek(at)
+        return count, self._file.read(length), at
+
+    def blocks(self, member: Member) -> Iterator[bytes]:
+        """A member unpacked piece by piece; by the end its size and checksum have been compared."""
+        unpack = isal_zlib.decompressobj(-15)
+        left, size, crc = member.packed, 0, 0
+        self._file.seek(member.at)
+        try:
+            while not unpack.eof:
+                data = unpack.unconsumed_tail
+                if not data:
+                    data = self._file.read(min(_PACKED, left))
+                    left -= len(data)
+                piece = unpack.decompress(data, _BLOCK)
+                if not data and not piece:
+                    break
+                size += len(piece)
+                if size > member.size:
+                    break
+                crc = isal_zlib.crc32(piece, crc)
+                if piece:
+                    yield piece
+        except (isal_zlib.error, OSError):  # type: ignore[misc]  # isal ships no types
+            raise BadOutput("normalized.xlsx has a part that cannot be unpacked") from None
+        whole = unpack.eof and not unpack.unused_data and left == 0
+        if not whole or size != member.size or crc != member.crc:
+            raise BadOutput("normalized.xlsx has a part that is not what its listing says")
+
+    def text(self, member: Member, most: int) -> str:
+        """A small part as text."""
+        if member.size > most:
+            raise BadOutput("normalized.xlsx has a part that is too large")
+        try:
+            return b"".join(self.blocks(member)).decode()
+        except UnicodeDecodeError:
+            raise BadOutput("normalized.xlsx has a part that is not UTF-8") from None

@@ -1,0 +1,124 @@
+"""The books of an artifact: every row read from a sheet is in one run of a table or in none, and all of it adds up."""
+
+from typing import Any
+
+from runner.engine.verifying.refusal import BadOutput
+
+
+def balance(artifact: dict[str, Any]) -> None:
+    """Add up the books of every sheet and table, and the summary; refuse what does not come out even."""
+    left_out: dict[str, int] = {}
+    rows_out = 0
+    for sheet in artifact["sheets"]:
+        runs = _runs_by_table(sheet)
+        _add_up_sheet(sheet, runs)
+        for table in sheet["tables"]:
+            rows_out += _add_up_table(table, _by_kind(runs[table["ref"]]))
+            _count(left_out, table["left_out"])
+        _count(left_out, _by_kind(runs[None]))
+    summary, output = artifact["summary"], artifact["output"]
+    _same("the rows of its tables and its output", rows_out, output["rows"])
+    _same("the rows of its summary and its output", summary["rows_out"], output["rows"])
+    _same("what was left out, in its sheets and its summary", left_out, summary["left_out"])
+    _same("the rows in and out of its summary", summary["rows_in"], rows_out + sum(left_out.values()))
+    _same("the sheets of its summary and its output", summary["sheets_out"], len(output["sheets"]))
+
+
+def _runs_by_table(sheet: dict[str, Any]) -> dict[str | None, list[dict[str, Any]]]:
+    """The runs of each table, and under None those of no table."""
+    owners: dict[str | None, list[dict[str, Any]]] = {None: []}
+    owners |= {table["ref"]: [] for table in sheet["tables"]}
+    if len(owners) != len(sheet["tables"]) + 1:
+        raise BadOutput("artifact.json gives two tables of a sheet one name")
+    for run in sheet["rows"]:
+        if run.get("table") not in owners:
+            raise BadOutput("artifact.json lists rows of a table that it does not have")
+        if (run["as"] == "outside") != ("table" not in run):
+            raise BadOutput("artifact.json lists rows outside of all tables as a table's, or a table's as nobody's")
+        owners[run.get("table")].append(run)
+    return owners
+
+
+def _add_up_sheet(sheet: dict[str, Any], owners: dict[str | None, list[dict[str, Any]]]) -> None:
+    """Each row that was read is in one run, or in one run of each table that shares it."""
+    for runs in (*owners.values(), sheet["shared"]):
+        _in_order(runs)
+    _keep_apart(sheet["rows"])
+    _really_shared(sheet)
+    listed = sum(run["rows"] for run in sheet["rows"])
+    twice = sum((one["tables"] - 1) * one["rows"] for one in sheet["shared"])
+    _same("the rows that were read and those listed", sheet["rows_read"], listed - twice)
+    if sheet.get("skipped") and (sheet["rows_read"] or sheet["tables"]):
+        raise BadOutput("artifact.json lists rows of a sheet that was not read")
+
+
+def _in_order(runs: list[dict[str, Any]]) -> None:
+    end = 0
+    for run in runs:
+        if not end < run["from"] <= run["to"]:
+            raise BadOutput("artifact.json lists runs of rows that overlap or are out of order")
+        if run["rows"] > run["to"] - run["from"] + 1:
+            raise BadOutput("artifact.json lists a run with more rows than it has room for")
+        end = run["to"]
+
+
+def _keep_apart(runs: list[dict[str, Any]]) -> None:
+    """Rows of no table stand in no table's run; tables side by side may share theirs."""
+    inside = outside = 0
+    for run in sorted(runs, key=lambda run: int(run["from"])):
+        if run["from"] <= (outside if "table" in run else max(inside, outside)):
+            raise BadOutput("artifact.json lists rows as a table's and as nobody's")
+        if "table" in run:
+            inside = max(inside, run["to"])
+        else:
+            outside = run["to"]
+
+
+def _really_shared(sheet: dict[str, Any]) -> None:
+    """Rows that so many tables are said to share stand where the runs of so many tables lie over each other."""
+    steps: dict[int, int] = {}
+    for run in sheet["rows"] if sheet["shared"] else ():
+        steps[run["from"]] = steps.get(run["from"], 0) + 1
+        steps[run["to"] + 1] = steps.get(run["to"] + 1, 0) - 1
+    rows = sorted(steps)
+    at = depth = 0
+    for one in sheet["shared"]:
+        while at < len(rows) and rows[at] <= one["from"]:
+            depth += steps[rows[at]]
+            at += 1
+        most = depth
+        while at < len(rows) and rows[at] <= one["to"]:
+            depth += steps[rows[at]]
+            most = max(most, depth)
+            at += 1
+        if most < one["tables"]:
+            raise BadOutput("artifact.json says that tables share rows which are not theirs")
+
+
+def _add_up_table(table: dict[str, Any], found: dict[str, int]) -> int:
+    """The rows that a table gave to the output."""
+    rows_out = found.pop("data", 0)
+    left_out = {kind: rows for kind, rows in found.items() if kind not in ("header", "title")}
+    _same("the rows of a table and its runs", table["rows_out"], rows_out)
+    _same("what a table left out and its runs", table["left_out"], left_out)
+    _same("the rows in and out of a table", table["rows_in"], rows_out + sum(left_out.values()))
+    if rows_out and table.get("skipped"):
+        raise BadOutput("artifact.json counts rows of a table that was left out")
+    return rows_out
+
+
+def _by_kind(runs: list[dict[str, Any]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for run in runs:
+        _count(found, {run["as"]: run["rows"]})
+    return found
+
+
+def _count(into: dict[str, int], more: dict[str, int]) -> None:
+    for kind, rows in more.items():
+        into[kind] = into.get(kind, 0) + rows
+
+
+def _same(what: str, one: object, other: object) -> None:
+    if one != other:
+        raise BadOutput(f"the books do not balance: artifact.json differs in {what}")

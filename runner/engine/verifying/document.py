@@ -1,0 +1,74 @@
+"""artifact.json as a document: JSON that all readers read alike, of the shape that the schema says."""
+
+import json
+import math
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema_rs
+
+from runner.engine.verifying.refusal import BadOutput
+
+MAX_BYTES: Final = 64 * 1024 * 1024
+MAX_ELEMENTS: Final = 6_000_000  # commas and brackets: what a document takes in memory grows with them
+_SCHEMA: Final = Path(__file__).parents[1] / "artifact.schema.json"
+_NAME = re.compile(r'"([a-z_0-9]{1,40})":')
+_DEEP: Final = 8  # steps of a path that a message tells
+
+
+def read_document(raw: bytes) -> dict[str, Any]:
+    """The document, or BadOutput."""
+    if len(raw) > MAX_BYTES:
+        raise BadOutput(f"artifact.json is over {MAX_BYTES} bytes")
+    if sum(map(raw.count, (b",", b"[", b"{"))) > MAX_ELEMENTS:
+        raise BadOutput(f"artifact.json has more than {MAX_ELEMENTS} elements")
+    try:
+        found = json.loads(
+            raw.decode(), parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_without_twins
+        )
+        if b"\\u" in raw:  # the one way in which half a character can get in
+            json.dumps(found, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        raise BadOutput("artifact.json is no JSON that all readers read alike") from None
+    try:
+        validator().validate(found)
+    except (jsonschema_rs.ValidationError, ValueError) as error:
+        raise BadOutput(f"artifact.json does not fit its schema at {_place(error)}") from None
+    return dict(found)
+
+
+@cache
+def validator() -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(json.loads(_SCHEMA.read_text()))
+
+
+@cache
+def _known_names() -> frozenset[str]:
+    return frozenset(_NAME.findall(_SCHEMA.read_text()))
+
+
+def _place(error: Exception) -> str:
+    """Where the schema was not met, in words of the schema's own: other keys are the box's text."""
+    steps = list(getattr(error, "instance_path", []))
+    told = [str(step) if isinstance(step, int) or step in _known_names() else "…" for step in steps[:_DEEP]]
+    return "/" + "/".join(told)
+
+
+def _no_constant(_: str) -> None:
+    raise ValueError
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError
+    return made

@@ -1,0 +1,126 @@
+"""Rules that write their own outputs, through real boxes: what they forge is looked at in another box and refused."""
+
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from core.verdicts import FAULTS, Fault, Verdict
+from runner.sandbox.builds import Build
+from runner.sandbox.jail import JailSandbox, Options
+from runner.sandbox.process import ProcessSandbox
+from runner.staging import OUTPUTS
+from runner.verify import verified
+from tests.abuse import jobs
+from tests.abuse.boxes import eventually
+
+FORGE = """
+import json, os, struct, zlib
+from runner.engine import artifact
+honest = artifact.Artifact.write
+BOOK, ARTIFACT = 4, 5
+
+def members(book):
+    import io, zipfile
+    with zipfile.ZipFile(io.BytesIO(book)) as archive:
+        return [(name, archive.read(name)) for name in archive.namelist()]
+
+def rewrite(fd, data):
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, data, 0)
+
+def zipped(parts):
+    import io
+    from runner.engine.writing.archive import Archive
+    body = io.BytesIO()
+    archive = Archive(body)
+    for name, part in parts:
+        entry = archive.entry(name)
+        entry.write(part)
+        entry.close()
+    archive.close()
+    return body.getvalue()
+
+def changed(part, old, new):
+    book = os.pread(BOOK, 10_000_000, 0)
+    rewrite(BOOK, zipped([(n, b.replace(old, new, 1) if n == part else b) for n, b in members(book)]))
+
+def write(self, times, summary):
+    honest(self, times, summary)
+    forge()
+
+artifact.Artifact.write = write
+def on_job_start(**_):
+    return None
+
+"""
+CASES = {
+    "brackets": "def forge(): rewrite(ARTIFACT, b'[' + b'[],' * 6_000_000 + b'[]]')",
+    "another job": "def forge(): rewrite(ARTIFACT, os.pread(ARTIFACT, 10**7, 0).replace(b'acme-members-1', b'globex-x-1'))",
+    "a formula": "def forge(): changed('xl/worksheets/sheet1.xml', b'<v>1</v>', b'<f>1+1</f>')",
+    "a link": (
+        "def forge(): changed('xl/_rels/workbook.xml.rels', b'</Relationships>', b'<Relationship Id=\"r9\" "
+        'Type="x" Target="http://example.com/" TargetMode="External"/></Relationships>\')'
+    ),
+    "relations without end": (
+        "def forge(): changed('xl/_rels/workbook.xml.rels', b'<Relationship ', b'<Relationship ' * 900_000)"
+    ),
+    "a bomb": "def forge(): changed('xl/worksheets/sheet1.xml', b'<sheetData>', b' ' * 150_000_000 + b'<sheetData>')",
+    "rows without end": (
+        "def forge(): changed('xl/worksheets/sheet1.xml', b'<row r=\"2\">', b'<row r=\"2\"></row>' * 4_000_000)"
+    ),
+    "nothing": "def forge(): rewrite(BOOK, b''); rewrite(ARTIFACT, b'{}')",
+}  # fmt: skip
+
+
+@pytest.fixture(params=["jail", "confined", "process"])
+def sandbox(request):
+    with tempfile.TemporaryDirectory(prefix="ade-forged-") as folder:
+        Path(folder).chmod(0o755)
+        run_dir = Path(folder) / "run"
+        if request.param == "process":
+            made = ProcessSandbox(run_dir=run_dir)
+        else:
+            weak = Options(cgroups=False, builds=(Build(namespaces="none"),))
+            made = JailSandbox(
+                run_dir=run_dir, min_level="none", options=Options() if request.param == "jail" else weak
+            )
+        yield Path(folder), made
+        made.close()
+
+
+def ended(sandbox, folder, source, **more):
+    order = jobs.job(folder, {"hooks/forge.py": FORGE + source}, outputs=OUTPUTS)
+    report = sandbox.run(order, killed=lambda: None)
+    assert report.verdict is Verdict.OK, f"{report.message}\n{report.log.read_text()}"
+    return verified(report, order, sandbox, limits=jobs.LIMITS, **({"killed": lambda: None} | more))
+
+
+def test_forged_outputs_are_the_configs_fault_and_cost_the_runner_nothing(sandbox):
+    folder, made = sandbox
+    honest = ended(made, folder, "def forge(): pass")
+    assert honest.verdict is Verdict.OK
+    assert set(honest.outputs) == {"artifact.json", "normalized.xlsx", "report.html"}
+    assert honest.claim["rows_out"] == 3
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    for name, source in CASES.items():
+        found = ended(made, folder, source)
+        assert FAULTS[found.verdict] in {Fault.CONFIG, Fault.LIMIT}, f"{name}: {found.verdict} {found.message}"
+        assert not found.outputs, name
+        assert not found.claim, name
+        assert len(found.message) < 400, name
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    assert after.ru_maxrss - before.ru_maxrss < 64 * 1024  # KiB: none of it was parsed here
+    assert after.ru_utime - before.ru_utime < 10
+
+
+def test_a_verification_that_takes_long_is_ended_when_somebody_asks(sandbox):
+    folder, made = sandbox
+    source = CASES["rows without end"].replace("4_000_000", "2_000_000")
+    began = time.monotonic()
+    found = ended(made, folder, source, killed=lambda: Verdict.CANCELLED)
+    assert found.verdict is Verdict.CANCELLED
+    assert time.monotonic() - began < 60
+    eventually(lambda: not list(folder.glob("run/boxes/*")), "a box is still listed")

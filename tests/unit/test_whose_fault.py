@@ -1,0 +1,125 @@
+"""What a tenant's bytes bring about is never the runner's fault, and says nothing of the runner's host."""
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from core.errors import PackageRefused
+from core.jobs import ObjectRef
+from core.packages import check_zip, read_member
+from core.verdicts import FAULTS, Fault
+from runner.attempt import without_places
+from runner.sandbox.channel import Channel, ChannelViolation
+from runner.sandbox.endings import Seen, judge
+from runner.staging import fetch_config
+from tests.abuse.boxes import LIMITS
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"event": "progress", "pass": []},
+        {"event": "progress", "pass": {}},
+        {"event": "progress", "pass": "transform", "done": []},
+        {"event": "progress", "pass": "transform", "done": 1, "total": {}},
+        {"event": "end", "ok": False, "error": {"code": []}},
+        {"event": "end", "ok": False, "error": {"code": {}}},
+        {"event": "end", "ok": False, "error": []},
+        {"event": "end", "ok": []},
+        {"event": []},
+        {"event": {}},
+    ],
+)
+def test_a_word_of_another_kind_on_the_channel_is_a_violation(event):
+    with pytest.raises(ChannelViolation):
+        Channel().feed(json.dumps(event).encode() + b"\n")
+
+
+def test_what_a_box_says_of_its_end_is_bounded_and_shows_no_control_characters():
+    where = {"input": "\x9b2J" * 1000, "rule": {"a": "\x1b[2J"}, "line": 7, "other": "x" * 20_000}
+    error = {"code": "rule_error", "message": "one\ntwo\x1b[2J\x9b\u202e" + "x" * 20_000, "where": where}
+    (event,) = Channel().feed(json.dumps({"event": "end", "ok": False, "error": error}).encode() + b"\n")
+    text = json.dumps(event, ensure_ascii=False)
+    assert len(text) < 10_000
+    assert not {"\x1b", "\x9b", "\u202e"} & {*text}
+    assert event["error"]["message"].startswith("one\ntwo\\x1b[2J")
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_box_cannot_blame_the_runner(trusted):
+    end = {"event": "end", "ok": False, "error": {"code": "engine_error", "message": "the engine broke", "where": {}}}
+    assert FAULTS[judge(Seen(end=end, code=0, trusted=trusted), LIMITS).verdict] is not Fault.OURS
+
+
+def packed(*names, method=zipfile.ZIP_DEFLATED) -> bytes:
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w", method) as archive:
+        for name in names:
+            archive.writestr(name, b"x = 1\n" * 100)
+    return body.getvalue()
+
+
+class Store:
+    """Every key holds the same bytes."""
+
+    def __init__(self, body: bytes = b"x = 1\n") -> None:
+        self.body = body
+
+    def read(self, key, *, version=None, limit):
+        return self.body
+
+
+def refs(*keys):
+    return tuple(ObjectRef(key=key, version="0", digest="0", size=1) for key in keys)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("lib", "lib/a.py"),
+        ("a/b", "a/b/c/d.py"),
+        (f"{'n' * 300}.py",),
+        (f"{'ü' * 200}.py",),
+        ("/".join(["folder"] * 200) + "/a.py",),
+    ],
+)
+def test_files_that_cannot_stand_beside_each_other_are_the_configs_fault(tmp_path, names):
+    with pytest.raises(PackageRefused):
+        check_zip(packed(*names))
+    with pytest.raises(PackageRefused):
+        fetch_config(Store(), refs(*(f"configs/a/{name}" for name in names)), "configs/a/", tmp_path / "config")
+
+
+def test_a_damaged_or_odd_zip_is_the_configs_fault():
+    good = packed("columns/a.py")
+    start = 30 + len("columns/a.py")
+    for at in range(start, start + 8):
+        damaged = bytearray(good)
+        damaged[at] ^= 0xFF
+        archive = check_zip(bytes(damaged))
+        with pytest.raises(PackageRefused):
+            read_member(archive, archive.infolist()[0])
+    for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        with pytest.raises(PackageRefused, match="deflate"):
+            check_zip(packed("a.py", method=method))
+
+
+def test_a_folder_zipped_with_a_folder_of_its_own_name_is_unwrapped(tmp_path):
+    store = Store(packed("mine/mine/a.py", "mine/columns/b.py"))
+    config = fetch_config(store, refs("configs/a.zip"), "configs/a.zip", tmp_path / "config")
+    assert sorted(str(p.relative_to(config)) for p in config.rglob("*.py")) == ["columns/b.py", "mine/a.py"]
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("OSError: [Errno 28] No space left on device: '/srv/ade/run/x/in/0'", "OSError: [Errno 28] No space left on device: '…'"),
+        ("the store did not answer: http://10.0.0.7:9000/bucket?x=1; is it up?", "the store did not answer: …; is it up?"),
+        ("mount /srv/in on /srv/root/job/in: Permission denied", "mount … on … Permission denied"),
+        ("inbox/acme/d/m.csv is gone; docs/sandbox.md says 1/2", "inbox/acme/d/m.csv is gone; docs/sandbox.md says 1/2"),
+    ],
+)  # fmt: skip
+def test_a_tenant_sees_no_path_and_no_address_of_the_host(message, told):
+    assert without_places(message) == told
