@@ -36,8 +36,11 @@ def lone(row: Row) -> bool:
     return len({str(row.values[one]) for one in row.filled}) == 1 and row.kinds[row.filled[0]] == _TEXT
 
 
-def captions(draft: Draft, told: frozenset[int], keys: frozenset[int]) -> Captions:
-    """The captions of a draft; `keys` are columns whose values are wanted in every row or differ in each."""
+def captions(draft: Draft, told: frozenset[int], keys: frozenset[int], *, captioned: bool = False) -> Captions:
+    """The captions of a draft; `keys` are columns whose values are wanted in every row or differ in each.
+
+    `captioned`: the manifest asks for captions, which settles what could be one.
+    """
     body = draft.band.body
     spoken = {draft.rows[at].number for at in body if _spoken(draft, at, told)}
     if draft.declared or draft.left == draft.right:
@@ -50,8 +53,9 @@ def captions(draft: Draft, told: frozenset[int], keys: frozenset[int]) -> Captio
     for column in columns:
         own = [n for n in places if draft.rows[body[n]].filled[0] == column]
         points |= _Column(draft, column, own, key=column in keys).points()
-    sure = {n for n, value in points.items() if value >= SURE}
-    doubt = [n for n, value in points.items() if DOUBT <= value < SURE]
+    enough = DOUBT if captioned else SURE
+    sure = {n for n, value in points.items() if value >= enough}
+    doubt = [n for n, value in points.items() if DOUBT <= value < enough]
     numbers = frozenset(draft.rows[body[n]].number for n in sure)
     return Captions(numbers | spoken, tuple(sorted(draft.rows[body[n]].number for n in doubt)))
 

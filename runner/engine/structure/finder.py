@@ -39,11 +39,13 @@ class Finder:
         row_scores: RowScores | None = None,
         headings: Headings | None = None,
         header: tuple[int, ...] | None = None,
+        captioned: bool = False,
     ) -> None:
-        """`header`: the rows that are one, as the manifest says; an empty tuple for none."""
+        """`header`: the rows that are one, as the manifest says, an empty tuple for none; `captioned`: so it says."""
         self._row_scores = row_scores
         self._headings = headings
         self._header = header
+        self._captioned = captioned
         self._late = Late(headings, row_scores)
         self._scores: dict[int, Mapping[str, float]] = {}
         self._ruled: set[int] = set()
@@ -117,6 +119,7 @@ class Finder:
             self._scores[number] = scores
         if self._full:
             self._late.row(number, values, scores or {})
+            self._late.note_lone(number, values)
             self._count(number, values)
             return
         if scores or self._usual.stands_out(values) or gap >= FAR:
@@ -174,11 +177,14 @@ class Finder:
         if not kept:
             return []
         names = self._headings
-        asked = Asked(self._scores, layout, frozenset(self._ruled), fixed=self._header)
+        asked = Asked(self._scores, layout, frozenset(self._ruled), fixed=self._header, captioned=self._captioned)
         if names is not None:
             asked = replace(asked, spelled=names.spelled, key=names.key)
         found = finding.tables_in(kept, asked, model.load())
-        return [self._late.leave_out(table) for table in found]
+        return [
+            self._late.leave_out(table, {row.filled[0] for row in kept if row.number in table.groups})
+            for table in found
+        ]
 
 
 def _dress(rows: Iterable[Row], layout: Layout) -> None:
@@ -209,14 +215,15 @@ def look_through(
     """The tables of a sheet; `reading` is what the manifest says of its header and totals."""
     said = reading or {}
     header = () if said.get("header") == "none" else tuple(said.get("header_rows") or ()) or None
+    given: dict[str, Any] = {"row_scores": row_scores, "headings": headings, "header": header}
+    given["captioned"] = said.get("group_rows") == "fill"
     try:
-        finder = _fed(sheet, Finder(row_scores=row_scores, headings=headings, header=header))
+        finder = _fed(sheet, Finder(**given))
     except OutOfOrder:
-        finder = _fed(sheet, Finder(row_scores=row_scores, headings=headings, header=header))
+        finder = _fed(sheet, Finder(**given))
     tables = sums.settle(finder.tables(sheet.layout()), blocks_of(sheet))
-    if said.get("total_rows") == "keep":
-        tables = [replace(t, choices=tuple(c for c in t.choices if c.kind != "total")) for t in tables]
-    return tables
+    settled = {kind for kind in ("total", "group") if said.get(f"{kind}_rows") == "keep"}
+    return [replace(t, choices=tuple(c for c in t.choices if c.kind not in settled)) for t in tables]
 
 
 def _fed(sheet: Sheet, finder: Finder) -> Finder:

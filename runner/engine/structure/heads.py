@@ -40,6 +40,7 @@ class Asked:
     ruled: frozenset[int] = frozenset()  # rows that a rule speaks for
     spelled: Spelled | None = None
     fixed: tuple[int, ...] | None = None  # header rows that the manifest names, none at all where it is empty
+    captioned: bool = False  # whether the manifest says that lone texts are captions
     key: Callable[[str], bool] | None = None  # whether a column's name is that of a required or unique field
 
     def keys(self, columns: Sequence[Column]) -> frozenset[int]:

@@ -23,7 +23,7 @@ def shape(draft: Draft, asked: Asked) -> Table:
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
     columns = headers.columns(head, draft.left, draft.right, asked.layout.merged)
-    lone = captions.captions(draft, told, asked.keys(columns))
+    lone = captions.captions(draft, told, asked.keys(columns), captioned=asked.captioned)
     groups = lone.sure
     totals = frozenset(rows[at].number for at in band.body if _spoken_total(draft, at, told)) - groups
     rules = frozenset(rows[at].number for at in band.body if _is_rule(rows[at]))
