@@ -74,6 +74,8 @@ def detect(
     dialect = _settled(sample, dialect, is_cut=is_cut)
     others = [one for one in tried if one.delimiter != best.delimiter and one.score > 0]
     rival = max(others, key=lambda one: one.score, default=None)
+    if delimiter is None and best.score > 0 and best.names_one:
+        return replace(dialect, sure=False, evidence={best.delimiter: best.agreeing})
     if delimiter is not None or best.score <= 0 or (rival is None and not is_guess):
         return dialect
     return replace(
@@ -175,6 +177,7 @@ class _Tried:
         self.width = 1
         self.agreeing = 0
         self.parts_first = self.parts_all = False  # the first line, and every line into as many fields
+        self.names_one = False  # one name over lines of two fields: a title, or the header of one column
         self.score = weight * self._score(sample)
 
     def _rows(self, sample: list[str]) -> list[list[str]]:
@@ -206,6 +209,7 @@ class _Tried:
         self.width, self.agreeing = max(widths.items(), key=lambda one: (one[1], one[0]))
         self.parts_first = len(rows[0]) > 1
         self.parts_all = self.agreeing == len(rows) > 2 and self.width > 1
+        self.names_one = self.width == 2 and not self.parts_first and self.agreeing == len(rows) - 1
         cells = [cell for row in rows if len(row) > 1 for cell in row]
         if len(rows) - widths[1] <= len(rows) / 10:
             return 0.0  # hardly ever met: a sign in a sentence
