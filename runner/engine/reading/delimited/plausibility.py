@@ -114,6 +114,6 @@ def coherence(text: str) -> float:
     total = letters.total()
     if not total:
         return 1.0
-    shares = [sum(letters[one] for one in alphabet) for alphabet in _ALPHABETS]
+    shares = [float(sum(letters[one] for one in alphabet)) for alphabet in _ALPHABETS]
     shares += [weight * sum(letters[one] for one in alphabet) for alphabet, weight in _REGIONS]
     return max(shares) / total
