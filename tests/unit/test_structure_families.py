@@ -143,6 +143,27 @@ def test_bold_captions_are_captions():
     assert table.groups == {2, 8}
 
 
+DOUBTFUL = [
+    ["Name", "Pay"],
+    ["Tom Smith"],
+    ["Ann Lee", 1.5],
+    ["Bob Lee", 2.5],
+    ["Uma Jones"],
+    ["Vic Lee", 3.5],
+    ["Cid Lee", 4.5],
+]
+
+
+def test_what_may_be_a_caption_stays_data_and_is_named():
+    (table,) = look_through(Grid(DOUBTFUL))
+    assert (table.groups, [(one.kind, one.row) for one in table.choices]) == (frozenset(), [("group", 2)])
+
+
+def test_what_may_be_a_caption_is_one_where_captions_are_wanted():
+    (table,) = look_through(Grid(DOUBTFUL), reading={"group_rows": "fill"})
+    assert (table.groups, table.choices) == ({2, 5}, ())
+
+
 def local(value, style):
     """A number as people of a country write it."""
     if not isinstance(value, float):

@@ -39,6 +39,7 @@ class Asked:
     layout: Layout
     ruled: frozenset[int] = frozenset()  # rows that a rule speaks for
     spelled: Spelled | None = None
+    captions: str = "drop"  # what becomes of captions: drop, keep or fill
     fixed: tuple[int, ...] | None = None  # header rows that the manifest names, none at all where it is empty
     key: Callable[[str], bool] | None = None  # whether a column's name is that of a required or unique field
 

@@ -24,7 +24,7 @@ def shape(draft: Draft, asked: Asked) -> Table:
     left, right = draft.left + 1, draft.right + 1
     columns = headers.columns(head, draft.left, draft.right, asked.layout.merged)
     lone = captions.captions(draft, told, asked.keys(columns))
-    groups = lone.sure
+    groups = lone.sure | frozenset(lone.doubtful if asked.captions == "fill" else ())
     totals = frozenset(rows[at].number for at in band.body if _spoken_total(draft, at, told)) - groups
     rules = frozenset(rows[at].number for at in band.body if _is_rule(rows[at]))
     out = groups | totals | rules
@@ -44,7 +44,7 @@ def shape(draft: Draft, asked: Asked) -> Table:
         totals=totals,
         asides=_asides(draft) | rules,
         repeated=frozenset(rows[at].number for at in band.again),
-        choices=(*draft.choices, *captions.choices(lone)),
+        choices=(*draft.choices, *(captions.choices(lone) if asked.captions == "drop" else ())),
         suspected={number: says for number, (says, _) in suspected.items()},
         doubted=tuple(number for number, (_, doubted) in suspected.items() if doubted),
     )
