@@ -360,6 +360,7 @@ class BoxOrder:
     network: bool = False
     trusted: bool = False  # no Python of the sender's in it
     layer: Path | None = None  # installed requirements, read-only
+    grouped: bool = True  # in a control group of its own, where the host gives one; our own code can do without
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

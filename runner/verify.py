@@ -53,6 +53,7 @@ def verified(
             limits, file_mb=REPORT_MB, wall_seconds=max(LEAST_SECONDS, job.limits.wall_seconds - report.wall_seconds)
         ),
         trusted=True,
+        grouped=False,  # limits on address space hold it; a group would cost as much as the work
     )
     seen = sandbox.run(order, killed=killed)
     spent = replace(

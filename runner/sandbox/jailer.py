@@ -56,7 +56,7 @@ class Jailer:
                 open_to_all(order.scratch / "in")
                 open_to_all(order.scratch / "config")
             group = None
-            if self.cgroups is not None:
+            if self.cgroups is not None and order.grouped:
                 limits = order.limits
                 group = stack.enter_context(
                     self.cgroups.group(order.label, memory_mb=limits.memory_mb, processes=limits.processes)
