@@ -143,15 +143,7 @@ def test_bold_captions_are_captions():
     assert table.groups == {2, 8}
 
 
-DOUBTFUL = [
-    ["Name", "Pay"],
-    ["Tom Smith"],
-    ["Ann Lee", 1.5],
-    ["Bob Lee", 2.5],
-    ["Uma Jones"],
-    ["Vic Lee", 3.5],
-    ["Cid Lee", 4.5],
-]
+DOUBTFUL = [["Name", "Pay"], ["Warehouse"], *[[f"{name} Lee", 1.5 + at] for at, name in enumerate(FIRST[:5])]]
 
 
 def test_what_may_be_a_caption_stays_data_and_is_named():
@@ -161,7 +153,14 @@ def test_what_may_be_a_caption_stays_data_and_is_named():
 
 def test_what_may_be_a_caption_is_one_where_captions_are_wanted():
     (table,) = look_through(Grid(DOUBTFUL), reading={"group_rows": "fill"})
-    assert (table.groups, table.choices) == ({2, 5}, ())
+    assert (table.groups, table.choices) == ({2}, ())
+
+
+@pytest.mark.parametrize("text", ["Sales team", "Warehouse", "Tom Smith", "north"])
+def test_a_lone_text_under_the_header_is_no_second_header(text):
+    lines = [["Name", "Pay"], [text], *DOUBTFUL[2:]]
+    (table,) = look_through(Grid(lines))
+    assert (table.header_rows, rows_in(table, lines)[0]) == ((1,), 2)
 
 
 def local(value, style):

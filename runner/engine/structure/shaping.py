@@ -14,6 +14,7 @@ from runner.engine.structure.totals import Says, row_says
 
 NEAR = 6  # title and note rows further away than this are not the table's own
 EDGE = 5
+ADDENDS = 3  # numbers whose sum is not met by chance
 
 
 def shape(draft: Draft, asked: Asked) -> Table:
@@ -100,7 +101,7 @@ def _outweighs(draft: Draft, at: int) -> bool:
         if draft.left <= column <= draft.right and row.kinds[column] == Kind.NUMBER:
             own = _number(row.values[column], max)
             others = [_number(one.values[column], min) for one in above if _holds(one, column)]
-            if own is None or len(others) < 2:
+            if own is None or len(others) < ADDENDS:
                 return False
             low = sum(n for n in others if n is not None and n > 0)
             if min((n for n in others if n is not None), default=0.0) >= 0 and own < low * (1 - EXACT):
