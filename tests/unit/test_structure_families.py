@@ -143,6 +143,26 @@ def test_bold_captions_are_captions():
     assert table.groups == {2, 8}
 
 
+DOUBTFUL = [["Name", "Pay"], ["Warehouse"], *[[f"{name} Lee", 1.5 + at] for at, name in enumerate(FIRST[:5])]]
+
+
+def test_what_may_be_a_caption_stays_data_and_is_named():
+    (table,) = look_through(Grid(DOUBTFUL))
+    assert (table.groups, [(one.kind, one.row) for one in table.choices]) == (frozenset(), [("group", 2)])
+
+
+def test_what_may_be_a_caption_is_one_where_captions_are_wanted():
+    (table,) = look_through(Grid(DOUBTFUL), reading={"group_rows": "fill"})
+    assert (table.groups, table.choices) == ({2}, ())
+
+
+@pytest.mark.parametrize("text", ["Sales team", "Warehouse", "Tom Smith", "north"])
+def test_a_lone_text_under_the_header_is_no_second_header(text):
+    lines = [["Name", "Pay"], [text], *DOUBTFUL[2:]]
+    (table,) = look_through(Grid(lines))
+    assert (table.header_rows, rows_in(table, lines)[0]) == ((1,), 2)
+
+
 def local(value, style):
     """A number as people of a country write it."""
     if not isinstance(value, float):

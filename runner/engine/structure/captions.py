@@ -20,6 +20,7 @@ from runner.engine.structure.totals import Says, row_says
 
 SURE = 3.0  # points from which a row is a caption
 DOUBT = 1.0  # points from which it could be one
+NAMED = 200  # doubtful rows that are told one by one
 PURE = 0.9  # of a column's cells that are blank, or values
 _TEXT = int(Kind.TEXT)
 
@@ -36,11 +37,8 @@ def lone(row: Row) -> bool:
     return len({str(row.values[one]) for one in row.filled}) == 1 and row.kinds[row.filled[0]] == _TEXT
 
 
-def captions(draft: Draft, told: frozenset[int], keys: frozenset[int], *, captioned: bool = False) -> Captions:
-    """The captions of a draft; `keys` are columns whose values are wanted in every row or differ in each.
-
-    `captioned`: the manifest asks for captions, which settles what could be one.
-    """
+def captions(draft: Draft, told: frozenset[int], keys: frozenset[int]) -> Captions:
+    """The captions of a draft; `keys` are columns whose values are wanted in every row or differ in each."""
     body = draft.band.body
     spoken = {draft.rows[at].number for at in body if _spoken(draft, at, told)}
     if draft.declared or draft.left == draft.right:
@@ -53,9 +51,8 @@ def captions(draft: Draft, told: frozenset[int], keys: frozenset[int], *, captio
     for column in columns:
         own = [n for n in places if draft.rows[body[n]].filled[0] == column]
         points |= _Column(draft, column, own, key=column in keys).points()
-    enough = DOUBT if captioned else SURE
-    sure = {n for n, value in points.items() if value >= enough}
-    doubt = [n for n, value in points.items() if DOUBT <= value < enough]
+    sure = {n for n, value in points.items() if value >= SURE}
+    doubt = [n for n, value in points.items() if DOUBT <= value < SURE]
     numbers = frozenset(draft.rows[body[n]].number for n in sure)
     return Captions(numbers | spoken, tuple(sorted(draft.rows[body[n]].number for n in doubt)))
 
@@ -171,10 +168,12 @@ def _speaks_of_total(row: Row) -> bool:
 
 def choices(found: Captions) -> list[Choice]:
     """What to say of captions: of the sure ones nothing, they are listed; of others that they were kept."""
-    if not found.doubtful:
-        return []
-    first, count = found.doubtful[0], len(found.doubtful)
-    rows = f"row {first} holds" if count == 1 else f"{count} rows, the first of them row {first}, hold"
-    message = f"{rows} one text and nothing else; kept as data, but it could be a caption over the rows below"
-    evidence = {"data": count, "group": len(found.sure)}
-    return [Choice("group", "data", evidence, False, message, first, '"reading": {"group_rows": "fill"}')]
+    evidence = {"data": len(found.doubtful), "group": len(found.sure)}
+    message = "row {} holds one text; kept as data, but it could be a caption over the rows below"
+    settle = '"reading": {"group_rows": "fill"}'
+    named = found.doubtful[:NAMED]
+    out = [Choice("group", "data", evidence, False, message.format(row), row, settle) for row in named]
+    if (more := len(found.doubtful) - NAMED) > 0:
+        rest = f"{more} more rows from row {found.doubtful[NAMED]} on hold one text; kept as data"
+        out.append(Choice("group", "data", evidence, False, rest, found.doubtful[NAMED], settle))
+    return out

@@ -38,14 +38,14 @@ class Finder:
         *,
         row_scores: RowScores | None = None,
         headings: Headings | None = None,
-        header: tuple[int, ...] | None = None,
-        captioned: bool = False,
+        reading: Mapping[str, Any] | None = None,
     ) -> None:
-        """`header`: the rows that are one, as the manifest says, an empty tuple for none; `captioned`: so it says."""
+        """`reading`: what the manifest says of header rows and captions."""
         self._row_scores = row_scores
         self._headings = headings
-        self._header = header
-        self._captioned = captioned
+        said = reading or {}
+        self._header = () if said.get("header") == "none" else tuple(said.get("header_rows") or ()) or None
+        self._captions = str(said.get("group_rows") or "drop")
         self._late = Late(headings, row_scores)
         self._scores: dict[int, Mapping[str, float]] = {}
         self._ruled: set[int] = set()
@@ -177,7 +177,7 @@ class Finder:
         if not kept:
             return []
         names = self._headings
-        asked = Asked(self._scores, layout, frozenset(self._ruled), fixed=self._header, captioned=self._captioned)
+        asked = Asked(self._scores, layout, frozenset(self._ruled), captions=self._captions, fixed=self._header)
         if names is not None:
             asked = replace(asked, spelled=names.spelled, key=names.key)
         found = finding.tables_in(kept, asked, model.load())
@@ -213,17 +213,14 @@ def look_through(
     reading: Mapping[str, Any] | None = None,
 ) -> list[Table]:
     """The tables of a sheet; `reading` is what the manifest says of its header and totals."""
-    said = reading or {}
-    header = () if said.get("header") == "none" else tuple(said.get("header_rows") or ()) or None
-    given: dict[str, Any] = {"row_scores": row_scores, "headings": headings, "header": header}
-    given["captioned"] = said.get("group_rows") == "fill"
     try:
-        finder = _fed(sheet, Finder(**given))
+        finder = _fed(sheet, Finder(row_scores=row_scores, headings=headings, reading=reading))
     except OutOfOrder:
-        finder = _fed(sheet, Finder(**given))
+        finder = _fed(sheet, Finder(row_scores=row_scores, headings=headings, reading=reading))
     tables = sums.settle(finder.tables(sheet.layout()), blocks_of(sheet))
-    settled = {kind for kind in ("total", "group") if said.get(f"{kind}_rows") == "keep"}
-    return [replace(t, choices=tuple(c for c in t.choices if c.kind not in settled)) for t in tables]
+    if reading and reading.get("total_rows") == "keep":
+        tables = [replace(t, choices=tuple(c for c in t.choices if c.kind != "total")) for t in tables]
+    return tables
 
 
 def _fed(sheet: Sheet, finder: Finder) -> Finder:

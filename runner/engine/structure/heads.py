@@ -39,8 +39,8 @@ class Asked:
     layout: Layout
     ruled: frozenset[int] = frozenset()  # rows that a rule speaks for
     spelled: Spelled | None = None
+    captions: str = "drop"  # what becomes of captions: drop, keep or fill
     fixed: tuple[int, ...] | None = None  # header rows that the manifest names, none at all where it is empty
-    captioned: bool = False  # whether the manifest says that lone texts are captions
     key: Callable[[str], bool] | None = None  # whether a column's name is that of a required or unique field
 
     def keys(self, columns: Sequence[Column]) -> frozenset[int]:
@@ -69,7 +69,9 @@ def settle(draft: Draft, asked: Asked) -> None:
     points = vote.points + BELIEF * _odds(draft, leaf)
     alone = len(draft.band.head) == 1
     if not alone:
-        if vote.points <= -naming.CLEAR and draft.chances[leaf][Label.HEADER] < BELIEVED:
+        if _lone_key(draft, row, body) or (
+            vote.points <= -naming.CLEAR and draft.chances[leaf][Label.HEADER] < BELIEVED
+        ):
             _lower(draft)
             settle(draft, asked)
         return
@@ -129,6 +131,16 @@ def _relabel(draft: Draft, at: int, between: Sequence[int], label: Label) -> Non
     draft.labels[at] = label
     for one in between:
         draft.labels[one] = Label.GROUP
+
+
+def _lone_key(draft: Draft, row: Row, body: Sequence[Row]) -> bool:
+    """Whether a row under a header is a lone text where that has a name and the rows have texts: a key or a caption."""
+    column = row.filled[0]
+    above = draft.rows[draft.band.head[-2]]
+    if row.width > 1 or above.width < 2 or column not in above.filled:
+        return False
+    kinds = [one.kinds[column] for one in body if column < len(one.kinds) and one.kinds[column]]
+    return kinds.count(Kind.TEXT) * 2 > len(kinds)
 
 
 def _settled(draft: Draft, at: int, asked: Asked) -> bool:

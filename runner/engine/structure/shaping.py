@@ -14,6 +14,7 @@ from runner.engine.structure.totals import Says, row_says
 
 NEAR = 6  # title and note rows further away than this are not the table's own
 EDGE = 5
+ADDENDS = 3  # numbers whose sum is not met by chance
 
 
 def shape(draft: Draft, asked: Asked) -> Table:
@@ -23,8 +24,8 @@ def shape(draft: Draft, asked: Asked) -> Table:
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
     columns = headers.columns(head, draft.left, draft.right, asked.layout.merged)
-    lone = captions.captions(draft, told, asked.keys(columns), captioned=asked.captioned)
-    groups = lone.sure
+    lone = captions.captions(draft, told, asked.keys(columns))
+    groups = lone.sure | frozenset(lone.doubtful if asked.captions == "fill" else ())
     totals = frozenset(rows[at].number for at in band.body if _spoken_total(draft, at, told)) - groups
     rules = frozenset(rows[at].number for at in band.body if _is_rule(rows[at]))
     out = groups | totals | rules
@@ -44,7 +45,7 @@ def shape(draft: Draft, asked: Asked) -> Table:
         totals=totals,
         asides=_asides(draft) | rules,
         repeated=frozenset(rows[at].number for at in band.again),
-        choices=(*draft.choices, *captions.choices(lone)),
+        choices=(*draft.choices, *(captions.choices(lone) if asked.captions == "drop" else ())),
         suspected={number: says for number, (says, _) in suspected.items()},
         doubted=tuple(number for number, (_, doubted) in suspected.items() if doubted),
     )
@@ -100,7 +101,7 @@ def _outweighs(draft: Draft, at: int) -> bool:
         if draft.left <= column <= draft.right and row.kinds[column] == Kind.NUMBER:
             own = _number(row.values[column], max)
             others = [_number(one.values[column], min) for one in above if _holds(one, column)]
-            if own is None or len(others) < 2:
+            if own is None or len(others) < ADDENDS:
                 return False
             low = sum(n for n in others if n is not None and n > 0)
             if min((n for n in others if n is not None), default=0.0) >= 0 and own < low * (1 - EXACT):

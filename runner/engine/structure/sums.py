@@ -24,10 +24,15 @@ EXACT = 1e-9  # relative error of sums of binary fractions
 DIGITS = 100.0  # a sum this large does not come out by chance
 
 _NUMBERS: frozenset[type] = frozenset({int, float, Shown})
-_GROUPED = re.compile(r"[^\d.,()\u2212+-]")
+# Digits with signs that group and part them, and a currency or a unit before or after, but no code such as A1.
+_WRITTEN = re.compile(
+    r"\s*(?:[A-Za-z]{1,3}[.$]?\s+|[A-Z]{0,2}[$£€¥₹₽₺₴%]\s*)?"
+    r"([(+\u2212-]?\s*(?:[$£€¥₹]\s*)?\d[\d.,'\u2019\s]*\)?-?|[+\u2212-]?[.,]\d+)"
+    r"\s*(?:[$£€¥₹₽₺₴%]|(?<=\s)[^\W\d_]{1,4}\.?)?\s*"
+)
+_SPACES = re.compile(r"[\s'\u2019$£€¥₹]")
 _PLAIN = re.compile(r"[+-]?\d*\.?\d+")
 _TAIL = re.compile(r"[.,](\d+)\D*$")
-_LETTERS = re.compile(r"[^\W\d_]{4,}")
 
 
 @dataclass(slots=True)
@@ -330,20 +335,16 @@ def _of_texts(texts: Sequence[str]) -> Sum:
 
 
 def read(text: str) -> tuple[float, float] | None:
-    """A number as it is with a point and with a comma as decimal sign; None where a text is none."""
-    if len(text) > 30 or not any(map(str.isdigit, text)) or _LETTERS.search(text):
+    """A number as it is with a point and with a comma as decimal sign; None where a text is none, or a code."""
+    if (found := _WRITTEN.fullmatch(text)) is None:
         return None
-    bare = _GROUPED.sub("", text).replace("\u2212", "-")
-    if sum(map(str.isalpha, text)) > 3:
-        return None
+    bare = _SPACES.sub("", found[1]).replace("\u2212", "-")
     negative = bare.startswith(("-", "(")) or bare.endswith("-")
     digits = bare.strip("()+-")
-    if not digits or any(char in digits for char in "()+-"):
-        return None
-    sign = -1.0 if negative else 1.0
     point, comma = _with(digits, ".", ","), _with(digits, ",", ".")
     if point is None and comma is None:
         return None
+    sign = -1.0 if negative else 1.0
     return sign * (point if point is not None else comma or 0.0), sign * (comma if comma is not None else point or 0.0)
 
 
