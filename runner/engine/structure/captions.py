@@ -109,6 +109,8 @@ class _Column:
         out = {n: self._own(n) + pattern - mixed - 1.0 * (texts[self._text(n)] > 2) for n in self.places}
         if any(value >= SURE for value in out.values()):  # where one is sure, another needs less to be one
             out = {n: value + 0.5 for n, value in out.items()}
+        if any(value >= DOUBT for value in out.values()):  # so could the others that are no values
+            out = {n: value if self.profile.has(self._text(n)) else max(value, DOUBT) for n, value in out.items()}
         return out
 
     def _text(self, n: int) -> str:
