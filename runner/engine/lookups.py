@@ -73,7 +73,8 @@ def _read(file: InputFile, findings: Findings | None) -> Lookup:
                     for _, rows in chunks([source]):
                         for n, values in enumerate(rows.columns):
                             columns[n] += values
-                    return {c.name: v for c, v in zip(source.columns, columns, strict=True)}
+                    names = [c.name for c in source.columns]
+                    return {name: columns[names.index(name)] for name in names}  # of two alike, the first
     except InputUnreadable as error:
         raise EngineStop(
             "input_unreadable", f"{file.name}: {error.message}", input=file.name, remedy=error.remedy

@@ -1,5 +1,6 @@
 """Fields without a column: computed by a rule, constant, or given a default."""
 
+import openpyxl
 import pytest
 from engine_jobs import run_job
 
@@ -198,3 +199,16 @@ def test_a_hook_gives_cells_what_a_cell_can_hold(tmp_path):
     done = run_job(tmp_path, rows, fields=[{"name": "code"}], rules={"hooks/code.py": hook})
     assert done.artifact["validation"]["by_code"] == {"rule_error": 1}
     assert done.column("code") == ["a", "b"]
+
+
+def test_a_rule_that_passes_on_a_padded_number_keeps_what_the_cell_shows(tmp_path):
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.append(["code", "zip"])
+    for n, number in enumerate((501, 2134, 90210), 2):
+        sheet.cell(n, 1, f"c{n}")
+        sheet.cell(n, 2, number).number_format = "00000"
+    book.save(tmp_path / "in.xlsx")
+    rules = {"columns/zip.py": "def transform(*, values):\n    return values\n"}
+    done = run_job(tmp_path, fields=[{"name": "code"}], rules=rules)
+    assert done.column("zip") == ["00501", "02134", "90210"]

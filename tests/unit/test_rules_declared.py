@@ -94,3 +94,20 @@ def test_repeats_are_found_whatever_the_chunks(values, size):
             wanted.append(n)
         before.add(value)
     assert found == wanted
+
+
+def test_a_value_that_is_allowed_as_it_stands_keeps_its_spelling(tmp_path):
+    rows = [["city", "plan"], ["Bonn", "gold"], ["bonn", "Gold"], ["BONN", "GOLD"]]
+    fields = [
+        {"name": "city", "type": "enum", "allowed": {"lookup": "cities", "column": "name"}},
+        {"name": "plan", "type": "enum", "allowed": ["Gold", "gold"]},
+    ]
+    done = run_job(tmp_path, rows, fields=fields, aux={"cities": "code,name\n1,Bonn\n2,bonn\n3,Ulm\n"})
+    assert done.rows()[1:] == [["Bonn", "gold"], ["bonn", "Gold"], ["Bonn", "Gold"]]
+
+
+def test_of_two_columns_of_a_look_up_table_with_one_name_the_first_counts(tmp_path):
+    fields = [{"name": "id"}, {"name": "city", "allowed": {"lookup": "cities", "column": "name"}}]
+    rows = [["id", "city"], ["a", "A"], ["b", "X"]]
+    done = run_job(tmp_path, rows, fields=fields, aux={"cities": "name,n,name\nA,1,X\nB,2,Y\nC,3,Z\n"})
+    assert done.cells("not_allowed") == ["B3"]

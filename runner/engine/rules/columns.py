@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from runner.engine.checks.chunk import Origin
 from runner.engine.errors import EngineStop
-from runner.engine.reading import CellError, NoCachedValue
+from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.values.memo import Bad
 from runner.engine.values.numbers import to_number
 
 _PLAIN: Final = frozenset(
-    {type(None), str, int, float, bool, date, datetime, time, timedelta, CellError, NoCachedValue}
+    {type(None), str, int, float, bool, date, datetime, time, timedelta, CellError, NoCachedValue, Shown}
 )
 _GIVE_UP_AFTER: Final = 32  # cells in a row on which a rule failed: it fails on all of the chunk
 SEVERITIES: Final = ("error", "warning", "info")

@@ -44,8 +44,8 @@ def captions(draft: Draft, told: frozenset[int], keys: frozenset[int]) -> Captio
     if draft.declared or draft.left == draft.right:
         return Captions(frozenset(spoken), ())
     places = [n for n, at in enumerate(body) if draft.rows[at].number not in told and lone(draft.rows[at])]
-    values = _value_columns([draft.rows[at] for at in body])
-    places = [n for n in places if not _is_record(draft.rows[body[n]], values)]
+    texts = _text_columns([draft.rows[at] for at in body])
+    places = [n for n in places if not _is_record(draft.rows[body[n]], texts)]
     columns = {draft.rows[body[n]].filled[0] for n in places}
     points: dict[int, float] = {}
     for column in columns:
@@ -62,22 +62,21 @@ def _spoken(draft: Draft, at: int, told: frozenset[int]) -> bool:
     return (draft.rows[at].number in told or draft.declared) and draft.labels[at] is Label.GROUP
 
 
-def _value_columns(rows: Sequence[Row]) -> frozenset[int]:
-    """Columns that hold numbers or dates wherever a row is none of lone texts; empty where those are the most."""
+def _text_columns(rows: Sequence[Row]) -> frozenset[int]:
+    """Columns that hold texts in most rows, those of one text left aside; all columns where there are few others."""
     full = [row for row in rows if not lone(row)]
     if len(full) * 2 <= len(rows):
-        return frozenset()
-    held = Counter(at for row in full for at in row.filled)
-    values = Counter(at for row in full for at in row.filled if row.kinds[at] != _TEXT)
-    return frozenset(at for at, count in held.items() if values[at] >= PURE * count)
+        return frozenset(at for row in rows for at in row.filled)
+    texts = Counter(at for row in full for at in row.filled if row.kinds[at] == _TEXT)
+    return frozenset(at for at, count in texts.items() if count * 2 > len(full))
 
 
-def _is_record(row: Row, values: frozenset[int]) -> bool:
+def _is_record(row: Row, texts: frozenset[int]) -> bool:
     """Whether the same text in several cells is a record: New York in New York.
 
-    A caption that is stored in all cells it spans stands where the other rows have numbers or dates, too.
+    A caption that is stored in several cells also stands where the other rows have numbers, dates or nothing.
     """
-    return len(row.filled) > 1 and not row.merged and values.isdisjoint(row.filled)
+    return len(row.filled) > 1 and not row.merged and texts.issuperset(row.filled)
 
 
 class _Column:

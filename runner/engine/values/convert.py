@@ -84,13 +84,17 @@ class Converter:
         )
         self._fine = words.COMMON_EMAIL.fullmatch if field.type == "email" else None
         self._native = NATIVE["text"] if self._in_percent else NATIVE.get(field.type, NATIVE["text"])
-        self._allowed = {fold(v): v for v in reversed(field.allowed or ())}
+        self._allowed: dict[str, Any] = {}
+        self._spelled: frozenset[str] = frozenset()
+        self.use_allowed(field.allowed or ())
         self._memo = Memo(self._parser())
         self._other = self._others()
 
     def use_allowed(self, values: Iterable[Any]) -> None:
-        """Spell an enum's values the way the look-up table does."""
-        self._allowed = {fold(v): v for v in values}
+        """Spell an enum's values the way these are; of several spellings, a cell keeps its own or gets the first."""
+        listed = list(values)
+        self._allowed = {fold(v): v for v in reversed(listed)}
+        self._spelled = frozenset(v for v in listed if type(v) is str)
 
     def convert(self, values: list[Any]) -> Converted:
         """The typed values, and the indexes of the cells that are not of the type and stay what they were."""
@@ -156,7 +160,7 @@ class Converter:
             "email": words.parse_email,
             "phone": words.parse_phone,
             "url": words.parse_url,
-            "enum": lambda text: self._allowed.get(fold(text), text) or None,
+            "enum": lambda text: (text if text in self._spelled else self._allowed.get(fold(text), text)) or None,
         }.get(self.kind, lambda text: text or None)
         told = self._read.told
 
