@@ -133,7 +133,9 @@ class SheetBooks:
         for table in self.tables:
             for rows in table.around.values():
                 self._apart = self._apart | rows
-        self._several: list[Run] = []  # runs of those that hold a row of several cells
+        self._several: list[
+            tuple[int, int, int]
+        ] = []  # runs of those with a row of several cells, and how many at most
         self.beside = self._look()
         self.outside = _entries([(run, OUTSIDE) for run in self._outside], self._read - self._outside)
 
@@ -164,7 +166,7 @@ class SheetBooks:
             )  # fmt: skip
 
     def _report_outside(self, entry: Entry, findings: Findings) -> None:
-        several = any(entry.first <= end and start <= entry.last for start, end in self._several)
+        several = self._most(entry.first, entry.last) >= _SEVERAL
         verb = "holds cells and belongs" if entry.rows == 1 else "hold cells and belong"
         findings.add(
             "rows_outside", "warning" if several else "info", f"{entry.words} {verb} to no table; left out",
@@ -172,17 +174,22 @@ class SheetBooks:
         )  # fmt: skip
 
     def _report_around(self, table: TableBooks, findings: Findings) -> None:
-        """Titles and notes of one cell are what they seem; of several cells they may have been more."""
+        """Titles and notes of one cell are what they seem; those that fill half of the columns may be records."""
         for kind, rows in table.around.items():
             for first, last in rows:
-                if any(first <= end and start <= last for start, end in self._several):
+                if (most := self._most(first, last)) >= _SEVERAL:
+                    severity = "warning" if most * 2 >= len(table.source.table.columns) else "info"
                     entry = Entry(first, last, kind, last - first + 1)
                     verb = "holds" if entry.rows == 1 else "hold"
                     what = f"{entry.words} {verb} several cells, taken for {kind if entry.rows > 1 else 'a ' + kind}"
                     findings.add(
-                        "rows_outside", "info", f"{what}{'s' if entry.rows > 1 else ''} of the table; left out",
+                        "rows_outside", severity, f"{what}{'s' if entry.rows > 1 else ''} of the table; left out",
                         place=table.source.place, row=first, rule="structure", count=entry.rows,
                     )  # fmt: skip
+
+    def _most(self, first: int, last: int) -> int:
+        """Cells of the fullest row of a run; 0 where none has several."""
+        return max((most for start, end, most in self._several if first <= end and start <= last), default=0)
 
     def _give_titles_and_notes(self) -> None:
         """A title or note is a row of its table, unless it is a row of another one already."""
@@ -213,7 +220,7 @@ class SheetBooks:
     def _look(self) -> list[Beside]:
         """Look at the rows of no table and for cells beside tables; blocks that one table fills are not opened."""
         if not self.tables and not self._sheet.complete:  # a long sheet is not read again to tell notes from records
-            self._several = list(self._apart)
+            self._several = [(first, last, _SEVERAL) for first, last in self._apart]
             return []
         strays: dict[tuple[str, ...], dict[int, Beside]] = {}
         hidden: dict[str, list[int]] = {}
@@ -251,17 +258,17 @@ class SheetBooks:
     def _look_apart(self, rows: Block, hidden: dict[str, list[int]], blank: list[int]) -> None:
         """What rows around tables and outside of them hold."""
         covering = [t for t in self.tables if t.source.hidden_columns]
-        several = False
+        most = 0
         for number, values in zip(rows.numbers, zip(*rows.columns, strict=True), strict=True):
             filled = [n for n, value in enumerate(values, 1) if _holds(value)]
             if not filled:
                 blank.append(number)
             elif number in self._outside and (table := next((t for t in covering if t.hides(number, filled)), None)):
                 hidden.setdefault(table.ref, []).append(number)
-            elif len(filled) >= _SEVERAL:
-                several = True
-        if several:
-            self._several.append((rows.numbers[0], rows.numbers[-1]))
+            else:
+                most = max(most, len(filled))
+        if most >= _SEVERAL:
+            self._several.append((rows.numbers[0], rows.numbers[-1], most))
 
     def _stretches(self, block: Block) -> Iterator[Run]:
         """The block's rows cut wherever a table starts or ends."""

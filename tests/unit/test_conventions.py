@@ -493,3 +493,10 @@ def test_strip_takes_dirt_and_no_letters(text, clean):
 def test_unaccent_changes_latin_letters_only(text):
     out = Converter(Field({"name": "x", "clean": ["unaccent"]})).convert([text])[0][0]
     assert [c for c in out if c in "한글がぎйёक्ष"] == [c for c in text if c in "한글がぎйёक्ष"]
+
+
+def test_a_short_year_that_no_look_at_the_column_met_is_told_at_its_cell(tmp_path):
+    rows = [["id", "day"], *([str(n), f"2024-03-{n % 28 + 1:02}"] for n in range(6000))]
+    rows[4101][1] = "3-Feb-45"
+    done = run_csv(tmp_path, rows, [{"name": "id"}, {"name": "day", "type": "date"}])
+    assert "century_assumed" in done.artifact["validation"]["by_code"]

@@ -237,3 +237,9 @@ def test_rules_import_helpers_of_their_package(tmp_path):
         "helper.py": "def twice(v):\n    return v + v\n",
     }
     assert run_job(tmp_path, ROWS, fields=FIELD, rules=rules).column("code")[0] == "a1a1"
+
+
+def test_a_hook_that_answers_with_an_unknown_key_is_told(tmp_path):
+    hook = "def after_transform(*, columns):\n    return {'code': list(columns['code'])}\n"
+    done = run_job(tmp_path, ROWS, fields=FIELD, rules={"hooks/totals.py": hook})
+    assert "rule_error" in done.artifact["validation"]["by_code"]

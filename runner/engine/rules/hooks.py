@@ -10,6 +10,13 @@ from runner.engine.rules.columns import SEVERITIES, plain_value, stop
 from runner.engine.rules.load import Package
 
 MAX_SHEET_ROWS: Final = 1_048_575
+ANSWERS: Final[dict[str, frozenset[str]]] = {  # what a hook may answer; a hook that is not here may return anything
+    "after_structure": frozenset({"skip"}),
+    "after_mapping": frozenset({"mapping"}),
+    "after_transform": frozenset({"columns"}),
+    "after_validate": frozenset({"issues"}),
+    "finalize": frozenset({"sheets"}),
+}
 
 
 class Hooks:
@@ -35,6 +42,10 @@ class Hooks:
             except RuleFailed as failure:
                 self.failed(failure)
                 continue
+            if strange := set(answer or ()) - ANSWERS.get(name, frozenset(answer or ())):
+                known = ", ".join(sorted(ANSWERS[name]))
+                what = f"returned {len(strange)} keys that {name} does not know"
+                self.failed(RuleFailed(rule, what, None, f"{name} knows: {known}"))
             if answer:
                 yield rule, answer
 

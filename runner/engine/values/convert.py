@@ -38,6 +38,7 @@ _NO_ADDRESS: Final = frozenset({CellError, bool, date, datetime, time, timedelta
 REMARKS: Final[dict[str, tuple[str, str]]] = {
     "decimal_mixed": ("warning", "is written with another decimal sign than its column and was read by its own"),
     "date_order_mixed": ("warning", "has day and month in another order than its column and was read by its own"),
+    "century_assumed": ("warning", "has a year of two digits, which could belong to either century"),
     "time_dropped": ("warning", "holds a time of day, which a date does not keep"),
     # These two say it of a column; of a cell, should one ever need what no value of its column showed.
     "decimal_assumed": ("warning", "can be read as thousands or as decimals; the point was taken for the decimal sign"),
@@ -80,6 +81,7 @@ class Converter:
             dots_day_first=convention.dots_day_first,
             year_first=convention.year_first,
             pivot=convention.pivot,
+            short_years=convention.short_years,
             epoch_1904=epoch_1904,
         )
         self._fine = words.COMMON_EMAIL.fullmatch if field.type == "email" else None

@@ -13,6 +13,7 @@ _EPOCH: Final = datetime(1899, 12, 30)  # noqa: DTZ001  # spreadsheets hold naiv
 FIRST_SERIAL: Final = 10_000  # smaller numbers are counts more often than days before 1927
 LAST_SERIAL: Final = 2_958_465  # 9999-12-31
 PIVOT: Final = 69  # a year of two digits from here on belongs to the last century
+SHORT_YEARS: Final = range(30, PIVOT)  # years that may belong to either century
 _DAYS_TO_1904: Final = 1462  # from the epoch above to 1904-01-01
 _ORDINAL = r"(?:(?:st|nd|rd|th|er|re|e|o|a)(?![^\W\d_]))?"
 _DATE = re.compile(
@@ -54,6 +55,7 @@ class DateReader:
         dots_day_first: bool | None = None,
         year_first: bool = False,
         pivot: int = PIVOT,
+        short_years: bool = True,
         epoch_1904: bool = False,
     ) -> None:
         self.formats: list[Callable[[str], datetime | None]] = [reader_of(f) for f in formats]
@@ -61,6 +63,7 @@ class DateReader:
         self._dots_day_first = dots_day_first
         self._year_first = year_first
         self._pivot = pivot
+        self._short_years = short_years  # whether the column's own years decided the pivot
         self.epoch_1904 = epoch_1904
         self.told: list[str] = []
 
@@ -156,6 +159,8 @@ class DateReader:
     def _year(self, text: str) -> int:
         text = text.lstrip("'")
         year = int(text)
+        if len(text) == 2 and not self._short_years and year in SHORT_YEARS:
+            self.told.append("century_assumed")
         return year if len(text) == 4 else year + (1900 if year >= self._pivot else 2000)
 
 

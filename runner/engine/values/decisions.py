@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import NUMERIC, Field
 from runner.engine.values.clean import cleaner
-from runner.engine.values.dates import PIVOT
+from runner.engine.values.dates import PIVOT, SHORT_YEARS
 from runner.engine.values.formats import day_first_in
 from runner.engine.values.tallies import DateTally, NumberTally, OrderCount, TruthTally
 
@@ -32,7 +32,6 @@ _COMMA_MONEY: Final = frozenset(
      "BRL", "TRY", "₺", "RUB", "₽"}
 )  # fmt: skip
 _SHORT: Final = {"year": "%y/%m/%d", "day": "%d/%m/%y"}
-_SHORT_YEARS: Final = range(30, PIVOT)  # years that may belong to either century
 
 
 class Convention(NamedTuple):
@@ -43,6 +42,7 @@ class Convention(NamedTuple):
     dots_day_first: bool | None = None  # the same for dates written with points
     year_first: bool = False  # 25/12/31
     pivot: int = PIVOT
+    short_years: bool = False  # years of two digits were met, and the pivot is for them
     in_percent: bool = False  # numbers without a percent sign count hundredths
     cross_unclear: bool = False  # an x may be a mark or a cross
 
@@ -89,14 +89,17 @@ def _settle_dates(field: Field, tally: DateTally, around: Around) -> tuple[Conve
     given = field.day_first if field.day_first is not None else day_first_in(field.formats)
     if given is not None:
         _, pivot, years = decide_years(tally, field.name)
-        return Convention(day_first=given, dots_day_first=given, pivot=pivot), [*years]
+        short = bool(tally.short_years)
+        return Convention(day_first=given, dots_day_first=given, pivot=pivot, short_years=short), [*years]
     year_first, pivot, years = decide_years(tally, field.name)
     if year_first:
-        return Convention(year_first=True), [*years]
+        return Convention(year_first=True, short_years=True), [*years]
     slashed, choice = decide_order(tally.slashed, field.name, around)
     beside = around._replace(month=around.month + (slashed is False))
     dotted, other = decide_order(tally.dotted, field.name, beside, dotted=True)
-    return Convention(day_first=slashed, dots_day_first=dotted, pivot=pivot), [choice, other, *years]
+    short = bool(tally.short_years)
+    convention = Convention(day_first=slashed, dots_day_first=dotted, pivot=pivot, short_years=short)
+    return convention, [choice, other, *years]
 
 
 def _settle_numbers(field: Field, tally: NumberTally, around: Around) -> tuple[Convention, list[Choice | None]]:
@@ -334,7 +337,7 @@ def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[Choice]]:
         )
         return year_first, PIVOT, [choice]
     pivot = _pivot(set(years))
-    unclear = sum(count for year, count in years.items() if year in _SHORT_YEARS)
+    unclear = sum(count for year, count in years.items() if year in SHORT_YEARS)
     if not unclear:
         return False, pivot, []
     choice = Choice(
@@ -351,12 +354,12 @@ def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[Choice]]:
 
 def _pivot(years: set[int]) -> int:
     """The first short year of the last century: the column's years stay together, with their widest gap at the cut."""
-    unclear = sorted(year for year in years if year in _SHORT_YEARS)
+    unclear = sorted(year for year in years if year in SHORT_YEARS)
     later = [year for year in years if year >= PIVOT]
     if not unclear or not later:
         return 50 if unclear and unclear[0] >= 50 else PIVOT
     ring = [max(later) - 100, *sorted(year for year in years if year < PIVOT), min(later)]
-    return max((b - a, b) for a, b in pairwise(ring) if b >= _SHORT_YEARS[0])[1]
+    return max((b - a, b) for a, b in pairwise(ring) if b >= SHORT_YEARS[0])[1]
 
 
 def decide_unit(tally: NumberTally, name: str, around: Around = _NOTHING_AROUND) -> tuple[bool, Choice | None]:
