@@ -11,6 +11,7 @@ from text_files import LANGUAGES, Writing, table, words_of, written
 
 from runner.engine.reading import open_book
 
+NAMES = "Müller Señor François Åsa Søren João Zoë Björn García Løvland Jürgen Peña Gonçalves Hélène Groß Núñez Ågren".split()  # noqa: SIM905
 AWKWARD = ["", "delimiters", "quotes", "lines", "apostrophes", "paths", "inches", "blanks"]
 
 
@@ -143,6 +144,16 @@ def test_an_older_encoding_of_two_rows_is_found_or_told(tmp_path, language):
             assert got == expected(made) or "encoding" in said, (encoding, seed)
             wrong += got != expected(made)
     assert wrong <= len(encodings) * 8 / 3, "telling is no way out"
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "mac-roman", "cp850"])
+def test_names_of_many_countries_in_one_file(tmp_path, encoding):
+    """A customer list: no single language writes all its letters."""
+    for rows in (4, 30, 300):
+        for seed in range(6):
+            made = table(f"{rows}{seed}", rows, words=NAMES)
+            got, said = read(tmp_path, written(made, Writing(encoding=encoding)))
+            assert got == expected(made) or (rows < 30 and "encoding" in said), (rows, seed)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

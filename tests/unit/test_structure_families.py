@@ -334,3 +334,27 @@ def test_records_whose_cells_all_hold_one_text_are_no_captions(tmp_path, text, s
     lines = [["alpha", "bravo", "gamma", "delta"][: len(chosen)], *lines]
     (table,) = looked_at(tmp_path, lines, "csv", lines[0])
     assert rows_in(table, lines) == list(range(2, len(lines) + 1))
+
+
+@pytest.mark.parametrize("asked", ["drop", "keep", "fill"])
+def test_the_manifest_line_that_settles_captions_does_settle_them(tmp_path, asked):
+    lines = [
+        ["name", "qty", "remark", "amount"],
+        ["North", None, None, None],
+        ["a", 1, "w1", 10],
+        ["b", 2, "w2", 20],
+        ["Total", 3, None, 30],
+        ["South", None, None, None],
+        ["c", 3, "w3", 5],
+        ["d", 4, "w4", 7],
+        ["Total", 7, None, 12],
+        ["Grand total", 10, None, 42],
+        ["Note: all in EUR", None, None, None],
+    ]
+    (table,) = looked_at(tmp_path, lines, "xlsx", lines[0], reading={"group_rows": asked})
+    told = [one.kind for one in table.choices if not one.sure]
+    assert (sorted(table.groups), told) == {
+        "drop": ([6], ["group"]),
+        "keep": ([6], []),  # known as a caption, and kept all the same
+        "fill": ([2, 6], []),
+    }[asked]

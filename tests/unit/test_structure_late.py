@@ -97,3 +97,18 @@ def test_rules_can_keep_what_looks_like_a_total():
 
     table = only_table(sheet(lambda n: ["Total", "x", date(2024, 1, 1), 0.5]), row_scores=scores)
     assert not table.left_out
+
+
+@pytest.mark.parametrize("totals", [False, True])
+def test_captions_go_on_to_the_last_row(totals):
+    rows = [["item", "qty", "amount"]]
+    captions = set()
+    for group in range(3_000):
+        rows.append([f"Group {group}:", None, None])
+        captions.add(len(rows))
+        parts = [[f"item {group}-{n}", group % 9 + n, group % 7 + 3 * n + 1] for n in range(4)]
+        rows += parts
+        rows += [["Subtotal", *(sum(part[at] for part in parts) for at in (1, 2))]] if totals else []
+    (table,) = look_through(Rows(list(enumerate(rows, 1))))
+    assert table.groups == captions
+    assert len(table.totals) == (3_000 if totals else 0)

@@ -20,6 +20,7 @@ from runner.engine.structure.totals import Says, row_says
 
 SURE = 3.0  # points from which a row is a caption
 DOUBT = 1.0  # points from which it could be one
+NAMED = 200  # doubtful rows that are told one by one
 PURE = 0.9  # of a column's cells that are blank, or values
 _TEXT = int(Kind.TEXT)
 
@@ -108,6 +109,8 @@ class _Column:
         out = {n: self._own(n) + pattern - mixed - 1.0 * (texts[self._text(n)] > 2) for n in self.places}
         if any(value >= SURE for value in out.values()):  # where one is sure, another needs less to be one
             out = {n: value + 0.5 for n, value in out.items()}
+        if any(value >= DOUBT for value in out.values()):  # so could the others that are no values
+            out = {n: value if self.profile.has(self._text(n)) else max(value, DOUBT) for n, value in out.items()}
         return out
 
     def _text(self, n: int) -> str:
@@ -167,10 +170,12 @@ def _speaks_of_total(row: Row) -> bool:
 
 def choices(found: Captions) -> list[Choice]:
     """What to say of captions: of the sure ones nothing, they are listed; of others that they were kept."""
-    if not found.doubtful:
-        return []
-    first, count = found.doubtful[0], len(found.doubtful)
-    rows = f"row {first} holds" if count == 1 else f"{count} rows, the first of them row {first}, hold"
-    message = f"{rows} one text and nothing else; kept as data, but it could be a caption over the rows below"
-    evidence = {"data": count, "group": len(found.sure)}
-    return [Choice("group", "data", evidence, False, message, first, '"reading": {"group_rows": "fill"}')]
+    evidence = {"data": len(found.doubtful), "group": len(found.sure)}
+    message = "row {} holds one text; kept as data, but it could be a caption over the rows below"
+    settle = '"reading": {"group_rows": "fill"}'
+    named = found.doubtful[:NAMED]
+    out = [Choice("group", "data", evidence, False, message.format(row), row, settle) for row in named]
+    if (more := len(found.doubtful) - NAMED) > 0:
+        rest = f"{more} more rows from row {found.doubtful[NAMED]} on hold one text; kept as data"
+        out.append(Choice("group", "data", evidence, False, rest, found.doubtful[NAMED], settle))
+    return out

@@ -119,6 +119,7 @@ class Finder:
             self._scores[number] = scores
         if self._full:
             self._late.row(number, values, scores or {})
+            self._late.note_lone(number, values)
             self._count(number, values)
             return
         if scores or self._usual.stands_out(values) or gap >= FAR:
@@ -180,7 +181,10 @@ class Finder:
         if names is not None:
             asked = replace(asked, spelled=names.spelled, key=names.key)
         found = finding.tables_in(kept, asked, model.load())
-        return [self._late.leave_out(table) for table in found]
+        return [
+            self._late.leave_out(table, {row.filled[0] for row in kept if row.number in table.groups})
+            for table in found
+        ]
 
 
 def _dress(rows: Iterable[Row], layout: Layout) -> None:

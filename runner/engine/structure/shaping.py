@@ -86,7 +86,7 @@ def _suspected(draft: Draft, known: frozenset[int]) -> dict[int, tuple[Says, boo
         if says > Says.NOTHING:
             out[row.number] = says, says is Says.NAMED and _likeliest(draft, at) is Label.TOTAL
         elif place > 1 and label is not None and _ends(rows, body, place) and (
-            not _holds(row, label) or (place == len(body) - 1 and _outweighs(draft, at))
+            not _holds(row, label) or (place == len(body) - 1 > 2 and _outweighs(draft, at))
         ):  # fmt: skip
             out[row.number] = says, False
     return out

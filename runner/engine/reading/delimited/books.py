@@ -184,7 +184,7 @@ def _delimiter_choice(dialect: dialects.Dialect) -> Iterator[Choice]:
     if dialect.sure and dialect.evidence.get(dialect.rival, 0) < 2:
         return
     chosen, rival = (_SHOWN.get(one, one) for one in (dialect.delimiter, dialect.rival))
-    other = f"at each {rival} they make as regular a table" if rival else "most lines hold none"
+    other = f"at each {rival} they make as regular a table" if rival else "not every line holds one"
     yield Choice(
         kind="delimiter",
         chosen=chosen,

@@ -12,6 +12,7 @@ _DELIMITERS: Final = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, " ": 0.4}  # how 
 _RARE: Final = dict.fromkeys("#^~:¦§\x1f\x1e\x01", 0.5)  # only where every line agrees
 _ROWS: Final = 400
 _HEAD: Final = 10
+_INSIDE: Final = 0.1  # what a sign counts that the first line lacks, while another parts every line
 _CLOSE: Final = 0.9  # a rival with this share of the best score makes the choice a guess
 _KNOWN = re.compile(
     r"""\s*(?:
@@ -73,6 +74,8 @@ def detect(
     dialect = _settled(sample, dialect, is_cut=is_cut)
     others = [one for one in tried if one.delimiter != best.delimiter and one.score > 0]
     rival = max(others, key=lambda one: one.score, default=None)
+    if delimiter is None and best.score > 0 and best.names_one:
+        return replace(dialect, sure=False, evidence={best.delimiter: best.agreeing})
     if delimiter is not None or best.score <= 0 or (rival is None and not is_guess):
         return dialect
     return replace(
@@ -84,13 +87,18 @@ def detect(
 
 
 def _tried(sample: list[str], name: str, delimiter: str | None, quote: str | None) -> list["_Tried"]:
-    return [
+    tried = [
         _Tried(sample, one, mark, weight * (1.001 if one == _by_name(name) else 1))
         for one, weight in ({**_DELIMITERS, **_RARE} if delimiter is None else {delimiter: 1.0}).items()
         if delimiter is not None or _is_met(sample, one)
         for mark in (_quotes(sample, one) if quote is None else [quote])
         if mark != one
     ]
+    # A sign that parts every line, the first one too, separates; one that the first line lacks stands inside values.
+    if any(one.parts_all and one.delimiter in _DELIMITERS for one in tried):
+        for one in tried:
+            one.score *= 1.0 if one.parts_first else _INSIDE
+    return tried
 
 
 def _by_name(name: str) -> str:
@@ -168,6 +176,8 @@ class _Tried:
         self.quote = quote
         self.width = 1
         self.agreeing = 0
+        self.parts_first = self.parts_all = False  # the first line, and every line into as many fields
+        self.names_one = False  # one name over lines of two fields: a title, or the header of one column
         self.score = weight * self._score(sample)
 
     def _rows(self, sample: list[str]) -> list[list[str]]:
@@ -197,6 +207,9 @@ class _Tried:
             return 0.0
         widths = Counter(len(row) for row in rows)
         self.width, self.agreeing = max(widths.items(), key=lambda one: (one[1], one[0]))
+        self.parts_first = len(rows[0]) > 1
+        self.parts_all = self.agreeing == len(rows) > 2 and self.width > 1
+        self.names_one = self.width == 2 and not self.parts_first and self.agreeing == len(rows) - 1
         cells = [cell for row in rows if len(row) > 1 for cell in row]
         if len(rows) - widths[1] <= len(rows) / 10:
             return 0.0  # hardly ever met: a sign in a sentence

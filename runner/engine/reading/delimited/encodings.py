@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
-from runner.engine.reading.delimited.plausibility import odd_words
+from runner.engine.reading.delimited.plausibility import coherence, odd_words
 from runner.engine.reading.sniffing import is_wide
 
 _MARKS: Final = (
@@ -41,14 +41,15 @@ _TWINS: Final = {  # Windows and ISO: nearly the same letters, other places for 
 _BLOCK: Final = 1024 * 1024
 _SAMPLE: Final = 24 * 1024  # bytes that are judged: distinct lines with something past ASCII in them
 _CLOSE: Final = ((30, 0.85), (8, 0.5), (0, 0.3))  # bytes past ASCII, and the share of the best score that is close
+_COHERENT: Final = 4  # how much it counts that one language writes all the letters
+_HANDFUL: Final = 8  # bytes past ASCII
+_NEIGHBOURS: Final = (("cp1252", "cp1250"), ("cp850", "cp852"))
 _FEW_WIDE: Final = 30  # East Asian characters; fewer decode well enough in each other's encodings
 _MIN_WIDE: Final = 2
 _LINE: Final = re.compile(rb"[^\r\n]*[\x80-\xff][^\r\n]*")
 _MANY: Final = 20  # characters past ASCII that are UTF-8, where as many places are not
 _HIGH_RUN: Final = re.compile(rb"[\x80-\xff]+")
 _COMMON_SIGNS: Final = frozenset("€£°§©®™“”‘’–—…½¼²³\xa0•·«»±µ×")  # noqa: RUF001
-_ICELANDIC: Final = frozenset("ðþýÐÞÝ")  # which stand where Turkish has its own
-_WITH_ICELANDIC: Final = frozenset("áéíóúæÁÉÍÓÚÆčřšžČŘŠŽ")  # never without these; Czech has one of them too
 _INNER_LETTER: Final = re.compile(r"[A-Za-z](?=[^\W\d_a-zA-Z])|[^\W\d_a-zA-Z](?=[A-Za-z])")
 _CONTROLS: Final = bytes(set(range(32)) - {10})
 _ESCAPES: Final = re.compile(rb"\x1b(?:\$[@B]|\$\([DOPQ]|\([IJ])")  # of ISO-2022-JP
@@ -155,9 +156,22 @@ def _likeliest(sample: bytes) -> Encoding:
     high = _high(sample)
     near = next(share for few, share in _CLOSE if high >= few)
     close = [one for one in others if one.score >= near * rivals[0].score]
+    if not close and high < _HANDFUL and _reads_in_a_neighbour(sample, best):
+        close = others[:1]
+        return _found(best.name, sure=False, evidence={one.name: one.words - one.odd for one in (best, *close)})
     sure = not close and best.odd * 4 <= best.words and not (best.name in _EAST_ASIAN and _is_short(best, others))
     shown = [best, *(close or others)[:2]]
     return _found(best.name, sure=sure, evidence={one.name: one.words - one.odd for one in shown})
+
+
+def _reads_in_a_neighbour(sample: bytes, best: _Rival) -> bool:
+    """A letter or two: would the other great encoding of Latin letters give another word?"""
+    for pair in _NEIGHBOURS:
+        for name in pair if best.name in pair else ():
+            text = sample.decode(name, "replace")
+            if text != best.text and not odd_words(text)[0]:
+                return True
+    return False
 
 
 def _found(name: str, *, sure: bool, evidence: Mapping[str, int]) -> Encoding:
@@ -238,9 +252,7 @@ def _ranked(sample: bytes) -> list[_Rival]:
             except UnicodeDecodeError:
                 continue
             odd, words = odd_words(text)
-            score = confidence * _OLDER[name] * (1 - odd / max(words, 1)) ** 3
-            if not _ICELANDIC.isdisjoint(text) and _WITH_ICELANDIC.isdisjoint(text):
-                score *= 0.5
+            score = confidence * _OLDER[name] * (1 - odd / max(words, 1)) ** 3 * coherence(text) ** _COHERENT
             rivals.append(_Rival(name=decoder, score=score, text=text, odd=odd, words=words))
             best = max(best, score)
             break

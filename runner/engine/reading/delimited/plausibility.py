@@ -4,6 +4,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from typing import Final
 
 
@@ -16,7 +17,8 @@ class _Classes(dict[int, str]):
 
 
 _SIGNS: Final = {
-    **dict.fromkeys("«»“”„‘‚…€£¥°§•¿¡№、。「」\u3000・", "q"),  # beside words, not inside them
+    **dict.fromkeys("«»“”„‘‚…°§•¿¡№、。「」\u3000・", "q"),  # beside words, not inside them
+    **dict.fromkeys("€£¥", "v"),  # beside numbers
     **dict.fromkeys("–—·\u00ad\u200c\u200d\u200e\u200f", "."),
     **dict.fromkeys("™®ºª²³¹", "f"),  # after words only
     "’": "k",
@@ -54,7 +56,7 @@ _ODD: Final = re.compile(
     "x"
     "|[aAlL][gGcChrtw]|[gGcChrtw][aAlL]|[gG][cChrtew]|[cC][gGhrtew]|h[gGcCrtew]|r[gGcChtew]|t[gGcChrew]"
     "|e[gGcChrt]|w[gGcChrt]"
-    "|[aAlLgGcChrt][sq][aAlLgGcChrt]|s[aAlLgGcC]|[alcg]s(?=[ .]|$)|f[aAlLgGcChrt]"
+    "|[aAlLgGcChrt]v|v[aAlLgGcChrt]|[aAlLgGcChrt][sq][aAlLgGcChrt]|s[aAlLgGcC]|[alcg]s(?=[ .]|$)|f[aAlLgGcChrt]"
     "|(?<![^ ])k[aAlLgGcC]"
     "|[al]L|lA|cC|gG|(?<![^ .])AL[al]"
     "|[aA][ew][aA]|[aA]ef|se"
@@ -67,3 +69,51 @@ def odd_words(text: str) -> tuple[int, int]:
     """How many words with something past ASCII nobody would write, and how many there are."""
     words = [word for word in _WORD.findall(text.translate(_CLASSES)) if not _PLAIN.issuperset(word)]
     return sum(_ODD.search(word) is not None for word in words), len(words)
+
+
+# What each language writes past ASCII, besides letters that it borrows: é in names is at home everywhere.
+_ALPHABETS: Final = tuple(
+    frozenset(letters)
+    for letters in (
+        "àâæçéèêëîïôœùûüÿ",  # French
+        "äöüßé",  # German
+        "áéíñóúüº",  # Spanish
+        "àèéìíîòóùú",  # Italian
+        "áâãàçéêíóôõúü",  # Portuguese
+        "àçèéíïòóúü·",  # Catalan
+        "åäöé",  # Swedish, Finnish
+        "æøåé",  # Danish, Norwegian
+        "éëïóöü",  # Dutch
+        "ąćęłńóśźż",  # Polish
+        "áčďéěíňóřšťúůýž",  # Czech
+        "áäčďéíĺľňóôŕšťúýž",  # Slovak
+        "áéíóöőúüű",  # Hungarian
+        "ăâîșțşţ",  # Romanian
+        "čćđšž",  # Croatian, Serbian, Slovenian
+        "çğıiöşüâî",  # Turkish
+        "ąčęėįšųūž",  # Lithuanian
+        "āčēģīķļņšūž",  # Latvian
+        "äõöüšž",  # Estonian
+        "çëé",  # Albanian
+        "ăâđêôơưàảãáạèéẻẽẹìíỉĩịòóỏõọùúủũụỳýỷỹỵ",  # Vietnamese
+    )
+)
+
+
+# Names of many countries stand in one file as well; they say less. So does a language that few write.
+_REGIONS: Final = (
+    (frozenset("áðéíóúýþæö"), 0.8),  # Iceland, whose own letters stand where Turkish has its own
+    (frozenset("àáâãäåæçèéêëìíîïñòóôõöøœùúûüÿßºª"), 0.95),  # Western Europe
+    (frozenset("áâäăąćčçďđéęěëíîĺľłńňóôöőŕřśšşșťţțúůüűýźżžß"), 0.9),  # Central Europe
+)
+
+
+def coherence(text: str) -> float:
+    """The share of letters past ASCII that the likeliest language or region writes; 1 where no Latin ones are."""
+    letters = Counter(one for one in text.lower() if "\x7f" < one < "\u0250" and one.isalpha())
+    total = letters.total()
+    if not total:
+        return 1.0
+    shares = [float(sum(letters[one] for one in alphabet)) for alphabet in _ALPHABETS]
+    shares += [weight * sum(letters[one] for one in alphabet) for alphabet, weight in _REGIONS]
+    return max(shares) / total
