@@ -129,9 +129,13 @@ _OPENINGS: Final = sorted({*TOTALS, *MEANS, "sub-total", "sub total", "subtotal"
 _OPEN: Final = re.compile(
     rf"\s*[(\[*]?(?:{'|'.join(re.escape(word) for word in reversed(_OPENINGS))})", re.IGNORECASE
 ).match
-_STARTS: Final = frozenset(word[:3] for word in _OPENINGS if len(word) > 2)
-_SHORT: Final = frozenset(word for word in _OPENINGS if len(word) <= 2)
-_BLANKS: Final = frozenset(" \t\u00a0([*")
+STARTS: Final = frozenset(
+    before + start
+    for word in _OPENINGS
+    for form in (word, word.upper(), word.capitalize())
+    for before, start in (("", form[:3]), *((mark, form[:2]) for mark in " \u00a0([*"))
+)  # what a text that opens like a total starts with
+SHORT: Final = frozenset(word[0] for word in _OPENINGS if len(word) < 3)  # the same for words of a character or two
 _SPELLINGS: Final = frozenset(
     form + end
     for word in _OPENINGS
@@ -141,9 +145,8 @@ _SPELLINGS: Final = frozenset(
 
 
 def opens(text: str) -> bool:
-    """Whether a text opens like a total; a glance for most texts."""
-    start = text[:3].lower()
-    return (start in _STARTS or start[:2] in _SHORT or start[:1] in _BLANKS) and _OPEN(text) is not None
+    """Whether a text opens like a total; ask only of those with a start in STARTS or SHORT, it is not cheap."""
+    return _OPEN(text) is not None
 
 
 def in_column(column: Sequence[object]) -> bool:

@@ -6,7 +6,7 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from runner.engine.reading import Shown
-from runner.engine.structure.totals import opens
+from runner.engine.structure.totals import SHORT, STARTS, opens
 
 FIRST = 100  # rows before anything can be called usual
 SHARE = 0.1  # of a column's filled cells that a code needs to be usual there
@@ -82,7 +82,7 @@ class Usual:
         if look.first_text < 0:
             return False
         text = values[look.first_text]
-        if opens(text):
+        if (text[:3] in STARTS or text[:1] in SHORT) and opens(text):
             return True
         rows = self._early.get(text)
         return rows is not None and tuple(values) in rows
@@ -96,7 +96,7 @@ class Usual:
             return False
         if look.first_text >= 0:
             text = values[look.first_text]
-            if text in self._early or opens(text):
+            if text in self._early or ((text[:3] in STARTS or text[:1] in SHORT) and opens(text)):
                 return False
         self._seen += 1
         look.count += 1
