@@ -358,3 +358,9 @@ def test_the_manifest_line_that_settles_captions_does_settle_them(tmp_path, aske
         "keep": ([6], []),  # known as a caption, and kept all the same
         "fill": ([2, 6], []),
     }[asked]
+
+
+def test_numbers_whose_sum_is_too_large_are_no_trouble(tmp_path):
+    lines = [["name", "n"], *([f"item {n}", 1.7e308] for n in range(6)), ["all", 1.79e308]]
+    done = run_job(tmp_path, lines, fields=[{"name": "name"}, {"name": "n", "type": "decimal"}])
+    assert len(done.column("name")) == 7

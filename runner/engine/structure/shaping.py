@@ -14,6 +14,7 @@ from runner.engine.structure.totals import Says, row_says
 
 NEAR = 6  # title and note rows further away than this are not the table's own
 EDGE = 5
+_HUGE = 1e300  # numbers from here on are no part of a sum
 ADDENDS = 3  # numbers whose sum is not met by chance
 
 
@@ -113,7 +114,7 @@ def _outweighs(draft: Draft, at: int) -> bool:
 def _number(value: object, choose: Callable[[tuple[float, float]], float]) -> float | None:
     """A cell's number, chosen where its text can be read in two ways."""
     if isinstance(value, int | float):
-        return float(value)
+        return float(value) if -_HUGE < value < _HUGE else None
     pair = read(value) if isinstance(value, str) else None
     return None if pair is None else choose(pair)
 

@@ -307,8 +307,8 @@ def summed(column: Sequence[Any]) -> Sum | None:
     texts = [v for v in column if v.__class__ is str]
     out = Sum()
     if typed:
-        whole = fsum(typed)
-        if not isfinite(whole):
+        whole = _whole(typed)
+        if whole is None:
             return None
         some = typed[:50]
         out = Sum(len(typed), whole, whole, max(_decimals(str(v)) for v in some), min(typed), max(typed))
@@ -317,13 +317,24 @@ def summed(column: Sequence[Any]) -> Sum | None:
     return out if out.count else None
 
 
+def _whole(numbers: Sequence[float]) -> float | None:
+    """The sum; None where it is more than a float holds."""
+    try:
+        whole = fsum(numbers)
+    except OverflowError:
+        return None
+    return whole if isfinite(whole) else None
+
+
 def _of_texts(texts: Sequence[str]) -> Sum:
     some = texts[:20]
     if not any(read(text) for text in some) and not any(read(text) for text in texts[20:200]):
         return Sum()
     if all(map(_PLAIN.fullmatch, texts)):
         numbers = list(map(float, texts))
-        whole = fsum(numbers)
+        whole = _whole(numbers)
+        if whole is None:
+            return Sum()
         decimals = max(map(_decimals, some))
         return Sum(len(numbers), whole, whole, decimals, min(numbers), max(numbers))
     out = Sum()
