@@ -107,7 +107,7 @@ def whole_amounts(rng: Random) -> Case:
 
     def value(r: Random, n: int) -> float:
         whole = float(r.randrange(1, 10 ** r.randrange(2, 6)))
-        return whole if everything or r.random() < 0.6 else whole + r.randrange(1, 99) / 100
+        return whole if everything or r.random() < 0.6 else round(whole + r.randrange(1, 99) / 100, 2)
 
     sign = rng.choice(("", "", "€ ", "CHF ", "Fr. "))
     text = lambda v: sign + (f"{grouped(int(v), style)}{end}" if v == int(v) else say(v, style))  # noqa: E731
