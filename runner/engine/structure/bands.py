@@ -130,7 +130,19 @@ def _starts_anew(rows: Sequence[Row], at: int, label: Label, now: Band) -> bool:
     above = [rows[one] for one in now.body[-12:]]
     narrow = rows[at].width < NARROW * max(row.width for row in above)
     unlike = not _alike(rows[at], above)
+    if rows[at].width > 1 and _falls_short(rows, at, above):
+        return True
     return (narrow or unlike) if gap >= BODY_GAP else (narrow and unlike and rows[at].width > 1)
+
+
+def _falls_short(rows: Sequence[Row], at: int, above: Sequence[Row]) -> bool:
+    """Whether every row down to the next gap is narrower than every row above: another list, whatever it holds."""
+    below = [rows[at].width]
+    for row in rows[at + 1 :]:
+        if row.gap:
+            break
+        below.append(row.width)
+    return len(above) > 2 and len(below) > 2 and max(below) < min(row.width for row in above)
 
 
 def _alike(row: Row, above: Sequence[Row]) -> bool:
