@@ -364,3 +364,10 @@ def test_numbers_whose_sum_is_too_large_are_no_trouble(tmp_path):
     lines = [["name", "n"], *([f"item {n}", 1.7e308] for n in range(6)), ["all", 1.79e308]]
     done = run_job(tmp_path, lines, fields=[{"name": "name"}, {"name": "n", "type": "decimal"}])
     assert len(done.column("name")) == 7
+
+
+def test_a_narrower_list_after_two_blank_rows_is_a_table_of_its_own(tmp_path):
+    people = [[f"B-{n}", f"p{n}@acme.test", "white"] for n in range(8)]
+    codes = [["Code", "Meaning"], ["A", "active since birth"], ["B", "broken"], ["C", "closed"]]
+    tables = looked_at(tmp_path, [["member_id", "email", "colour"], *people, [], [], *codes], "xlsx")
+    assert [table.range.a1 for table in tables] == ["A1:C9", "A12:B15"]

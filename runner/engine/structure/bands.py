@@ -113,6 +113,7 @@ def _joined(rows: Sequence[Row], found: Sequence[Band]) -> list[Band]:
             above = [rows[one] for one in last.body[-12:]]
             gap = sum(rows[one].gap for one in range(last.body[-1] + 1, band.body[0] + 1))
             narrow = max(rows[one].width for one in band.body[:3]) < NARROW * max(row.width for row in above)
+            narrow = narrow or _falls_short(rows, band.body[0], above)
             if not (gap >= OTHER_GAP and narrow) and all(_alike(rows[one], above) for one in band.body[:3]):
                 last.body += band.body
                 last.again += band.again
