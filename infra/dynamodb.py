@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
+from core.errors import RowUnreadable
 from core.jobs import Job, State, first
 from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
 from infra import dynamodb_items as items
@@ -69,7 +70,7 @@ class DynamoJobTable:
                 if there is None:
                     continue  # it went between the two looks
                 found = items.job_of(there)
-                return found, there["writer"]["S"] == writer
+                return found, items.written_by(there) == writer
             self._tell()
             return job, True
         raise AssertionError(f"row {job.job_id} is removed as often as it is added")
@@ -141,15 +142,15 @@ class DynamoJobTable:
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
         return self._reads.page(query, limit, cursor)
 
-    def line(self, line: str) -> tuple[Job, ...]:
-        return self._reads.line(line)
+    def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
+        return self._reads.line(line, whole=whole)
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
         found = [(self._wake_at(job), job) for job in self._reads.awake(before, limit)]
         due = sorted(((at, job) for at, job in found if at is not None and at <= before), key=lambda pair: pair[0])
         return tuple(job for _, job in due)[:limit]
 
-    def damaged(self, *, limit: int = 100) -> dict[str, str]:
+    def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         return self._reads.damaged(limit)
 
     def counts(self, tenant: str | None = None) -> dict[State, int]:
@@ -272,7 +273,7 @@ class DynamoJobTable:
 
     def _wrote(self, job_id: str, writer: str) -> bool:
         item = self._row(job_id)
-        return item is not None and item["writer"]["S"] == writer
+        return item is not None and items.written_by(item) == writer
 
     def _item(self, job: Job, writer: str) -> dict[str, Any]:
         return {"TableName": self._name, "Item": items.job_item(job, writer, self._wake_at, self._shards)}

@@ -7,9 +7,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from core.errors import RowUnreadable
+from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, State
-from core.ports import JobQuery, Page, Pause
+from core.ports import JobQuery, NewerRow, Page, Pause
 from infra.dynamodb_items import (
     BY_STATE,
     BY_TENANT,
@@ -19,6 +19,7 @@ from infra.dynamodb_items import (
     job_key,
     job_of,
     line_partition,
+    newer_row,
     number,
     partition_of,
     text,
@@ -60,14 +61,22 @@ class Reads:
         # A job on its way from one state to the next may stand in an index twice.
         once = (entry for entry, _ in itertools.groupby(heapq.merge(*shards, reverse=True)))
         taken = list(itertools.islice(once, limit + 1))
-        jobs = self.jobs([job_id for _, job_id in taken[:limit]])
-        shown = tuple(job for job in jobs if _matches(job, query))
-        return Page(jobs=shown, cursor=taken[limit - 1][0] if len(taken) > limit else None)
+        newer: list[NewerRow] = []
+        jobs = self.jobs([job_id for _, job_id in taken[:limit]], newer)
+        return Page(
+            jobs=tuple(job for job in jobs if _matches(job, query)),
+            cursor=taken[limit - 1][0] if len(taken) > limit else None,
+            newer=tuple(row for row in newer if _matches(row, query)),
+        )
 
-    def line(self, line: str) -> tuple[Job, ...]:
+    def line(self, line: str, *, whole: bool) -> tuple[Job, ...]:
         found = self._query({":pk": text(line_partition(line))}, "pk = :pk", ConsistentRead=True)
+        newer: list[NewerRow] = []
         # A row that was deleted by hand and made anew stands in its line twice.
-        return tuple(self.jobs(list(dict.fromkeys(item["job_id"]["S"] for item in found))))
+        jobs = tuple(self.jobs(list(dict.fromkeys(item["job_id"]["S"] for item in found)), newer))
+        if whole and newer:
+            raise newer[0].why
+        return jobs
 
     def awake(self, before: float, limit: int) -> list[Job]:
         """Jobs that an index thinks need attention; their items say whether they do."""
@@ -81,8 +90,8 @@ class Reads:
             found += [(float(item["wake_at"]["N"]), item["job_id"]["S"]) for item in due]
         return self.jobs([job_id for _, job_id in sorted(found)[: limit + len(self._unreadable)]])
 
-    def damaged(self, limit: int) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def damaged(self, limit: int) -> dict[str, RowUnreadable]:
+        found: dict[str, RowUnreadable] = {}
         for shard in self._shards:
             values = {":pk": text(partition_of(BY_TIME, shard))}
             entries = (i["job_id"]["S"] for i in self._query(values, f"{BY_TIME}_pk = :pk", IndexName=BY_TIME))
@@ -111,8 +120,11 @@ class Reads:
             found.append(Pause(tenant=tenant or None, workflow=workflow or None, since=since, by=by))
         return tuple(sorted(found, key=lambda pause: pause.since))
 
-    def jobs(self, job_ids: list[str]) -> list[Job]:
-        """The jobs as they are now, in the order of their ids here; those that are gone, or no jobs, are left out."""
+    def jobs(self, job_ids: list[str], newer: list[NewerRow] | None = None) -> list[Job]:
+        """The jobs as they are now, in the order of their ids here; those that are gone, or no jobs, are left out.
+
+        `newer` gets what can be told of rows that a newer program wrote.
+        """
         found: dict[str, Job] = {}
         for at in range(0, len(job_ids), _BATCH):
             for item in self._batch([job_key(job_id) for job_id in dict.fromkeys(job_ids[at : at + _BATCH])]):
@@ -120,8 +132,10 @@ class Reads:
                 try:
                     found[name] = job_of(item)
                     self._unreadable.discard(name)
-                except RowUnreadable:
+                except RowUnreadable as error:
                     self._unreadable.add(name)
+                    if newer is not None and isinstance(error, RecordNewer):
+                        newer.append(newer_row(item, error))
         return [found[job_id] for job_id in job_ids if job_id in found]
 
     def _entries(
@@ -181,17 +195,17 @@ class Reads:
         return found
 
 
-def _damage(item: Item) -> str | None:
+def _damage(item: Item) -> RowUnreadable | None:
     try:
         job = job_of(item)
     except RowUnreadable as error:
-        return str(error)
+        return error
     if item["state"]["S"] != job.state:
-        return f"row {job.job_id} says {item['state']['S']} in its attribute, {job.state} in its record"
+        return RowUnreadable(f"row {job.job_id} says {item['state']['S']} in its attribute, {job.state} in its record")
     return None
 
 
-def _matches(job: Job, query: JobQuery) -> bool:
+def _matches(job: Job | NewerRow, query: JobQuery) -> bool:
     return (
         (query.states is None or job.state in query.states)
         and (query.tenant is None or job.tenant == query.tenant)

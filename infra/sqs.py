@@ -20,10 +20,11 @@ from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
 from infra.addresses import Address
 from infra.aws import client
 from infra.remote import Answered, Caller
-from infra.sqs_messages import decode, encode, foreign, group, letter, stranger
+from infra.sqs_messages import decode, encode, foreign, group, letter, newer, stranger
 from infra.sqs_poll import Poll
 
 _LONGEST_DELAY = 900
+_NEWER_DELAY = 60
 _LONGEST_POLL = 10  # SQS allows 20; a runner that ends has to sit out the poll under way
 _LONGEST_HIDE = 12 * 3600
 _MOST_AT_ONCE = 10
@@ -206,6 +207,10 @@ class SqsWorkQueue:
         ready = []
         for raw in got:
             body, expires, receipt = decode(raw["Body"]), raw["expires"], raw["ReceiptHandle"]
+            if newer(raw["Body"]):
+                self._leave(raw["Body"])
+                self._delete(self._url, receipt)
+                continue
             if body is None:
                 self._bury(stranger(raw), foreign(raw, self._clock.now()))
                 self._delete(self._url, receipt)
@@ -226,6 +231,11 @@ class SqsWorkQueue:
                 )
             )
         return ready
+
+    def _leave(self, body: str) -> None:
+        """A message that a newer program sent is sent on as it is: a fresh one never becomes a dead letter."""
+        entry = {"MessageBody": body, "DelaySeconds": _NEWER_DELAY, "MessageGroupId": "newer"}
+        self._call("send on", lambda: self._sqs.send_message(QueueUrl=self._url, **entry))
 
     def _hold(self, receipt: str, expires: float) -> None:
         now = self._clock.now()

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from core.errors import StoreUnavailable
+from core.errors import RecordNewer, StoreUnavailable
 from core.jobs import Job, State, beat
 from core.ports import Clock, JobTable, WorkQueue
 from core.verdicts import Verdict
@@ -120,6 +120,8 @@ class Beats:
                     held.killed = held.killed or Verdict.LEASE_LOST
                 elif job.cancel_requested_at is not None:
                     held.killed = held.killed or Verdict.CANCELLED
+        except RecordNewer:  # whoever wrote that takes the job over; nothing that we write would be accepted
+            held.killed = held.killed or Verdict.LEASE_LOST
         except (StoreUnavailable, OSError) as error:
             self._log.warning("beat_failed", job_id=held.job.job_id, error=type(error).__name__)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from core.errors import AdeError, StoreUnavailable
+from core.errors import AdeError, RecordNewer, StoreUnavailable
 from core.jobs import Job, JobError, State, move, start
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.retries import Retry, decide
@@ -21,6 +21,7 @@ from runner.publish import Publisher
 from runner.results import job_folder
 
 REFUSED_SECONDS = 1.0
+NEWER_SECONDS = 60.0  # how soon the message of a job is shown again that only a newer program can work on
 _FRESH_RECEIVES = 20  # well below what a deployment's queue allows before it calls a message dead
 
 
@@ -49,9 +50,19 @@ class Worker:
         self._beats = beats
         self._presence = presence
         self._log = log
+        self.left_alone: set[str] = set()  # jobs whose rows are newer than this program
 
     def handle(self, delivery: Delivery) -> Refused | None:
         """Do what the job of a message needs now. Refused: it may not start yet and was put back."""
+        try:
+            return self._handle(delivery)
+        except RecordNewer as error:
+            self.left_alone.add(delivery.message.job_id)
+            self._log.warning("job_left_alone", job_id=delivery.message.job_id, error=str(error))
+            self.put_back(delivery, NEWER_SECONDS)
+            return None
+
+    def _handle(self, delivery: Delivery) -> Refused | None:
         job = self._table.get(delivery.message.job_id)
         if job is not None and job.state is State.RUNNING:
             job = self.rescue(job)
@@ -72,9 +83,9 @@ class Worker:
         self._work(admitted, delivery)
         return None
 
-    def put_back(self, delivery: Delivery) -> None:
+    def put_back(self, delivery: Delivery, seconds: float = REFUSED_SECONDS) -> None:
         """Show a message again in a moment, however often that takes: an old one is replaced by a fresh one in time."""
-        seconds = REFUSED_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311 - spreads retries
+        seconds *= random.uniform(0.8, 1.2)  # noqa: S311 - spreads retries
         if delivery.receives < _FRESH_RECEIVES:
             self._queue.hide(delivery.receipt, seconds)
             return
