@@ -41,7 +41,4 @@ def rewrite(world: World, job_id: str, *, version: int = RECORD_VERSION, state: 
         table._db.put_item(TableName=table._name, Item=item)
         return
     with table._db.write() as db:
-        db.execute(
-            "UPDATE jobs SET doc = ?, state = ?, rev = ? WHERE job_id = ?", (doc, shown, there["rev"], job_id)
-        )
-
+        db.execute("UPDATE jobs SET doc = ?, state = ?, rev = ? WHERE job_id = ?", (doc, shown, there["rev"], job_id))
