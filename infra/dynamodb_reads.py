@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,7 @@ from infra.dynamodb_items import (
 from infra.remote import Caller
 
 _BATCH = 100
+_BELIEVED_SECONDS = 60.0
 _STATES = frozenset(State)
 
 
@@ -36,7 +38,7 @@ class Reads:
         self._call = call
         self._table = table
         self._shards = range(shards)
-        self._unreadable: set[str] = set()
+        self._unreadable: dict[str, float] = {}  # until when that is believed
 
     def item(self, key: Item) -> Item:
         """An item read consistently; empty where there is none."""
@@ -80,15 +82,20 @@ class Reads:
 
     def awake(self, before: float, limit: int) -> list[Job]:
         """Jobs that an index thinks need attention; their items say whether they do."""
-        found: list[tuple[float, str]] = []
-        for shard in self._shards:
-            values = {":pk": text(partition_of(BY_WAKE, shard)), ":before": number(before)}
-            condition = f"{BY_WAKE}_pk = :pk AND wake_at <= :before"
-            # Rows that cannot be read stand at the head for ever: look as far past them.
-            most = limit + len(self._unreadable)
-            due = itertools.islice(self._query(values, condition, IndexName=BY_WAKE, Limit=most), most)
-            found += [(float(item["wake_at"]["N"]), item["job_id"]["S"]) for item in due]
-        return self.jobs([job_id for _, job_id in sorted(found)[: limit + len(self._unreadable)]])
+        now, found = time.monotonic(), list[Job]()
+        shards = [self._due(shard, before, limit) for shard in self._shards]
+        # Rows that cannot be read stay at the head for ever: look past them, and seldom at them.
+        fresh = (job_id for _, job_id in heapq.merge(*shards) if self._unreadable.get(job_id, 0.0) <= now)
+        while len(found) < limit and (batch := list(itertools.islice(fresh, limit - len(found)))):
+            found += self.jobs(batch)
+        return found
+
+    def _due(self, shard: int, before: float, limit: int) -> Iterator[tuple[float, str]]:
+        """Index entries of one shard as (wake_at, job_id), longest overdue first."""
+        values = {":pk": text(partition_of(BY_WAKE, shard)), ":before": number(before)}
+        condition = f"{BY_WAKE}_pk = :pk AND wake_at <= :before"
+        for item in self._query(values, condition, IndexName=BY_WAKE, Limit=limit):
+            yield float(item["wake_at"]["N"]), item["job_id"]["S"]
 
     def damaged(self, limit: int) -> dict[str, RowUnreadable]:
         found: dict[str, RowUnreadable] = {}
@@ -131,9 +138,9 @@ class Reads:
                 name = item["pk"]["S"].removeprefix("J#")
                 try:
                     found[name] = job_of(item)
-                    self._unreadable.discard(name)
+                    self._unreadable.pop(name, None)
                 except RowUnreadable as error:
-                    self._unreadable.add(name)
+                    self._unreadable[name] = time.monotonic() + _BELIEVED_SECONDS
                     if newer is not None and isinstance(error, RecordNewer):
                         newer.append(newer_row(item, error))
         return [found[job_id] for job_id in job_ids if job_id in found]

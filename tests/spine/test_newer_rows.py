@@ -113,6 +113,26 @@ def test_doctor_warns_of_a_newer_row_and_says_what_to_do(world):
     assert "upgrade" in check.remedy
 
 
+def test_many_newer_rows_hide_no_other_and_are_seldom_looked_at(world):
+    for n in range(7):
+        world.intake.changed(world.drop(name=f"{n}.csv", body=f"{n}".encode()))
+    *ahead, last = sorted(world.jobs(), key=lambda j: (j.created_at, j.job_id))
+    for job in ahead:
+        rewrite(world, job.job_id, version=NEXT)
+    world.clock.move(2000)
+    assert [job.job_id for job in world.table.attention(world.clock.now(), limit=2)] == [last.job_id]
+    if hasattr(world.table, "_reads"):
+        asked, batch = [], world.table._reads._batch
+        world.table._reads._batch = lambda keys: asked.extend(keys) or batch(keys)
+        assert [job.job_id for job in world.table.attention(world.clock.now(), limit=2)] == [last.job_id]
+        assert len(asked) == 1
+    for job in ahead:
+        rewrite(world, job.job_id)
+    runner = world.runner()
+    world.work_off(runner)
+    assert {job.state for job in world.jobs()} == {State.SUCCEEDED}
+
+
 def test_a_row_that_becomes_newer_while_it_runs_is_not_committed(world):
     job = recorded(world)
     runner = world.runner()
