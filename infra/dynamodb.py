@@ -11,6 +11,7 @@ failed condition, the name tells whether the earlier try had got through.
 """
 
 import contextlib
+import copy
 import threading
 import uuid
 from collections.abc import Callable, Collection
@@ -25,7 +26,7 @@ from infra.aws import client
 from infra.dynamodb_items import Item, number, text
 from infra.dynamodb_reads import Reads
 from infra.dynamodb_slots import Slots
-from infra.remote import Answered, Caller
+from infra.remote import Answered, Caller, timeouts
 
 _NO = "ConditionalCheckFailed"
 _ONE_NO = "ConditionalCheckFailedException"
@@ -39,6 +40,7 @@ class DynamoJobTable:
     def __init__(
         self, address: Address, clock: Clock, wake_at: Callable[[Job], float | None], *, caller: Caller | None = None
     ) -> None:
+        self._address = address
         self._name = address.name
         self._shards = int(address.options.get("shards", items.SHARDS))
         self._db = client(address)
@@ -50,6 +52,14 @@ class DynamoJobTable:
         self._changed = threading.Condition()
         self._changes = 0
         self._seen = threading.local()  # a change between two waits of a thread is not lost
+
+    def within(self, seconds: float) -> "DynamoJobTable":
+        """The same table by calls that end within `seconds`, for heartbeats; a client of its own, to be closed."""
+        hasty = copy.copy(self)
+        hasty._db, hasty._call = client(self._address, **timeouts(seconds)), self._call.within(seconds)
+        hasty._reads = Reads(hasty._db, hasty._call, self._name, self._shards)
+        hasty._slots = Slots(hasty._reads, self._name, self._shards)
+        return hasty
 
     def add(self, job: Job) -> tuple[Job, bool]:
         job, writer = first(job, self._fence(job.tenant)), _writer()

@@ -43,13 +43,15 @@ def assemble(
     presence = Presence(stack.run_dir, new_owner(role))
     lanes = Lanes(_REMOTE_LANES if settings.store_url else 1)
     publisher = Publisher(stack.store, stack.table, stack.clock, lanes)
+    leases_table, leases_queue = stack.for_leases()
     beats = Beats(
-        stack.table,
-        stack.queue,
+        leases_table,
+        leases_queue,
         stack.clock,
         log,
         lease_seconds=settings.lease_seconds,
         beat_seconds=settings.beat_seconds,
+        wait=stack.table.wait,
     )
     worker = Worker(
         table=stack.table,

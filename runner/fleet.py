@@ -97,6 +97,7 @@ class Fleet:
 
     def _take(self, pool: ThreadPoolExecutor, *, seconds: float) -> None:
         """Wait for a free slot, then for messages, and hand them out."""
+        self._beats.revive()
         if not self._shield.ready():
             self._stopping.wait(_REST_SECONDS)
             return
