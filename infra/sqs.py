@@ -53,22 +53,22 @@ class SqsWorkQueue:
     ) -> None:
         self._address = address
         self._clock = clock
-        self._sqs = client(address, read_timeout=_LONGEST_POLL + 10)
-        self._call = caller or Caller(str(address))
+        self._connect(client(address, read_timeout=_LONGEST_POLL + 10), caller or Caller(str(address)))
         self._url = self._url_of(address.name)
         self._dead_url = self._url_of(address.options.get("dead", f"{address.name}-dead"))
         self._longest_poll = longest_poll
         self._dead_poll = dead_poll
-        self._poll = Poll()
         self._held: dict[str, float] = {}  # receipt → when its time is over
         self._held_lock = threading.Lock()
 
     def within(self, seconds: float) -> "SqsWorkQueue":
         """The same queue and receipts by calls that end within `seconds`, for heartbeats; only `hide` makes sense."""
         hasty = copy.copy(self)
-        hasty._sqs, hasty._call = client(self._address, **timeouts(seconds)), self._call.within(seconds)
-        hasty._poll = Poll()
+        hasty._connect(client(self._address, **timeouts(seconds)), self._call.within(seconds))  # noqa: SLF001 - one of us
         return hasty
+
+    def _connect(self, sqs: Any, call: Caller) -> None:
+        self._sqs, self._call, self._poll = sqs, call, Poll()
 
     def send(self, message: Message, *, delay: float = 0.0) -> None:
         self._send(message, not_before=self._clock.now() + delay if delay > 0 else None)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.chores import wake_at
 from core.errors import StoreUnavailable
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _LEAST_CALL_SECONDS = 2.0  # less is not enough for a service that is well
 
 Calls = Callable[[Address], "Caller"]
+Ports = tuple[JobTable, WorkQueue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,9 @@ class Stack:
     store: ObjectStore
     table: JobTable
     queue: WorkQueue
-    renewing: Callable[[], tuple[JobTable, WorkQueue]] | None = None  # both, by calls that end well within a lease
+    renewing: Callable[[], Ports] | None = None  # both, by calls that end well within a lease
 
-    def for_leases(self) -> tuple[JobTable, WorkQueue]:
+    def for_leases(self) -> Ports:
         """Table and queue for heartbeats: one call that hangs must not use up a lease."""
         return self.renewing() if self.renewing is not None else (self.table, self.queue)
 
@@ -67,8 +68,8 @@ def open_stack(
     with contextlib.ExitStack() as opened:
         table, queue = _table(settings, clock, wake, call, opened), _queue(settings, clock, call, opened)
 
-        def renewing() -> tuple[JobTable, WorkQueue]:
-            return _renewing(settings, clock, wake, opened, table, queue)
+        def renewing() -> Ports:
+            return _renewing(settings, clock, wake, opened, (table, queue))
 
         yield Stack(settings, clock, _store(settings, call, opened), table, queue, renewing)
 
@@ -109,30 +110,20 @@ def _queue(settings: Settings, clock: Clock, call: Calls, opened: contextlib.Exi
 
 
 def _renewing(
-    settings: Settings,
-    clock: Clock,
-    wake: Callable[[Job], float | None],
-    opened: contextlib.ExitStack,
-    table: JobTable,
-    queue: WorkQueue,
-) -> tuple[JobTable, WorkQueue]:
-    """A beat is two calls at most when nobody else writes the row: so each has a sixth of the lease."""
+    settings: Settings, clock: Clock, wake: Callable[[Job], float | None], opened: contextlib.ExitStack, ports: Ports
+) -> Ports:
+    """Where nobody else writes the row a beat is two calls at most, so each has a sixth of the lease."""
     seconds = max(settings.lease_seconds / 6, _LEAST_CALL_SECONDS)
-    hasty = (table, queue)
-    if not (settings.table_url and settings.queue_url):
+    table, queue = (_within(port, seconds, opened) for port in ports)
+    if table is None or queue is None:
         database = _database(settings, opened, busy_seconds=seconds)
-        hasty = (SqliteJobTable(database, clock, wake), SqliteWorkQueue(database, clock))
-    if settings.table_url:
-        from infra.dynamodb import DynamoJobTable  # noqa: PLC0415 - as above
+        table, queue = table or SqliteJobTable(database, clock, wake), queue or SqliteWorkQueue(database, clock)
+    return table, queue
 
-        assert isinstance(table, DynamoJobTable)
-        hasty = (opened.enter_context(contextlib.closing(table.within(seconds))), hasty[1])
-    if settings.queue_url:
-        from infra.sqs import SqsWorkQueue  # noqa: PLC0415 - as above
 
-        assert isinstance(queue, SqsWorkQueue)
-        hasty = (hasty[0], opened.enter_context(contextlib.closing(queue.within(seconds))))
-    return hasty
+def _within(port: Any, seconds: float, opened: contextlib.ExitStack) -> Any:
+    """A cloud adapter by calls that end in time; None for an embedded one."""
+    return opened.enter_context(contextlib.closing(port.within(seconds))) if hasattr(port, "within") else None
 
 
 def _database(settings: Settings, opened: contextlib.ExitStack, *, busy_seconds: float = 30.0) -> Database:

@@ -265,9 +265,9 @@ def test_a_full_disk_is_told_as_what_it_is_and_leaves_no_transaction_open(tmp_pa
     with closing(Database(tmp_path / "x.sqlite")) as database:
         db = database.read()
         db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
+        much = [(f"{n:0100}",) for n in range(10_000)]
         with pytest.raises(StoreUnavailable, match="full"), database.write() as writing:
-            for n in range(10_000):
-                writing.execute("INSERT INTO generations (name, n) VALUES (?, 1)", (f"{n:0100}",))
+            writing.executemany("INSERT INTO generations (name, n) VALUES (?, 1)", much)
         db.execute("PRAGMA max_page_count = 1000000")
         with database.write() as writing:
             writing.execute("INSERT INTO generations (name, n) VALUES ('a', 1)")
