@@ -15,6 +15,10 @@ class Clock(Protocol):
         """Seconds since the epoch. Never goes back within one process."""
         ...
 
+    def steady(self) -> float:
+        """Seconds since some moment of this process, whatever is done to the wall clock; only differences count."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObjectInfo:

@@ -11,6 +11,7 @@ failed condition, the name tells whether the earlier try had got through.
 """
 
 import contextlib
+import copy
 import threading
 import uuid
 from collections.abc import Callable, Collection
@@ -26,7 +27,7 @@ from infra.aws import client
 from infra.dynamodb_items import Item, number, text
 from infra.dynamodb_reads import Reads
 from infra.dynamodb_slots import Slots
-from infra.remote import Answered, Caller
+from infra.remote import Answered, Caller, timeouts
 
 _NO = "ConditionalCheckFailed"
 _ONE_NO = "ConditionalCheckFailedException"
@@ -40,17 +41,26 @@ class DynamoJobTable:
     def __init__(
         self, address: Address, clock: Clock, wake_at: Callable[[Job], float | None], *, caller: Caller | None = None
     ) -> None:
+        self._address = address
         self._name = address.name
         self._shards = int(address.options.get("shards", items.SHARDS))
-        self._db = client(address)
-        self._call = caller or Caller(str(address))
         self._clock = clock
         self._wake_at = wake_at
-        self._reads = Reads(self._db, self._call, address.name, self._shards)
-        self._slots = Slots(self._reads, address.name, self._shards)
+        self._connect(client(address), caller or Caller(str(address)))
         self._changed = threading.Condition()
         self._changes = 0
         self._seen = threading.local()  # a change between two waits of a thread is not lost
+
+    def within(self, seconds: float) -> "DynamoJobTable":
+        """The same table by calls that end within `seconds`, for heartbeats; a client of its own, to be closed."""
+        hasty = copy.copy(self)
+        hasty._connect(client(self._address, **timeouts(seconds)), self._call.within(seconds))  # noqa: SLF001 - one of us
+        return hasty
+
+    def _connect(self, db: Any, call: Caller) -> None:
+        self._db, self._call = db, call
+        self._reads = Reads(db, call, self._name, self._shards)
+        self._slots = Slots(self._reads, self._name, self._shards)
 
     def add(self, job: Job) -> tuple[Job, bool]:
         job, writer = first(job, self._fence(job.tenant)), _writer()

@@ -94,9 +94,11 @@ FROM (
 class Database:
     """Connections to one file: one per thread, opened when first used."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, busy_seconds: float = 30.0) -> None:
+        """`busy_seconds`: how long a call may wait for the writes of others."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
+        self._busy_seconds = busy_seconds
         self.folder = path.parent
         self._local = threading.local()
         self._all: list[tuple[threading.Thread, sqlite3.Connection]] = []
@@ -117,7 +119,7 @@ class Database:
     def read(self) -> sqlite3.Connection:
         db: sqlite3.Connection | None = getattr(self._local, "db", None)
         if db is None:
-            db = sqlite3.connect(self.path, isolation_level=None, timeout=30, check_same_thread=False)
+            db = sqlite3.connect(self.path, isolation_level=None, timeout=self._busy_seconds, check_same_thread=False)
             db.row_factory = sqlite3.Row
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
@@ -144,13 +146,12 @@ class Database:
             raise StoreUnavailable(f"table {self.path} cannot be written: {error}") from error
         try:
             yield db
-        except BaseException:
-            db.execute("ROLLBACK")
-            raise
-        try:
             db.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            db.execute("ROLLBACK")
+        except BaseException as error:
+            if db.in_transaction:  # a full disk, for one, has ended it already
+                db.execute("ROLLBACK")
+            if not isinstance(error, sqlite3.OperationalError):
+                raise
             raise StoreUnavailable(f"table {self.path} cannot be written: {error}") from error
 
     def close(self) -> None:
