@@ -16,6 +16,7 @@ from infra.wiring import Stack
 
 _OLD_SECONDS = 300.0
 _OVERDUE_SECONDS = 60.0
+_FORGOTTEN_SECONDS = 3600.0  # what has expired may wait for what is more urgent
 _SHOWN = 20
 _LOOKED_AT = 1000
 
@@ -123,6 +124,7 @@ def check_stuck(stack: Stack) -> Iterator[Check]:
     """Chores that nobody does: leases that ran out, publications that nobody finished."""
     now = stack.clock.now()
     overdue = stack.table.attention(now - _OVERDUE_SECONDS, limit=1000)
+    overdue += stack.table.outdated(now - _FORGOTTEN_SECONDS, limit=1000)
     if not overdue:
         yield Check("chores", OK, "nothing is overdue")
         return

@@ -16,12 +16,14 @@ from infra.dynamodb_items import (
     BY_TIME,
     BY_WAKE,
     Item,
+    created_at,
     job_key,
     job_of,
     line_partition,
     number,
     partition_of,
     text,
+    wake_partition,
 )
 from infra.remote import Caller
 
@@ -69,11 +71,11 @@ class Reads:
         # A row that was deleted by hand and made anew stands in its line twice.
         return tuple(self.jobs(list(dict.fromkeys(item["job_id"]["S"] for item in found))))
 
-    def awake(self, before: float, limit: int) -> list[Job]:
+    def awake(self, before: float, limit: int, *, resting: bool) -> list[Job]:
         """Jobs that an index thinks need attention; their items say whether they do."""
         found: list[tuple[float, str]] = []
         for shard in self._shards:
-            values = {":pk": text(partition_of(BY_WAKE, shard)), ":before": number(before)}
+            values = {":pk": text(wake_partition(shard, resting=resting)), ":before": number(before)}
             condition = f"{BY_WAKE}_pk = :pk AND wake_at <= :before"
             # Rows that cannot be read stand at the head for ever: look as far past them.
             most = limit + len(self._unreadable)
@@ -102,6 +104,25 @@ class Reads:
             for item in self._query(values, f"{index}_pk = :pk", IndexName=index):
                 if item["state"]["S"] in _STATES:  # else it was edited by hand; `damaged` tells
                     yield tenant or item["tenant"]["S"], State(item["state"]["S"])
+
+    def count(self, states: frozenset[State], before: float) -> int:
+        """Counted in the index: reads the entries of these states, and returns none of them."""
+        found = 0
+        for partition in (partition_of(BY_STATE, shard, state) for shard in self._shards for state in sorted(states)):
+            ask: dict[str, Any] = {
+                "TableName": self._table,
+                "IndexName": BY_STATE,
+                "Select": "COUNT",
+                "KeyConditionExpression": f"{BY_STATE}_pk = :pk AND created < :before",
+                "ExpressionAttributeValues": {":pk": text(partition), ":before": text(created_at(before))},
+            }
+            while True:
+                answer = self._call("count", lambda: self._db.query(**ask))  # noqa: B023 - called at once
+                found += int(answer["Count"])
+                if "LastEvaluatedKey" not in answer:
+                    break
+                ask["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        return found
 
     def pauses(self) -> tuple[Pause, ...]:
         found = []
