@@ -16,6 +16,9 @@ class Timings:
     lease_seconds: float = 30.0
     retention_seconds: float = 48 * 3600.0
     resend_seconds: float = 900.0  # a message that nobody acted on for so long is looked for, and sent again if lost
+    # A lease that has run out by our clock is watched for so long: a runner that prolongs it meanwhile has another
+    # clock and is alive. 0: all runners share our clock.
+    watch_seconds: float = 0.0
     grace_seconds: float = 2.0  # how long the one who moved a job has to do the next step itself
 
 

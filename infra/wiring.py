@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +34,7 @@ class Stack:
     store: ObjectStore
     table: JobTable
     queue: WorkQueue
+    callers: tuple["Caller", ...] = ()  # what makes the calls to services
 
     @property
     def run_dir(self) -> Path:
@@ -56,7 +56,12 @@ def open_stack(
     def wake(job: Job) -> float | None:
         return wake_at(job, timings)
 
-    call = partial(_caller, log=log, patience=patience)
+    callers: list[Caller] = []
+
+    def call(address: Address) -> "Caller":
+        callers.append(_caller(address, log=log, patience=patience))
+        return callers[-1]
+
     with contextlib.ExitStack() as opened:
         yield Stack(
             settings,
@@ -64,6 +69,7 @@ def open_stack(
             _store(settings, call, opened),
             _table(settings, clock, wake, call, opened),
             _queue(settings, clock, call, opened),
+            tuple(callers),
         )
 
 

@@ -218,7 +218,8 @@ class Janitor:
                 case Chore.RESEND:
                     self._send(job)
                 case Chore.RESCUE:
-                    self._worker.rescue(job)
+                    if self._worker.rescue(job) is job:
+                        return Counter()  # its runner is not known to be lost yet
                 case Chore.PUBLISH:
                     self._worker.finish(job)
                 case Chore.EXPIRE:

@@ -19,6 +19,7 @@ from runner.changes import mutate
 from runner.leases import Beats, Held, fenced
 from runner.publish import Publisher
 from runner.results import job_folder
+from runner.watch import Watch
 
 REFUSED_SECONDS = 1.0
 _FRESH_RECEIVES = 20  # well below what a deployment's queue allows before it calls a message dead
@@ -49,6 +50,7 @@ class Worker:
         self._beats = beats
         self._presence = presence
         self._log = log
+        self._watch = Watch(settings.timings.watch_seconds)
 
     def handle(self, delivery: Delivery) -> Refused | None:
         """Do what the job of a message needs now. Refused: it may not start yet and was put back."""
@@ -85,7 +87,7 @@ class Worker:
         """Take a job from a runner that lost it; the job as it is now, whoever moved it."""
         lease, now = job.lease, self._clock.now()
         dead = lease is not None and not self._presence.alive(lease.owner)
-        if job.state is not State.RUNNING or (lease is not None and lease.expires > now and not dead):
+        if job.state is not State.RUNNING or not (dead or self._watch.silent(job, now)):
             return job
         owner = lease.owner if lease else "nobody"
         said = "died" if dead else "was silent past its lease"
