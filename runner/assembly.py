@@ -103,6 +103,7 @@ def assemble(
         run_dir=stack.run_dir,
         log=log,
         lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
+        tidy_lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
         sweep=sweep,
         sweep_seconds=settings.sweep_seconds,
     )
