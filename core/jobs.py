@@ -132,6 +132,7 @@ class Job:
     ended_at: float | None = None
     enqueued_at: float | None = None  # when its message was last known to be sent; None: not yet
     history: tuple[tuple[str, float], ...] = ()
+    unknown: dict[str, Any] = field(default_factory=dict)  # what a program ahead of this one added; kept as it is
     rev: int = 0  # grows with every write; every write is conditional on it; starts above those of a former row
 
     @property

@@ -1,6 +1,7 @@
 """The runner's composition root: ports and boxes in, a fleet and a janitor out."""
 
 import os
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from runner.fleet import Fleet
 from runner.janitor import Janitor
 from runner.leases import Beats
 from runner.publish import Publisher
+from runner.surroundings import Surroundings, make_checks
 from runner.worker import Worker
 
 _CHORE_LANES = 24  # jobs that a janitor deals with at once: one leader has to keep up with all that expires
@@ -37,30 +39,56 @@ class Runner:
 
 
 def assemble(
-    stack: Stack, boxes: Boxes, log: Log, *, role: str = "runner", sweep: Callable[[], object] | None = None
+    stack: Stack,
+    boxes: Boxes,
+    log: Log,
+    *,
+    role: str = "runner",
+    sweep: Callable[[], object] | None = None,
+    draw: Callable[[], float] = random.random,
 ) -> Runner:
+    """`draw` gives numbers from [0, 1): all that spreads retries and probes."""
     settings = stack.settings
     presence = Presence(stack.run_dir, new_owner(role))
     lanes = Lanes(_REMOTE_LANES if settings.store_url else 1)
     publisher = Publisher(stack.store, stack.table, stack.clock, lanes)
+    leases_table, leases_queue = stack.for_leases()
     beats = Beats(
-        stack.table,
-        stack.queue,
+        leases_table,
+        leases_queue,
         stack.clock,
         log,
         lease_seconds=settings.lease_seconds,
         beat_seconds=settings.beat_seconds,
+        wait=stack.table.wait,
+    )
+    attempts = Attempts(stack.store, boxes, settings, stack.run_dir / presence.owner, lanes)
+    surroundings = Surroundings(
+        make_checks(
+            stack.store,
+            stack.table,
+            stack.queue,
+            scratch=stack.run_dir / presence.owner,
+            owner=presence.owner,
+            box=attempts.check_box,
+        ),
+        stack.clock,
+        log,
+        on_change=presence.say,
+        draw=draw,
     )
     worker = Worker(
         table=stack.table,
         queue=stack.queue,
         clock=stack.clock,
         settings=settings,
-        attempts=Attempts(stack.store, boxes, settings, stack.run_dir / presence.owner, lanes),
+        attempts=attempts,
         publisher=publisher,
         beats=beats,
         presence=presence,
+        surroundings=surroundings,
         log=log,
+        draw=draw,
     )
     janitor = Janitor(
         store=stack.store,
@@ -79,5 +107,6 @@ def assemble(
         sweep_seconds=settings.sweep_seconds,
     )
     shield = task_shield(os.environ, log)
-    fleet = Fleet(worker, stack.queue, beats, log, slots=settings.max_concurrency, shield=shield)
+    slots = settings.max_concurrency
+    fleet = Fleet(worker, stack.queue, beats, log, slots=slots, shield=shield, clock=stack.clock, draw=draw)
     return Runner(presence, worker, beats, fleet, janitor, publisher)

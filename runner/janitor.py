@@ -213,7 +213,10 @@ class Janitor:
         return done
 
     def _label_alive(self, label: str) -> bool:
-        """Whether the attempt that a box is named after still runs."""
+        """Whether the attempt that a box is named after still runs, as far as the row can be read."""
         job_id, _, fence = label.rpartition("-")
-        job = self._table.get(job_id)
+        try:
+            job = self._table.get(job_id)
+        except RowUnreadable:
+            return True
         return job is not None and job.state is State.RUNNING and str(job.fence) == fence
