@@ -54,7 +54,15 @@ class Unshielded:
 
 class Fleet:
     def __init__(
-        self, worker: Worker, queue: WorkQueue, beats: Beats, log: Log, *, slots: int, shield: Shield | None = None
+        self,
+        worker: Worker,
+        queue: WorkQueue,
+        beats: Beats,
+        log: Log,
+        *,
+        slots: int,
+        shield: Shield | None = None,
+        pulse: Callable[[], None] = lambda: None,
     ) -> None:
         self._worker = worker
         self._queue = queue
@@ -62,6 +70,7 @@ class Fleet:
         self._log = log
         self._slots = slots
         self._shield: Shield = shield or Unshielded()
+        self._pulse = pulse
         self._stopping = threading.Event()
         self._free = threading.Semaphore(slots)
         self._busy: dict[Future[None], Delivery] = {}
@@ -86,6 +95,7 @@ class Fleet:
         pool = ThreadPoolExecutor(self._slots, thread_name_prefix="slot")
         try:
             while not self._stopping.is_set():
+                self._pulse()
                 if drain is not None and not self._busy_count() and drain():
                     break
                 self._take(pool, seconds=1.0 if drain else _RECEIVE_SECONDS)

@@ -31,6 +31,7 @@ from runner.worker import Worker
 LEADER_SECONDS = 30.0
 CHORES_SECONDS = 2.0
 COLLECT_SECONDS = 600.0
+ALIVE, ALIVE_SECONDS = "janitor_alive", 300.0  # an alarm of the CloudFormation template waits for this event
 LAYER_SECONDS = 7 * 86400.0  # installed requirements that nobody asked for in so long
 _BATCH = 200
 
@@ -53,6 +54,7 @@ class Janitor:
         lanes: Lanes,
         sweep: Callable[[], object] | None = None,
         sweep_seconds: float = 300.0,
+        pulse: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._table = table
@@ -68,6 +70,8 @@ class Janitor:
         self._lanes = lanes
         self._sweep = sweep
         self._sweep_seconds = sweep_seconds
+        self._pulse = pulse
+        self._alive_at = 0.0
         self._statuses = Statuses(store, table)
         self._leads_until = 0.0
         self._turn = threading.Lock()
@@ -132,6 +136,7 @@ class Janitor:
     def _led(self, chores: Callable[[], Counter[str]]) -> None:
         """Run chores if we lead, or can: a scheduler's entry, so nothing may escape."""
         with self._turn:
+            self._pulse()
             try:
                 now = self._clock.now()
                 if now > self._leads_until - LEADER_SECONDS / 2:
@@ -143,6 +148,9 @@ class Janitor:
             except Exception as error:  # noqa: BLE001 - the next round may fare better
                 self._log.error("chores_failed", error=f"{type(error).__name__}: {error}")
                 return
+            if now >= self._alive_at:
+                self._alive_at = now + ALIVE_SECONDS
+                self._log.info(ALIVE)
         if done:
             self._log.info("chores_done", **{k: v for k, v in done.items() if v})
 
