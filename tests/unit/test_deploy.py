@@ -1,6 +1,7 @@
 """What stands in infra/deploy, docker-compose.yml and localstack/: linted, least in rights, and in step with the code."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from core.settings import Settings, unknown_variables
 from infra import remote
 from infra.deploy_plan import make_plan
 from infra.dynamodb_items import table_definition
+from infra.pulse import Pulse, alive_file
 from infra.template import Template
 from runner import janitor
 
@@ -168,6 +170,11 @@ def test_a_runner_gets_more_time_to_stop_than_its_drain_takes(template: dict[str
     (container,) = template["Resources"]["RunnerTask"]["Properties"]["ContainerDefinitions"]
     drain = {one["Name"]: one["Value"] for one in container["Environment"]}["ADE_DRAIN_SECONDS"]
     assert 30 <= float(drain) <= container["StopTimeout"] - 20
+
+
+def kubernetes(kind: str) -> list[dict[str, Any]]:
+    found = yaml.safe_load_all((DEPLOY / "kubernetes" / "ade-drop.yaml").read_text())
+    return [doc for doc in found if doc["kind"] == kind]
 
 
 COMPUTE = {"RunnerImage": "ade-drop:1", "Vpc": "vpc-1", "Subnets": "subnet-1,subnet-2"}
@@ -397,6 +404,24 @@ class TestCompose:
         ports = [port for service in compose["services"].values() for port in service.get("ports", [])]
         assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
 
+    def test_other_machines_get_in_by_another_file_only_which_has_no_secrets_of_its_own(self):
+        text = (ROOT / "docker-compose.lan.yml").read_text()
+        services = yaml.safe_load(text)["services"]
+        (port,) = [port for service in services.values() for port in service.get("ports", [])]
+        assert port.startswith("${ADE_LOCAL_BIND:?")
+        assert port.endswith(":9000:9000")
+        assert re.findall(r"\$\{\w+(?::-|-|\})", text) == [], "a default, or a variable that may be missing"
+
+    def test_what_has_a_default_secret_is_told_anew_in_that_file(self, compose: dict[str, Any]):
+        other = yaml.safe_load((ROOT / "docker-compose.lan.yml").read_text())["services"]
+        for name, service in compose["services"].items():
+            defaults = {k for k, v in service.get("environment", {}).items() if re.search(r"\$\{ADE_LOCAL_\w+:-", v)}
+            assert defaults <= other.get(name, {}).get("environment", {}).keys(), name
+
+    def test_promises_no_persistence_that_the_free_image_has_not(self, compose: dict[str, Any]):
+        assert "PERSISTENCE" not in compose["services"]["cloud"]["environment"]
+        assert compose["services"]["janitor"]["environment"]["ADE_SWEEP_SECONDS"] == "60", "finds lost drops soon"
+
     def test_every_image_is_pinned(self, compose: dict[str, Any]):
         images = {service["image"] for service in compose["services"].values()}
         assert [image for image in images if ":" not in image or image.endswith(":latest")] == []
@@ -470,6 +495,76 @@ def test_pods_have_no_privileges_and_no_token():
             assert not container["securityContext"]["allowPrivilegeEscalation"]
 
 
+def test_each_part_has_an_account_and_secret_of_its_own():
+    accounts = {doc["metadata"]["name"] for doc in kubernetes("ServiceAccount")}
+    pods = {doc["metadata"]["name"]: doc["spec"]["template"]["spec"] for doc in kubernetes("Deployment")}
+    assert {name: pod["serviceAccountName"] for name, pod in pods.items()} == {name: name for name in accounts}
+    for name, pod in pods.items():
+        secrets = [one["secretRef"]["name"] for one in pod["containers"][0]["envFrom"] if "secretRef" in one]
+        assert secrets == [f"{name}-aws"]
+
+
+def test_every_folder_that_a_pod_writes_to_has_a_limit():
+    for doc in kubernetes("Deployment"):
+        pod = doc["spec"]["template"]["spec"]
+        assert all(volume["emptyDir"]["sizeLimit"] for volume in pod["volumes"])
+        (only,) = pod["containers"]
+        assert only["securityContext"]["readOnlyRootFilesystem"] is True
+        assert "ephemeral-storage" in only["resources"]["limits"]
+
+
+def test_a_pod_whose_loop_stands_still_is_restarted():
+    for doc in kubernetes("Deployment"):
+        (only,) = doc["spec"]["template"]["spec"]["containers"]
+        words = only["livenessProbe"]["exec"]["command"]
+        assert words[:2] == ["sh", "-c"]
+        assert f"/run/{only['name']}.alive" in words[2]
+
+
+def probes() -> list[tuple[str, str]]:
+    """Who is asked, and the command, of every check of a sign of life in any of the files."""
+    found = [
+        (container(task)["Name"], container(task)["HealthCheck"]["Command"][1])
+        for task in of_type("AWS::ECS::TaskDefinition", **COMPUTE).values()
+    ]
+    for doc in kubernetes("Deployment"):
+        (only,) = doc["spec"]["template"]["spec"]["containers"]
+        found.append((only["name"], only["livenessProbe"]["exec"]["command"][2]))
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    found += [(name, services[name]["healthcheck"]["test"][1].replace("$$", "$")) for name in ("runner", "janitor")]
+    return found
+
+
+@pytest.mark.parametrize(("role", "command"), probes())
+def test_a_check_of_life_follows_the_file(tmp_path: Path, role: str, command: str):
+    """The commands as they stand, on a file that is fresh, old and not there."""
+    data = re.search(r"ADE_STORAGE_DATA_DIR=(\S+)", (DEPLOY / "runner.Dockerfile").read_text())[1]
+    path = alive_file(tmp_path / "run", role)
+    assert f" {alive_file(Path(data) / 'run', role)} " in command
+    here = command.replace(data, str(tmp_path))
+
+    def alive() -> bool:
+        return subprocess.run(["sh", "-c", here], capture_output=True, check=False).returncode == 0
+
+    assert not alive()
+    Pulse(path).beat()
+    assert alive()
+    os.utime(path, (path.stat().st_mtime - 3600,) * 2)
+    assert not alive()
+
+
+def test_pods_take_nothing_in_and_never_reach_a_nodes_credentials():
+    (policy,) = kubernetes("NetworkPolicy")
+    spec = policy["spec"]
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert "ingress" not in spec
+    blocks = [to["ipBlock"] for rule in spec["egress"] for to in rule["to"] if "ipBlock" in to]
+    assert blocks == [{"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}]
+    labels = spec["podSelector"]["matchLabels"].items()
+    for doc in kubernetes("Deployment"):
+        assert labels <= doc["spec"]["template"]["metadata"]["labels"].items()
+
+
 def test_a_pod_that_must_go_may_finish_what_it_has():
     (pod,) = [
         doc["spec"]["template"]["spec"] for doc in kubernetes("Deployment") if doc["metadata"]["name"] == "ade-runner"
@@ -485,11 +580,6 @@ def test_keda_scales_the_runners_by_the_work_queue():
     (settings,) = kubernetes("ConfigMap")
     (trigger,) = scaled["spec"]["triggers"]
     assert settings["data"]["ADE_QUEUE_URL"] == f"sqs://{trigger['metadata']['queueURL'].rsplit('/', 1)[1]}"
-
-
-def kubernetes(kind: str) -> list[dict[str, Any]]:
-    found = yaml.safe_load_all((DEPLOY / "kubernetes" / "ade-drop.yaml").read_text())
-    return [doc for doc in found if doc["kind"] == kind]
 
 
 def test_the_local_script_is_a_script_that_sh_understands():
