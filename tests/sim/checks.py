@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable
 
 from core.jobs import ENDED, NO_WORKFLOW, TRANSITIONS, Job, State
 from core.keys import is_manifest
@@ -21,6 +22,8 @@ class Checks:
         self.cancelled: set[str] = set()  # jobs that an operator cancelled
         self.uploaded: dict[str, float] = {}  # when each key of the inbox was last written, and acknowledged
         self.retention = 0.0
+        self.on_broken: Callable[[], None] = lambda: None
+        self._failed: set[str] = set()  # jobs that failed through our fault, at some time
         self._fences: dict[str, int] = defaultdict(int)
         self._published: Counter[tuple[str, int, str]] = Counter()
         self._newest: dict[str, int] = defaultdict(int)  # fence of the newest content of every output
@@ -41,6 +44,8 @@ class Checks:
         if new.state not in TRANSITIONS[old.state]:
             self._breaks(f"{new.job_id} went from {old.state} to {new.state}")
         self._met[f"{old.state}→{new.state}"] += 1
+        if is_ours(new):
+            self._failed.add(new.job_id)
         if new.reason.startswith("superseded by"):
             self._met["superseded"] += 1
 
@@ -82,6 +87,7 @@ class Checks:
 
     def _breaks(self, said: str) -> None:
         self.broken.append(said)
+        self.on_broken()
 
     # Once it rests
 
@@ -104,8 +110,9 @@ class Checks:
                 found += self._stands(key, jobs)
             elif key.endswith("/latest.json"):
                 found += self._latest(key)
-        failed = {job.job_id for job in jobs if job.state is State.FAILED and job.error and job.error.fault == Fault.OURS}
-        found += [f"{job_id} has a dead letter, and has not failed" for job_id in sorted(self._messages.letters.keys() - failed)]
+        letters = self._messages.letters
+        found += [f"{job_id} has a dead letter and never failed" for job_id in sorted(letters.keys() - self._failed)]
+        found += [f"{j.job_id} failed and has no dead letter" for j in jobs if is_ours(j) and j.job_id not in letters]
         return found
 
     def _result(self, job: Job) -> list[str]:
@@ -145,7 +152,11 @@ class Checks:
             ends = [job for job in mine if job.params.get("rate") == rate]
             if len(ends) != 1:
                 found.append(f"{key} has {len(ends)} jobs for rate {rate}: it was {'lost' if not ends else 'doubled'}")
-            found += [f"{key} was lost: {job.job_id} is {job.state} ({job.reason})" for job in ends if not self._well(job, key)]
+            found += [
+                f"{key} was lost: {job.job_id} is {job.state} ({job.reason})"
+                for job in ends
+                if not self._well(job, key)
+            ]
         succeeded = [job for job in mine if job.state is State.SUCCEEDED]
         if succeeded and len(succeeded) == len(rates):
             there = self._bucket.objects.get(latest_key(succeeded[0]))
@@ -172,6 +183,11 @@ class Checks:
         result = self._bucket.objects.get(named["result"])
         status = json.loads(result[1])["status"] if result else "absent"
         return [] if status == "SUCCEEDED" else [f"{key} names {named['job_id']}, whose result.json is {status}"]
+
+
+def is_ours(job: Job) -> bool:
+    """Whether a job failed, and not through its sender."""
+    return job.state is State.FAILED and job.error is not None and job.error.fault == Fault.OURS
 
 
 def _unfinished(job: Job) -> bool:

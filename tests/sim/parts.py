@@ -382,6 +382,7 @@ class Messages:
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
     changed: threading.Condition = field(default_factory=threading.Condition)
     shuffle: Callable[[list[_Copy]], None] = lambda _copies: None  # in which order visible ones are handed out
+    hidden_for: Callable[[float], float] = lambda seconds: seconds  # shorter: the message is delivered twice
     on_send: Callable[[], None] = lambda: None
 
     def soonest(self) -> float | None:
@@ -471,7 +472,7 @@ class SimQueue:
         self._m.shuffle(ready)
         taken = []
         for copy in ready[:most]:
-            copy.visible_at, copy.receives = now + visibility, copy.receives + 1
+            copy.visible_at, copy.receives = now + self._m.hidden_for(visibility), copy.receives + 1
             copy.receipt = f"r{next(self._m.numbers)}"
             taken.append(
                 Delivery(message=copy.message, receipt=copy.receipt, receives=copy.receives, sent_at=copy.sent_at)

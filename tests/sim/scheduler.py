@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 EPOCH = 1_750_000_000.0
+_MOST_STEPS = 200_000  # twenty times what a long run takes
 
 
 class Death(BaseException):
@@ -30,6 +31,7 @@ class Process:
         self.skew = skew
         self.dead = False
         self.actors: list[Actor] = []
+        self.on_death: Callable[[], None] = lambda: None
         self._scheduler = scheduler
 
     def now(self) -> float:
@@ -42,6 +44,7 @@ class Process:
             self._scheduler.trace("dies", self.name)
             for actor in self.actors:
                 self._scheduler.wake(actor)
+            self.on_death()
 
 
 class Actor:
@@ -117,6 +120,7 @@ class Scheduler:
             pass
         except BaseException:  # noqa: BLE001 - the run reports it
             self.crashes.append(f"{actor.name}: {traceback.format_exc()}")
+            self._enter(self.world, self.now)
         actor.ended = True
         del self._alive[actor]
         actor.process.actors.remove(actor)
@@ -135,6 +139,10 @@ class Scheduler:
             if actor.ticket == ticket and not actor.ended:
                 self.now = max(self.now, at)
                 self.steps += 1
+                if self.steps == _MOST_STEPS:
+                    self.crashes.append(f"the run has no end: {_MOST_STEPS} steps, the last by {actor.name}")
+                    self._enter(actor, self.now)
+                    actor = self.world
                 self.current = actor
                 return actor
 

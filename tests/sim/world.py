@@ -31,7 +31,7 @@ from core.errors import AdeError, IllegalTransition, StoreUnavailable, UsageErro
 from core.jobs import Job, State
 from core.ports import BoxOrder, BoxReport, Isolation, Pause
 from core.settings import Settings
-from core.verdicts import Fault, Verdict
+from core.verdicts import Verdict
 from handlers.arrivals import Arrivals
 from handlers.intake import Intake
 from handlers.poller import Poller
@@ -39,7 +39,7 @@ from infra.logs import Log
 from infra.wiring import Stack
 from runner.attempt import Boxes
 from runner.control import Control
-from tests.sim.checks import Checks
+from tests.sim.checks import Checks, is_ours
 from tests.sim.parts import Bucket, Messages, Rows, SimQueue, SimStore, SimTable
 from tests.sim.scheduler import EPOCH, Process, Scheduler, SimLock
 from tests.sim.wires import Faults, Network, Notices, Waiters, WiredQueue, WiredStore, WiredTable, said
@@ -175,9 +175,10 @@ class World:
         service = Process("service", self.scheduler)
         self.bucket = Bucket(service, versioned=rng.random() < 0.3)
         self.rows = Rows(functools.partial(wake_at, timings=self.settings.timings))
-        self.messages = Messages(service, shuffle=rng.shuffle)
+        self.messages = Messages(service, shuffle=rng.shuffle, hidden_for=self.network.hidden_for)
         self.checks = Checks(self.bucket, self.rows, self.messages, self.met)
         self.checks.retention = RETENTION
+        self.checks.on_broken = lambda: self.scheduler.wake(self.scheduler.world)
         self.message_came, self.row_changed = Waiters(self.scheduler), Waiters(self.scheduler)
         self.notices = Notices(self.network, Waiters(self.scheduler))
         self.messages.on_send = self.message_came.notify
@@ -185,7 +186,8 @@ class World:
         self.rows.on_write = self._row_written
         self.log = SimLog(self.scheduler, self.met)
         self.boxes = Boxes(
-            SimSandbox(self), SimpleNamespace(prepare_layer=None, collect=lambda _seconds: 0)  # type: ignore[arg-type]
+            SimSandbox(self),
+            SimpleNamespace(prepare_layer=None, collect=lambda _seconds: 0),  # type: ignore[arg-type]
         )
         self.owners: dict[str, Process] = {}
         self.one_machine = rng.random() < 0.4
@@ -216,14 +218,16 @@ class World:
     def keep_alive(self, name: str, start: Callable[[Process], None]) -> None:
         """A service manager: where the process has died, another takes its place after a while."""
 
-        def watch() -> None:
-            while True:
-                process = self.process(name)
-                start(process)
-                while not process.dead:
-                    self.scheduler.sleep(self.rng.uniform(1.0, 20.0) if self.network.on else 5.0)
+        def begin() -> None:
+            process = self.process(name)
+            process.on_death = again
+            start(process)
 
-        self.scheduler.spawn(Process(f"manager-{name}", self.scheduler), "watch", watch)
+        def again() -> None:
+            self.scheduler.spawn(manager, "begin", begin, after=self.rng.uniform(0.5, 20.0))
+
+        manager = Process(f"manager-{name}", self.scheduler)
+        begin()
 
     def start_intake(self, process: Process) -> None:
         stack = self.stack(process)
@@ -246,7 +250,7 @@ class World:
         def slot() -> None:
             while True:
                 try:
-                    got = made.fleet._queue.receive(most=1, wait=20.0, visibility=made.beats.visibility)
+                    got = made.fleet._queue.receive(most=1, wait=1e6, visibility=made.beats.visibility)
                 except StoreUnavailable:
                     self.scheduler.sleep(1.0)
                     continue
@@ -336,6 +340,7 @@ class World:
         if rng.random() < 0.3:
             self.scheduler.sleep(rng.uniform(0, self.length))
         self.busy -= 1
+        self.scheduler.wake(self.scheduler.world)
 
     def _upload(self, store: SimStore, key: str, body: bytes) -> None:
         info = store.put(key, body)
@@ -351,18 +356,24 @@ class World:
             if not jobs:
                 continue
             job_id, act = rng.choice(jobs), rng.choice(["cancel", "cancel", "retry", "reset", "remove", "pause"])
-            self._insist(act, job_id)
+            if act == "pause":
+                self._pause(self.rows.jobs[job_id].tenant)
+            else:
+                self._insist(act, job_id)
         self.busy -= 1
+        self.scheduler.wake(self.scheduler.world)
+
+    def _pause(self, tenant: str) -> None:
+        self.met["operator_pause"] += 1
+        self.rows.pauses[tenant, ""] = Pause(tenant=tenant, workflow=None, since=self.scheduler.now, by="operator")
+        self.scheduler.sleep(self.rng.uniform(1.0, 100.0))
+        self.rows.pauses.clear()
 
     def _insist(self, act: str, job_id: str) -> None:
         self.met[f"operator_{act}"] += 1
         for _ in range(60):
             process = self.process("operator")
             stack = self.stack(process)
-            if act == "pause":
-                job = self.rows.jobs.get(job_id)
-                self.rows.pauses.setdefault((job.tenant if job else "", ""), Pause(tenant=job.tenant if job else None, workflow=None, since=0.0, by="operator"))
-                return
             if act == "cancel":
                 self.checks.cancelled.add(job_id)
             control = Control(stack.store, stack.table, stack.queue, process)
@@ -399,7 +410,7 @@ class World:
         self.scheduler.spawn(people, "sender", self.send)
         self.scheduler.spawn(people, "operator", self.operate)
         while self.busy and not self._failed():
-            self.scheduler.sleep(10.0)
+            self.scheduler.sleep(1e6)
         if not self._failed():
             self._come_to_rest()
         return [*self.scheduler.crashes, *(self.checks.broken if self._failed() else self.checks.at_rest())]
@@ -411,13 +422,18 @@ class World:
         self.rows.pauses.clear()
         stopped, retried = self.scheduler.now, 0.0
         while self.scheduler.now < stopped + 9000.0 and not self._failed():
-            self.scheduler.sleep(20.0)
-            failed = [j.job_id for j in self.rows.jobs.values() if _ours(j)]
+            self.scheduler.sleep(50.0)
+            failed = [j.job_id for j in self.rows.jobs.values() if is_ours(j)]
             if failed and self.scheduler.now < stopped + 400.0:
                 for job_id in failed:
                     self._insist("retry", job_id)
                 retried = self.scheduler.now
-            if self.swept >= 2 and self.scheduler.now > retried + 5.0 and self.checks.quiet() and not self.notices.notices:
+            if (
+                self.swept >= 2
+                and self.scheduler.now > retried + 5.0
+                and self.checks.quiet()
+                and not self.notices.notices
+            ):
                 self.scheduler.sleep(620.0)  # let the collector come by
                 if self.checks.quiet():
                     return
@@ -436,10 +452,6 @@ class World:
     def _row_written(self, old: Job | None, new: Job | None) -> None:
         self.checks.row_written(old, new)
         self.row_changed.notify()
-
-
-def _ours(job: Job) -> bool:
-    return job.state is State.FAILED and job.error is not None and job.error.fault == Fault.OURS
 
 
 @contextmanager
