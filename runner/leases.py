@@ -126,6 +126,12 @@ class Beats:
         with held.turn:
             pass  # the beat that was under way has ended
 
+    def holds(self, job: Job) -> bool:
+        """Whether a slot of this process works on a job."""
+        with self._lock:
+            held = self._held.get(job.job_id)
+            return held is not None and held.fence == job.fence
+
     def kill_all(self, verdict: Verdict) -> None:
         with self._lock:
             for held in self._held.values():

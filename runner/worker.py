@@ -145,9 +145,17 @@ class Worker:
         dead = lease is not None and not self._presence.alive(lease.owner)
         if job.state is not State.RUNNING or (lease is not None and lease.expires > now and not dead):
             return job
+        with self._lock:
+            unwritten = self._unwritten.get(job.job_id)
+        if unwritten is not None and unwritten.held.fence == job.fence:
+            self._settle(unwritten)
+            return self._table.get(job.job_id)
+        # Ours, and no slot works on it: its start was written and the answer lost.
+        astray = lease is not None and lease.owner == self._presence.owner and not self._beats.holds(job)
         owner = lease.owner if lease else "nobody"
         said = "died" if dead else "was silent past its lease"
-        outcome = Outcome(verdict=Verdict.RUNNER_LOST, message=f"runner {owner} {said}", sandbox=job.sandbox)
+        message = f"runner {owner} {said}"
+        outcome = Outcome(verdict=Verdict.RUNNER_LOST, message=message, sandbox=job.sandbox, blameless=astray)
         moved = mutate(self._table, job.job_id, lambda j: self._after(j, outcome) if j.rev == job.rev else None)
         if moved is None:
             return self._table.get(job.job_id)
