@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
+from core.errors import RowUnreadable
 from core.jobs import Job, State, first
 from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
 from infra import dynamodb_items as items
@@ -79,7 +80,7 @@ class DynamoJobTable:
                 if there is None:
                     continue  # it went between the two looks
                 found = items.job_of(there)
-                return found, there["writer"]["S"] == writer
+                return found, items.written_by(there) == writer
             self._tell()
             return job, True
         raise AssertionError(f"row {job.job_id} is removed as often as it is added")
@@ -151,15 +152,16 @@ class DynamoJobTable:
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
         return self._reads.page(query, limit, cursor)
 
-    def line(self, line: str) -> tuple[Job, ...]:
-        return self._reads.line(line)
+    def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
+        return self._reads.line(line, whole=whole)
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
-        found = [(self._wake_at(job), job) for job in self._reads.awake(before, limit)]
-        due = sorted(((at, job) for at, job in found if at is not None and at <= before), key=lambda pair: pair[0])
-        return tuple(job for _, job in due)[:limit]
+        return self._awake(before, limit, resting=False)
 
-    def damaged(self, *, limit: int = 100) -> dict[str, str]:
+    def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return self._awake(before, limit, resting=True)
+
+    def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         return self._reads.damaged(limit)
 
     def counts(self, tenant: str | None = None) -> dict[State, int]:
@@ -168,6 +170,9 @@ class DynamoJobTable:
         for _, state in self._reads.states(tenant):
             found[state] = found.get(state, 0) + 1
         return found
+
+    def count(self, states: frozenset[State], *, before: float) -> int:
+        return self._reads.count(states, before)
 
     def tenants(self) -> dict[str, dict[State, int]]:
         found: dict[str, dict[State, int]] = {}
@@ -267,6 +272,11 @@ class DynamoJobTable:
     def close(self) -> None:
         self._db.close()
 
+    def _awake(self, before: float, limit: int, *, resting: bool) -> tuple[Job, ...]:
+        found = [(self._wake_at(job), job) for job in self._reads.awake(before, limit, resting=resting)]
+        due = sorted(((at, job) for at, job in found if at is not None and at <= before), key=lambda pair: pair[0])
+        return tuple(job for _, job in due)[:limit]
+
     def _tell(self) -> None:
         with self._changed:
             self._changes += 1
@@ -282,7 +292,7 @@ class DynamoJobTable:
 
     def _wrote(self, job_id: str, writer: str) -> bool:
         item = self._row(job_id)
-        return item is not None and item["writer"]["S"] == writer
+        return item is not None and items.written_by(item) == writer
 
     def _item(self, job: Job, writer: str) -> dict[str, Any]:
         return {"TableName": self._name, "Item": items.job_item(job, writer, self._wake_at, self._shards)}

@@ -11,7 +11,7 @@ import contextlib
 import copy
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -21,15 +21,17 @@ from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
 from infra.addresses import Address
 from infra.aws import client
 from infra.remote import Answered, Caller, timeouts
-from infra.sqs_messages import decode, encode, foreign, group, letter, stranger
+from infra.sqs_messages import decode, encode, foreign, group, letter, newer, stranger
 from infra.sqs_poll import Poll
 
 _LONGEST_DELAY = 900
+_NEWER_DELAY = 60
 _LONGEST_POLL = 10  # SQS allows 20; a runner that ends has to sit out the poll under way
 _LONGEST_HIDE = 12 * 3600
 _MOST_AT_ONCE = 10
 _READING_SECONDS = 30  # how long a look at the dead letters keeps them from others
 _LONGEST_REASON = 4000
+_COUNTED_SECONDS = 120.0  # until a message that was sent is in the approximate counts for sure
 _STALE = (
     "ReceiptHandleIsInvalid",
     "InvalidParameterValue",
@@ -60,6 +62,7 @@ class SqsWorkQueue:
         self._dead_poll = dead_poll
         self._held: dict[str, float] = {}  # receipt → when its time is over
         self._held_lock = threading.Lock()
+        self._told_missing: list[tuple[float, int]] = []  # when, and how many
 
     def within(self, seconds: float) -> "SqsWorkQueue":
         """The same queue and receipts by calls that end within `seconds`, for heartbeats; only `hide` makes sense."""
@@ -121,6 +124,18 @@ class SqsWorkQueue:
         if expires <= self._clock.now():
             return  # perhaps another runner has it by now; the table knows what to do with a second delivery
         self._delete(self._url, receipt)
+
+    def missing(self, job_ids: Sequence[str], expected: Callable[[], int]) -> tuple[str, ...]:
+        """SQS cannot look for a message, so all are counted, before and after: jobs come and go meanwhile."""
+        before = self._depth()
+        wanted = expected()
+        now = self._clock.now()
+        self._told_missing = [(at, n) for at, n in self._told_missing if at > now - _COUNTED_SECONDS]
+        here = max(before, self._depth()) + sum(n for _, n in self._told_missing)
+        short = tuple(job_ids[: max(0, wanted - here)])
+        if short:
+            self._told_missing.append((now, len(short)))
+        return short
 
     def bury(self, message: Message, reason: str) -> None:
         self._bury(message, encode(message, reason=reason[:_LONGEST_REASON], at=self._clock.now()))
@@ -215,6 +230,10 @@ class SqsWorkQueue:
         ready = []
         for raw in got:
             body, expires, receipt = decode(raw["Body"]), raw["expires"], raw["ReceiptHandle"]
+            if newer(raw["Body"]):
+                self._leave(raw["Body"])
+                self._delete(self._url, receipt)
+                continue
             if body is None:
                 self._bury(stranger(raw), foreign(raw, self._clock.now()))
                 self._delete(self._url, receipt)
@@ -235,6 +254,11 @@ class SqsWorkQueue:
                 )
             )
         return ready
+
+    def _leave(self, body: str) -> None:
+        """A message that a newer program sent is sent on as it is: a fresh one never becomes a dead letter."""
+        entry = {"MessageBody": body, "DelaySeconds": _NEWER_DELAY, "MessageGroupId": "newer"}
+        self._call("send on", lambda: self._sqs.send_message(QueueUrl=self._url, **entry))
 
     def _hold(self, receipt: str, expires: float) -> None:
         now = self._clock.now()
@@ -295,6 +319,9 @@ class SqsWorkQueue:
                     ),
                     expect=_STALE,
                 )
+
+    def _depth(self) -> int:
+        return sum(self._counts(self._url).values())
 
     def _counts(self, url: str) -> dict[str, int]:
         names = [f"ApproximateNumberOfMessages{which}" for which in ("", "NotVisible", "Delayed")]

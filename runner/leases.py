@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from core.errors import RecordNewer
 from core.jobs import Job, State, beat
 from core.ports import Clock, JobTable, WorkQueue
 from core.verdicts import Verdict
@@ -43,7 +44,7 @@ class Held:
     progress: dict[str, Any] = field(default_factory=dict)
     let_go: bool = False
     queued: bool = False  # a look at it is under way
-    turn: threading.Lock = field(default_factory=threading.Lock)  # held during the calls for this lease
+    turn: threading.Lock = field(default_factory=lambda: threading.Lock())  # noqa: PLW0108 - held during its calls
 
     def lost(self, clock: Clock) -> Verdict | None:
         """Asked by the sandbox while the box runs: a verdict ends it. A late beat counts as a lost lease."""
@@ -162,6 +163,8 @@ class Beats:
                     self._prolong(held)
                 else:
                     self._check(held)
+        except RecordNewer:  # whoever wrote that takes the job over; nothing that we write would be accepted
+            held.killed = held.killed or Verdict.LEASE_LOST
         except Exception as error:  # noqa: BLE001 - tried again until the lease ends; no other lease may suffer
             held.missed = held.missed or beats
             self._log.warning("beat_failed", job_id=held.job.job_id, error=f"{type(error).__name__}: {error}")

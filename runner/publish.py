@@ -19,14 +19,14 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed
+from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed, RecordNewer
 from core.jobs import Job, JobError, State, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
 from infra.lanes import Lanes
 from infra.statuses import Statuses
-from runner.results import AUDIT, job_folder, latest_body, latest_key, outcome, result_body, result_key
+from runner.results import AUDIT, LATEST_VERSION, job_folder, latest_body, latest_key, outcome, result_body, result_key
 
 _SMALL = 1024 * 1024
 
@@ -178,7 +178,7 @@ class Publisher:
         mine = (job.stamp, job.created_at, job.job_id)
         others = [
             j
-            for j in self._table.line(job.line)
+            for j in self._table.line(job.line, whole=True)
             if j.state in (State.PUBLISHING, State.SUCCEEDED) and j.job_id != job.job_id
         ]
         newer = [j for j in others if (j.stamp, j.created_at, j.job_id) > mine or j.generation == job.generation]
@@ -195,7 +195,11 @@ class Publisher:
 def _order(body: bytes | None) -> tuple[float, float, str] | None:
     """What latest.json says of its own age; None where it says nothing that can be read."""
     try:
-        stamp, created, job_id = json.loads(body or b"")["order"]
+        told = json.loads(body or b"")
+        version = told["latest"]
+        if type(version) is int and version > LATEST_VERSION:
+            raise RecordNewer(f"latest.json of {told.get('job_id')}", version, LATEST_VERSION)
+        stamp, created, job_id = told["order"]
         return float(stamp), float(created), str(job_id)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -10,12 +10,13 @@ that could not be written while the table was away is kept, and written when the
 """
 
 import random
+import sqlite3
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.errors import AdeError
+from core.errors import AdeError, RecordNewer, StoreUnavailable
 from core.jobs import Job, JobError, State, move, start
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.retries import Retry, decide
@@ -30,8 +31,10 @@ from runner.leases import Beats, Held, fenced
 from runner.publish import Publisher
 from runner.results import job_folder
 from runner.surroundings import Surroundings
+from runner.watch import LeaseWatch
 
 REFUSED_SECONDS = 1.0
+NEWER_SECONDS = 60.0  # how soon the message of a job is shown again that only a newer program can work on
 _FRESH_RECEIVES = 20  # well below what a deployment's queue allows before it calls a message dead
 _POISON_FAILURES = 10  # a message that breaks its handler so often, all else being well, goes to people instead
 _MOST_REMEMBERED = 10_000
@@ -75,10 +78,12 @@ class Worker:
         self._presence = presence
         self._log = log
         self._draw = draw
+        self._watch = LeaseWatch(settings.timings.watch_seconds)
         self.surroundings = surroundings
         self._lock = threading.Lock()
         self._failures: dict[str, int] = {}
         self._unwritten: dict[str, Unwritten] = {}
+        self.left_alone: set[str] = set()  # jobs whose rows are newer than this program
 
     def serve(self, delivery: Delivery) -> Refused | None:
         """`handle`, and what follows where it breaks. Raises nothing."""
@@ -94,6 +99,15 @@ class Worker:
 
     def handle(self, delivery: Delivery) -> Refused | None:
         """Do what the job of a message needs now. Refused: it may not start yet and was put back."""
+        try:
+            return self._handle(delivery)
+        except RecordNewer as error:
+            self.left_alone.add(delivery.message.job_id)
+            self._log.warning("job_left_alone", job_id=delivery.message.job_id, error=str(error))
+            self.put_back(delivery, NEWER_SECONDS * (0.8 + 0.4 * self._draw()))
+            return None
+
+    def _handle(self, delivery: Delivery) -> Refused | None:
         with self._lock:
             unwritten = self._unwritten.get(delivery.message.job_id)
         if unwritten is not None:
@@ -143,7 +157,7 @@ class Worker:
         """Take a job from a runner that lost it; the job as it is now, whoever moved it."""
         lease, now = job.lease, self._clock.now()
         dead = lease is not None and not self._presence.alive(lease.owner)
-        if job.state is not State.RUNNING or (lease is not None and lease.expires > now and not dead):
+        if job.state is not State.RUNNING or not (dead or self._watch.silent(job, now, self._clock.steady())):
             return job
         with self._lock:
             unwritten = self._unwritten.get(job.job_id)
@@ -215,9 +229,16 @@ class Worker:
         held, outcome = unwritten.held, unwritten.outcome
         job_id = held.job.job_id
         log = self._log.bind(job_id=job_id, attempt=held.job.attempts_total)
-        moved = self._commit(held, lambda j: self._after(j, outcome))
-        with self._lock:
-            self._unwritten.pop(job_id, None)
+        kept = False
+        try:
+            moved = self._commit(held, lambda j: self._after(j, outcome))
+        except (StoreUnavailable, OSError, sqlite3.Error):
+            kept = True
+            raise
+        finally:
+            if not kept:
+                with self._lock:
+                    self._unwritten.pop(job_id, None)
         if moved is None:
             log.warning("lease_lost", verdict=str(outcome.verdict))
             mutate(self._table, job_id, lambda j: _forgiven(j, held.fence))
