@@ -278,7 +278,7 @@ class SimTable:
         last = found[limit - 1] if len(found) > limit else None
         return Page(jobs=tuple(found[:limit]), cursor=f"{last.created_at!r}|{last.job_id}" if last else None)
 
-    def line(self, line: str) -> tuple[Job, ...]:
+    def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
         with self._r.lock:
             found = [job for job in self._r.jobs.values() if job.line == line]
         return tuple(sorted(found, key=lambda job: (job.created_at, job.job_id)))
