@@ -14,6 +14,7 @@ from core.jobs import State
 from core.keys import INBOX, is_ignored
 from core.ports import JobQuery
 from infra.wiring import Stack
+from runner.sandbox.logs import printable
 
 _OLD_SECONDS = 300.0
 _OVERDUE_SECONDS = 60.0
@@ -79,6 +80,10 @@ def check_queue(stack: Stack) -> Iterator[Check]:
     if stats.ready and not working:
         remedy = "start `ade up`, or `ade run` on another machine that shares this data"
         yield Check("queue", WRONG, f"{plural(stats.ready, 'message')} ready and no runner is alive here", remedy)
+    for owner, why in working.items():
+        if why:
+            remedy = "mend that; it looks again every few seconds and goes on by itself, and no job has lost a try"
+            yield Check("queue", WRONG, f"{owner} takes no jobs: {printable(why)}", remedy)
     for pause in stack.table.pauses():
         name = scope_words(pause.tenant, pause.workflow)
         words = "all" if pause.tenant is None else f"tenant {pause.tenant}"

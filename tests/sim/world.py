@@ -22,10 +22,9 @@ from typing import Any
 
 import handlers.intake
 import runner.assembly
-import runner.fleet
 import runner.janitor
 import runner.leases
-import runner.worker
+import runner.surroundings
 from core.chores import wake_at
 from core.errors import AdeError, IllegalTransition, StoreUnavailable, UsageError
 from core.jobs import Job, State
@@ -104,6 +103,9 @@ class SimPresence:
 
     def forget(self, owner: str) -> None:
         self._world.owners.pop(owner, None)
+
+    def say(self, note: str) -> None:
+        pass
 
     def close(self) -> None:
         pass
@@ -247,9 +249,17 @@ class World:
         made = self._assembled(process, role="runner")
         busy: list[int] = []
 
+        around = made.worker.surroundings
+
         def slot() -> None:
             while True:
+                if around.failed is not None:
+                    self.met["surroundings_failed"] += 1
+                    self.scheduler.sleep(around.rest())
+                    around.probe()
+                    continue
                 try:
+                    made.worker.settle()
                     got = made.fleet._queue.receive(most=1, wait=1e6, visibility=made.beats.visibility)
                 except StoreUnavailable:
                     self.scheduler.sleep(1.0)
@@ -299,7 +309,8 @@ class World:
 
     def _assembled(self, process: Process, **more: Any) -> runner.assembly.Runner:
         with _patched(runner.assembly, "Presence", lambda _folder, _owner: SimPresence(self, process)):
-            return runner.assembly.assemble(self.stack(process), self.boxes, self.log, **more)
+            draw = self.rng.random
+            return runner.assembly.assemble(self.stack(process), self.boxes, self.log, draw=draw, **more)
 
     # What people do
 
@@ -485,12 +496,10 @@ def simulate(seed: int) -> Outcome:
             world.met["tie_looked_again" if found else "tie_outdated"] += 1
             return found
 
-        monotonic = SimpleNamespace(monotonic=lambda: world.scheduler.now - EPOCH)
         with (
-            _patched(runner.worker, "random", world.rng),
             _patched(runner.leases, "threading", _Threading()),
+            _patched(runner.surroundings, "threading", _Threading()),
             _patched(runner.janitor, "threading", _Threading()),
-            _patched(runner.fleet, "time", monotonic),
             _patched(handlers.intake.Intake, "_stands", looked),
         ):
             try:
