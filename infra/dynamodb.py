@@ -46,7 +46,7 @@ class DynamoJobTable:
         self._clock = clock
         self._wake_at = wake_at
         self._reads = Reads(self._db, self._call, address.name, self._shards)
-        self._slots = Slots(self._reads, address.name, self._shards)
+        self._slots = Slots(self._db, self._call, self._reads, address.name, self._shards)
         self._changed = threading.Condition()
         self._changes = 0
         self._seen = threading.local()  # a change between two waits of a thread is not lost
@@ -169,6 +169,9 @@ class DynamoJobTable:
             counts = found.setdefault(tenant, {})
             counts[state] = counts.get(state, 0) + 1
         return found
+
+    def recount(self) -> int:
+        return self._slots.recount(self._clock.now())
 
     def pause(self, pause: Pause) -> None:
         said = items.pause_key(pause.tenant, pause.workflow)

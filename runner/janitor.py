@@ -39,6 +39,7 @@ from runner.worker import Worker
 LEADER_SECONDS = 30.0
 CHORES_SECONDS = 2.0
 TIDY_SECONDS = 10.0  # between looks for what has expired, each of which may take most of that
+RECOUNT_SECONDS = 30.0
 COLLECT_SECONDS = 600.0
 LAYER_SECONDS = 7 * 86400.0  # installed requirements that nobody asked for in so long
 _BATCH = 200
@@ -94,6 +95,7 @@ class Janitor:
         acts: dict[str, tuple[Callable[[], Counter[str]], float]] = {
             "urgent": (lambda: self.urgent(CHORES_SECONDS), CHORES_SECONDS),
             "tidy": (lambda: self.tidy(0.8 * TIDY_SECONDS), TIDY_SECONDS),
+            "recount": (self.recount, RECOUNT_SECONDS),
             "collect": (self.collect, COLLECT_SECONDS),
         }
         if self._sweep is not None:
@@ -126,6 +128,10 @@ class Janitor:
     def tidy(self, seconds: float = math.inf) -> Counter[str]:
         """Expire and forget: all that is due, or what was begun within so many seconds."""
         return self._round(seconds, urgent=False)
+
+    def recount(self) -> Counter[str]:
+        """Correct counts of running jobs that are wrong and refuse starts."""
+        return Counter(slots_corrected=self._table.recount())
 
     def collect(self) -> Counter[str]:
         """Staged files that no job will publish, boxes and scratch folders that nobody owns."""
