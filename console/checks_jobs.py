@@ -9,6 +9,7 @@ from console import wire
 from console.checks import OK, WARNING, WRONG, Check
 from console.scopes import scope_words
 from console.words import plural, span
+from core.errors import RecordNewer
 from core.jobs import State
 from core.keys import INBOX, is_ignored
 from core.ports import JobQuery
@@ -101,7 +102,10 @@ def check_rows(stack: Stack) -> Iterator[Check]:
     """Rows that no program can read, or that somebody edited so that they contradict themselves."""
     damaged = stack.table.damaged(limit=_SHOWN)
     for why in damaged.values():
-        yield Check("rows", WRONG, why, "mend the row, or delete it: the next sweep makes it anew from the inbox")
+        if isinstance(why, RecordNewer):
+            yield Check("rows", WARNING, str(why), "upgrade what runs here, as docs/upgrading.md says")
+            continue
+        yield Check("rows", WRONG, str(why), "mend the row, or delete it: the next sweep makes it anew from the inbox")
     if not damaged:
         yield Check("rows", OK, "every row can be read")
 

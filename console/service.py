@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from console.boxes import boxes
+from console.boxes import boxes, require_asked_level
 from console.sources import ReportLog, make_sources
 from handlers.intake import Intake
 from infra.logs import Log
@@ -94,6 +94,7 @@ def log_chores(log: Log, runner: Runner) -> None:
 def service(stack: Stack, log: Log, *, role: str, everything: bool) -> Iterator[Service]:
     """A service with its sandbox; left, it has drained."""
     with boxes(stack.settings, stack.run_dir) as sandbox:
+        require_asked_level(stack.settings, sandbox)
         made = Service(stack, sandbox, log, role=role, everything=everything)
         try:
             yield made

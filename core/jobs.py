@@ -133,6 +133,7 @@ class Job:
     enqueued_at: float | None = None  # when its message was last known to be in the queue; None: not yet sent
     deferred_until: float | None = None  # the janitor could not do its chore and tries again then
     history: tuple[tuple[str, float], ...] = ()
+    unknown: dict[str, Any] = field(default_factory=dict)  # what a program ahead of this one added; kept as it is
     rev: int = 0  # grows with every write; every write is conditional on it; starts above those of a former row
 
     @property

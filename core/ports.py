@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, ObjectRef, State
 from core.verdicts import Verdict
 
@@ -12,6 +13,10 @@ from core.verdicts import Verdict
 class Clock(Protocol):
     def now(self) -> float:
         """Seconds since the epoch. Never goes back within one process."""
+        ...
+
+    def steady(self) -> float:
+        """Seconds since some moment of this process, whatever is done to the wall clock; only differences count."""
         ...
 
 
@@ -160,9 +165,22 @@ class JobQuery:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NewerRow:
+    """What can be told of a row that a newer program wrote (core.errors.RecordNewer): what stands beside its record."""
+
+    job_id: str
+    tenant: str
+    workflow: str
+    state: str  # perhaps one that this program does not know
+    created_at: float
+    why: RecordNewer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
     jobs: tuple[Job, ...]
     cursor: str | None  # hand it back for the next page; None: this was the last
+    newer: tuple[NewerRow, ...] = ()  # rows that match too, and are to be left alone
 
 
 class JobTable(Protocol):
@@ -199,8 +217,11 @@ class JobTable(Protocol):
 
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page: ...
 
-    def line(self, line: str) -> tuple[Job, ...]:
-        """Every job of one line (see Job.line), oldest first; consistent with the caller's own writes."""
+    def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
+        """Every job of one line (see Job.line), oldest first; consistent with the caller's own writes.
+
+        `whole`: raises RecordNewer where one of them is newer than this program, instead of leaving it out.
+        """
         ...
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
@@ -214,10 +235,10 @@ class JobTable(Protocol):
         """As `attention`, for the jobs that it leaves out. Rows of an older program may be in the other list."""
         ...
 
-    def damaged(self, *, limit: int = 100) -> dict[str, str]:
+    def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         """Rows that hold no job this program can read, and why; for operators, may read the whole table.
 
-        No other method that lists jobs has them, and none is stopped by them; `get` and `add` raise RowUnreadable.
+        No other method that lists jobs has them, and none is stopped by them; `get` and `add` raise the same error.
         """
         ...
 

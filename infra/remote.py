@@ -80,6 +80,11 @@ class Answered(Exception):
         self.response = response
 
 
+def timeouts(seconds: float) -> dict[str, float]:
+    """What a client may wait in one try, so that a call by `Caller.within(seconds)` ends in that time."""
+    return {"connect_timeout": seconds / 6, "read_timeout": seconds / 4}
+
+
 class Caller:
     """Makes calls to one service under one policy."""
 
@@ -96,6 +101,10 @@ class Caller:
         self._deadline = deadline
         self._longest_wait = longest_wait
         self._on_retry = on_retry
+
+    def within(self, seconds: float) -> "Caller":
+        """One whose calls end within `seconds`, several tries included, where the client has matching timeouts."""
+        return Caller(self.service, deadline=seconds / 2, longest_wait=seconds / 12, on_retry=self._on_retry)
 
     def __call__(self, what: str, act: Callable[[], T], *, expect: Collection[str] = ()) -> T:
         """Do `act` until it returns, answers with a code of `expect`, or the deadline is over.

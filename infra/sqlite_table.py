@@ -8,14 +8,15 @@ from dataclasses import replace
 from sqlite3 import Connection, Row
 
 from core.chores import resting
-from core.errors import RowUnreadable
+from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, State, first
-from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
+from core.ports import Caps, Clock, JobQuery, NewerRow, Page, Pause, Refused
 from core.records import dump_job, load_job
 from infra import bells
 from infra.sqlite import Database
 
 _STATES = frozenset(State)
+_TOLD = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
 
 
 class SqliteJobTable:
@@ -98,7 +99,7 @@ class SqliteJobTable:
         rows = (
             self._db.read()
             .execute(
-                f"SELECT job_id, created_at, doc FROM jobs WHERE {' AND '.join(where)}"  # noqa: S608 - from constants
+                f"SELECT {_TOLD}, doc FROM jobs WHERE {' AND '.join(where)}"  # noqa: S608 - from constants
                 " ORDER BY created_at DESC, job_id DESC LIMIT ?",
                 (*values, limit + 1),
             )
@@ -106,11 +107,19 @@ class SqliteJobTable:
         )
         last = rows[limit - 1] if len(rows) > limit else None
         cursor = f"{last['created_at']!r}|{last['job_id']}" if last is not None else None
-        return Page(jobs=tuple(_readable(rows[:limit])), cursor=cursor)
+        newer: list[NewerRow] = []
+        return Page(jobs=tuple(_readable(rows[:limit], newer)), cursor=cursor, newer=tuple(newer))
 
-    def line(self, line: str) -> tuple[Job, ...]:
-        rows = self._db.read().execute("SELECT doc FROM jobs WHERE line = ? ORDER BY created_at, job_id", (line,))
-        return tuple(_readable(rows))
+    def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
+        rows = self._db.read().execute(
+            f"SELECT {_TOLD}, doc FROM jobs WHERE line = ? ORDER BY created_at, job_id",  # noqa: S608 - a constant
+            (line,),
+        )
+        newer: list[NewerRow] = []
+        jobs = tuple(_readable(rows, newer))
+        if whole and newer:
+            raise newer[0].why
+        return jobs
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
         return self._awake(before, limit, resting=False)
@@ -118,16 +127,16 @@ class SqliteJobTable:
     def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
         return self._awake(before, limit, resting=True)
 
-    def damaged(self, *, limit: int = 100) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
+        found: dict[str, RowUnreadable] = {}
         for row in self._db.read().execute("SELECT job_id, state, doc FROM jobs ORDER BY created_at"):
             try:
                 job = load_job(row["doc"], row["job_id"])
             except RowUnreadable as error:
-                found[row["job_id"]] = str(error)
+                found[row["job_id"]] = error
             else:
                 if job.state != row["state"]:
-                    found[row["job_id"]] = (
+                    found[row["job_id"]] = RowUnreadable(
                         f"row {job.job_id} says {row['state']} in its column, {job.state} in its record"
                     )
             if len(found) >= limit:
@@ -233,16 +242,22 @@ class SqliteJobTable:
 
     def _awake(self, before: float, limit: int, *, resting: bool) -> tuple[Job, ...]:
         rows = self._db.read().execute(
-            "SELECT doc FROM jobs WHERE resting = ? AND wake_at <= ? ORDER BY wake_at", (resting, before)
+            "SELECT job_id, doc FROM jobs WHERE resting = ? AND wake_at <= ? ORDER BY wake_at", (resting, before)
         )
         # As many as are asked for that can be read: those that cannot would stand at the head for ever.
         return tuple(itertools.islice(_readable(rows), limit))
 
 
-def _readable(rows: Iterable[Row]) -> Iterator[Job]:
+def _readable(rows: Iterable[Row], newer: list[NewerRow] | None = None) -> Iterator[Job]:
+    """The jobs of the rows that can be read; `newer` gets what can be told of those that a newer program wrote."""
     for row in rows:
-        with contextlib.suppress(RowUnreadable):
-            yield load_job(row["doc"])
+        try:
+            yield load_job(row["doc"], row["job_id"])
+        except RecordNewer as error:
+            if newer is not None:
+                newer.append(NewerRow(**{name: row[name] for name in _TOLD.split(", ")}, why=error))
+        except RowUnreadable:
+            continue
 
 
 def _paused(db: Connection, job: Job) -> Refused | None:

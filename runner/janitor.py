@@ -41,6 +41,7 @@ CHORES_SECONDS = 2.0
 TIDY_SECONDS = 10.0  # between looks for what has expired, each of which may take most of that
 RECOUNT_SECONDS = 30.0
 COLLECT_SECONDS = 600.0
+ALIVE, ALIVE_SECONDS = "janitor_alive", 300.0  # an alarm of the CloudFormation template waits for this event
 LAYER_SECONDS = 7 * 86400.0  # installed requirements that nobody asked for in so long
 _BATCH = 200
 _AT_ONCE = 24  # chores between two looks at the clock
@@ -67,6 +68,7 @@ class Janitor:
         tidy_lanes: Lanes,
         sweep: Callable[[], object] | None = None,
         sweep_seconds: float = 300.0,
+        pulse: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._table = table
@@ -83,6 +85,8 @@ class Janitor:
         self._tidy_lanes = tidy_lanes
         self._sweep = sweep
         self._sweep_seconds = sweep_seconds
+        self._pulse = pulse
+        self._alive_at = 0.0
         self._statuses = Statuses(store, table)
         self._leads_until = 0.0
         self._leading = threading.Lock()
@@ -155,6 +159,7 @@ class Janitor:
 
     def _led(self, chores: Callable[[], Counter[str]]) -> None:
         """Run chores if we lead, or can: a scheduler's entry, so nothing may escape."""
+        self._pulse()
         try:
             if not self._leads():
                 return
@@ -162,6 +167,10 @@ class Janitor:
         except Exception as error:  # noqa: BLE001 - the next round may fare better
             self._log.error("chores_failed", error=f"{type(error).__name__}: {error}")
             return
+        now = self._clock.now()
+        if now >= self._alive_at:
+            self._alive_at = now + ALIVE_SECONDS
+            self._log.info(ALIVE)
         if done:
             self._log.info("chores_done", **{k: v for k, v in done.items() if v})
 
@@ -309,9 +318,12 @@ class Janitor:
         return done
 
     def _label_alive(self, label: str) -> bool:
-        """Whether the attempt that a box is named after still runs."""
+        """Whether the attempt that a box is named after still runs, as far as the row can be read."""
         job_id, _, fence = label.rpartition("-")
-        job = self._table.get(job_id)
+        try:
+            job = self._table.get(job_id)
+        except RowUnreadable:
+            return True
         return job is not None and job.state is State.RUNNING and str(job.fence) == fence
 
 
