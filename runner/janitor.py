@@ -189,7 +189,7 @@ class Janitor:
         lanes = self._lanes if urgent else self._tidy_lanes
         done: Counter[str] = Counter()
         seen: set[tuple[str, int]] = set()
-        until, still = self._clock.now() + seconds, 0
+        until, still = self._clock.steady() + seconds, 0
         while True:
             now, most = self._clock.now(), _BATCH + still
             found = look(now, limit=most)
@@ -198,14 +198,15 @@ class Janitor:
             if urgent and len(due) >= _BATCH:
                 due = self._crowded_out(due, now, seen)
             seen |= {(job.job_id, job.rev) for job in due}
-            done += self._resend([job for job in due if _is_sent(job)], now)
+            sent = [job for job in due if _is_sent(job)]
             due = [job for job in due if not _is_sent(job)]
             for at in range(0, len(due), _AT_ONCE):
                 for one in lanes.each(lambda job: self._one(job, now), due[at : at + _AT_ONCE]):  # noqa: B023
                     done += one
-                if self._clock.now() >= until:
-                    return done
-            if still == len(found) < most:
+                if self._clock.steady() >= until:
+                    break
+            done += self._resend(sent, now)  # after what was never sent: a queue that only counts would miss that too
+            if self._clock.steady() >= until or still == len(found) < most:
                 return done
 
     def _crowded_out(self, due: list[Job], now: float, seen: set[tuple[str, int]]) -> list[Job]:
