@@ -252,6 +252,14 @@ class JobTable(Protocol):
         """Counts by tenant, for operators; may read the whole table."""
         ...
 
+    def recount(self) -> int:
+        """Correct what the table counts beside its rows to decide on starts; how many counts were wrong.
+
+        Only where a start was refused, and only what has not changed since an earlier call: one call does nothing
+        yet. A table that counts its rows has nothing to correct.
+        """
+        ...
+
     def pause(self, pause: Pause) -> None:
         """Again: the first one stays."""
         ...

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from core import jobs as rules
+from core.chores import resting
 from core.errors import ObjectChanged, ObjectMissing, ObjectRefused, ObjectTooLarge, PreconditionFailed
 from core.jobs import Job, State
 from core.keys import check_key, refusal
@@ -284,15 +285,29 @@ class SimTable:
         return tuple(sorted(found, key=lambda job: (job.created_at, job.job_id)))
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return self._awake(before, limit, rest=False)
+
+    def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return self._awake(before, limit, rest=True)
+
+    def _awake(self, before: float, limit: int, *, rest: bool) -> tuple[Job, ...]:
         with self._r.lock:
             due = sorted((at, job_id) for job_id, at in self._r.wakes.items() if at <= before)
-            return tuple(self._r.jobs[job_id] for _, job_id in due[:limit])
+            jobs = [self._r.jobs[job_id] for _, job_id in due]
+            return tuple(job for job in jobs if resting(job) == rest)[:limit]
 
     def damaged(self, *, limit: int = 100) -> dict[str, str]:
         return {}
 
     def counts(self, tenant: str | None = None) -> dict[State, int]:
         return self.tenants().get(tenant, {}) if tenant is not None else _counted(self._r.jobs.values())
+
+    def count(self, states: frozenset[State], *, before: float) -> int:
+        with self._r.lock:
+            return sum(job.state in states and job.created_at < before for job in self._r.jobs.values())
+
+    def recount(self) -> int:
+        return 0  # a start counts the rows themselves
 
     def tenants(self) -> dict[str, dict[State, int]]:
         with self._r.lock:
@@ -433,6 +448,11 @@ class SimQueue:
             copy = self._held(receipt)
             if copy is not None:
                 self._m.copies.remove(copy)
+
+    def missing(self, job_ids: Sequence[str], expected: Callable[[], int]) -> tuple[str, ...]:
+        del expected
+        here = {copy.message.job_id for copy in self._m.copies}
+        return tuple(job_id for job_id in job_ids if job_id not in here)
 
     def bury(self, message: Message, reason: str) -> None:
         self._m.letters[message.job_id] = DeadLetter(message=message, reason=reason, at=self._m.clock.now())
