@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.errors import StoreUnavailable
+from infra.durable import make_folder
 
 SCHEMA_VERSION = 1
 SCHEMA = """
@@ -70,7 +71,7 @@ class Database:
     """Connections to one file: one per thread, opened when first used."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         self.path = path
         self.folder = path.parent
         self._local = threading.local()
