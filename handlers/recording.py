@@ -21,7 +21,7 @@ from typing import Any
 from core.drops import is_placeholder
 from core.errors import IllegalTransition, RowUnreadable
 from core.ids import LENGTHS, job_id
-from core.jobs import RETRIABLE, UNSTARTED, Job, State, again, move, put_back
+from core.jobs import RETRIABLE, UNSTARTED, Job, State, again, is_taken_back, move, put_back
 from core.ports import Clock, JobTable, Message, WorkQueue
 from core.statuses import status_key
 from infra.lanes import Lanes
@@ -211,6 +211,8 @@ class Recorder:
                 return replace(job, reason=planned.reason, **waits)
         elif job.state is State.AWAITING:
             return move(job, planned.state, now=now, reason=planned.reason, **starts)
+        elif not is_taken_back(job, now):
+            return None  # the next sweep finds it
         elif planned.state in UNSTARTED and (
             (job.state in RETRIABLE | {State.SKIPPED} and newer) or (job.state is State.SKIPPED and stands())
         ):

@@ -15,7 +15,14 @@ from pathlib import Path
 
 from core import jobs as rules
 from core.chores import resting
-from core.errors import ObjectChanged, ObjectMissing, ObjectRefused, ObjectTooLarge, PreconditionFailed
+from core.errors import (
+    ObjectChanged,
+    ObjectMissing,
+    ObjectRefused,
+    ObjectTooLarge,
+    PreconditionFailed,
+    RowUnreadable,
+)
 from core.jobs import Job, State
 from core.keys import check_key, refusal
 from core.ports import (
@@ -285,18 +292,17 @@ class SimTable:
         return tuple(sorted(found, key=lambda job: (job.created_at, job.job_id)))
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
-        return self._awake(before, limit, rest=False)
+        return tuple(job for job in self._due(before) if not resting(job))[:limit]
 
     def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
-        return self._awake(before, limit, rest=True)
+        return tuple(job for job in self._due(before) if resting(job))[:limit]
 
-    def _awake(self, before: float, limit: int, *, rest: bool) -> tuple[Job, ...]:
+    def _due(self, before: float) -> list[Job]:
         with self._r.lock:
             due = sorted((at, job_id) for job_id, at in self._r.wakes.items() if at <= before)
-            jobs = [self._r.jobs[job_id] for _, job_id in due]
-            return tuple(job for job in jobs if resting(job) == rest)[:limit]
+            return [self._r.jobs[job_id] for _, job_id in due]
 
-    def damaged(self, *, limit: int = 100) -> dict[str, str]:
+    def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         return {}
 
     def counts(self, tenant: str | None = None) -> dict[State, int]:
