@@ -14,6 +14,7 @@ from infra.logs import Log
 from infra.wiring import Stack
 from runner.assembly import Runner, assemble
 from runner.attempt import Boxes
+from runner.janitor import CHORES_SECONDS
 
 
 class Service:
@@ -80,8 +81,11 @@ class Service:
 
 
 def log_chores(log: Log, runner: Runner) -> None:
-    """Do what is due once, also where no janitor runs: what others of this machine left when they died."""
-    done = {name: n for name, n in runner.janitor.chores().items() if n}
+    """Do what somebody waits for once, also where no janitor runs: what others of this machine left when they died.
+
+    For no longer than a round of the janitor: whoever starts has work of its own, and what expires can wait.
+    """
+    done = {name: n for name, n in runner.janitor.urgent(CHORES_SECONDS).items() if n}
     if done:
         log.info("chores_done", **done)
 
