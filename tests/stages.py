@@ -72,9 +72,11 @@ def slowest(reports: list[Path]) -> list[tuple[float, str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", nargs="*", choices=[[], *stages()], help="default: all of them")
+    parser.add_argument("stage", nargs="*", help=f"of {', '.join(stages())}; all of them unless named")
     parser.add_argument("--quick", action="store_true", help=f"only {' and '.join(QUICK)}, without slow tests")
     args = parser.parse_args()
+    if unknown := set(args.stage) - stages().keys():
+        parser.error(f"no stage {', '.join(sorted(unknown))}; there are {', '.join(stages())}")
     wanted = args.stage or (QUICK if args.quick else stages())
     options = ["-m", "not slow"] if args.quick else []
     if not args.quick:
