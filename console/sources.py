@@ -17,6 +17,7 @@ from handlers.webhook import Webhook
 from infra.addresses import parse_address
 from infra.folder import FolderStore
 from infra.logs import Log
+from infra.pulse import Pulse, alive_file
 from infra.watch import FolderWatch
 from infra.wiring import Stack
 
@@ -47,7 +48,8 @@ def event_sources(stack: Stack, log: Log, opened: contextlib.ExitStack) -> dict[
         from infra.sqs_events import EventsQueue  # noqa: PLC0415 - boto3 takes a moment that the folder need not wait
 
         events = opened.enter_context(contextlib.closing(EventsQueue(parse_address(settings.events_url))))
-        sources["events"] = Poller(events, _arrivals(stack, log), log)
+        pulse = Pulse(alive_file(stack.run_dir, "listener"))
+        sources["events"] = Poller(events, _arrivals(stack, log), log, pulse=pulse.beat)
     if settings.store_url and settings.webhook_token:
         sources["webhook"] = Served(
             Webhook(settings.webhook_listen, settings.webhook_token, _arrivals(stack, log), log)

@@ -225,7 +225,14 @@ class JobTable(Protocol):
         ...
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
-        """Jobs whose `wake_at` (see core/chores.py) is not after `before`, longest overdue first."""
+        """Jobs whose `wake_at` (see core/chores.py) is not after `before`, longest overdue first.
+
+        Without those that only rest until they expire or are forgotten (`core.chores.resting`): see `outdated`.
+        """
+        ...
+
+    def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        """As `attention`, for the jobs that it leaves out. Rows of an older program may be in the other list."""
         ...
 
     def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
@@ -236,6 +243,10 @@ class JobTable(Protocol):
         ...
 
     def counts(self, tenant: str | None = None) -> dict[State, int]: ...
+
+    def count(self, states: frozenset[State], *, before: float) -> int:
+        """How many jobs created before a time are in one of these states; may lag a moment behind."""
+        ...
 
     def tenants(self) -> dict[str, dict[State, int]]:
         """Counts by tenant, for operators; may read the whole table."""
@@ -332,6 +343,15 @@ class WorkQueue(Protocol):
 
     def ack(self, receipt: str) -> None:
         """Delete the message. A stale receipt deletes nothing and raises nothing."""
+        ...
+
+    def missing(self, job_ids: Sequence[str], expected: Callable[[], int]) -> tuple[str, ...]:
+        """Those of the jobs for which no message is here: ready, held or delayed. As far as the queue can tell.
+
+        A service that cannot look for a message (SQS) counts them all. `expected` says how many there should be at
+        least; if there are fewer, the first of `job_ids`, as many as are short, are taken to be missing. What was told
+        to be missing is expected to be sent, and counts as here until the service's own count can have followed.
+        """
         ...
 
     def bury(self, message: Message, reason: str) -> None:

@@ -156,9 +156,10 @@ class DynamoJobTable:
         return self._reads.line(line, whole=whole)
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
-        found = [(self._wake_at(job), job) for job in self._reads.awake(before, limit)]
-        due = sorted(((at, job) for at, job in found if at is not None and at <= before), key=lambda pair: pair[0])
-        return tuple(job for _, job in due)[:limit]
+        return self._awake(before, limit, resting=False)
+
+    def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return self._awake(before, limit, resting=True)
 
     def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         return self._reads.damaged(limit)
@@ -169,6 +170,9 @@ class DynamoJobTable:
         for _, state in self._reads.states(tenant):
             found[state] = found.get(state, 0) + 1
         return found
+
+    def count(self, states: frozenset[State], *, before: float) -> int:
+        return self._reads.count(states, before)
 
     def tenants(self) -> dict[str, dict[State, int]]:
         found: dict[str, dict[State, int]] = {}
@@ -267,6 +271,11 @@ class DynamoJobTable:
 
     def close(self) -> None:
         self._db.close()
+
+    def _awake(self, before: float, limit: int, *, resting: bool) -> tuple[Job, ...]:
+        found = [(self._wake_at(job), job) for job in self._reads.awake(before, limit, resting=resting)]
+        due = sorted(((at, job) for at, job in found if at is not None and at <= before), key=lambda pair: pair[0])
+        return tuple(job for _, job in due)[:limit]
 
     def _tell(self) -> None:
         with self._changed:

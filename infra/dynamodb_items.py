@@ -21,6 +21,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job
 from core.ports import NewerRow
@@ -88,7 +89,11 @@ def fence_key(tenant: str) -> Item:
 
 def created(job: Job) -> str:
     """Sorts as (created_at, job_id) does."""
-    return f"{job.created_at:019.7f}#{job.job_id}"
+    return f"{created_at(job.created_at)}#{job.job_id}"
+
+
+def created_at(at: float) -> str:
+    return f"{at:019.7f}"
 
 
 def shard_of(job_id: str, shards: int) -> int:
@@ -97,6 +102,11 @@ def shard_of(job_id: str, shards: int) -> int:
 
 def partition_of(index: str, shard: int, value: str = "") -> str:
     return f"{index}#{shard}#{value}"
+
+
+def wake_partition(shard: int, *, resting: bool) -> str:
+    """Jobs that rest until they expire stand apart, so that they never stand before what somebody waits for."""
+    return partition_of(BY_WAKE, shard, "resting" if resting else "")
 
 
 def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shards: int) -> Item:
@@ -124,7 +134,10 @@ def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shar
     }
     item |= _plain(job)
     if wake is not None:
-        item |= {f"{BY_WAKE}_pk": text(partition_of(BY_WAKE, shard)), "wake_at": number(wake)}
+        item |= {
+            f"{BY_WAKE}_pk": text(wake_partition(shard, resting=resting(job))),
+            "wake_at": number(wake),
+        }
     return item
 
 

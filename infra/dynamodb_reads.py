@@ -17,6 +17,7 @@ from infra.dynamodb_items import (
     BY_TIME,
     BY_WAKE,
     Item,
+    created_at,
     job_key,
     job_of,
     line_partition,
@@ -24,6 +25,7 @@ from infra.dynamodb_items import (
     number,
     partition_of,
     text,
+    wake_partition,
 )
 from infra.remote import Caller
 
@@ -80,19 +82,19 @@ class Reads:
             raise newer[0].why
         return jobs
 
-    def awake(self, before: float, limit: int) -> list[Job]:
+    def awake(self, before: float, limit: int, *, resting: bool) -> list[Job]:
         """Jobs that an index thinks need attention; their items say whether they do."""
         now, found = time.monotonic(), list[Job]()
-        shards = [self._due(shard, before, limit) for shard in self._shards]
+        shards = [self._due(shard, before, limit, resting=resting) for shard in self._shards]
         # Rows that cannot be read stay at the head for ever: look past them, and seldom at them.
         fresh = (job_id for _, job_id in heapq.merge(*shards) if self._unreadable.get(job_id, 0.0) <= now)
         while len(found) < limit and (batch := list(itertools.islice(fresh, limit - len(found)))):
             found += self.jobs(batch)
         return found
 
-    def _due(self, shard: int, before: float, limit: int) -> Iterator[tuple[float, str]]:
+    def _due(self, shard: int, before: float, limit: int, *, resting: bool) -> Iterator[tuple[float, str]]:
         """Index entries of one shard as (wake_at, job_id), longest overdue first."""
-        values = {":pk": text(partition_of(BY_WAKE, shard)), ":before": number(before)}
+        values = {":pk": text(wake_partition(shard, resting=resting)), ":before": number(before)}
         condition = f"{BY_WAKE}_pk = :pk AND wake_at <= :before"
         for item in self._query(values, condition, IndexName=BY_WAKE, Limit=limit):
             yield float(item["wake_at"]["N"]), item["job_id"]["S"]
@@ -118,6 +120,25 @@ class Reads:
             for item in self._query(values, f"{index}_pk = :pk", IndexName=index):
                 if item["state"]["S"] in _STATES:  # else it was edited by hand; `damaged` tells
                     yield tenant or item["tenant"]["S"], State(item["state"]["S"])
+
+    def count(self, states: frozenset[State], before: float) -> int:
+        """Counted in the index: reads the entries of these states, and returns none of them."""
+        found = 0
+        for partition in (partition_of(BY_STATE, shard, state) for shard in self._shards for state in sorted(states)):
+            ask: dict[str, Any] = {
+                "TableName": self._table,
+                "IndexName": BY_STATE,
+                "Select": "COUNT",
+                "KeyConditionExpression": f"{BY_STATE}_pk = :pk AND created < :before",
+                "ExpressionAttributeValues": {":pk": text(partition), ":before": text(created_at(before))},
+            }
+            while True:
+                answer = self._call("count", lambda: self._db.query(**ask))  # noqa: B023 - called at once
+                found += int(answer["Count"])
+                if "LastEvaluatedKey" not in answer:
+                    break
+                ask["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        return found
 
     def pauses(self) -> tuple[Pause, ...]:
         found = []

@@ -23,11 +23,12 @@ CREATE TABLE IF NOT EXISTS jobs (
   state      TEXT NOT NULL,
   created_at REAL NOT NULL,
   wake_at    REAL,            -- when the janitor should look; see core/chores.py
+  resting    INTEGER NOT NULL DEFAULT 0, -- 1: only to expire or to forget it
   rev        INTEGER NOT NULL,
   doc        TEXT NOT NULL    -- the whole record, JSON
 );
 CREATE INDEX IF NOT EXISTS jobs_line ON jobs (line);
-CREATE INDEX IF NOT EXISTS jobs_wake ON jobs (wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS jobs_due ON jobs (resting, wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS jobs_created ON jobs (created_at, job_id);
 CREATE INDEX IF NOT EXISTS jobs_state ON jobs (state, created_at, job_id);
 CREATE INDEX IF NOT EXISTS jobs_tenant ON jobs (tenant, state, created_at, job_id);
@@ -110,6 +111,10 @@ class Database:
                     f"{path} was made by a newer ade-drop (schema {found}; this program knows up to {SCHEMA_VERSION}); "
                     "upgrade this process, or go back as docs/upgrading.md says"
                 )
+            columns = {row["name"] for row in db.execute("PRAGMA table_info(jobs)")}
+            if columns and "resting" not in columns:  # an older program can do without it, so the version stays
+                db.execute("ALTER TABLE jobs ADD COLUMN resting INTEGER NOT NULL DEFAULT 0")
+                db.execute("DROP INDEX IF EXISTS jobs_wake")
             for statement in SCHEMA.split(";\n"):
                 if statement.strip():
                     db.execute(statement)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from sqlite3 import Connection, Row
 
+from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, State, first
 from core.ports import Caps, Clock, JobQuery, NewerRow, Page, Pause, Refused
@@ -34,8 +35,8 @@ class SqliteJobTable:
             floor = db.execute("SELECT fence FROM fences WHERE tenant = ?", (job.tenant,)).fetchone()
             job = first(job, floor["fence"] if floor else 0)
             db.execute(
-                "INSERT INTO jobs (job_id, tenant, workflow, line, created_at, state, wake_at, rev, doc)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO jobs (job_id, tenant, workflow, line, created_at, state, wake_at, resting, rev, doc)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (job.job_id, job.tenant, job.workflow, job.line, job.created_at, *self._written(job)),
             )
         bells.ring(self._bell)
@@ -121,9 +122,10 @@ class SqliteJobTable:
         return jobs
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
-        rows = self._db.read().execute("SELECT job_id, doc FROM jobs WHERE wake_at <= ? ORDER BY wake_at", (before,))
-        # As many as are asked for that can be read: those that cannot would stand at the head for ever.
-        return tuple(itertools.islice(_readable(rows), limit))
+        return self._awake(before, limit, resting=False)
+
+    def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return self._awake(before, limit, resting=True)
 
     def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         found: dict[str, RowUnreadable] = {}
@@ -149,6 +151,18 @@ class SqliteJobTable:
                 "SELECT state, count(*) FROM jobs WHERE tenant = ? GROUP BY state", (tenant,)
             )
         return {State(state): n for state, n in rows if state in _STATES}
+
+    def count(self, states: frozenset[State], *, before: float) -> int:
+        names = sorted(states)
+        (n,) = (
+            self._db.read()
+            .execute(
+                f"SELECT count(*) FROM jobs WHERE state IN ({','.join('?' * len(names))}) AND created_at < ?",  # noqa: S608 - from constants
+                (*names, before),
+            )
+            .fetchone()
+        )
+        return int(n)
 
     def tenants(self) -> dict[str, dict[State, int]]:
         found: dict[str, dict[State, int]] = {}
@@ -215,13 +229,20 @@ class SqliteJobTable:
     def _replace(self, db: Connection, old: Job, new: Job) -> Job | None:
         written = replace(new, rev=old.rev + 1)
         changed = db.execute(
-            "UPDATE jobs SET state = ?, wake_at = ?, rev = ?, doc = ? WHERE job_id = ? AND rev = ?",
+            "UPDATE jobs SET state = ?, wake_at = ?, resting = ?, rev = ?, doc = ? WHERE job_id = ? AND rev = ?",
             (*self._written(written), old.job_id, old.rev),
         ).rowcount
         return written if changed == 1 else None
 
-    def _written(self, job: Job) -> tuple[str, float | None, int, str]:
-        return str(job.state), self._wake_at(job), job.rev, dump_job(job)
+    def _written(self, job: Job) -> tuple[str, float | None, bool, int, str]:
+        return str(job.state), self._wake_at(job), resting(job), job.rev, dump_job(job)
+
+    def _awake(self, before: float, limit: int, *, resting: bool) -> tuple[Job, ...]:
+        rows = self._db.read().execute(
+            "SELECT job_id, doc FROM jobs WHERE resting = ? AND wake_at <= ? ORDER BY wake_at", (resting, before)
+        )
+        # As many as are asked for that can be read: those that cannot would stand at the head for ever.
+        return tuple(itertools.islice(_readable(rows), limit))
 
 
 def _readable(rows: Iterable[Row], newer: list[NewerRow] | None = None) -> Iterator[Job]:

@@ -11,7 +11,7 @@ import contextlib
 import copy
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -31,6 +31,7 @@ _LONGEST_HIDE = 12 * 3600
 _MOST_AT_ONCE = 10
 _READING_SECONDS = 30  # how long a look at the dead letters keeps them from others
 _LONGEST_REASON = 4000
+_COUNTED_SECONDS = 120.0  # until a message that was sent is in the approximate counts for sure
 _STALE = (
     "ReceiptHandleIsInvalid",
     "InvalidParameterValue",
@@ -61,6 +62,7 @@ class SqsWorkQueue:
         self._dead_poll = dead_poll
         self._held: dict[str, float] = {}  # receipt → when its time is over
         self._held_lock = threading.Lock()
+        self._told_missing: list[tuple[float, int]] = []  # when, and how many
 
     def within(self, seconds: float) -> "SqsWorkQueue":
         """The same queue and receipts by calls that end within `seconds`, for heartbeats; only `hide` makes sense."""
@@ -122,6 +124,18 @@ class SqsWorkQueue:
         if expires <= self._clock.now():
             return  # perhaps another runner has it by now; the table knows what to do with a second delivery
         self._delete(self._url, receipt)
+
+    def missing(self, job_ids: Sequence[str], expected: Callable[[], int]) -> tuple[str, ...]:
+        """SQS cannot look for a message, so all are counted, before and after: jobs come and go meanwhile."""
+        before = self._depth()
+        wanted = expected()
+        now = self._clock.now()
+        self._told_missing = [(at, n) for at, n in self._told_missing if at > now - _COUNTED_SECONDS]
+        here = max(before, self._depth()) + sum(n for _, n in self._told_missing)
+        short = tuple(job_ids[: max(0, wanted - here)])
+        if short:
+            self._told_missing.append((now, len(short)))
+        return short
 
     def bury(self, message: Message, reason: str) -> None:
         self._bury(message, encode(message, reason=reason[:_LONGEST_REASON], at=self._clock.now()))
@@ -305,6 +319,9 @@ class SqsWorkQueue:
                     ),
                     expect=_STALE,
                 )
+
+    def _depth(self) -> int:
+        return sum(self._counts(self._url).values())
 
     def _counts(self, url: str) -> dict[str, int]:
         names = [f"ApproximateNumberOfMessages{which}" for which in ("", "NotVisible", "Delayed")]

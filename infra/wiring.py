@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +37,7 @@ class Stack:
     store: ObjectStore
     table: JobTable
     queue: WorkQueue
+    callers: tuple["Caller", ...] = ()  # what makes the calls to services
     renewing: Callable[[], Ports] | None = None  # both, by calls that end well within a lease
 
     def for_leases(self) -> Ports:
@@ -64,14 +64,20 @@ def open_stack(
     def wake(job: Job) -> float | None:
         return wake_at(job, timings)
 
-    call = partial(_caller, log=log, patience=patience)
+    callers: list[Caller] = []
+
+    def call(address: Address) -> "Caller":
+        callers.append(_caller(address, log=log, patience=patience))
+        return callers[-1]
+
     with contextlib.ExitStack() as opened:
+        store = _store(settings, call, opened)
         table, queue = _table(settings, clock, wake, call, opened), _queue(settings, clock, call, opened)
 
         def renewing() -> Ports:
             return _renewing(settings, clock, wake, opened, (table, queue))
 
-        yield Stack(settings, clock, _store(settings, call, opened), table, queue, renewing)
+        yield Stack(settings, clock, store, table, queue, tuple(callers), renewing)
 
 
 def _store(settings: Settings, call: Calls, opened: contextlib.ExitStack) -> ObjectStore:

@@ -9,6 +9,7 @@ from infra.ecs import task_shield
 from infra.lanes import Lanes
 from infra.logs import Log
 from infra.presence import Presence, new_owner
+from infra.pulse import Pulse, alive_file
 from infra.wiring import Stack
 from runner.attempt import Attempts, Boxes
 from runner.fleet import Fleet
@@ -50,6 +51,7 @@ def assemble(
     """`draw` gives numbers from [0, 1): all that spreads retries and probes."""
     settings = stack.settings
     presence = Presence(stack.run_dir, new_owner(role))
+    pulse = Pulse(alive_file(stack.run_dir, role))
     lanes = Lanes(_REMOTE_LANES if settings.store_url else 1)
     publisher = Publisher(stack.store, stack.table, stack.clock, lanes)
     leases_table, leases_queue = stack.for_leases()
@@ -103,10 +105,21 @@ def assemble(
         run_dir=stack.run_dir,
         log=log,
         lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
+        tidy_lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
         sweep=sweep,
         sweep_seconds=settings.sweep_seconds,
+        pulse=pulse.beat if role == "janitor" else lambda: None,  # elsewhere the fleet's loop is what counts
     )
     shield = task_shield(os.environ, log)
-    slots = settings.max_concurrency
-    fleet = Fleet(worker, stack.queue, beats, log, slots=slots, shield=shield, clock=stack.clock, draw=draw)
+    fleet = Fleet(
+        worker,
+        stack.queue,
+        beats,
+        log,
+        slots=settings.max_concurrency,
+        shield=shield,
+        clock=stack.clock,
+        draw=draw,
+        pulse=pulse.beat,
+    )
     return Runner(presence, worker, beats, fleet, janitor, publisher)

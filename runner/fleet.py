@@ -70,6 +70,7 @@ class Fleet:
         shield: Shield | None = None,
         clock: Clock | None = None,
         draw: Callable[[], float] = random.random,
+        pulse: Callable[[], None] = lambda: None,
     ) -> None:
         self._worker = worker
         self._queue = queue
@@ -81,6 +82,7 @@ class Fleet:
         self._clock: Clock = clock or SystemClock()
         self._draw = draw
         self._probing: threading.Thread | None = None
+        self._pulse = pulse
         self._stopping = threading.Event()
         self._free = threading.Semaphore(slots)
         self._busy: dict[Future[None], Delivery] = {}
@@ -107,6 +109,7 @@ class Fleet:
         pool = ThreadPoolExecutor(self._slots, thread_name_prefix="slot")
         try:
             while not self._stopping.is_set():
+                self._pulse()
                 if self._surroundings.failed is not None:
                     self._wait_for_surroundings()
                     continue

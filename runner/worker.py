@@ -30,6 +30,7 @@ from runner.leases import Beats, Held, fenced
 from runner.publish import Publisher
 from runner.results import job_folder
 from runner.surroundings import Surroundings
+from runner.watch import LeaseWatch
 
 REFUSED_SECONDS = 1.0
 NEWER_SECONDS = 60.0  # how soon the message of a job is shown again that only a newer program can work on
@@ -76,6 +77,7 @@ class Worker:
         self._presence = presence
         self._log = log
         self._draw = draw
+        self._watch = LeaseWatch(settings.timings.watch_seconds)
         self.surroundings = surroundings
         self._lock = threading.Lock()
         self._failures: dict[str, int] = {}
@@ -154,7 +156,7 @@ class Worker:
         """Take a job from a runner that lost it; the job as it is now, whoever moved it."""
         lease, now = job.lease, self._clock.now()
         dead = lease is not None and not self._presence.alive(lease.owner)
-        if job.state is not State.RUNNING or (lease is not None and lease.expires > now and not dead):
+        if job.state is not State.RUNNING or not (dead or self._watch.silent(job, now, self._clock.steady())):
             return job
         owner = lease.owner if lease else "nobody"
         said = "died" if dead else "was silent past its lease"

@@ -8,6 +8,7 @@ from console.exits import Exit
 from console.output import Output
 from console.service import Service, log_chores, service
 from console.signals import Signals
+from core.chores import resting
 from core.jobs import State
 from core.ports import JobQuery
 from infra.logs import Log
@@ -50,7 +51,7 @@ def nothing_left(stack: Stack, parts: Service, log: Log) -> bool:
     if stats.ready or stats.in_flight or stats.delayed:
         return False
     soon = stack.table.attention(stack.clock.now() + _SOON_SECONDS, limit=100)
-    return all(job.state is State.SCHEDULED or (job.ended and not job.unpublished) for job in soon)
+    return all(job.state is State.SCHEDULED or resting(job) for job in soon)
 
 
 def _workable(stack: Stack, left_alone: set[str]) -> bool:
