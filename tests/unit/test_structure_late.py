@@ -10,6 +10,7 @@ from runner.engine.reading import Layout
 from runner.engine.reading.rows import turned
 from runner.engine.structure import Finder, look_through
 
+pytestmark = pytest.mark.slow
 HEADER = ["Id", "Name", "Start", "Pay"]
 EVERY = 20
 LONG = 60_000
