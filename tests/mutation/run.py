@@ -67,9 +67,8 @@ def mutants_in(module: str) -> list[Mutant]:
 
 
 def _sample(mutants: list[Mutant], most: int | None, seed: int) -> list[Mutant]:
-    if most is None or len(mutants) <= most:
-        return mutants
-    taken = set(random.Random(seed).sample(range(len(mutants)), most))
+    """Some of the mutants in their order; a smaller sample of one seed is part of a larger one."""
+    taken = set(random.Random(seed).sample(range(len(mutants)), len(mutants))[:most])
     return [m for n, m in enumerate(mutants) if n in taken]
 
 
