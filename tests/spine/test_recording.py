@@ -116,6 +116,7 @@ def test_a_row_that_goes_or_starts_while_it_is_superseded_keeps_nobody_waiting(t
     for world, report in steps(first, lambda world: world.drop(body=b"id\n2\n"), act):
         assert report.failed == []
         assert None not in report.recorded.superseded
+        world.sweep()
         world.work_off(world.runner())
         assert max(world.jobs(), key=lambda j: j.stamp).state is State.SUCCEEDED
         world.close()
