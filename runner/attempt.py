@@ -18,7 +18,7 @@ from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
 from runner.sandbox.layers import LayerRefused, Layers
 from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, stage
-from runner.verify import verified
+from runner.verify import run_verified
 
 _BLOCK = 1024 * 1024
 _PLACE = re.compile(r"(?:[a-z0-9+]+://|(?<![\w.…/])/(?=[\w.]))[^\s'\",;()]*")
@@ -150,8 +150,8 @@ def run_box(
         trusted=trusted,
         layer=layer,
     )
-    report = boxes.sandbox.run(order, killed=killed, on_event=on_event)
-    return verified(report, order, boxes.sandbox, limits=box_limits(Limits(), settings), killed=killed)
+    limits = box_limits(Limits(), settings)
+    return run_verified(boxes.sandbox, order, limits=limits, killed=killed, on_event=on_event)
 
 
 def deliverables(report: BoxReport) -> dict[str, Path]:
