@@ -99,6 +99,8 @@ def _lock_down(zygote: "Zygote", request: dict[str, Any], parent: int) -> int:
         namespaces.become_user()
     else:
         os.chdir("/")
+        if plan.namespaces == "none":
+            limits.count_apart()
     kernel.drop_capabilities()
     if own:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
