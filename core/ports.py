@@ -429,6 +429,7 @@ class BoxReport:
     cpu_seconds: float = 0.0
     peak_mb: float = 0.0
     verification: "BoxReport | None" = None  # how it ended; None: the box had no safe place for it
+    suspicion: str = ""  # what speaks for a fault of the engine's own, whoever is held to answer for the end
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

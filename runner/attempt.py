@@ -38,6 +38,7 @@ class Outcome:
     files: tuple[OutputFile, ...] = ()
     summary: dict[str, Any] = field(default_factory=dict)
     sandbox: dict[str, Any] = field(default_factory=dict)
+    suspicion: str = ""  # what speaks for a fault of the engine's own
     blameless: bool = False  # the surroundings are at fault (runner/surroundings.py): costs the job no attempt
 
 
@@ -92,6 +93,7 @@ class Attempts:
                 files=files,
                 summary=summarize(report),
                 sandbox=isolation_facts(self._boxes.sandbox),
+                suspicion=report.suspicion,
             )
         except StagingFailed as error:
             return self._ended(error.verdict, str(error))
@@ -214,7 +216,7 @@ def summarize(report: BoxReport) -> dict[str, Any]:
         "wall_seconds": round(report.wall_seconds, 3),
         "cpu_seconds": round(report.cpu_seconds, 3),
         "peak_mb": round(report.peak_mb, 1),
-    }
+    } | ({"engine_fault": report.suspicion} if report.suspicion else {})
 
 
 def isolation_facts(sandbox: Sandbox) -> dict[str, Any]:

@@ -78,7 +78,11 @@ def verified(
     )
     if seen.verdict is Verdict.OK and REPORT in seen.outputs:
         return replace(spent, claim=counts(seen.claim), outputs=taken | {REPORT: seen.outputs[REPORT]})
-    return replace(spent, **_refusal(seen), where={})
+    refusal = _refusal(seen)
+    suspicion = seen.suspicion
+    if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT and not suspicion:
+        suspicion = f"outputs of the engine alone were refused: {refusal['message']}"
+    return replace(spent, **refusal, where={}, suspicion=suspicion)
 
 
 def _second_box(
@@ -160,6 +164,8 @@ def _refusal(seen: BoxReport) -> dict[str, Any]:
         return {"verdict": seen.verdict, "message": message}
     if seen.verdict in _LIMITS:
         return {"verdict": seen.verdict, "message": f"while its outputs were verified: {message}"}
+    if seen.suspicion:
+        return {"verdict": Verdict.BAD_OUTPUT, "message": "its outputs broke the verification"}
     if seen.verdict is Verdict.BAD_OUTPUT:
         return {"verdict": Verdict.BAD_OUTPUT, "message": message}
     return {"verdict": Verdict.BAD_OUTPUT, "message": f"its outputs could not be verified: {seen.verdict}"}

@@ -239,6 +239,7 @@ class Session:
             verdict=ending.verdict,
             message=ending.message,
             where=ending.where,
+            suspicion=ending.suspicion,
             claim=watched.end or {},
             outputs=found if ending.verdict is Verdict.OK or ending.verdict in EXPLAINED else {},
             log=self._log.path,

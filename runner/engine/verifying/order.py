@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from runner.engine.channel import Channel
+from runner.engine.errors import place_of
 from runner.engine.orders import open_target
 from runner.engine.report import report
 from runner.engine.verifying.balance import balance
@@ -32,7 +33,7 @@ def carry_out(order: dict[str, Any], voice: Channel, folder: Path) -> None:
     except MemoryError:
         voice.fail("out_of_memory", "the outputs are more than can be verified in the memory a job may use", {})
     except Exception as error:  # noqa: BLE001  # whatever it was, these bytes brought it about
-        voice.fail("bad_output", f"{_ODD}: {type(error).__name__}", {})
+        voice.fail("engine_error", f"{_ODD}: {type(error).__name__}", place_of(error))
     else:
         voice.succeed(artifact["summary"])
 
