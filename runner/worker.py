@@ -211,6 +211,8 @@ class Worker:
             self._beats.let_go(held)
         if held.killed is not None and outcome.verdict is not Verdict.OK:
             outcome = replace(outcome, verdict=held.killed)
+        if outcome.suspicion:
+            log.error("engine_fault_suspected", what=outcome.suspicion, rules=bool(job.config))
         outcome = replace(outcome, blameless=self._blameless(held, outcome.verdict))
         unwritten = Unwritten(held, outcome, delivery)
         with self._lock:
