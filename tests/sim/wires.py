@@ -301,6 +301,8 @@ class WiredTable:
 class WiredQueue:
     """A WorkQueue as one process reaches it; `soonest` and `coming` let a receive sleep until there is something."""
 
+    chooses_tenants = SimQueue.chooses_tenants
+
     def __init__(self, network: Network, process: Process, queue: SimQueue, coming: Waiters) -> None:
         self._n, self._p, self._q, self._coming = network, process, queue, coming
 
