@@ -1,6 +1,7 @@
 """The command: which mutants, what became of them, what it says."""
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -68,6 +69,7 @@ def main(words: list[str] | None = None) -> int:
     return 0 if summary["score_explained"] >= WANTED else 1
 
 
+@functools.cache
 def mutants_in(module: str) -> list[Mutant]:
     return mutants_of(module, (ROOT / module).read_bytes())
 
