@@ -27,7 +27,7 @@ MODULES = (
     "runner/control.py",
 )  # fmt: skip
 # Quick tests of the spine on real adapters, embedded; the state machine and the cloud's servers take too long for this.
-TESTS = ("tests/spine/test_*.py", "tests/unit/test_core_jobs.py", "tests/unit/test_handlers_together.py", "tests/unit/test_fleet*.py",
+TESTS = ("tests/spine/test_*.py", "tests/unit/test_core_jobs.py", "tests/unit/test_results.py", "tests/unit/test_handlers_together.py", "tests/unit/test_fleet*.py",
          "tests/contract/test_job_table.py")  # fmt: skip
 _SLOW_SECONDS = 1.0  # a test that took longer is not timed again before it changes
 _LEFT_OUT = ("cloud", "dynamodb", "memory", "test_machine.py", "seaweedfs")
