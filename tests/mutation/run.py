@@ -86,7 +86,7 @@ def judge_all(mutants: list[Mutant], results: "Results", limits: judge.Limits) -
     judge.prepare()
     base = _baseline(paths)
     tests = f"{_digest([ROOT / p for p in paths])}:{limits.test_seconds}:{limits.mutant_seconds}"
-    todo = [m for m in mutants if not results.has(m, tests)]
+    todo = [m for m in mutants if not results.has(m, tests) and m.compiles((ROOT / m.module).read_bytes())]
     started, done, killed = time.monotonic(), 0, 0
 
     def report(mutant: Mutant, verdict: judge.Verdict) -> None:
