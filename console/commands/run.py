@@ -65,7 +65,7 @@ class Drain:
         table, left_alone = self._stack.table, self._runner.worker.left_alone | self.undone
         pauses = table.pauses()
         if pauses or left_alone:
-            # The message of a job that is paused or left alone comes back again and again: only jobs tell if there is work.
+            # The message of a job that is paused or left alone comes back again and again: only jobs tell what is left.
             return not _workable(table, pauses, left_alone)
         stats = self._stack.queue.stats()
         return not (stats.ready or stats.in_flight or stats.delayed)
