@@ -117,7 +117,7 @@ def small_files(size: int) -> Iterator[None]:
 def test_an_object_that_the_disk_has_no_room_for_is_refused_not_cut(tmp_path: Path):
     with closing(FolderStore(tmp_path / "data")) as store:
         before = store.put("outputs/acme/result.json", b"old")
-        with small_files(4096), pytest.raises(OSError, match="large|space"):
+        with small_files(4096), pytest.raises(OSError, match=r"large|space"):
             store.put("outputs/acme/result.json", b"x" * 10_000)
         assert store.read("outputs/acme/result.json", limit=1 << 20) == b"old"
         assert store.head("outputs/acme/result.json").version == before.version
