@@ -106,6 +106,12 @@ class Publisher:
             if key != result_key(job) and self._unchanged(job):
                 self._store.delete(key)
 
+    def erase(self, job: Job) -> None:
+        """Remove everything in a job's folder, result.json too; as above, only while the row stays."""
+        for key in self._store.keys(job_folder(job)):
+            if self._unchanged(job):
+                self._store.delete(key)
+
     def _drop_stale(self, job: Job) -> None:
         """Remove the audit of an earlier attempt that ended otherwise: result.json no longer names it."""
         names = {file.name for file in job.files}
