@@ -16,6 +16,7 @@ A success whose input was put back after another version stood is marked `unpubl
 """
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ from infra.statuses import Statuses
 from runner.results import AUDIT, LATEST_VERSION, job_folder, latest_body, latest_key, outcome, result_body, result_key
 
 _SMALL = 1024 * 1024
+_SLOW_SECONDS = 10.0  # a finisher that took so long may have been stopped, and others have moved the job on since
 
 
 class Publisher:
@@ -58,6 +60,7 @@ class Publisher:
             return self._close(job)
         body, there = result_body(job), self._store.head(result_key(job))
         if there is None or not self._said(job, body):
+            began = self._clock.steady()
             try:
                 self._copy(job)
             except ObjectMissing:
@@ -66,7 +69,7 @@ class Publisher:
                     return self._staging_lost(job, tell)
             else:
                 if outcome(job) is State.SUCCEEDED:
-                    self._point_latest(job)
+                    self._point_latest(job, began)
                 if not self._say(job, body, there):
                     return None
         if outcome(job) is State.EXPIRED:
@@ -160,15 +163,16 @@ class Publisher:
         failed = self._table.replace(job, move(job, State.FAILED, now=self._clock.now(), error=error, files=()))
         return self.finish(failed) if failed is not None else None
 
-    def _point_latest(self, job: Job) -> None:
-        """Let latest.json name this job unless it names a newer one."""
+    def _point_latest(self, job: Job, began: float | None = None) -> None:
+        """Let latest.json name this job unless it names a newer one. `began`: when its files were staged for certain."""
         key, mine = latest_key(job), (job.stamp, job.created_at, job.job_id)
         for tries in range(5):
             there = self._store.head(key)
             order = _order(self._read(key)) if there else None
             if order is not None and order > mine:
                 return
-            if (tries or job.state is State.SUCCEEDED) and not self._unchanged(job):
+            slow = began is not None and self._clock.steady() - began > _SLOW_SECONDS
+            if (tries or slow or job.state is State.SUCCEEDED) and not self._unchanged(job):
                 return
             try:
                 self._store.put(
@@ -218,6 +222,7 @@ def _order(body: bytes | None) -> tuple[float, float, str] | None:
         if type(version) is int and version > LATEST_VERSION:
             raise RecordNewer(f"latest.json of {told.get('job_id')}", version, LATEST_VERSION)
         stamp, created, job_id = told["order"]
-        return float(stamp), float(created), str(job_id)
-    except (ValueError, TypeError, KeyError, AttributeError):
+        order = float(stamp), float(created), str(job_id)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
+    return order if math.isfinite(order[0]) and math.isfinite(order[1]) else None

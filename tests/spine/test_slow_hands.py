@@ -104,3 +104,45 @@ def test_a_reset_that_another_overtook_takes_nothing_from_the_run_that_followed(
     assert all(world.store.head(job_folder(job) + file.name) for file in job.files)
     world.work_off(world.runner())
     whole(world)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        pytest.param("1" + "0" * 400, id="a number that no float holds"),
+        pytest.param("1e999", id="later than everything"),
+        pytest.param("NaN", id="no time at all"),
+        pytest.param("[" * 5_000 + "]" * 5_000, id="deeper than anybody reads"),
+    ],
+)
+def test_a_latest_that_somebody_edited_by_hand_is_written_anew(world, order):
+    drop_and_work(world)
+    (job,) = world.jobs()
+    edited = '{"latest": 1, "order": [%s, 1.0, "zzz"]}' % order  # noqa: UP031 - braces
+    world.store.put(latest_key(job), edited.encode())
+    world.control.reset(job.job_id)
+    world.work_off(world.runner())
+    assert [str(job.state) for job in world.jobs()] == ["SUCCEEDED"]
+    whole(world)
+
+
+def test_a_finisher_that_slept_points_latest_to_no_job_that_was_removed_meanwhile(world, monkeypatch):
+    world.intake.changed(world.drop())
+    runner = world.runner()
+    copy = world.store.copy
+
+    def slow(source, target):
+        """Stopped after its last copy; others publish, and an operator removes the job."""
+        copy(source, target)
+        if target.endswith("logs.txt") and world.clock.now() == began:
+            world.clock.move(100.0)
+            world.work_off(world.runner())
+            (job,) = world.jobs()
+            assert job.state is State.SUCCEEDED
+            world.control.remove(job.job_id)
+
+    began = world.clock.now()
+    monkeypatch.setattr(world.store, "copy", slow)
+    world.handle_one(runner)
+    assert world.jobs() == []
+    assert [key for key in world.store.keys("outputs/") if key.endswith(("latest.json", "result.json"))] == []
