@@ -164,7 +164,7 @@ class Publisher:
         return self.finish(failed) if failed is not None else None
 
     def _point_latest(self, job: Job, began: float | None = None) -> None:
-        """Let latest.json name this job unless it names a newer one. `began`: when its files were staged for certain."""
+        """Let latest.json name this job unless it names a newer one. `began`: when its files were surely staged."""
         key, mine = latest_key(job), (job.stamp, job.created_at, job.job_id)
         for tries in range(5):
             there = self._store.head(key)
