@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed, RecordNewer
-from core.jobs import Job, JobError, State, move
+from core.jobs import ENDED, Job, JobError, State, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
@@ -71,6 +71,7 @@ class Publisher:
                 if outcome(job) is State.SUCCEEDED:
                     self._point_latest(job, began)
                 if not self._say(job, body, there):
+                    self._take_back_latest(job)
                     return None
         if outcome(job) is State.EXPIRED:
             self._forget(job)
@@ -181,6 +182,12 @@ class Publisher:
             except PreconditionFailed:
                 continue
             return
+
+    def _take_back_latest(self, job: Job) -> None:
+        """Somebody moved the job on while we slept: latest.json, if we had it name the job, may have come too late."""
+        now = self._table.get(job.job_id)
+        if now is None or now.state in ENDED - {State.SUCCEEDED}:
+            self.retract_latest(job, fall_back=now is None)
 
     def retract_latest(self, job: Job, *, fall_back: bool = False) -> None:
         """Take back a latest.json that names this job. Again, and by two at once: no harm.
