@@ -34,7 +34,6 @@ from infra.statuses import Statuses
 from runner.attempt import Boxes
 from runner.changes import mutate
 from runner.publish import Publisher
-from runner.results import job_folder
 from runner.worker import Worker
 
 LEADER_SECONDS = 30.0
@@ -286,8 +285,12 @@ class Janitor:
             if there is not None and there.digest == item.ref.digest:
                 self._table.replace(job, replace(job, updated_at=now))
                 return
-        if self._table.remove(job):
-            self._store.delete_prefix(job_folder(job))
+        # The row goes last, and says meanwhile that nobody may run it again (`is_taken_back`): once it is gone, a drop
+        # of the same content makes the same job, and a late delete would hit its outputs.
+        held = self._table.replace(job, replace(job, updated_at=now))
+        if held is not None:
+            self._publisher.erase(held)
+            self._table.remove(held)
 
     def _send(self, job: Job) -> None:
         self._queue.send(_message(job))
