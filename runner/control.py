@@ -10,7 +10,6 @@ from core.ports import Clock, JobTable, Message, ObjectStore, WorkQueue
 from infra.lanes import Lanes
 from runner.changes import mutate
 from runner.publish import Publisher
-from runner.results import job_folder
 
 
 class Control:
@@ -58,16 +57,26 @@ class Control:
 
     def remove(self, job_id: str, *, keep_input: bool = False) -> Job:
         """Delete outputs, staged files, the row, and the input itself: left in the inbox it would make the job anew."""
-        job = self.find(job_id)
-        if job.state in (State.RUNNING, State.PUBLISHING):
-            raise IllegalTransition(f"job {job_id} is {job.state}; wait for its end or run `ade cancel {job_id}` first")
+
+        def mark(job: Job) -> Job:
+            if job.state in (State.RUNNING, State.PUBLISHING):
+                raise IllegalTransition(
+                    f"job {job_id} is {job.state}; wait for its end or run `ade cancel {job_id}` first"
+                )
+            reason = "being removed by an operator"
+            if job.state in UNSTARTED:
+                job = move(job, State.CANCELLED, now=self._clock.now())
+            return replace(job, reason=reason, unpublished=False)
+
+        # First a write after which nobody else has anything to do with the job; then what it left, and the row last.
+        job = self._changed(job_id, mark)
         if not keep_input:
             for item in job.inputs:
                 there = self._store.head(item.ref.key)
                 if item.role == "primary" and there is not None and there.version == item.ref.version:
                     self._store.delete(item.ref.key)
         self._publisher.retract_latest(job, fall_back=True)
-        self._store.delete_prefix(job_folder(job))
+        self._publisher.erase(job)
         self._store.delete_prefix(staging_folder(job_id))
         if not self._publisher.statuses.remove(job):
             raise IllegalTransition(f"job {job_id} changed meanwhile; look at it again and repeat")
