@@ -28,7 +28,8 @@ MODULES = (
 )  # fmt: skip
 # Quick tests of the spine on real adapters, embedded; the state machine and the cloud's servers take too long for this.
 TESTS = (
-    "tests/spine/test_*.py", "tests/contract/test_job_table.py", "tests/unit/test_beats*.py", "tests/unit/test_core_jobs.py",
+    "tests/spine/test_*.py", "tests/contract/test_job_table.py", "tests/unit/test_beats*.py", "tests/unit/test_core_drops.py",
+    "tests/unit/test_core_jobs.py", "tests/unit/test_core_tables.py",
     "tests/unit/test_fleet*.py", "tests/unit/test_handlers_together.py", "tests/unit/test_janitor*.py",
     "tests/unit/test_results.py", "tests/unit/test_surroundings.py", "tests/unit/test_worker*.py",
 )  # fmt: skip
