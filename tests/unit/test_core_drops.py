@@ -178,7 +178,7 @@ class TestPlanning:
         assert (job.stamp, job.created_at, job.updated_at) == (NOW + 5, NOW, NOW)
         assert (job.manifest, job.config) == (made.info.ref, rules.refs)
         assert job.history == (("QUEUED", NOW),)
-        assert not (job.announced or job.unpublished or job.ended_at or job.due_at)
+        assert (job.announced, job.unpublished, job.ended_at, job.due_at) == (False, False, None, None)
 
     def test_the_package_and_the_manifest_make_another_generation(self):
         (one,) = planned(workflow(), "inbox/acme/d/a.csv")
