@@ -30,7 +30,7 @@ MODULES = (
 TESTS = (
     "tests/spine/test_*.py", "tests/contract/test_job_table.py", "tests/unit/test_beats*.py", "tests/unit/test_core_drops.py",
     "tests/unit/test_core_jobs.py", "tests/unit/test_core_tables.py",
-    "tests/unit/test_fleet*.py", "tests/unit/test_handlers_together.py", "tests/unit/test_janitor*.py",
+    "tests/unit/test_fleet*.py", "tests/unit/test_handlers_*.py", "tests/unit/test_janitor*.py",
     "tests/unit/test_results.py", "tests/unit/test_surroundings.py", "tests/unit/test_worker*.py",
 )  # fmt: skip
 _SLOW_SECONDS = 2.0  # a test that took longer is not timed again before it changes

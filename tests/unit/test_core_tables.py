@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from core.chores import Chore, Timings, chore, defer, resting, sent_anyway, wake_at
-from core.jobs import ENDED, RETRIABLE, TRANSITIONS, UNSTARTED, Job, State, move
+from core.jobs import ENDED, RETRIABLE, TRANSITIONS, UNSTARTED, Job, Lease, State, move, start
 from core.retries import End, Retry, RetryPolicy, decide
 from core.verdicts import EXPLAINED, FAULTS, Verdict
 
@@ -103,3 +103,25 @@ def test_a_row_that_lacks_a_time_is_looked_at_by_its_last_write():
     assert wake_at(replace(JOB, state=S.SCHEDULED, due_at=None), Timings()) == 100.0
     assert wake_at(replace(JOB, state=S.RUNNING, lease=None), Timings()) == 100.0
     assert wake_at(replace(JOB, state=S.FAILED, ended_at=None), Timings()) == 100.0 + 172800.0
+
+
+def test_a_move_changes_what_its_state_asks_for_and_nothing_else():
+    running = start(replace(JOB, enqueued_at=5.0, due_at=6.0, reason="waiting", deferred_until=7.0), owner="r",
+                    now=200.0, lease_seconds=30.0)  # fmt: skip
+    assert running == replace(
+        JOB, state=S.RUNNING, enqueued_at=5.0, due_at=6.0, lease=Lease(owner="r", expires=230.0), fence=1, attempt=1,
+        attempts_total=1, started_at=200.0, updated_at=200.0, history=(("RUNNING", 200.0),),
+    )  # fmt: skip
+    history = (("RUNNING", 200.0), ("PUBLISHING", 300.0))
+    committed = move(running, S.PUBLISHING, now=300.0)
+    assert committed == replace(running, state=S.PUBLISHING, updated_at=300.0, history=history)
+    assert move(committed, S.SUCCEEDED, now=400.0) == replace(
+        committed, state=S.SUCCEEDED, lease=None, ended_at=400.0, updated_at=400.0,
+        history=(*history, ("SUCCEEDED", 400.0)),
+    )  # fmt: skip
+    assert move(running, S.FAILED, now=400.0).unpublished
+    queued = move(replace(running, unpublished=True, ended_at=3.0), S.QUEUED, now=400.0)
+    assert queued == replace(
+        running, state=S.QUEUED, lease=None, enqueued_at=None, due_at=None, ended_at=None, unpublished=False,
+        updated_at=400.0, history=(("RUNNING", 200.0), ("QUEUED", 400.0)),
+    )  # fmt: skip
