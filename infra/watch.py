@@ -1,6 +1,7 @@
 """Change notice for the folder bucket: keys that arrived, changed or went, with no polling where the OS can."""
 
 import contextlib
+import itertools
 import os
 import time
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from core.keys import is_unfinished, refusal
 from infra import inotify
-from infra.folder import FolderStore
+from infra.folder import FolderStore, too_deep
 
 _MASK = (
     inotify.CLOSE_WRITE
@@ -20,6 +21,8 @@ _MASK = (
     | inotify.ATTRIB
 )
 _RECHECK_SECONDS = 0.5
+_AT_ONCE = 200  # files looked at for one batch, so that nobody's one file waits for the ten thousand of another
+_MOST_READS = 8
 _POLL_SECONDS = 2.0
 
 
@@ -30,7 +33,9 @@ class FolderWatch:
         self._store = store
         self._tops = [store.root / "inbox", store.root / "configs"]
         self._paths: dict[int, Path] = {}
+        self._changed: dict[str, set[str]] = {}  # keys to look at, by whose they are
         self._unfinished: set[str] = set()
+        self._recheck_at = 0.0
         self._stopped = False
         self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._inotify: inotify.Inotify | None = None
@@ -64,11 +69,15 @@ class FolderWatch:
         notifier = self._inotify
         if notifier is None:
             return {None}
-        inotify.wait_readable(
-            [notifier.fd, self._wake_r], min(idle_seconds, _RECHECK_SECONDS) if self._unfinished else idle_seconds
-        )
+        if self._changed:
+            idle_seconds = 0.0
+        elif self._unfinished:
+            idle_seconds = min(idle_seconds, _RECHECK_SECONDS)
+        inotify.wait_readable([notifier.fd, self._wake_r], idle_seconds)
         changed: set[str | None] = set()
-        for event in notifier.read():
+        # All that is there, for the kernel keeps only so many events; but not for ever, where they keep coming.
+        told = itertools.islice(iter(notifier.read, []), _MOST_READS)
+        for event in itertools.chain.from_iterable(told):
             if event.mask & inotify.OVERFLOW:
                 changed.add(None)
                 continue
@@ -87,37 +96,66 @@ class FolderWatch:
         return self._finished(changed)
 
     def _finished(self, changed: set[str | None]) -> set[str | None]:
-        """Hold back files that are still being written; they are looked at again until they are whole or gone."""
-        ready: set[str | None] = set()
-        for key in changed | self._unfinished:
-            if key is None or refusal(key) is not None or self._is_whole(key):
+        """Hold back files that are still being written; they are looked at again until they are whole or gone.
+
+        Looks at some files of each tenant; the rest is left for the next batches.
+        """
+        for key in changed - {None}:
+            self._add(key)
+        if self._unfinished and time.monotonic() >= self._recheck_at:
+            self._recheck_at = time.monotonic() + _RECHECK_SECONDS
+            for key in self._unfinished:
+                self._add(key)
+        ready: set[str | None] = changed & {None}
+        for key in self._next():
+            if refusal(key) is not None or self._is_whole(key):
                 ready.add(key)
+                self._unfinished.discard(key)
             else:
                 self._unfinished.add(key)
-        self._unfinished -= {k for k in ready if k is not None}
         return ready
+
+    def _add(self, key: str | None) -> None:
+        if key is not None:
+            self._changed.setdefault("/".join(key.split("/", 2)[:2]), set()).add(key)
+
+    def _next(self) -> list[str]:
+        """Keys to look at now: as many of one tenant as of another, and all where that is not too many."""
+        found: list[str] = []
+        share = max(1, _AT_ONCE // max(1, len(self._changed)))
+        for whose, keys in list(self._changed.items()):
+            found += [keys.pop() for _ in range(min(share, len(keys)))]
+            if not keys:
+                del self._changed[whose]
+        return found
 
     def _is_whole(self, key: str) -> bool:
         return self._store.complete(key) or not (self._store.root / key).exists()
 
-    def _watch(self, folder: Path) -> set[str | None]:
+    def _watch(self, top: Path) -> set[str | None]:
         """Watch a folder and all below it; what is in it already may have come before the watch did."""
-        if self._inotify is None or folder.is_symlink():
-            return set()
         found: set[str | None] = set()
-        try:
-            self._paths[self._inotify.add(folder, _MASK)] = folder
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        found |= self._watch(folder / entry.name)
-                    elif not is_unfinished(entry.name):
-                        found.add(self._key(folder / entry.name))
-        except (FileNotFoundError, NotADirectoryError):
-            return found
-        except OSError:
-            # No watches left (fs.inotify.max_user_watches): the sweep finds what this misses.
-            return {None}
+        folders = [top]
+        while folders and self._inotify is not None:
+            folder = folders.pop()
+            try:
+                if folder.is_symlink():
+                    continue
+                if too_deep(self._key(folder)):  # nothing in it can have a key; its own is refused, with the reason
+                    found.add(self._key(folder))
+                    continue
+                self._paths[self._inotify.add(folder, _MASK)] = folder
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(folder / entry.name)
+                        elif not is_unfinished(entry.name):
+                            found.add(self._key(folder / entry.name))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError:
+                # No watches left (fs.inotify.max_user_watches): the sweep finds what this misses.
+                found.add(None)
         return found
 
     def _key(self, path: Path) -> str:

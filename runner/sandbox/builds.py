@@ -33,7 +33,7 @@ class Build:
 
     @property
     def kept(self) -> bool:
-        """The first process of a box is a warden that outlives the engine: nothing in its namespace can touch it."""
+        """The first process can be a warden that outlives the engine: nothing in its namespace can touch it."""
         return self.namespaces == "own"
 
     @property

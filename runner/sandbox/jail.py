@@ -16,8 +16,9 @@ then hears what its job is:
 
 Outputs leave through descriptors of files that the runner opened: the runner never follows a path that a box chose.
 What the box says comes through a pipe and is checked (channel.py). Between lock-down and the go the runner looks at
-/proc/<pid>/status from outside and lets nothing run that is not locked down. Process 1 is the *warden*: it forks the
-engine before either hears of the job, outlives it, kills what it left behind, and then verifies the outputs.
+/proc/<pid>/status from outside and lets nothing run that is not locked down. Where there are rules, process 1 is the
+*warden*: it forks the engine before either hears of the job, outlives it, kills what it left behind, and then verifies
+the outputs. Where there are none, it is the engine, which verifies what it wrote.
 
 Which rungs hold on a host is found out by running a canary (box/canary.py) through this same code, weakest promise
 last (probe.py). The order of the rungs above matters: capabilities go after the mounts that need them, Landlock after

@@ -54,7 +54,7 @@ class Jailer:
         canary: dict[str, Any] | None = None,
     ) -> BoxReport:
         """As Sandbox.run; a `canary` is what the box is told beside its order, to try things instead of working."""
-        with Session(order, verifies=self.build.verifies) as session, ExitStack() as stack:
+        with Session(order, warden=self.build.verifies, engine=True) as session, ExitStack() as stack:
             if self.build.own_user:
                 open_to_all(order.scratch / "in")
                 open_to_all(order.scratch / "config")
@@ -63,7 +63,7 @@ class Jailer:
                 limits = order.limits
                 group = stack.enter_context(
                     self.cgroups.group(
-                        order.label, memory_mb=limits.memory_mb, processes=limits.processes + self.build.kept
+                        order.label, memory_mb=limits.memory_mb, processes=limits.processes + self._kept(session)
                     )
                 )
             box = self._box(stack, session, isolation, canary)
@@ -143,6 +143,7 @@ class Jailer:
         shown = self.build.shown(order)
         request = {
             "targets": targets,
+            "divided": self._kept(session),
             "kept": len(session.kept),
             "warden": session.verification_limits,
             "channel": CHANNEL,
@@ -155,9 +156,13 @@ class Jailer:
         order_fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             handed = [order_fd, *(session.fds[target] for target in targets), *session.kept]
-            return zygote.start(request, handed, processes=2 if self.build.kept else 1)
+            return zygote.start(request, handed, processes=1 + self._kept(session))
         finally:
             os.close(order_fd)
+
+    def _kept(self, session: Session) -> bool:
+        """Whether the box gets a warden: the engine alone needs none."""
+        return self.build.kept and not session.engine_verifies
 
     def _look_over(self, box: Box, *, network: bool) -> None:
         """Refuse a box that is not locked down, by what the kernel says of it and not by what it says itself."""

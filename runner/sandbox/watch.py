@@ -28,6 +28,7 @@ class Watched:
 
     report: dict[str, Any] | None = None  # the keeper's closing words; None: the keeper was lost
     end: dict[str, Any] | None = None  # the engine's closing event, checked for form
+    verified: dict[str, Any] | None = None  # what it says of its own outputs; counts only where no rule was there
     killed_as: Verdict | None = None
     violation: str | None = None
 
@@ -162,7 +163,7 @@ class Watch:
             return
         try:
             for event in self.channel.feed(data):
-                if event["event"] != "end":
+                if event["event"] not in ("end", "verified"):
                     self._on_event(event)
         except ChannelViolation as violation:
             self._result.violation = str(violation)
@@ -179,4 +180,4 @@ class Watch:
             self.channel.close()
         except ChannelViolation as violation:
             self._result.violation = self._result.violation or str(violation)
-        self._result.end = self.channel.end
+        self._result.end, self._result.verified = self.channel.end, self.channel.verified
