@@ -1,4 +1,6 @@
-"""Looks at the bucket that few drops need: shared packages, packages of no use, versions of one second, settling."""
+"""Looks at the bucket that few drops need: shared packages, packages of no use, stamps that lie, settling."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -43,9 +45,10 @@ def test_a_package_of_no_use_makes_no_job_and_no_failure(world, monkeypatch):
     assert [job for job in world.jobs() if job.state is State.QUEUED] == []
 
 
-def test_of_two_versions_of_one_moment_the_one_that_stands_is_worked_on(world):
+def test_a_version_that_stands_is_worked_on_though_the_one_before_it_has_a_later_stamp(world):
     world.intake.changed(world.drop(body=b"id\n1\n"))
     (first,) = world.jobs()
+    first = world.table.replace(first, replace(first, stamp=first.stamp + 100))
     report = world.intake.changed(world.drop(body=b"id\n2\n"))
     assert report.failed == []
     assert [job.job_id for job in report.recorded.superseded] == [first.job_id]
