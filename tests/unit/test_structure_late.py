@@ -7,7 +7,7 @@ import pytest
 from runner.engine.fields import Field
 from runner.engine.headings import Headings
 from runner.engine.reading import Layout
-from runner.engine.reading.rows import turned
+from runner.engine.reading.row_order import turned
 from runner.engine.structure import Finder, look_through
 
 HEADER = ["Id", "Name", "Start", "Pay"]

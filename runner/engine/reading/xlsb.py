@@ -1,22 +1,188 @@
-"""An .xlsb opened: the package of an .xlsx with binary parts."""
+"""Reads .xlsb, the package of an .xlsx with binary parts: records, shared parts, then rows."""
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import BinaryIO
 
 from runner.engine.reading import errors
-from runner.engine.reading.archives import Entry
-from runner.engine.reading.binary.records import records, text, u32
-from runner.engine.reading.binary.xlsb_parts import Listed, read_contents, read_strings, read_styles
-from runner.engine.reading.books import Book, Layout, Sheet
-from runner.engine.reading.layouts import Marker
-from runner.engine.reading.numbers import ERRORS, UNKNOWN_ERROR, NumberReader, rk
-from runner.engine.reading.rows import RowBuilder, ascending
+from runner.engine.reading.books import Book, CellError, Layout, ReadLimits, Row, Sheet, Value, Visibility
+from runner.engine.reading.containers import Entry
+from runner.engine.reading.number_formats import (
+    ERRORS,
+    UNKNOWN_ERROR,
+    Look,
+    Marker,
+    NumberFormat,
+    NumberReader,
+    Styles,
+    format_of,
+    rk,
+)
+from runner.engine.reading.row_order import RowBuilder, ascending
 from runner.engine.reading.strings import SharedStrings
-from runner.engine.reading.styles import Styles
-from runner.engine.reading.values import CellError, Row, Value
-from runner.engine.reading.xlsx.packages import Package
+from runner.engine.reading.xlsx.markup import Package
+
+_U32 = struct.Struct("<I")
+
+
+def records(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[tuple[int, bytes]]:
+    """Every record of a part; a part that ends inside one was cut off."""
+    held = b""
+    for piece in pieces:
+        held += piece
+        at = 0
+        while (found := _header(held, at)) is not None:
+            kind, start, length = found
+            if length > limits.max_token_bytes:
+                raise errors.hostile(f"a record of {length} bytes")
+            if start + length > len(held):
+                break
+            yield kind, held[start : start + length]
+            at = start + length
+        held = held[at:]
+    if held:
+        raise errors.truncated("a workbook")
+
+
+def _header(raw: bytes, at: int) -> tuple[int, int, int] | None:
+    """(type, where the body starts, its length); None where the bytes do not reach."""
+    end = len(raw)
+    if at >= end:
+        return None
+    kind = raw[at]
+    at += 1
+    if kind & 0x80:
+        if at >= end:
+            return None
+        kind = (kind & 0x7F) | (raw[at] & 0x7F) << 7
+        at += 1
+    length = 0
+    for shift in (0, 7, 14, 21):
+        if at >= end:
+            return None
+        byte = raw[at]
+        at += 1
+        length |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+    return kind, at, length
+
+
+def u32(body: bytes, at: int) -> int:
+    """A 32-bit number; a body too short for it is a damaged record."""
+    try:
+        return int(_U32.unpack_from(body, at)[0])
+    except struct.error as error:
+        raise errors.damaged("a record is too short") from error
+
+
+def text(body: bytes, at: int) -> tuple[str, int]:
+    """A counted UTF-16 text and where it ends."""
+    count = u32(body, at)
+    if count == 0xFFFFFFFF:  # null
+        return "", at + 4
+    end = at + 4 + 2 * count
+    if end > len(body):
+        raise errors.damaged("a text is longer than its record")
+    return body[at + 4 : end].decode("utf-16-le", "replace"), end
+
+
+_WORKBOOK_PROPERTIES, _SHEET = 153, 156
+_FORMAT, _FONT, _FILL, _BORDER, _XF = 44, 43, 45, 46, 47
+_BEGIN_CELL_XFS, _END_CELL_XFS = 617, 618
+_STRING = 19
+_VISIBILITY: dict[int, Visibility] = {1: "hidden", 2: "very_hidden"}
+_BOLD = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class XlsbSheetEntry:
+    name: str
+    relation: str
+    visibility: Visibility
+
+
+@dataclass(kw_only=True)
+class Contents:
+    epoch_1904: bool = False
+    sheets: list[XlsbSheetEntry] = field(default_factory=list)
+
+
+def read_contents(pieces: Iterable[bytes], limits: ReadLimits) -> Contents:
+    contents = Contents()
+    for kind, body in records(pieces, limits):
+        if kind == _WORKBOOK_PROPERTIES:
+            contents.epoch_1904 = bool(u32(body, 0) & 1)
+        elif kind == _SHEET:
+            relation, at = text(body, 8)
+            name, _ = text(body, at)
+            visibility = _VISIBILITY.get(u32(body, 0), "visible")
+            contents.sheets.append(XlsbSheetEntry(name=name, relation=relation, visibility=visibility))
+    return contents
+
+
+def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
+    strings = SharedStrings(limits)
+    batch: list[str | None] = []
+    for kind, body in records(pieces, limits):
+        if kind == _STRING:
+            batch.append(text(body, 1)[0] or None)
+            if len(batch) >= 1024:
+                strings.extend(batch)
+                batch = []
+    strings.extend(batch)
+    return strings
+
+
+def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
+    """Number formats, and what makes cells stand out."""
+    styles = Styles()
+    formats: dict[int, NumberFormat] = {}
+    fonts: list[Look] = []
+    fills: list[bool] = []
+    borders: list[tuple[bool, bool]] = []
+    in_cells = False
+    for kind, body in records(pieces, limits):
+        if kind == _FORMAT:
+            formats[_u16(body, 0)] = format_of(text(body, 2)[0])
+        elif kind == _FONT:
+            fonts.append(Look(bold=_u16(body, 4) >= _BOLD, italic=bool(_u16(body, 2) & 2)))
+        elif kind == _FILL:
+            fills.append(u32(body, 0) not in (0, 17))  # none, and the pattern that is never shown
+        elif kind == _BORDER:
+            borders.append((_byte(body, 1) > 0, _byte(body, 11) > 0))
+        elif kind in (_BEGIN_CELL_XFS, _END_CELL_XFS):
+            in_cells = kind == _BEGIN_CELL_XFS
+        elif kind == _XF and in_cells:
+            number = _u16(body, 2)
+            styles.add(number, formats, _look(body, fonts, fills, borders))
+    return styles
+
+
+def _look(body: bytes, fonts: list[Look], fills: list[bool], borders: list[tuple[bool, bool]]) -> Look:
+    font, fill, border = _u16(body, 4), _u16(body, 6), _u16(body, 8)
+    plain = fonts[font] if font < len(fonts) else Look()
+    top, bottom = borders[border] if border < len(borders) else (False, False)
+    return Look(
+        bold=plain.bold,
+        italic=plain.italic,
+        filled=fill < len(fills) and fills[fill],
+        border_top=top,
+        border_bottom=bottom,
+        indented=_byte(body, 11) > 0,
+        centred=_byte(body, 12) & 7 in (2, 6),
+    )
+
+
+def _u16(body: bytes, at: int) -> int:
+    return int.from_bytes(body[at : at + 2], "little")
+
+
+def _byte(body: bytes, at: int) -> int:
+    return body[at] if at < len(body) else 0
+
 
 _ROW, _BLANK, _LAST_CELL, _RICH_TEXT = 0, 1, 11, 62
 _SHORT_BLANK, _LAST_SHORT = 12, 18  # as the first ones, but the column is the next one
@@ -61,7 +227,7 @@ class XlsbWorkbook:
 
 
 class XlsbSheet:
-    def __init__(self, workbook: XlsbWorkbook, listed: Listed, index: int) -> None:
+    def __init__(self, workbook: XlsbWorkbook, listed: XlsbSheetEntry, index: int) -> None:
         self.name = listed.name
         self.index = index
         self.visibility = listed.visibility
@@ -168,7 +334,7 @@ def _count(split: float) -> int:
 
 def open_xlsb(file: BinaryIO, package: Package, part: str) -> Book:
     workbook = XlsbWorkbook(package, part)
-    listed: Iterable[Listed] = workbook.contents.sheets
+    listed: Iterable[XlsbSheetEntry] = workbook.contents.sheets
     if len(workbook.contents.sheets) > package.limits.max_sheets:
         raise errors.too_large(f"more than {package.limits.max_sheets} sheets")
     kept = [one for one in listed if _is_worksheet(workbook, one)]
@@ -177,6 +343,6 @@ def open_xlsb(file: BinaryIO, package: Package, part: str) -> Book:
     return Book(file_format="xlsb", reader="own", sheets=sheets, notes=notes, source=file)
 
 
-def _is_worksheet(workbook: XlsbWorkbook, listed: Listed) -> bool:
+def _is_worksheet(workbook: XlsbWorkbook, listed: XlsbSheetEntry) -> bool:
     relation = workbook.relations.get(listed.relation)
     return relation is not None and relation.kind == "worksheet"

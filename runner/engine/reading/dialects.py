@@ -1,4 +1,4 @@
-"""How a text separates, quotes and escapes: each way is tried, the one most like a table wins."""
+"""Detects how a text separates, quotes and escapes: each way is tried, the one most like a table wins."""
 
 import csv
 import math
@@ -156,7 +156,7 @@ def _settled(sample: list[str], dialect: Dialect, *, is_cut: bool) -> Dialect:
 
 def _read_by(sample: list[str], dialect: Dialect, *, is_cut: bool) -> tuple[int, Dialect]:
     """How many records are irregular, and the dialect with the width of most others."""
-    from runner.engine.reading.delimited.records import Records  # noqa: PLC0415  # which reads by dialects
+    from runner.engine.reading.delimited import Records  # noqa: PLC0415  # which reads by dialects
 
     records = Records([list(sample)], dialect, is_cut=is_cut)
     widths = [len(record) for batch in records.batches() for record in batch]

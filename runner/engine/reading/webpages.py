@@ -1,12 +1,95 @@
-"""The tables of a web page as rows of texts."""
+"""Reads the tables of a web page: many programs export an HTML table and name the file .xls.
 
-from collections.abc import Iterable
+The page is cut into tags and texts in one pass. The standard library's parser searches again from every mark that is
+never closed, which takes quadratic time on a page made of such marks; here an unclosed mark ends with the page.
+"""
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from html import unescape
+from typing import BinaryIO, Final, NamedTuple
 
 from runner.engine.reading import errors
-from runner.engine.reading.books import Area, Layout
-from runner.engine.reading.limits import ReadLimits
-from runner.engine.reading.values import Row, Value
-from runner.engine.reading.webpages.tags import Tag
+from runner.engine.reading.books import Area, Book, Layout, ReadLimits, Row, Sheet, Value, Visibility
+from runner.engine.reading.delimited import encoding_choice
+from runner.engine.reading.encodings import detect
+
+_NAME = re.compile(r"</?([a-zA-Z][^\s/>]*)")
+_STOP = re.compile(r"""=\s*(["'])|>""")
+_ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)\s*(?:=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?""")
+_HUGE = re.compile("&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
+_RAW: Final = {
+    name: re.compile(rf"</{name}(?![\w-])", re.IGNORECASE)
+    for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "template")
+}
+
+
+def plain(text: str) -> str:
+    """A text with its entities undone; numbers that no character has are not worked out."""
+    if "&" not in text:
+        return text
+    return unescape(_HUGE.sub("\ufffd", text))
+
+
+class Tag(NamedTuple):
+    name: str  # lower case
+    closes: bool
+    attributes: str  # as they are written
+
+    def get(self, name: str) -> str | None:
+        """The value of an attribute, the first if it is given twice; None where it is absent."""
+        for key, double, single, bare in _ATTRIBUTE.findall(self.attributes):
+            if key.lower() == name:
+                return plain(double or single or bare)
+        return None
+
+
+def tokens(page: str) -> Iterator[Tag | str]:
+    """Tags and the texts between them, entities undone; comments, scripts and styles are left out."""
+    at = 0
+    while at < len(page):
+        opened = page.find("<", at)
+        if opened < 0:
+            opened = len(page)
+        if opened > at:
+            yield plain(page[at:opened])
+        if opened == len(page):
+            return
+        at = opened
+        if page.startswith("<!--", at):
+            at = _after(page, "-->", at + 2)
+        elif page.startswith(("<!", "<?"), at):
+            at = _after(page, ">", at)
+        elif (found := _NAME.match(page, at)) is None:
+            yield "<"  # a sign like any other
+            at += 1
+        else:
+            end = _end(page, found.end())
+            name, closes = found[1].lower(), page[at + 1] == "/"
+            yield Tag(name, closes, page[found.end() : end])
+            at = min(end + 1, len(page))
+            if not closes and name in _RAW:
+                close = _RAW[name].search(page, at)
+                at = close.start() if close else len(page)
+
+
+def _after(page: str, mark: str, at: int) -> int:
+    found = page.find(mark, at)
+    return len(page) if found < 0 else found + len(mark)
+
+
+def _end(page: str, at: int) -> int:
+    """Where a tag's closing bracket stands; one inside a quoted value is none."""
+    while (stop := _STOP.search(page, at)) is not None:
+        if stop[0] == ">":
+            return stop.start()
+        closed = page.find(stop[1], stop.end())
+        if closed < 0:
+            break
+        at = closed + 1
+    return len(page)
+
 
 _CELLS = ("td", "th")
 _SECTIONS = ("thead", "tbody", "tfoot")
@@ -154,3 +237,62 @@ def _shown(parts: list[str]) -> str | None:
     """What a browser shows: runs of blanks are one, lines end where the page breaks them."""
     lines = [" ".join(line.split()) for line in "".join(parts).split(_BREAK)]
     return "\n".join(line for line in lines if line) or None
+
+
+_HEAD = 16 * 1024
+_CHARSET = re.compile(rb"""<(?:meta\b[^>]*?charset|\?xml\b[^>]*?encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+
+
+class PageSheet:
+    """One table of the page."""
+
+    def __init__(self, table: PageTable, index: int) -> None:
+        self.name = table.name or f"Table {index + 1}"
+        self.index = index
+        self.visibility: Visibility = "visible"
+        self._table = table
+
+    def rows(self) -> Iterator[Row]:
+        return ((number, list(values)) for number, values in self._table.rows)
+
+    def layout(self) -> Layout:
+        return self._table.layout
+
+
+def open_page(file: BinaryIO, limits: ReadLimits, *, declared: str | None = None) -> Book:
+    """Each table of the page is a sheet; a table inside another one is a sheet of its own."""
+    file.seek(0, 2)
+    if file.tell() > limits.max_page_bytes:
+        raise errors.too_large(f"a web page of {file.tell()} bytes, {limits.max_page_bytes} are allowed")
+    encoding = detect(file, declared=declared or _named(file))
+    file.seek(0)
+    page = file.read().decode(encoding.name, "replace")
+    tables = read_tables(tokens(page.removeprefix("\ufeff")), limits)
+    if not tables:
+        raise errors.not_a_spreadsheet("an HTML page with no table in it")
+    sheets: list[Sheet] = [PageSheet(table, index) for index, table in enumerate(tables)]
+    notes: dict[str, object] = {"encoding": encoding.name, "encoding_sure": encoding.sure}
+    choices = list(encoding_choice(encoding))
+    return Book(file_format="html", reader="own", sheets=sheets, notes=notes, choices=choices, source=file)
+
+
+def _named(file: BinaryIO) -> str | None:
+    """The encoding that the page names; one that it cannot be in, since the name was read, is none."""
+    file.seek(0)
+    if (found := _CHARSET.search(file.read(_HEAD))) is None:
+        return None
+    try:
+        name = codecs.lookup(found[1].decode("ascii")).name
+    except (LookupError, UnicodeDecodeError):
+        return None
+    if name in ("iso8859-1", "ascii"):
+        return "cp1252"  # as browsers have it
+    return name if _is_text(name) and not name.startswith(("utf-16", "utf-32")) else None
+
+
+def _is_text(name: str) -> bool:
+    """Whether it is an encoding of texts: Python knows others by name, too."""
+    try:
+        return isinstance(b"a".decode(name), str)
+    except (LookupError, ValueError):
+        return False

@@ -1,30 +1,46 @@
-"""Lines into records of fields.
+"""Reads CSV, TSV and their kin as a book of one sheet. Values stay text: what they mean is decided later.
 
-Theory of operation. The standard library's `csv`, in its strict mode, takes whole blocks of lines apart; a block whose
+Theory of operation. The standard library's `csv`, in its strict mode, splits whole blocks of lines; a block whose
 records are all regular costs no more than that. A block that it refuses, or in which a record takes more than one
 line, is read again record by record, here. A quoted field closes at a quote that a delimiter or the line's end
-follows; quotes inside it are doubled. What does not keep to this has two readings, the quote as a quote or as a plain
-character, and the one wins that gives a record the width of the table:
+follows; quotes inside it are doubled. Anything else has two readings, the quote as a quote or as a plain
+character, and the one that gives the record the table's width wins:
 
-- a field that runs on over lines is read so, unless each of its lines is a whole record by itself;
+- a field that runs over several lines is read as one, unless each of its lines is a whole record by itself;
 - a quote that never closes is a plain character, and costs its own line only;
 - quotes that are not doubled stay in their field, if it closes on its line.
 
-The last two are told, with the record's number. Lines are held while a quote is open, within `MAX_FIELD`.
+The last two are reported with the record's number. Lines are held while a quote is open, within `MAX_FIELD`.
 """
 
 import _csv  # for the type of its readers, which csv does not name
 import contextlib
 import csv
 import io
+import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from itertools import compress, zip_longest
+from pathlib import PurePath
+from typing import BinaryIO, Final, Literal
 
-from runner.engine.reading import errors
-from runner.engine.reading.delimited.dialects import Dialect
+from runner.engine.reading import dialects, encodings, errors
+from runner.engine.reading.books import (
+    Block,
+    Book,
+    Choice,
+    Layout,
+    ReadLimits,
+    Remark,
+    Row,
+    TextOptions,
+    Value,
+    Visibility,
+)
+from runner.engine.reading.dialects import Dialect
+from runner.engine.reading.row_order import BLOCK, rows_of
 
 MAX_LINE: Final = 16 * 1024 * 1024
 MAX_FIELD: Final = 4 * 1024 * 1024  # characters in a quoted field that runs on; past that its quote was never closed
@@ -440,3 +456,182 @@ class _Fields:
         d = re.escape(self.delimiter)
         inner = re.sub(rf"(?:^|(?<={d}))[ \t]*'|'[ \t]*(?=[\r\n]*$|{d})|''", "", line)
         return "'" not in self._apostrophes.sub("", inner)
+
+
+_SAMPLE_LINES: Final = 2_000
+_SAMPLE_CHARS: Final = 512 * 1024
+_SPOILED: Final = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
+_SAID: Final[dict[Trouble, str]] = {
+    "open_quote": "a quote opens a field here and is never closed; it was read as a plain character",
+    "stray_quote": "a quote inside a quoted field is not doubled; it was read as part of the value",
+    "undecodable": "bytes here are not {encoding}; they were read as {instead}",
+}
+_SHOWN: Final = {"\t": "tab", " ": "blank"}
+
+
+class DelimitedSheet:
+    def __init__(
+        self,
+        file: BinaryIO,
+        name: str,
+        encoding: encodings.Encoding,
+        dialect: dialects.Dialect,
+        limits: ReadLimits,
+    ) -> None:
+        self.name = name
+        self.index = 0
+        self.visibility: Visibility = "visible"
+        self._file = file
+        self._encoding = encoding
+        self._dialect = dialect
+        self._limits = limits
+        self._troubles = Troubles()
+
+    def layout(self) -> Layout:
+        return Layout()
+
+    def rows(self) -> Iterator[Row]:
+        return rows_of(self.blocks())
+
+    def blocks(self) -> Iterator[Block]:
+        limits = self._limits
+        held: list[list[str]] = []
+        cells = first = 0
+        for records in self._batches():
+            widths = list(map(len, records))
+            cells += sum(widths)
+            if max(widths) > limits.max_columns or cells > limits.max_cells:
+                raise _too_many(first + len(held), widths, cells, limits)
+            held += records
+            while len(held) >= BLOCK:
+                yield from _turned(first, held[:BLOCK])
+                first += BLOCK
+                del held[:BLOCK]
+        yield from _turned(first, held)
+
+    def remarks(self) -> list[Remark]:
+        """What the last reading read in one of two ways; rows that have not been reached are not in it."""
+        instead = "Windows-1252" if self._encoding.errors == "surrogateescape" else "U+FFFD"
+        return [
+            Remark(
+                code=kind,
+                message=_SAID[kind].format(encoding=self._encoding.name, instead=instead),
+                rows=tuple(rows),
+                count=self._troubles.counts[kind],
+                settle=_manifest_line(encoding="cp1252") if kind == "undecodable" else _manifest_line(quote=""),
+            )
+            for kind, rows in self._troubles.rows.items()
+        ]
+
+    def _batches(self) -> Iterator[list[list[str]]]:
+        with _Text(self._file, self._encoding) as text:
+            for _ in range(self._dialect.skip_lines):
+                text.readline()
+            records = Records(line_blocks(text), self._dialect, spoiled=_SPOILED.get(self._encoding.errors))
+            self._troubles = records.troubles
+            yield from filter(None, records.batches())
+
+
+def _turned(above: int, records: list[list[str]]) -> Iterator[Block]:
+    """The records that hold something, by column; nothing where none does."""
+    numbers = list(range(above + 1, above + len(records) + 1))
+    filled = list(map(any, records))
+    if not all(filled):
+        numbers, records = list(compress(numbers, filled)), list(compress(records, filled))
+    columns: list[list[Value]] = [[one or None for one in column] for column in zip_longest(*records)]
+    while columns and not any(columns[-1]):
+        columns.pop()
+    if columns:
+        yield Block(numbers, columns)
+
+
+def _too_many(above: int, widths: list[int], cells: int, limits: ReadLimits) -> errors.InputUnreadable:
+    wide = next((n for n, width in enumerate(widths, above + 1) if width > limits.max_columns), None)
+    if wide is not None:
+        width = widths[wide - above - 1]
+        return errors.too_wide(f"row {wide} has {width:,} columns, {limits.max_columns:,} are allowed")
+    return errors.too_large(f"{cells:,} cells up to row {above + len(widths)}, {limits.max_cells:,} are allowed")
+
+
+class _Text:
+    """The file as text from its start; leaving it does not close the file."""
+
+    def __init__(self, file: BinaryIO, encoding: encodings.Encoding) -> None:
+        file.seek(0)
+        self._text = io.TextIOWrapper(file, encoding=encoding.name, errors=encoding.errors, newline="")
+
+    def __enter__(self) -> io.TextIOWrapper:
+        return self._text
+
+    def __exit__(self, *_: object) -> None:
+        self._text.detach()
+
+
+def open_delimited(file: BinaryIO, *, name: str, limits: ReadLimits, options: TextOptions) -> Book:
+    encoding = encodings.detect(file, declared=options.encoding)
+    sample, is_cut = _sample(file, encoding)
+    dialect = dialects.detect(sample, name=name, is_cut=is_cut, delimiter=options.delimiter, quote=options.quote)
+    sheet = DelimitedSheet(file, PurePath(name).stem or "Sheet1", encoding, dialect, limits)
+    notes: dict[str, object] = {
+        "encoding": encoding.name,
+        "encoding_sure": encoding.sure,
+        "delimiter": dialect.delimiter,
+        "quote": dialect.quote,
+        "escape": dialect.escape,
+        "sep_line": bool(dialect.skip_lines),
+    }
+    is_tabbed = dialect.delimiter == "\t"
+    return Book(
+        file_format="tsv" if is_tabbed else "csv",
+        reader="text",
+        sheets=[sheet],
+        notes=notes,
+        choices=[*encoding_choice(encoding), *_delimiter_choice(dialect)],
+        source=file,
+    )
+
+
+def _manifest_line(**option: str) -> str:
+    return f'"reading": {json.dumps(option, ensure_ascii=False)}'
+
+
+def _sample(file: BinaryIO, encoding: encodings.Encoding) -> tuple[list[str], bool]:
+    """The first lines, and whether there are more."""
+    lines: list[str] = []
+    characters = 0
+    with _Text(file, encoding) as text:
+        for block in line_blocks(text):
+            lines += block
+            characters += sum(map(len, block))
+            if len(lines) > _SAMPLE_LINES or characters >= _SAMPLE_CHARS:
+                return lines[:_SAMPLE_LINES], True
+    return lines, False
+
+
+def encoding_choice(encoding: encodings.Encoding) -> Iterator[Choice]:
+    if encoding.evidence:
+        rivals = [one for one in encoding.evidence if one != encoding.name]
+        other = f"; {rivals[0]} would give another text that reads as well" if rivals else ""
+        yield Choice(
+            kind="encoding",
+            chosen=encoding.name,
+            evidence=encoding.evidence,
+            sure=encoding.sure,
+            settle=_manifest_line(encoding=encoding.name),
+            message=f"the text is not UTF-8 and was read as {encoding.name}{other}",
+        )
+
+
+def _delimiter_choice(dialect: dialects.Dialect) -> Iterator[Choice]:
+    if dialect.sure and dialect.evidence.get(dialect.rival, 0) < 2:
+        return
+    chosen, rival = (_SHOWN.get(one, one) for one in (dialect.delimiter, dialect.rival))
+    other = f"at each {rival} they make as regular a table" if rival else "not every line holds one"
+    yield Choice(
+        kind="delimiter",
+        chosen=chosen,
+        evidence={_SHOWN.get(one, one): count for one, count in dialect.evidence.items()},
+        sure=dialect.sure,
+        settle=_manifest_line(delimiter=dialect.delimiter),
+        message=f"the columns were separated at each {chosen}; {other}",
+    )

@@ -1,12 +1,10 @@
-"""Rows put together from cells, and put in order."""
+"""Builds rows from cells, and puts rows in order."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice, zip_longest
 
 from runner.engine.reading import errors
-from runner.engine.reading.books import Columnar, Sheet
-from runner.engine.reading.limits import ReadLimits
-from runner.engine.reading.values import NO_CACHED_VALUE, Block, Row, Value
+from runner.engine.reading.books import NO_CACHED_VALUE, Block, Columnar, ReadLimits, Row, Sheet, Value
 
 BLOCK = 2048  # rows: enough to work by column, few enough to stay in the processor's cache
 

@@ -1,14 +1,108 @@
-"""The tables of content.xml: where each stands, its rows, its layout."""
+"""Reads .ods: one cell to its value, the tables of content.xml as rows, and the book around them."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import time, timedelta
+from functools import cached_property
+from typing import BinaryIO
 
-from runner.engine.reading import errors
-from runner.engine.reading.books import Layout
-from runner.engine.reading.limits import ReadLimits
-from runner.engine.reading.opendocument.cells import value_of
-from runner.engine.reading.values import Row, Value
-from runner.engine.reading.xlsx.markup import Attributes, Markup, local
+from runner.engine.reading import errors, number_formats
+from runner.engine.reading.books import (
+    NO_CACHED_VALUE,
+    Book,
+    CellError,
+    Layout,
+    ReadLimits,
+    Row,
+    Sheet,
+    Value,
+    Visibility,
+)
+from runner.engine.reading.containers import Archive, Entry
+from runner.engine.reading.number_formats import MOST, Shower, shown
+from runner.engine.reading.xlsx.markup import Attributes, Markup, events, local
+
+_DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{1,40}))?S)?)?")
+_ERROR = re.compile(r"#[A-Z/0]{3,12}[!?]?|Err:\d{3}")
+
+_DIGITS = re.compile("[0-9]+")
+_AMOUNT = re.compile(r"[.,%\u2019'\u00a0\u202f$\u00a2-\u00a5\u20a0-\u20cf]|[0-9]E[+-]|[0-9]/[0-9]")
+_GROUPED = re.compile("[-+(]?[1-9][0-9]{0,2}(?: [0-9]{3})+[-)]?")
+_NUMBERED = {  # LibreOffice shows an error that Excel has no word for by its number
+    "Err:503": "#NUM!",
+    "Err:521": "#NULL!",
+    "Err:524": "#REF!",
+    "Err:525": "#NAME?",
+    "Err:532": "#DIV/0!",
+}
+
+
+def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per type of cell
+    """``attributes`` by local name; ``text`` is what the cell shows."""
+    if attributes.get("calcext") == "error":
+        return _error(text)
+    kind = attributes.get("value-type", "")
+    formula = "formula" in attributes
+    if kind in ("float", "percentage", "currency"):
+        if not attributes.get("value"):
+            return text or None
+        number = number_formats.number_from_text(attributes["value"])
+        return shown(_showing(text), number) if kind == "float" and type(number) is int else number
+    if kind == "date":
+        return number_formats.iso_value(attributes.get("date-value", "")) or text or None
+    if kind == "time":
+        return _time(attributes.get("time-value", "")) or text or None
+    if kind == "boolean":
+        return attributes.get("boolean-value", text).strip().lower() == "true"
+    if formula and not kind and not text:
+        return NO_CACHED_VALUE
+    if formula and _ERROR.fullmatch(text):
+        return _error(text)
+    return attributes.get("string-value") or text or None
+
+
+def _showing(text: str) -> Shower:
+    """The format is not kept with the cell, but what it shows is."""
+    bare = " ".join(text.split())
+
+    def show(number: int) -> str | None:
+        """None for an amount: digits in groups, or others than the number has."""
+        digits = "".join(_DIGITS.findall(bare))
+        if _AMOUNT.search(bare) or _GROUPED.fullmatch(bare) or (digits and int(digits) != abs(number)):
+            return None
+        return bare if bare and bare != str(number) else None
+
+    return show if len(bare) <= MOST else lambda _: None
+
+
+def _error(text: str) -> CellError:
+    return CellError(_NUMBERED.get(text.strip(), text))
+
+
+def _time(text: str) -> Value:
+    """A time of day below 24 hours, else a duration: the format keeps both alike."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        return None
+    sign, days, hours, minutes, seconds, fraction = match.groups()
+    try:
+        span = timedelta(
+            days=int(days or 0),
+            hours=int(hours or 0),
+            minutes=int(minutes or 0),
+            seconds=int(seconds or 0),
+        )
+        span += number_formats.fraction_of(fraction)
+    except (OverflowError, ValueError):
+        return text
+    if sign:
+        return -span
+    if span < timedelta(days=1):
+        whole, microsecond = span.seconds, span.microseconds
+        return time(whole // 3600, whole // 60 % 60, whole % 60, microsecond)
+    return span
+
 
 _HIDDEN = ("collapse", "filter")
 _SHOWN = ("p", "h")
@@ -219,3 +313,78 @@ def read_table(pieces: Iterable[bytes], reader: TableReader) -> Iterator[Row]:
 def _count(attributes: Attributes, name: str) -> int:
     text = attributes.get(name, "1")
     return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
+
+
+_KIND = "application/vnd.oasis.opendocument."
+_OTHERS = {
+    "text": "an OpenDocument text (.odt)",
+    "presentation": "an OpenDocument presentation (.odp)",
+    "graphics": "an OpenDocument drawing (.odg)",
+}
+
+
+def is_opendocument(archive: Archive) -> bool:
+    entry = archive.find("mimetype")
+    return entry is not None and entry.size < 200 and archive.read(entry).startswith(_KIND.encode())
+
+
+class OdsSheet:
+    def __init__(self, archive: Archive, entry: Entry, place: Place, index: int, limits: ReadLimits) -> None:
+        self.name = place.name
+        self.index = index
+        self.visibility: Visibility = "visible"
+        self._archive = archive
+        self._entry = entry
+        self._place = place
+        self._limits = limits
+
+    def rows(self) -> Iterator[Row]:
+        return read_table(self._pieces(), TableReader(self._limits))
+
+    def layout(self) -> Layout:
+        return self._layout
+
+    @cached_property
+    def _layout(self) -> Layout:
+        reader = TableReader(self._limits)
+        for _ in read_table(self._pieces(), reader):
+            pass
+        return reader.layout
+
+    def _pieces(self) -> Iterator[bytes]:
+        at = 0
+        for piece in self._archive.stream(self._entry):
+            start, end = max(self._place.start - at, 0), self._place.end - at
+            at += len(piece)
+            if start < len(piece) and end > 0:
+                yield piece[start:end]
+            if at >= self._place.end:
+                return
+
+
+def open_ods(file: BinaryIO, archive: Archive, limits: ReadLimits) -> Book:
+    _refuse_others(archive, limits)
+    entry = archive.find("content.xml")
+    if entry is None:
+        raise errors.damaged("its content.xml is missing")
+    places = find_tables(archive.stream(entry), limits)
+    sheets: list[Sheet] = []
+    for place in places.tables:
+        sheet = OdsSheet(archive, entry, place, len(sheets), limits)
+        sheet.visibility = "hidden" if place.style in places.hidden_styles else "visible"
+        sheets.append(sheet)
+    return Book(file_format="ods", reader="own", sheets=sheets, notes={"epoch": places.epoch}, source=file)
+
+
+def _refuse_others(archive: Archive, limits: ReadLimits) -> None:
+    mimetype = archive.find("mimetype")
+    kind = archive.read(mimetype).decode("ascii", "replace").strip() if mimetype else ""
+    for word, what in _OTHERS.items():
+        if kind.startswith(_KIND + word):
+            raise errors.not_a_spreadsheet(what)
+    manifest = archive.find("META-INF/manifest.xml")
+    if manifest is None:
+        return
+    for event in events([archive.read(manifest)], what="manifest.xml", limits=limits):
+        if event[0] == "start" and local(event[1]) == "encryption-data":
+            raise errors.encrypted("an OpenDocument spreadsheet")
