@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from runner.engine import scan
 from runner.engine.reading import CellError, DeclaredTable, Layout
 from runner.engine.structure import Finder, find_tables
-from runner.engine.structure.cells import Kind, Mark, look
-from runner.engine.structure.headers import columns
-from runner.engine.structure.rows import row_of
+from runner.engine.structure.facts import Kind, Mark, cell_facts, row_of
+from runner.engine.structure.heads import columns
+from runner.engine.structure.keeping import Usual
 from runner.engine.structure.tables import letters
-from runner.engine.structure.usual import Usual
 
 
 @pytest.mark.parametrize(
@@ -40,7 +39,7 @@ from runner.engine.structure.usual import Usual
     ],
 )
 def test_kind_of_a_cell(value, kind):
-    assert look(value)[0] == kind
+    assert cell_facts(value)[0] == kind
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,7 @@ def test_kind_of_a_cell(value, kind):
     ],
 )
 def test_mark_of_a_text(text, mark):
-    assert look(text)[2] & mark
+    assert cell_facts(text)[2] & mark
 
 
 def test_column_letters():

@@ -10,12 +10,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from runner.engine.structure.cells import Kind, Mark
-from runner.engine.structure.drafts import Draft
-from runner.engine.structure.labels import Label
-from runner.engine.structure.likeness import Profile
-from runner.engine.structure.rows import Row
-from runner.engine.structure.tables import Choice
+from runner.engine.structure.bands import Draft
+from runner.engine.structure.facts import Kind, Mark, Profile, Row
+from runner.engine.structure.tables import Choice, Label
 from runner.engine.structure.totals import Says, row_says
 
 SURE = 3.0  # points from which a row is a caption

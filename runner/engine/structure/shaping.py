@@ -1,16 +1,82 @@
-"""Gives a draft its final form: places, names, rows to leave out, confidence and reasons."""
+"""Drops drafts that are no tables and gives the rest their final form: range, names, left-out rows, confidence."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
-from runner.engine.structure import captions, headers
-from runner.engine.structure.cells import Kind, Mark
-from runner.engine.structure.drafts import Draft
-from runner.engine.structure.heads import Asked
-from runner.engine.structure.labels import Label
-from runner.engine.structure.rows import Row
+from runner.engine.structure import captions, heads
+from runner.engine.structure.bands import Draft
+from runner.engine.structure.facts import Kind, Mark, Row
+from runner.engine.structure.heads import Asked, behead, extend, settle
 from runner.engine.structure.sums import EXACT, read
-from runner.engine.structure.tables import Box, Table
+from runner.engine.structure.tables import Box, Label, Table
 from runner.engine.structure.totals import Says, row_says
+
+SURE = 0.8  # chance of a header above which nothing below it makes a form of its table
+SHARE = 0.5  # of the cells of the biggest table with a header that a body without one needs beside it
+LOW, TALL = 2, 4  # body rows of what is no table beside one
+LABELS = 0.9  # of a form's rows that start with a text, no text twice
+MIXED = 0.65  # of a form's values, at most, that have the kind usual in their column
+
+
+def prune(found: Sequence[Draft], asked: Asked, known: Sequence[Draft] = ()) -> list[Draft]:
+    """The drafts worth keeping; `known` tables, which the file declares, stand beside them."""
+    for draft in found:
+        draft.form = _is_form(draft)
+        if draft.form:
+            behead(draft)
+        settle(draft, asked)
+        extend(draft, asked)
+    every = [*found, *known]
+    headed = max((_cells(one) for one in every if one.band.head and one.band.body), default=0)
+    tall = max((len(one.band.body) for one in every), default=0)
+    return [draft for draft in found if _stands(draft, headed, tall)]
+
+
+def _stands(draft: Draft, headed: int, tall: int) -> bool:
+    """Whether the draft is worth calling a table beside the biggest and the tallest of its sheet."""
+    if not draft.band.body:
+        return not tall
+    if not draft.band.head:
+        return _cells(draft) >= SHARE * headed
+    return not draft.beside or len(draft.band.body) >= LOW or tall < TALL
+
+
+def _is_form(draft: Draft) -> bool:
+    """Labels on the left and values of all kinds right of them: one record, no header."""
+    if len(draft.band.head) > 1 or not draft.band.body or _over_values(draft) > 1:
+        return False
+    if any(draft.chances[at][Label.HEADER] >= SURE for at in draft.band.head):
+        return False  # a rule or a declared name says so, or all the looks of it do
+    rows = [draft.rows[at] for at in draft.band.all]
+    names = [row.values[row.filled[0]] for row in rows if row.kinds[row.filled[0]] == Kind.TEXT]
+    if len(names) < LABELS * len(rows) or len(set(names)) < len(names):
+        return False
+    columns: dict[int, Counter[int]] = {}
+    for row in rows:
+        for at in row.filled[1:]:
+            columns.setdefault(at, Counter())[row.kinds[at]] += 1
+    usual = sum(max(kinds.values()) for kinds in columns.values())
+    return 0 < usual <= MIXED * sum(kinds.total() for kinds in columns.values())
+
+
+def _over_values(draft: Draft) -> int:
+    """Columns in which the last header row has a text and the body mostly values."""
+    leaf = draft.rows[draft.band.head[-1]] if draft.band.head else None
+    if leaf is None:
+        return 0
+    body = [draft.rows[at] for at in draft.band.body]
+    return sum(1 for at in leaf.filled if leaf.kinds[at] == Kind.TEXT and _valued(body, at))
+
+
+def _valued(body: Sequence[Row], column: int) -> bool:
+    kinds = [row.kinds[column] for row in body if column < len(row.kinds) and row.kinds[column]]
+    return sum(1 for kind in kinds if kind != Kind.TEXT) * 2 > len(kinds)
+
+
+def _cells(draft: Draft) -> int:
+    own = (draft.rows[at] for at in draft.band.body)
+    return sum(1 + row.skipped for row in own) * (draft.right - draft.left + 1)
+
 
 NEAR = 6  # title and note rows further away than this are not the table's own
 EDGE = 5
@@ -24,7 +90,7 @@ def shape(draft: Draft, asked: Asked) -> Table:
     rows, band = draft.rows, draft.band
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
-    columns = headers.columns(head, draft.left, draft.right, asked.layout.merged)
+    columns = heads.columns(head, draft.left, draft.right, asked.layout.merged)
     lone = captions.captions(draft, told, asked.keys(columns))
     groups = lone.sure | frozenset(lone.doubtful if asked.captions == "fill" else ())
     totals = frozenset(rows[at].number for at in band.body if _spoken_total(draft, at, told)) - groups

@@ -108,7 +108,7 @@ class Suspect:
         return self.says > Says.NOTHING and self.adds_up
 
 
-class Look:
+class TotalsCheck:
     """Goes over the rows of one table and judges those that may be totals."""
 
     def __init__(self, table: Table) -> None:
@@ -378,7 +378,7 @@ def _decimals(text: str) -> int:
 
 def settle(tables: Sequence[Table], blocks: Iterable[Block]) -> list[Table]:
     """The tables with their totals settled by a second look over the sheet's rows, where there are any to settle."""
-    looks = {at: Look(table) for at, table in enumerate(tables) if table.suspected and table.data_range}
+    looks = {at: TotalsCheck(table) for at, table in enumerate(tables) if table.suspected and table.data_range}
     if looks:
         bottom = max(table.data_range.bottom for at, table in enumerate(tables) if at in looks and table.data_range)
         for block in blocks:
