@@ -5,10 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from runner.engine.channel import Channel
-from runner.engine.errors import EngineStop
-from runner.engine.job import Job
-from runner.engine.orders import read_order
+from runner.engine.job import EngineJob
+from runner.engine.protocol import EngineStop, EventWriter, read_order
 
 SAID: Final = 0  # the end was said, whatever it was
 UNSAID: Final = 70
@@ -16,7 +14,7 @@ UNSAID: Final = 70
 
 def run(order: dict[str, Any], channel: TextIO | None, *, folder: Path | None = None) -> int:
     """Carry out an order and say how it ended. Relative paths are below `folder` (default: here)."""
-    voice = Channel(channel)
+    voice = EventWriter(channel)
     # A box lives for one job and rows form no cycles: looking for some all the time is a tenth of the work.
     gc.set_threshold(100_000, 50, 100)
     try:
@@ -25,14 +23,14 @@ def run(order: dict[str, Any], channel: TextIO | None, *, folder: Path | None = 
         return UNSAID
 
 
-def _run(order: dict[str, Any], voice: Channel, folder: Path) -> int:
+def _run(order: dict[str, Any], voice: EventWriter, folder: Path) -> int:
     if "verify" in order:
         from runner.engine.verifying import carry_out  # noqa: PLC0415  # a box that starts cold does one or the other
 
         carry_out(order, voice, folder)
         return SAID
     try:
-        summary = Job(read_order(order, folder), voice).run()
+        summary = EngineJob(read_order(order, folder), voice).run()
     except EngineStop as stop:
         voice.fail(stop.code, stop.message, stop.where)
     except MemoryError:

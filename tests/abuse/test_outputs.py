@@ -33,7 +33,7 @@ def rewrite(fd, data):
 
 def zipped(parts):
     import io
-    from runner.engine.writing.archive import Archive
+    from runner.engine.writing.book import Archive
     body = io.BytesIO()
     archive = Archive(body)
     for name, part in parts:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.engine.reading import InputUnreadable, ReadLimits, open_book
-from runner.engine.reading.number_formats import Kind, Styles
+from runner.engine.reading.number_formats import NumberKind, Styles
 from runner.engine.reading.row_order import OutOfOrder, ascending, rows_of
 from runner.engine.reading.xlsx import markup, quick
 from runner.engine.reading.xlsx.careful import CellReader, careful_rows
@@ -17,7 +17,17 @@ from runner.engine.reading.xlsx.workbooks import read_strings
 from tests.unit.workbook_makers import sheet, strings, xlsx
 
 LIMITS = ReadLimits()
-STYLES = Styles(kinds=[Kind.NUMBER, Kind.DATE, Kind.DATETIME, Kind.TIME, Kind.DURATION, Kind.ANY, Kind.NUMBER])
+STYLES = Styles(
+    kinds=[
+        NumberKind.NUMBER,
+        NumberKind.DATE,
+        NumberKind.DATETIME,
+        NumberKind.TIME,
+        NumberKind.DURATION,
+        NumberKind.ANY,
+        NumberKind.NUMBER,
+    ]
+)
 SHARED = strings("<t>zero</t>", "<t>one &amp; a</t>", "<t/>", "<r><t>three</t></r>")
 
 texts = st.text(st.sampled_from("abZ 019.,&<>\"'_x000D_\n\té東😀#-"), max_size=8)

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from runner.engine.errors import EngineStop
 from runner.engine.fields import Field
 from runner.engine.mapping.headers import joined, likeness
-from runner.engine.mapping.tables import MappedTable
+from runner.engine.mapping.table_mapping import MappedTable
+from runner.engine.protocol import EngineStop
 
 _SHOWN: Final = 20  # columns that the message names
 _LONGEST: Final = 60

@@ -178,7 +178,7 @@ class TextOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class ReadingChoice:
     """A choice between two readings of a whole file."""
 
     kind: str
@@ -207,7 +207,7 @@ class Remarking(Protocol):
     def remarks(self) -> list[Remark]: ...
 
 
-class Source(Protocol):
+class BookSource(Protocol):
     """What a book holds open."""
 
     def close(self) -> None: ...
@@ -223,8 +223,8 @@ class Book:
         reader: str,
         sheets: list[Sheet],
         notes: dict[str, object],
-        source: Source,
-        choices: Sequence[Choice] = (),
+        source: BookSource,
+        choices: Sequence[ReadingChoice] = (),
     ) -> None:
         self.format: Format = file_format
         self.reader = reader

@@ -30,8 +30,8 @@ from runner.engine.reading import dialects, encodings, errors
 from runner.engine.reading.books import (
     Block,
     Book,
-    Choice,
     Layout,
+    ReadingChoice,
     ReadLimits,
     Remark,
     Row,
@@ -608,11 +608,11 @@ def _sample(file: BinaryIO, encoding: encodings.Encoding) -> tuple[list[str], bo
     return lines, False
 
 
-def encoding_choice(encoding: encodings.Encoding) -> Iterator[Choice]:
+def encoding_choice(encoding: encodings.Encoding) -> Iterator[ReadingChoice]:
     if encoding.evidence:
         rivals = [one for one in encoding.evidence if one != encoding.name]
         other = f"; {rivals[0]} would give another text that reads as well" if rivals else ""
-        yield Choice(
+        yield ReadingChoice(
             kind="encoding",
             chosen=encoding.name,
             evidence=encoding.evidence,
@@ -622,12 +622,12 @@ def encoding_choice(encoding: encodings.Encoding) -> Iterator[Choice]:
         )
 
 
-def _delimiter_choice(dialect: dialects.Dialect) -> Iterator[Choice]:
+def _delimiter_choice(dialect: dialects.Dialect) -> Iterator[ReadingChoice]:
     if dialect.sure and dialect.evidence.get(dialect.rival, 0) < 2:
         return
     chosen, rival = (_SHOWN.get(one, one) for one in (dialect.delimiter, dialect.rival))
     other = f"at each {rival} they make as regular a table" if rival else "not every line holds one"
-    yield Choice(
+    yield ReadingChoice(
         kind="delimiter",
         chosen=chosen,
         evidence={_SHOWN.get(one, one): count for one, count in dialect.evidence.items()},

@@ -250,7 +250,7 @@ def _show(sections: list[_Section], number: int) -> str | None:
     return sign + text if text else None  # a format that hides a number does not take it away
 
 
-class Kind(IntEnum):
+class NumberKind(IntEnum):
     """How a number is meant."""
 
     NUMBER = 0
@@ -263,50 +263,50 @@ class Kind(IntEnum):
 
 
 BUILT_IN = {
-    **dict.fromkeys((14, 15, 16, 17), Kind.DATE),
-    **dict.fromkeys((18, 19, 20, 21), Kind.TIME),
-    22: Kind.DATETIME,
-    45: Kind.TIME,
-    46: Kind.DURATION,
-    47: Kind.TIME,
-    **dict.fromkeys((*range(27, 37), *range(50, 59)), Kind.ANY),  # East Asian
+    **dict.fromkeys((14, 15, 16, 17), NumberKind.DATE),
+    **dict.fromkeys((18, 19, 20, 21), NumberKind.TIME),
+    22: NumberKind.DATETIME,
+    45: NumberKind.TIME,
+    46: NumberKind.DURATION,
+    47: NumberKind.TIME,
+    **dict.fromkeys((*range(27, 37), *range(50, 59)), NumberKind.ANY),  # East Asian
 }
 _LITERAL = re.compile(r'"[^"]*"?|\\.|_.|\*.')
 _ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]", re.IGNORECASE)
 _BRACKET = re.compile(r"\[[^\]]*\]")
 
 
-def kind_of_format(code: str) -> Kind:
+def kind_of_format(code: str) -> NumberKind:
     """Read a number format code: only its first section counts, and no quoted text."""
     bare = _LITERAL.sub("", code[:1024]).split(";")[0]
     if _ELAPSED.search(bare):
-        return Kind.DURATION
+        return NumberKind.DURATION
     bare = _BRACKET.sub("", bare).lower()
     if "general" in bare or "#" in bare or "?" in bare or "@" in bare:
-        return Kind.NUMBER
+        return NumberKind.NUMBER
     bare = bare.replace("am/pm", "h").replace("a/p", "h")
     has_time = "h" in bare or "s" in bare
     has_date = "y" in bare or "d" in bare or "g" in bare or "e" in bare.replace("e+", "").replace("e-", "")
     if has_date or ("m" in bare and not has_time) or "b" in bare:
-        return Kind.DATETIME if has_time else Kind.DATE
-    return Kind.TIME if has_time else Kind.NUMBER
+        return NumberKind.DATETIME if has_time else NumberKind.DATE
+    return NumberKind.TIME if has_time else NumberKind.NUMBER
 
 
 class NumberFormat(NamedTuple):
     """What a number format says."""
 
-    kind: Kind
+    kind: NumberKind
     shows: Shower | None = None
 
 
 def format_of(code: str) -> NumberFormat:
     kind = kind_of_format(code)
-    shows = shower_of(code) if kind is Kind.NUMBER else None
-    return NumberFormat(Kind.SHOWN, shows) if shows else NumberFormat(kind)
+    shows = shower_of(code) if kind is NumberKind.NUMBER else None
+    return NumberFormat(NumberKind.SHOWN, shows) if shows else NumberFormat(kind)
 
 
 @dataclass(kw_only=True, slots=True)
-class Look:
+class CellStyle:
     """What makes a cell stand out."""
 
     bold: bool = False
@@ -322,27 +322,27 @@ class Look:
         return self == _PLAIN
 
 
-_PLAIN = Look()
+_PLAIN = CellStyle()
 
 
 @dataclass(kw_only=True)
 class Styles:
     """By the style index of a cell; an index out of range is a plain number."""
 
-    kinds: list[Kind] = field(default_factory=list)
-    looks: list[Look] = field(default_factory=list)
+    kinds: list[NumberKind] = field(default_factory=list)
+    looks: list[CellStyle] = field(default_factory=list)
     shows: dict[int, Shower] = field(default_factory=dict)  # of the styles of kind SHOWN
 
-    def add(self, number: int, formats: dict[int, NumberFormat], look: Look) -> None:
+    def add(self, number: int, formats: dict[int, NumberFormat], look: CellStyle) -> None:
         """The next style: the number of its format, which is one of the file's own or a built-in one."""
-        kind, shows = formats.get(number) or NumberFormat(BUILT_IN.get(number, Kind.NUMBER))
+        kind, shows = formats.get(number) or NumberFormat(BUILT_IN.get(number, NumberKind.NUMBER))
         if shows:
             self.shows[len(self.kinds)] = shows
         self.kinds.append(kind)
         self.looks.append(look)
 
-    def kind(self, index: int) -> Kind:
-        return self.kinds[index] if 0 <= index < len(self.kinds) else Kind.NUMBER
+    def kind(self, index: int) -> NumberKind:
+        return self.kinds[index] if 0 <= index < len(self.kinds) else NumberKind.NUMBER
 
 
 _EXACT_INTEGERS = 2**53  # below this one every whole number is exact in a double
@@ -370,15 +370,15 @@ def rk(raw: int) -> float:
     return value / 100 if raw & 1 else value
 
 
-def dated(kind: Kind, serial: float, *, epoch_1904: bool) -> Value:
+def dated(kind: NumberKind, serial: float, *, epoch_1904: bool) -> Value:
     """A serial number in a date, time or duration format."""
     if abs(serial) > 1e9:
         return serial
-    if kind is Kind.DURATION:
+    if kind is NumberKind.DURATION:
         return duration_value(serial)
-    if kind is Kind.TIME:
+    if kind is NumberKind.TIME:
         return time_value(serial, epoch_1904=epoch_1904)
-    if kind is Kind.DATETIME:
+    if kind is NumberKind.DATETIME:
         return datetime_value(serial, epoch_1904=epoch_1904)
     return date_value(serial, epoch_1904=epoch_1904)
 
@@ -387,16 +387,16 @@ class NumberReader:
     def __init__(self, styles: Styles, *, epoch_1904: bool) -> None:
         self._styles = styles
         self._epoch_1904 = epoch_1904
-        self._known: dict[tuple[Kind, float], Value] = {}
+        self._known: dict[tuple[NumberKind, float], Value] = {}
 
     def value(self, style: int, number: float) -> Value:
         kind = self._styles.kind(style)
         if not math.isfinite(number):
             return ERRORS[0x24]
         plain: float = int(number) if -_EXACT_INTEGERS < number < _EXACT_INTEGERS and number == int(number) else number
-        if kind is Kind.NUMBER:
+        if kind is NumberKind.NUMBER:
             return plain
-        if kind is Kind.SHOWN:
+        if kind is NumberKind.SHOWN:
             return shown(self._styles.shows[style], plain)
         key = (kind, plain)
         if key not in self._known:
@@ -423,7 +423,7 @@ class Marker:
         look = self.marked.get(style)
         if look is None or row > self._limits.layout_rows or column > self._limits.max_columns:
             return
-        for name in Look.__slots__:
+        for name in CellStyle.__slots__:
             if getattr(look, name):
                 getattr(self.layout, name).setdefault(row, set()).add(column)
 

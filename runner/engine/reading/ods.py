@@ -121,7 +121,7 @@ _CELL_ATTRIBUTES = {
 
 
 @dataclass(kw_only=True)
-class Place:
+class TablePlace:
     """A table in the part: bytes from the start of its tag to after its end."""
 
     name: str
@@ -132,7 +132,7 @@ class Place:
 
 @dataclass(kw_only=True)
 class Places:
-    tables: list[Place] = field(default_factory=list)
+    tables: list[TablePlace] = field(default_factory=list)
     hidden_styles: set[str] = field(default_factory=set)
     epoch: int = 1900  # what a bare day number counts from
 
@@ -159,7 +159,7 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
                 called = attributes.get("table:name") or f"Sheet{len(places.tables) + 1}"
                 where = parser.CurrentByteIndex
                 styled = attributes.get("table:style-name", "")
-                places.tables.append(Place(name=called, style=styled, start=where))
+                places.tables.append(TablePlace(name=called, style=styled, start=where))
         elif name == "table:null-date" and attributes.get("table:date-value", "").startswith("1904"):
             places.epoch = 1904
         elif name == "style:style":
@@ -329,7 +329,7 @@ def is_opendocument(archive: Archive) -> bool:
 
 
 class OdsSheet:
-    def __init__(self, archive: Archive, entry: Entry, place: Place, index: int, limits: ReadLimits) -> None:
+    def __init__(self, archive: Archive, entry: Entry, place: TablePlace, index: int, limits: ReadLimits) -> None:
         self.name = place.name
         self.index = index
         self.visibility: Visibility = "visible"

@@ -11,7 +11,7 @@ from runner.engine.reading.ods import is_opendocument, open_ods
 from runner.engine.reading.webpages import open_page
 from runner.engine.reading.xls import open_xls
 from runner.engine.reading.xlsb import open_xlsb
-from runner.engine.reading.xlsx.markup import Package
+from runner.engine.reading.xlsx.markup import OoxmlPackage
 from runner.engine.reading.xlsx.workbooks import open_xlsx
 
 _DEFAULTS = ReadLimits()
@@ -56,7 +56,7 @@ def _open_zip(file: BinaryIO, limits: ReadLimits) -> Book:
     archive = Archive(file, limits, what="a zip-based workbook")
     if is_opendocument(archive):
         return open_ods(file, archive, limits)
-    package = Package(archive, limits)
+    package = OoxmlPackage(archive, limits)
     part = package.workbook_part()
     return open_xlsb(file, package, part) if part.endswith(".bin") else open_xlsx(file, package, part)
 

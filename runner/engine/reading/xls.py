@@ -13,12 +13,22 @@ from itertools import pairwise
 from typing import BinaryIO
 
 from runner.engine.reading import errors
-from runner.engine.reading.books import Book, CellError, Choice, Layout, ReadLimits, Row, Sheet, Value, Visibility
+from runner.engine.reading.books import (
+    Book,
+    CellError,
+    Layout,
+    ReadingChoice,
+    ReadLimits,
+    Row,
+    Sheet,
+    Value,
+    Visibility,
+)
 from runner.engine.reading.containers import Container, workbook_stream
 from runner.engine.reading.number_formats import (
     ERRORS,
     UNKNOWN_ERROR,
-    Look,
+    CellStyle,
     Marker,
     NumberFormat,
     NumberReader,
@@ -196,7 +206,7 @@ class _Reader:
         self.found = Globals(strings=SharedStrings(limits))
         self._limits = limits
         self._formats: dict[int, NumberFormat] = {}
-        self._fonts: list[Look] = []
+        self._fonts: list[CellStyle] = []
         self._xfs: list[bytes] = []
         self._texts: list[bytes] = []
         self._last = 0
@@ -231,7 +241,7 @@ class _Reader:
         elif kind in (_FORMAT, _FORMAT_OLD):
             self._formats[u16(body, 0)] = format_of(self._format(body))
         elif kind == _FONT:
-            self._fonts.append(Look(bold=u16(body, 6) >= _BOLD, italic=bool(u16(body, 2) & 2)))
+            self._fonts.append(CellStyle(bold=u16(body, 6) >= _BOLD, italic=bool(u16(body, 2) & 2)))
             self._charset(body[12] if len(body) > 12 else 0)
         elif kind == _XF:
             self._xfs.append(body)
@@ -262,11 +272,11 @@ class _Reader:
         if len(self.found.sheets) > self._limits.max_sheets:
             raise errors.too_large(f"more than {self._limits.max_sheets} sheets")
 
-    def _look(self, body: bytes) -> Look:
+    def _look(self, body: bytes) -> CellStyle:
         font = u16(body, 0)
         font -= font > 4  # there is no font 4
-        plain = self._fonts[font] if font < len(self._fonts) else Look()
-        look = Look(bold=plain.bold, italic=plain.italic)
+        plain = self._fonts[font] if font < len(self._fonts) else CellStyle()
+        look = CellStyle(bold=plain.bold, italic=plain.italic)
         if len(body) >= 20:
             look.centred = body[6] & 7 in (2, 6)
             look.indented = body[8] & 15 > 0
@@ -466,9 +476,9 @@ def open_xls(file: BinaryIO, container: Container, limits: ReadLimits, *, declar
     return Book(file_format="xls", reader="own", sheets=sheets, notes=notes, choices=choices, source=file)
 
 
-def _guessed(shared: Globals) -> Choice:
+def _guessed(shared: Globals) -> ReadingChoice:
     """A book of Excel 5 that does not say which code page its texts are in."""
-    return Choice(
+    return ReadingChoice(
         kind="encoding",
         chosen=shared.codepage,
         evidence=dict(shared.charsets) or {shared.codepage: 0},

@@ -12,7 +12,7 @@ from runner.engine.reading.containers import Entry
 from runner.engine.reading.number_formats import (
     ERRORS,
     UNKNOWN_ERROR,
-    Look,
+    CellStyle,
     Marker,
     NumberFormat,
     NumberReader,
@@ -22,7 +22,7 @@ from runner.engine.reading.number_formats import (
 )
 from runner.engine.reading.row_order import RowBuilder, ascending
 from runner.engine.reading.strings import SharedStrings
-from runner.engine.reading.xlsx.markup import Package
+from runner.engine.reading.xlsx.markup import OoxmlPackage
 
 _U32 = struct.Struct("<I")
 
@@ -140,7 +140,7 @@ def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
     """Number formats, and what makes cells stand out."""
     styles = Styles()
     formats: dict[int, NumberFormat] = {}
-    fonts: list[Look] = []
+    fonts: list[CellStyle] = []
     fills: list[bool] = []
     borders: list[tuple[bool, bool]] = []
     in_cells = False
@@ -148,7 +148,7 @@ def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
         if kind == _FORMAT:
             formats[_u16(body, 0)] = format_of(text(body, 2)[0])
         elif kind == _FONT:
-            fonts.append(Look(bold=_u16(body, 4) >= _BOLD, italic=bool(_u16(body, 2) & 2)))
+            fonts.append(CellStyle(bold=_u16(body, 4) >= _BOLD, italic=bool(_u16(body, 2) & 2)))
         elif kind == _FILL:
             fills.append(u32(body, 0) not in (0, 17))  # none, and the pattern that is never shown
         elif kind == _BORDER:
@@ -161,11 +161,11 @@ def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
     return styles
 
 
-def _look(body: bytes, fonts: list[Look], fills: list[bool], borders: list[tuple[bool, bool]]) -> Look:
+def _look(body: bytes, fonts: list[CellStyle], fills: list[bool], borders: list[tuple[bool, bool]]) -> CellStyle:
     font, fill, border = _u16(body, 4), _u16(body, 6), _u16(body, 8)
-    plain = fonts[font] if font < len(fonts) else Look()
+    plain = fonts[font] if font < len(fonts) else CellStyle()
     top, bottom = borders[border] if border < len(borders) else (False, False)
-    return Look(
+    return CellStyle(
         bold=plain.bold,
         italic=plain.italic,
         filled=fill < len(fills) and fills[fill],
@@ -193,7 +193,7 @@ _F64 = struct.Struct("<d")
 
 
 class XlsbWorkbook:
-    def __init__(self, package: Package, part: str) -> None:
+    def __init__(self, package: OoxmlPackage, part: str) -> None:
         self.package = package
         self.relations = package.relations(part)
         entry = package.archive.find(part)
@@ -332,7 +332,7 @@ def _count(split: float) -> int:
     return int(split) if 0 < split < 1_048_576 else 0
 
 
-def open_xlsb(file: BinaryIO, package: Package, part: str) -> Book:
+def open_xlsb(file: BinaryIO, package: OoxmlPackage, part: str) -> Book:
     workbook = XlsbWorkbook(package, part)
     listed: Iterable[XlsbSheetEntry] = workbook.contents.sheets
     if len(workbook.contents.sheets) > package.limits.max_sheets:

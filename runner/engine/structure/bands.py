@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from runner.engine.structure.facts import Kind, Mark, Profile, Row
+from runner.engine.structure.facts import CellKind, Mark, Profile, Row
 from runner.engine.structure.features import rises
 from runner.engine.structure.tables import BODY, Choice, Label
 
@@ -76,7 +76,7 @@ def _same(rows: Sequence[Row], at: int, band: Band) -> bool:
 
 def _rising(row: Row) -> bool:
     """Whether a row names its columns by years, hours or classes, or by years alone."""
-    values = [at for at in row.filled if row.kinds[at] == Kind.NUMBER]
+    values = [at for at in row.filled if row.kinds[at] == CellKind.NUMBER]
     years = sum(1 for at in values if row.marks[at] & Mark.YEAR)
     return rises(row) >= RISING or (years > 1 and years == len(values))
 
@@ -94,7 +94,7 @@ def fits(rows: Sequence[Row], at: int, band: Band) -> bool:
             continue  # the first value under a name
         if len(same) * 2 < len(held) or not same:
             return False
-        if row.kinds[column] == Kind.TEXT:
+        if row.kinds[column] == CellKind.TEXT:
             if row.marks[column] & _NOTES and not any(other.marks[column] & _NOTES for other in same):
                 return False
             if not Profile(str(other.values[column]) for other in same).like(str(row.values[column])):
@@ -257,14 +257,16 @@ def _leans(rows: Sequence[Row], band: Band, left: list[Strip], right: Strip) -> 
     if not near or not band.head or right.head < right.width or right.first != left[0].first:
         return False
     leaf = rows[band.head[-1]]
-    if any(at >= len(leaf.kinds) or leaf.kinds[at] != Kind.TEXT for at in range(right.left, right.right + 1)):
+    if any(at >= len(leaf.kinds) or leaf.kinds[at] != CellKind.TEXT for at in range(right.left, right.right + 1)):
         return False
     body = [rows[at] for at in band.body]
-    numbers = all(_share(body, at, (Kind.NUMBER, Kind.FILLER)) >= NUMBERS for at in range(right.left, right.right + 1))
-    return numbers and _share(body, left[0].left, (Kind.TEXT, Kind.DATE)) >= NUMBERS
+    numbers = all(
+        _share(body, at, (CellKind.NUMBER, CellKind.FILLER)) >= NUMBERS for at in range(right.left, right.right + 1)
+    )
+    return numbers and _share(body, left[0].left, (CellKind.TEXT, CellKind.DATE)) >= NUMBERS
 
 
-def _share(body: Sequence[Row], column: int, kinds: Sequence[Kind]) -> float:
+def _share(body: Sequence[Row], column: int, kinds: Sequence[CellKind]) -> float:
     held = [row.kinds[column] for row in body if column < len(row.kinds) and row.kinds[column]]
     return sum(1 for kind in held if kind in kinds) / len(held) if held else 0.0
 
@@ -280,7 +282,7 @@ def _same_header(rows: Sequence[Row], band: Band, left: Strip, right: Strip) -> 
 def _key(rows: Sequence[Row], band: Band, column: int) -> bool:
     """A column of different texts in nearly every row: what names a table's rows."""
     values = [rows[at].values[column] for at in band.body if column < len(rows[at].kinds) and rows[at].kinds[column]]
-    texts = sum(1 for at in band.body if column < len(rows[at].kinds) and rows[at].kinds[column] == Kind.TEXT)
+    texts = sum(1 for at in band.body if column < len(rows[at].kinds) and rows[at].kinds[column] == CellKind.TEXT)
     return len(values) >= 2 and texts >= 0.8 * len(band.body) and len(set(map(str, values))) >= 0.9 * len(values)
 
 

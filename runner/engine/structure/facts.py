@@ -95,7 +95,7 @@ NAME = re.compile(
 )
 
 
-class Kind(IntEnum):
+class CellKind(IntEnum):
     BLANK = 0
     TEXT = 1
     NUMBER = 2
@@ -130,19 +130,19 @@ LONG = 60
 SHORT, FEW = 40, 5  # characters and words of a text that may name a column
 BLANK: CellFacts = (0, 0, 0, 0)
 # Plain integers: enum members cost a multiple in the loops over cells.
-_TEXT = int(Kind.TEXT)
-_NUMBER: CellFacts = (int(Kind.NUMBER), 8, 0, 1)
-_YEAR: CellFacts = (int(Kind.NUMBER), 8, int(Mark.YEAR), 1)
-_DATE: CellFacts = (int(Kind.DATE), 10, 0, 1)
-_BOOL: CellFacts = (int(Kind.BOOL), 5, 0, 1)
-_ERROR: CellFacts = (int(Kind.ERROR), 8, 0, 1)
+_TEXT = int(CellKind.TEXT)
+_NUMBER: CellFacts = (int(CellKind.NUMBER), 8, 0, 1)
+_YEAR: CellFacts = (int(CellKind.NUMBER), 8, int(Mark.YEAR), 1)
+_DATE: CellFacts = (int(CellKind.DATE), 10, 0, 1)
+_BOOL: CellFacts = (int(CellKind.BOOL), 5, 0, 1)
+_ERROR: CellFacts = (int(CellKind.ERROR), 8, 0, 1)
 
 _SHAPES = (
-    (24, YEAR, Kind.NUMBER, Mark.YEAR),
-    (30, NUMBER, Kind.NUMBER, Mark(0)),
-    (32, DATE, Kind.DATE, Mark(0)),
-    (16, FILLER, Kind.FILLER, Mark(0)),
-    (200, RULE, Kind.TEXT, Mark.RULE),
+    (24, YEAR, CellKind.NUMBER, Mark.YEAR),
+    (30, NUMBER, CellKind.NUMBER, Mark(0)),
+    (32, DATE, CellKind.DATE, Mark(0)),
+    (16, FILLER, CellKind.FILLER, Mark(0)),
+    (200, RULE, CellKind.TEXT, Mark.RULE),
 )
 _WHOLE = ((24, PERIOD, Mark.PERIOD), (40, UNIT, Mark.UNIT), (40, CODE, Mark.CODE))
 _OPENING = ((NOTE, Mark.NOTE), (TITLE, Mark.TITLE), (FOOTNOTE, Mark.FOOTNOTE))

@@ -7,7 +7,7 @@ from datetime import date
 from itertools import pairwise
 from math import log2
 
-from runner.engine.structure.facts import Kind, Mark, Row
+from runner.engine.structure.facts import CellKind, Mark, Row
 
 NAMES = ["rich_far", "rich_gap", "rich_contrast", "rich_agree", "rich_cover", "rich_width", "rich_lone", "rich_text"]
 NAMES += ["shape_before", "shape_after", "alternates", "rises", "purity", "ragged", "colons", "labels", "names_below"]
@@ -15,10 +15,10 @@ NAMES += ["shape_before", "shape_after", "alternates", "rises", "purity", "ragge
 SOME = 5  # rows of values that a row is held against
 FAR = 20  # rows further down that are looked at for them
 AROUND = 6  # rows on either side among which a form would show
-_TEXT_KIND = int(Kind.TEXT)
+_TEXT_KIND = int(CellKind.TEXT)
 _COLON = int(Mark.COLON)
 _NAME = int(Mark.NAME)
-_VALUE_KINDS = (int(Kind.NUMBER), int(Kind.DATE))
+_VALUE_KINDS = (int(CellKind.NUMBER), int(CellKind.DATE))
 
 _NUMERALS = re.compile(r"\d{1,12}(?:\.\d{1,12})?")
 
@@ -180,7 +180,7 @@ FIRST_MARKS = (
 _MARKS = tuple(int(mark) for mark in MARKS)
 _FIRST_MARKS = tuple(int(mark) for mark in FIRST_MARKS)
 _NOTES = int(Mark.NOTE | Mark.FOOTNOTE | Mark.SENTENCE)
-_TEXT, _NUMBER = int(Kind.TEXT), int(Kind.NUMBER)
+_TEXT, _NUMBER = int(CellKind.TEXT), int(CellKind.NUMBER)
 
 
 def names() -> list[str]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from runner.engine.reading import Layout
 from runner.engine.structure import features, labelling
 from runner.engine.structure.bands import Band, Draft
-from runner.engine.structure.facts import Kind, Mark, Profile, Row, text_shape
+from runner.engine.structure.facts import CellKind, Mark, Profile, Row, text_shape
 from runner.engine.structure.features import falls, rises
 from runner.engine.structure.tables import Choice, Column, Label, letters
 
@@ -89,7 +89,7 @@ VALUE = re.compile(
 )
 _NAMES = int(Mark.NAME | Mark.CODE)
 _YEAR = int(Mark.YEAR)
-_TEXT, _FILLER = int(Kind.TEXT), int(Kind.FILLER)
+_TEXT, _FILLER = int(CellKind.TEXT), int(CellKind.FILLER)
 
 
 class Votes(NamedTuple):
@@ -295,7 +295,7 @@ def _lone_key(draft: Draft, row: Row, body: Sequence[Row]) -> bool:
     if row.width > 1 or above.width < 2 or column not in above.filled:
         return False
     kinds = [one.kinds[column] for one in body if column < len(one.kinds) and one.kinds[column]]
-    return kinds.count(Kind.TEXT) * 2 > len(kinds)
+    return kinds.count(CellKind.TEXT) * 2 > len(kinds)
 
 
 def _settled(draft: Draft, at: int, asked: Asked) -> bool:
@@ -313,10 +313,10 @@ def _counts_up(row: Row) -> bool:
     """Whether a row names its columns by years, months, hours or classes."""
     if rises(row) < RISING:
         return falls(row) >= RISING and row.width >= 2 * MANY_VALUES
-    kinds = {row.kinds[at] for at in row.filled if row.kinds[at] in (Kind.NUMBER, Kind.DATE)}
+    kinds = {row.kinds[at] for at in row.filled if row.kinds[at] in (CellKind.NUMBER, CellKind.DATE)}
     values = [row.values[at] for at in row.filled if row.kinds[at] in kinds]
-    years = all(row.marks[at] & Mark.YEAR for at in row.filled if row.kinds[at] == Kind.NUMBER)
-    return len(kinds) == 1 and (kinds == {Kind.DATE} or years or len(values) >= MANY_VALUES or features.steady(row))
+    years = all(row.marks[at] & Mark.YEAR for at in row.filled if row.kinds[at] == CellKind.NUMBER)
+    return len(kinds) == 1 and (kinds == {CellKind.DATE} or years or len(values) >= MANY_VALUES or features.steady(row))
 
 
 def extend(draft: Draft, asked: Asked) -> None:

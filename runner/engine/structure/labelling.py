@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from runner.engine.reading import Layout
 from runner.engine.structure import features
-from runner.engine.structure.facts import Kind, Mark, Row
+from runner.engine.structure.facts import CellKind, Mark, Row
 from runner.engine.structure.tables import NAMES, Label
 
 Node = Any  # a leaf's value, or [feature, threshold, where at most, where above]
@@ -78,7 +78,7 @@ Marks = dict[int, set[int]]
 def points(rows: Sequence[Row], layout: Layout) -> Points:
     """What the built-in detectors add for the header of each row, by row number."""
     out: dict[int, float] = {}
-    lone = Counter(row.filled[0] for row in rows if row.width == 1 and row.kinds[row.filled[0]] == Kind.TEXT)
+    lone = Counter(row.filled[0] for row in rows if row.width == 1 and row.kinds[row.filled[0]] == CellKind.TEXT)
     styled = False  # only the first row that stands out by its style: further down it may as well be a total
     for at, row in enumerate(rows):
         below = rows[at + 1] if at + 1 < len(rows) else None
@@ -109,7 +109,7 @@ def styled(rows: Sequence[Row], layout: Layout, number: int) -> float:
 def _only(marks: Marks, row: Row, below: Row) -> bool:
     """Whether the row is all text, every cell with the mark, and hardly any below it has it."""
     own, under = marks.get(row.number, set()), marks.get(below.number, set())
-    here = all(at + 1 in own and row.kinds[at] == Kind.TEXT for at in row.filled)
+    here = all(at + 1 in own and row.kinds[at] == CellKind.TEXT for at in row.filled)
     there = sum(1 for at in below.filled if at + 1 in under)
     return here and there * 2 < len(below.filled)
 
@@ -118,7 +118,7 @@ def _captions(rows: Sequence[Row], at: int, lone: Counter[int]) -> bool:
     """Whether the row looks like the first of several captions between data, not like one more header row."""
     row = rows[at]
     first = row.filled[0]
-    if row.width != 1 or row.kinds[first] != Kind.TEXT or rows[at - 1].width == 1:
+    if row.width != 1 or row.kinds[first] != CellKind.TEXT or rows[at - 1].width == 1:
         return False
     below = rows[at + 1 : at + 1 + LOOK]
     return bool(below) and first <= min(other.filled[0] for other in below) and lone[first] > 1
@@ -128,7 +128,7 @@ def _starts_anew(rows: Sequence[Row], at: int) -> bool:
     row = rows[at]
     if not at or not row.gap or len(row.filled) < 2:
         return False
-    if any(row.kinds[one] != Kind.TEXT or row.marks[one] & Mark.SENTENCE for one in row.filled):
+    if any(row.kinds[one] != CellKind.TEXT or row.marks[one] & Mark.SENTENCE for one in row.filled):
         return False
     below = [rows[one] for one in range(at + 1, min(at + 1 + LOOK, len(rows)))]
     for index, other in enumerate(below):
@@ -136,7 +136,7 @@ def _starts_anew(rows: Sequence[Row], at: int) -> bool:
             below = below[:index]
             break
     above = rows[max(0, at - LOOK) : at]
-    over = sum(1 for one in row.filled if _kind(below, one) not in (Kind.BLANK, Kind.TEXT))
+    over = sum(1 for one in row.filled if _kind(below, one) not in (CellKind.BLANK, CellKind.TEXT))
     if not below or not over:
         return False
     used = {one for other in (*above, *below) for one in other.filled}
@@ -147,7 +147,7 @@ def _starts_anew(rows: Sequence[Row], at: int) -> bool:
 def _kind(rows: Sequence[Row], column: int) -> int:
     """The usual kind of a column, blank where nothing stands."""
     kinds = [row.kinds[column] for row in rows if column < len(row.kinds) and row.kinds[column]]
-    return max(set(kinds), key=kinds.count) if kinds else int(Kind.BLANK)
+    return max(set(kinds), key=kinds.count) if kinds else int(CellKind.BLANK)
 
 
 WEIGHT = 0.3  # of the sequence against the row's own look; chosen by cross-validation

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from runner.engine.reading import DeclaredTable
 from runner.engine.structure import heads
 from runner.engine.structure.bands import Band, Classify, Draft, cut
-from runner.engine.structure.facts import Kind, Mark, Profile, Row
+from runner.engine.structure.facts import CellKind, Mark, Profile, Row
 from runner.engine.structure.heads import TOLD, Asked, note
 from runner.engine.structure.tables import Choice, Label
 
@@ -122,7 +122,7 @@ NOTES = 4  # rows below a list that may comment on it
 UNSURE = 0.5
 DOUBT = 1.0  # points for or against a header below which it is not sure
 _PROSE = int(Mark.SENTENCE | Mark.NOTE)
-_TEXT = int(Kind.TEXT)
+_TEXT = int(CellKind.TEXT)
 
 
 def find(rows: Sequence[Row], asked: Asked) -> Draft | None:

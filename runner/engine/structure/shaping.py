@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 from runner.engine.structure import captions, heads
 from runner.engine.structure.bands import Draft
-from runner.engine.structure.facts import Kind, Mark, Row
+from runner.engine.structure.facts import CellKind, Mark, Row
 from runner.engine.structure.heads import Asked, behead, extend, settle
 from runner.engine.structure.sums import EXACT, read
-from runner.engine.structure.tables import Box, Label, Table
+from runner.engine.structure.tables import CellRange, Label, Table
 from runner.engine.structure.totals import Says, row_says
 
 SURE = 0.8  # chance of a header above which nothing below it makes a form of its table
@@ -48,7 +48,7 @@ def _is_form(draft: Draft) -> bool:
     if any(draft.chances[at][Label.HEADER] >= SURE for at in draft.band.head):
         return False  # a rule or a declared name says so, or all the looks of it do
     rows = [draft.rows[at] for at in draft.band.all]
-    names = [row.values[row.filled[0]] for row in rows if row.kinds[row.filled[0]] == Kind.TEXT]
+    names = [row.values[row.filled[0]] for row in rows if row.kinds[row.filled[0]] == CellKind.TEXT]
     if len(names) < LABELS * len(rows) or len(set(names)) < len(names):
         return False
     columns: dict[int, Counter[int]] = {}
@@ -65,12 +65,12 @@ def _over_values(draft: Draft) -> int:
     if leaf is None:
         return 0
     body = [draft.rows[at] for at in draft.band.body]
-    return sum(1 for at in leaf.filled if leaf.kinds[at] == Kind.TEXT and _valued(body, at))
+    return sum(1 for at in leaf.filled if leaf.kinds[at] == CellKind.TEXT and _valued(body, at))
 
 
 def _valued(body: Sequence[Row], column: int) -> bool:
     kinds = [row.kinds[column] for row in body if column < len(row.kinds) and row.kinds[column]]
-    return sum(1 for kind in kinds if kind != Kind.TEXT) * 2 > len(kinds)
+    return sum(1 for kind in kinds if kind != CellKind.TEXT) * 2 > len(kinds)
 
 
 def _cells(draft: Draft) -> int:
@@ -100,9 +100,9 @@ def shape(draft: Draft, asked: Asked) -> Table:
     body = [at for at in band.body if rows[at].number not in out]
     first, last = rows[band.all[0]], rows[band.all[-1]]
     return Table(
-        range=Box(first.number, left, last.number, right),
+        range=CellRange(first.number, left, last.number, right),
         header_rows=tuple(row.number for row in head),
-        data_range=Box(_top(rows, body[0]), left, rows[body[-1]].number, right) if body else None,
+        data_range=CellRange(_top(rows, body[0]), left, rows[body[-1]].number, right) if body else None,
         columns=columns,
         confidence=_confidence(draft),
         why=tuple(_why(draft, groups, totals)),
@@ -165,7 +165,7 @@ def _outweighs(draft: Draft, at: int) -> bool:
     above = [draft.rows[one] for one in draft.band.body if one < at]
     seen = 0
     for column in row.filled:
-        if draft.left <= column <= draft.right and row.kinds[column] == Kind.NUMBER:
+        if draft.left <= column <= draft.right and row.kinds[column] == CellKind.NUMBER:
             own = _number(row.values[column], max)
             others = [_number(one.values[column], min) for one in above if _holds(one, column)]
             if own is None or len(others) < ADDENDS:
@@ -190,13 +190,13 @@ def _label_column(draft: Draft) -> int | None:
     own = [draft.rows[at] for at in draft.band.body[:200]]
     for column in range(draft.left, draft.right + 1):
         kinds = [row.kinds[column] for row in own if _holds(row, column)]
-        if len(kinds) * 3 >= len(own) * 2 and kinds.count(Kind.TEXT) * 2 > len(kinds):
+        if len(kinds) * 3 >= len(own) * 2 and kinds.count(CellKind.TEXT) * 2 > len(kinds):
             return column
     return None
 
 
 def _holds(row: Row, column: int) -> bool:
-    return column < len(row.kinds) and row.kinds[column] != Kind.BLANK
+    return column < len(row.kinds) and row.kinds[column] != CellKind.BLANK
 
 
 def _ends(rows: Sequence[Row], body: Sequence[int], place: int) -> bool:
@@ -261,8 +261,8 @@ def _header_reason(head: Sequence[Row], below: Sequence[Row]) -> str:
     over = 0
     for at in leaf.filled:
         kinds = [row.kinds[at] for row in below if at < len(row.kinds) and row.kinds[at]]
-        values = sum(1 for kind in kinds if kind != Kind.TEXT)
-        over += leaf.kinds[at] == Kind.TEXT and values * 2 > len(kinds)
+        values = sum(1 for kind in kinds if kind != CellKind.TEXT)
+        over += leaf.kinds[at] == CellKind.TEXT and values * 2 > len(kinds)
     what = f"text over values in {over} of {_count(len(leaf.filled), 'column')}" if over else "unlike the rows below"
     return f"header in {_plural(len(head), 'row')} {numbers}: {what}"
 

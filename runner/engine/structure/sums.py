@@ -14,7 +14,7 @@ from math import fsum, isfinite
 from typing import Any, NamedTuple
 
 from runner.engine.reading import Block, Shown, Value
-from runner.engine.structure.tables import Box, Choice, Table
+from runner.engine.structure.tables import CellRange, Choice, Table
 from runner.engine.structure.totals import Says, Sort, row_says
 
 PLACES = 5  # rows that a message names
@@ -222,7 +222,7 @@ class TotalsCheck:
         edges = [n for n in (self.first_data, self.last_data, *kept) if n]
         box = table.data_range
         if box is not None:
-            box = Box(min(edges), box.left, max(edges), box.right) if edges else None
+            box = CellRange(min(edges), box.left, max(edges), box.right) if edges else None
         why = table.why
         if totals:
             why = (*why, f"{len(totals)} total row{'s' * (len(totals) > 1)} left out of the data")

@@ -36,7 +36,7 @@ def letters(column: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class CellRange:
     """A rectangle of cells, 1-based, both ends included."""
 
     top: int
@@ -79,9 +79,9 @@ class Table:
     stand in none of `groups`, `totals`, `asides` and `repeated`. `data_range` is None where a header has no data.
     """
 
-    range: Box
+    range: CellRange
     header_rows: tuple[int, ...]
-    data_range: Box | None
+    data_range: CellRange | None
     columns: tuple[Column, ...]
     confidence: float
     why: tuple[str, ...] = ()

@@ -15,8 +15,7 @@ from runner.engine.reading.books import ERROR_CODES
 from runner.engine.verifying.archive import Archive, Member
 from runner.engine.verifying.refusal import BadOutput
 from runner.engine.writing import parts
-from runner.engine.writing.styles import BUILT_IN, DURATION, FORMATS, Styles
-from runner.engine.writing.texts import attribute
+from runner.engine.writing.parts import BUILT_IN, DURATION, FORMATS, StyleSheet, attribute
 
 MAX_SHEETS: Final = 10_000
 MAX_PART: Final = 16 * 1024 * 1024
@@ -129,7 +128,7 @@ def _check_styles(text: str, formats: list[str]) -> None:
     used = _CELL_FORMATS.findall(text)
     if len(used) > len(by_number) or not all(number in by_number for number in used):
         raise BadOutput("normalized.xlsx has a cell format that is not ours")
-    if text != Styles([by_number[number] for number in used]).xml():
+    if text != StyleSheet([by_number[number] for number in used]).xml():
         raise BadOutput("normalized.xlsx has a xl/styles.xml that is not ours")
 
 

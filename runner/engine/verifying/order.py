@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import IO, Any, Final
 
-from runner.engine.channel import Channel
-from runner.engine.orders import open_target
+from runner.engine.protocol import EventWriter, open_target
 from runner.engine.report import report
 from runner.engine.verifying.balance import balance
 from runner.engine.verifying.book import named, read_book
@@ -16,7 +15,7 @@ _INPUT: Final = ("role", "name", "sha256", "size")
 _ODD: Final = "the outputs broke the verifier"
 
 
-def carry_out(order: dict[str, Any], voice: Channel, folder: Path) -> None:
+def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
     """Say whether the outputs hold; the report is written from what has been checked."""
     try:
         paths = {given["name"]: folder / given["path"] for given in order["inputs"]}

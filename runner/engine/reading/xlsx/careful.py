@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from runner.engine.reading import errors, number_formats
 from runner.engine.reading.books import NO_CACHED_VALUE, CellError, ReadLimits, Row, Value
-from runner.engine.reading.number_formats import Kind, Shower, Styles, dated, shown
+from runner.engine.reading.number_formats import NumberKind, Shower, Styles, dated, shown
 from runner.engine.reading.row_order import RowBuilder
 from runner.engine.reading.strings import XML_BLANKS, SharedStrings, unescaped, without_entities
 from runner.engine.reading.xlsx.markup import Attributes, Markup, cell, local, number
@@ -29,7 +29,7 @@ class Stored(NamedTuple):
     strip: bool = False  # blanks around its text do not count
 
 
-class Memo(dict[str, Value]):
+class StringMemo(dict[str, Value]):
     """Remembers what a text means."""
 
     def __init__(self, meaning: Callable[[str], Value]) -> None:
@@ -51,17 +51,17 @@ class CellReader:
         self._loaded: SharedStrings | None = None
         self._styles = styles
         self._epoch_1904 = epoch_1904
-        self._shown: dict[int, Memo] = {}
-        self._memos: dict[str | Kind, Memo] = {
-            "b": Memo(_boolean),
-            "e": Memo(_error),
-            "d": Memo(number_formats.iso_value),
-            **{kind: Memo(partial(self._dated, kind)) for kind in Kind},
+        self._shown: dict[int, StringMemo] = {}
+        self._memos: dict[str | NumberKind, StringMemo] = {
+            "b": StringMemo(_boolean),
+            "e": StringMemo(_error),
+            "d": StringMemo(number_formats.iso_value),
+            **{kind: StringMemo(partial(self._dated, kind)) for kind in NumberKind},
         }
 
     def counts(self, style: int) -> bool:
         """Whether a number in this style is just a number, not a date or a time."""
-        return self._styles.kind(style) is Kind.NUMBER
+        return self._styles.kind(style) is NumberKind.NUMBER
 
     def column(self, stored: Stored, texts: Sequence[str], *, plain: bool) -> list[Value]:
         """Many cells that are stored alike; the texts still hold their entities, and none is empty.
@@ -84,7 +84,9 @@ class CellReader:
         elif kind in ("", "n"):
             number = self._styles.kind(style)
             found = (
-                _numbers(texts) if number is Kind.NUMBER else list(map(self._memo(number, style).__getitem__, texts))
+                _numbers(texts)
+                if number is NumberKind.NUMBER
+                else list(map(self._memo(number, style).__getitem__, texts))
             )
         return found or [self.value(kind, style, one, formula=formula) for one in texts]
 
@@ -95,7 +97,7 @@ class CellReader:
             except IndexError:
                 return list(map(self._shared_at, texts))
         number = self._styles.kind(style)
-        if number is Kind.NUMBER:
+        if number is NumberKind.NUMBER:
             numbers: list[Value] = loads(f"[{','.join(texts)}]")
             return numbers
         return list(map(self._memo(number, style).__getitem__, texts))
@@ -111,7 +113,7 @@ class CellReader:
         if kind in ("b", "e", "d"):
             return self._memos[kind][text]
         number = self._styles.kind(style)
-        return number_formats.number_from_text(text) if number is Kind.NUMBER else self._memo(number, style)[text]
+        return number_formats.number_from_text(text) if number is NumberKind.NUMBER else self._memo(number, style)[text]
 
     def _shared(self, texts: Sequence[str]) -> list[Value] | None:
         strings = self._strings()
@@ -136,14 +138,14 @@ class CellReader:
             self._loaded = self._load_strings()
         return self._loaded
 
-    def _memo(self, kind: Kind, style: int) -> Memo:
-        if kind is not Kind.SHOWN:
+    def _memo(self, kind: NumberKind, style: int) -> StringMemo:
+        if kind is not NumberKind.SHOWN:
             return self._memos[kind]
         if style not in self._shown:
-            self._shown[style] = Memo(partial(_shown, self._styles.shows[style]))
+            self._shown[style] = StringMemo(partial(_shown, self._styles.shows[style]))
         return self._shown[style]
 
-    def _dated(self, kind: Kind, text: str) -> Value:
+    def _dated(self, kind: NumberKind, text: str) -> Value:
         serial = number_formats.number_from_text(text)
         if not isinstance(serial, int | float):
             return serial

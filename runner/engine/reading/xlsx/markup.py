@@ -144,7 +144,7 @@ class Relation:
     part: str  # name of the part it leads to
 
 
-class Package:
+class OoxmlPackage:
     def __init__(self, archive: Archive, limits: ReadLimits) -> None:
         self.archive = archive
         self.limits = limits

@@ -59,7 +59,7 @@ class Way(NamedTuple):
 MARK: Final = Way("mark")
 
 
-class Found(NamedTuple):
+class MatchedRows(NamedTuple):
     """The rows of a chunk: their numbers, their stored values by group, and the texts of those that did not fit."""
 
     numbers: tuple[str, ...]  # "" for a row that did not fit, or has none
@@ -169,7 +169,7 @@ class RowPattern:
             return f"{lead}({way.value}){_closing(way.lead)}"
         return f"{lead}>(<f/>){_NO_VALUE}" if way.formula else f"{lead}(?:/>|>{_NO_VALUE})"
 
-    def find(self, chunk: str) -> Found | None:
+    def find(self, chunk: str) -> MatchedRows | None:
         """The rows of a chunk of plain text; None where the expression misses any."""
         if self._pattern is None:
             return None
@@ -179,7 +179,7 @@ class RowPattern:
         numbers, *groups, odd = parts
         if any(odd):
             seen += sum(text.count("<row") - 1 for text in odd if text)
-        return Found(numbers, groups, odd) if seen == chunk.count("<row") else None
+        return MatchedRows(numbers, groups, odd) if seen == chunk.count("<row") else None
 
     def counts_on(self, chunk: str, last: int) -> bool:
         """Whether rows without a number have none in their cells either that differs from the count."""
@@ -384,7 +384,7 @@ class _Rows:
                 return Block([numbers[at] for at in kept], [[column[at] for at in kept] for column in columns])
         return Block(numbers, columns)
 
-    def _mixed(self, chunk: str, found: Found) -> list[Row]:
+    def _mixed(self, chunk: str, found: MatchedRows) -> list[Row]:
         """Rows that fit and rows that only the parser can read, in their order."""
         fit = [at for at, text in enumerate(found.odd) if not text]
         groups = [tuple([group[at] for at in fit]) for group in found.groups]

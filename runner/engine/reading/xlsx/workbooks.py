@@ -9,7 +9,7 @@ from typing import BinaryIO, TypeVar
 from runner.engine.reading import errors
 from runner.engine.reading.books import Block, Book, DeclaredTable, Format, Layout, ReadLimits, Row, Sheet, Visibility
 from runner.engine.reading.containers import Entry
-from runner.engine.reading.number_formats import Look, NumberFormat, Styles, format_of
+from runner.engine.reading.number_formats import CellStyle, NumberFormat, Styles, format_of
 from runner.engine.reading.row_order import OutOfOrder, ascending, gathered, rows_of, turned
 from runner.engine.reading.strings import XML_BLANKS, SharedStrings, unescaped, without_entities
 from runner.engine.reading.xlsx.careful import CellReader, careful_rows
@@ -17,8 +17,8 @@ from runner.engine.reading.xlsx.markup import (
     Attributes,
     Chunks,
     Event,
+    OoxmlPackage,
     Opened,
-    Package,
     Relation,
     area,
     attribute,
@@ -179,7 +179,7 @@ class StylesReader:
             identity = number(attributes, "numFmtId")
             bold, italic = _at(self._fonts, number(attributes, "fontId"), (False, False))
             top, bottom = _at(self._borders, number(attributes, "borderId"), (False, False))
-            look = Look(
+            look = CellStyle(
                 bold=bold,
                 italic=italic,
                 filled=_at(self._fills, number(attributes, "fillId"), False),
@@ -202,7 +202,7 @@ _PRINT_TITLES, _FILTER = "_xlnm.Print_Titles", "_xlnm._FilterDatabase"
 NAMED_AREAS = (_PRINT_TITLES, _FILTER)
 
 
-def declared_tables(package: Package, sheet_part: str, identities: list[str]) -> list[DeclaredTable]:
+def declared_tables(package: OoxmlPackage, sheet_part: str, identities: list[str]) -> list[DeclaredTable]:
     """The ListObjects of a sheet, in the order it names them; a part that is missing is passed over."""
     if not identities:
         return []
@@ -267,7 +267,7 @@ class _Listed:
 class Workbook:
     """The parts that sheets share. Strings and styles are read when the first cell asks."""
 
-    def __init__(self, package: Package, part: str) -> None:
+    def __init__(self, package: OoxmlPackage, part: str) -> None:
         self.package = package
         self.part = part
         self.relations = package.relations(self.part)
@@ -402,7 +402,7 @@ class XlsxSheet:
         return layout
 
 
-def open_xlsx(file: BinaryIO, package: Package, part: str) -> Book:
+def open_xlsx(file: BinaryIO, package: OoxmlPackage, part: str) -> Book:
     workbook = Workbook(package, part)
     sheets: list[Sheet] = [XlsxSheet(workbook, one, index) for index, one in enumerate(workbook.listed)]
     kind: Format = "xlsm" if workbook.has_macros else "xlsx"

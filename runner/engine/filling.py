@@ -1,10 +1,59 @@
-"""Cells merged over several rows of data: the file stores their value in the first row only."""
+"""Values carried to rows below them: captions as a column (`reading.group_rows: fill`) and merged cells."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runner.engine.reading import NO_CACHED_VALUE, Area
+
+JOIN: Final = " / "
+
+
+class Caption(NamedTuple):
+    row: int
+    column: int  # among the table's own columns; a caption further left is of a higher level
+    text: str
+
+
+class CaptionColumn:
+    """The captions that hold at the row reached so far.
+
+    A caption holds until the next one of its level. Captions that stand right below each other are levels of one
+    another: the next block of captions replaces as many levels, from the innermost, as it has captions. Where captions
+    stand in different columns, the column is the level.
+    """
+
+    def __init__(self) -> None:
+        self._levels: list[Caption] = []
+        self._fresh: list[Caption] = []  # captions with no data below them so far
+        self._value: str | None = None
+
+    def fill(self, numbers: Sequence[int], captions: Sequence[Caption]) -> list[str | None]:
+        """One value for each row; the captions stand between them."""
+        out: list[str | None] = []
+        for caption in captions:
+            while len(out) < len(numbers) and numbers[len(out)] < caption.row:
+                out.append(self._settled())
+            self._fresh.append(caption)
+        if len(out) < len(numbers):
+            out += [self._settled()] * (len(numbers) - len(out))
+        return out
+
+    def _settled(self) -> str | None:
+        if self._fresh:
+            self._levels = _replaced(self._levels, self._fresh)
+            self._fresh = []
+            self._value = JOIN.join(c.text.strip() for c in self._levels)
+        return self._value
+
+
+def _replaced(levels: list[Caption], fresh: list[Caption]) -> list[Caption]:
+    if len({c.column for c in (*levels, *fresh)}) > 1:
+        for caption in fresh:
+            levels = [*(c for c in levels if c.column < caption.column), caption]
+        return levels
+    return [*levels[: max(0, len(levels) - len(fresh))], *fresh]
+
 
 CODE: Final = "merged_blank"
 MESSAGE: Final = (

@@ -1,12 +1,25 @@
-"""The order: what the engine is asked to do, decoded once (docs/engine-order.md)."""
+"""What the engine is asked and what it answers (docs/engine-order.md): orders, events, and early ends."""
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TextIO
 
-from runner.engine.errors import EngineStop
 from runner.engine.fields import Field
+
+
+class EngineStop(Exception):
+    """The job cannot go on: `code` of the protocol, a message for people, and where.
+
+    None of the three may hold a cell's value.
+    """
+
+    def __init__(self, code: str, message: str, **where: str | int | None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.where = {k: v for k, v in where.items() if v is not None}
 
 
 class InputFile(NamedTuple):
@@ -82,3 +95,35 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
         sandbox=dict(raw.get("sandbox") or {}),
         fields=[Field(f) for f in manifest.get("fields") or ()],
     )
+
+
+MAX_LINE = 64 * 1024
+
+
+class EventWriter:
+    """Writes events. A line that would be too long loses its details, never its meaning."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+
+    def progress(self, step: str, *, done: int, total: int | None = None, table: str | None = None) -> None:
+        self._say({"event": "progress", "pass": step, "done": done, "total": total, "table": table})
+
+    def log(self, level: str, name: str, **fields: object) -> None:
+        self._say({"event": "log", "level": level, "name": name, "fields": fields})
+
+    def succeed(self, summary: dict[str, object]) -> None:
+        self._say({"event": "end", "ok": True, "summary": summary})
+
+    def fail(self, code: str, message: str, where: dict[str, str | int]) -> None:
+        self._say({"event": "end", "ok": False, "error": {"code": code, "message": message, "where": where}})
+
+    def _say(self, event: dict[str, object]) -> None:
+        if self._stream is None:
+            return
+        line = json.dumps(event, ensure_ascii=True, allow_nan=False)
+        if len(line) >= MAX_LINE:
+            event = {k: v for k, v in event.items() if k not in ("fields", "table", "summary")}
+            line = json.dumps(event | {"cut": True}, ensure_ascii=True)
+        self._stream.write(line + "\n")
+        self._stream.flush()
