@@ -13,8 +13,16 @@ from runner.engine.checking import FieldChecks, RowCheck
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
-from runner.engine.mapping.nothing import expects_columns, nothing_mapped, unused_rules
-from runner.engine.mapping.table_mapping import MappedTable, OutColumn, TablePlan, lay_out, map_table
+from runner.engine.mapping.table_mapping import (
+    MappedTable,
+    OutColumn,
+    TablePlan,
+    expects_columns,
+    lay_out,
+    map_table,
+    nothing_mapped,
+    unused_rules,
+)
 from runner.engine.protocol import EngineStop, EventWriter, Order
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
