@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types unit bench pins clean
+.PHONY: help setup demo test quick lint types bench pins clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -27,18 +27,21 @@ setup: .venv/.runtime ## make .venv with the command .venv/bin/ade
 demo: setup ## three messy spreadsheets, start to finish, embedded
 	@$(BIN)/ade demo
 
-test: lint types unit ## lint, types and tests
+test: lint types ## lint, types and every test, stage by stage; names the slowest
+	@$(BIN)/python -m tests.stages
+
+quick: lint types ## lint, types, unit and spine tests that are not slow
+	@$(BIN)/python -m tests.stages --quick
 
 lint: .venv/.dev ## ruff and the import directions
+	@echo "── lint ──"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-cache
 
 types: .venv/.dev ## mypy, strict
+	@echo "── types ──"
 	@$(BIN)/mypy
-
-unit: .venv/.dev
-	@$(BIN)/python -m pytest
 
 bench: .venv/.dev ## speed and cost against named peers
 	@$(BIN)/python -m tests.bench

@@ -1,12 +1,15 @@
 """The boxes that a command runs jobs in. Loads nothing of the stores, which `ade try` does without."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from core.errors import SandboxUnavailable
 from core.settings import Settings
 from runner.attempt import Boxes
 from runner.sandbox.drivers import make_layers, make_sandbox
+from runner.sandbox.levels import require
 
 
 @contextlib.contextmanager
@@ -22,3 +25,17 @@ def boxes(settings: Settings, run_dir: Path) -> Iterator[Boxes]:
     finally:
         layers.close()
         sandbox.close()
+
+
+def require_asked_level(settings: Settings, boxes: Boxes) -> None:
+    """Raise SandboxUnavailable where an operator asked for a level by name and this host cannot give it.
+
+    A runner that took jobs all the same would use up their attempts. The default level asks for nothing at the start:
+    without Python in their config, jobs run at every level.
+    """
+    if not os.environ.get("ADE_SANDBOX_MIN_LEVEL", "").strip():
+        return
+    try:
+        require(boxes.sandbox.isolation(), settings.sandbox_min_level)
+    except SandboxUnavailable as error:
+        raise SandboxUnavailable(f"this runner does not start: {error}") from None

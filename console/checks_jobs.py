@@ -9,6 +9,7 @@ from console import wire
 from console.checks import OK, WARNING, WRONG, Check
 from console.scopes import scope_words
 from console.words import plural, span
+from core.errors import RecordNewer
 from core.jobs import State
 from core.keys import INBOX, is_ignored
 from core.ports import JobQuery
@@ -16,6 +17,8 @@ from infra.wiring import Stack
 
 _OLD_SECONDS = 300.0
 _OVERDUE_SECONDS = 60.0
+_FORGOTTEN_SECONDS = 3600.0  # what has expired may wait for what is more urgent
+_SKEW_SECONDS = 3.0
 _SHOWN = 20
 _LOOKED_AT = 1000
 
@@ -99,7 +102,10 @@ def check_rows(stack: Stack) -> Iterator[Check]:
     """Rows that no program can read, or that somebody edited so that they contradict themselves."""
     damaged = stack.table.damaged(limit=_SHOWN)
     for why in damaged.values():
-        yield Check("rows", WRONG, why, "mend the row, or delete it: the next sweep makes it anew from the inbox")
+        if isinstance(why, RecordNewer):
+            yield Check("rows", WARNING, str(why), "upgrade what runs here, as docs/upgrading.md says")
+            continue
+        yield Check("rows", WRONG, str(why), "mend the row, or delete it: the next sweep makes it anew from the inbox")
     if not damaged:
         yield Check("rows", OK, "every row can be read")
 
@@ -123,6 +129,7 @@ def check_stuck(stack: Stack) -> Iterator[Check]:
     """Chores that nobody does: leases that ran out, publications that nobody finished."""
     now = stack.clock.now()
     overdue = stack.table.attention(now - _OVERDUE_SECONDS, limit=1000)
+    overdue += stack.table.outdated(now - _FORGOTTEN_SECONDS, limit=1000)
     if not overdue:
         yield Check("chores", OK, "nothing is overdue")
         return
@@ -130,6 +137,16 @@ def check_stuck(stack: Stack) -> Iterator[Check]:
     late = f"{plural(len(overdue), 'job')} overdue for a chore that nobody does"
     said = f"{late} ({', '.join(states)}), first {overdue[0].job_id}"
     yield Check("chores", WRONG, said, "start `ade up` or `ade janitor run`, or do them now: `ade janitor run-once`")
+
+
+def check_clocks(stack: Stack) -> Iterator[Check]:
+    """Our clock against the services' own, which are all that the machines of a fleet have in common."""
+    remedy = "let the system keep time: timedatectl set-ntp true; in a container, on its host"
+    for caller in stack.callers:
+        if caller.ahead is not None and abs(caller.ahead) > _SKEW_SECONDS:
+            where = "ahead of" if caller.ahead > 0 else "behind"
+            said = f"our clock is at least {abs(caller.ahead):.0f} s {where} that of {caller.service.partition('?')[0]}"
+            yield Check("clock", WARNING, said, remedy)
 
 
 def newest_change(stack: Stack) -> float | None:

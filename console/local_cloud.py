@@ -3,37 +3,37 @@
 import contextlib
 import os
 import secrets
-import socket
 from collections.abc import Callable, Iterator
 
 from core.settings import Settings
 from infra.addresses import parse_address
-from infra.local_cloud import Hook, Server, free_port, ministack, seaweedfs
+from infra.local_cloud import Hook, Server, keep_ports, ministack, seaweedfs
 from infra.provision import provision
 from infra.s3 import S3Store
 
 BUCKET = "drops"
-_S3_PORT, _AWS_PORT, _HOOK_PORT = 8333, 4566, 8090
+_USUAL_PORTS = {"s3": 8333, "aws": 4566, "webhook": 8090}
 
 
 @contextlib.contextmanager
 def local_cloud(say: Callable[[str], None]) -> Iterator[Settings]:
     """Settings for the servers that run for as long as the context lasts. What the bucket holds stays."""
     home = Settings.from_env(os.environ).storage_data_dir.absolute() / "local-cloud"
-    token, hook_port = secrets.token_urlsafe(24), _port(_HOOK_PORT)
-    hook = Hook(f"http://127.0.0.1:{hook_port}/events", token)
+    ports = keep_ports(home, _USUAL_PORTS)
+    token = secrets.token_urlsafe(24)
+    hook = Hook(f"http://127.0.0.1:{ports.webhook}/events", token)
     say("starting SeaweedFS and MiniStack on 127.0.0.1; the first time pip installs them ...")
     with contextlib.ExitStack() as servers:
-        store = servers.enter_context(seaweedfs(home / "venvs", home / "seaweedfs", port=_port(_S3_PORT), hook=hook))
+        store = servers.enter_context(seaweedfs(home / "venvs", home / "seaweedfs", port=ports.s3, hook=hook))
         aws = servers.enter_context(
-            ministack(home / "venvs", home / "ministack", services="sqs,dynamodb", port=_port(_AWS_PORT))
+            ministack(home / "venvs", home / "ministack", services="sqs,dynamodb", port=ports.aws)
         )
         variables = {
             **store.environment,
             "ADE_STORE_URL": f"s3://{BUCKET}?endpoint={store.endpoint}",
             "ADE_TABLE_URL": f"dynamodb://ade-jobs?endpoint={aws.endpoint}",
             "ADE_QUEUE_URL": f"sqs://ade-work?endpoint={aws.endpoint}",
-            "ADE_WEBHOOK_LISTEN": f"127.0.0.1:{hook_port}",
+            "ADE_WEBHOOK_LISTEN": f"127.0.0.1:{ports.webhook}",
             "ADE_WEBHOOK_TOKEN": token,
         }
         os.environ.update(variables)  # boto3 reads its credentials there, and so do the commands that people copy
@@ -54,18 +54,10 @@ def how_to(store: Server, variables: dict[str, str]) -> list[str]:
     return [
         f"the bucket is {BUCKET} at {endpoint}; in another terminal:",
         *(f"  export {name}='{variables[name]}'" for name in kept),
-        f"  aws --endpoint-url {endpoint} s3 cp . {target} --recursive",
-        f"  rclone copy . :s3:{BUCKET}/inbox/acme {flags}",
-        f"  s5cmd --endpoint-url {endpoint} cp './*' {target}",
+        "  mkdir -p drop",  # never `.`: copied in a home folder that would send all of it
+        "put your files and a manifest.json into the folder drop, then one of:",
+        f"  aws --endpoint-url {endpoint} s3 cp drop {target} --recursive",
+        f"  rclone copy drop :s3:{BUCKET}/inbox/acme {flags}",
+        f"  s5cmd --endpoint-url {endpoint} cp 'drop/*' {target}",
         "  ade jobs",
     ]
-
-
-def _port(wanted: int) -> int:
-    """The usual port where it is free, else another."""
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", wanted))
-        except OSError:
-            return free_port()
-    return wanted

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from console.boxes import boxes
+from console.boxes import boxes, require_asked_level
 from console.sources import ReportLog, make_sources
 from handlers.intake import Intake
 from infra.logs import Log
 from infra.wiring import Stack
 from runner.assembly import Runner, assemble
 from runner.attempt import Boxes
+from runner.janitor import CHORES_SECONDS
 
 
 class Service:
@@ -80,8 +81,11 @@ class Service:
 
 
 def log_chores(log: Log, runner: Runner) -> None:
-    """Do what is due once, also where no janitor runs: what others of this machine left when they died."""
-    done = {name: n for name, n in runner.janitor.chores().items() if n}
+    """Do what somebody waits for once, also where no janitor runs: what others of this machine left when they died.
+
+    For no longer than a round of the janitor: whoever starts has work of its own, and what expires can wait.
+    """
+    done = {name: n for name, n in runner.janitor.urgent(CHORES_SECONDS).items() if n}
     if done:
         log.info("chores_done", **done)
 
@@ -90,6 +94,7 @@ def log_chores(log: Log, runner: Runner) -> None:
 def service(stack: Stack, log: Log, *, role: str, everything: bool) -> Iterator[Service]:
     """A service with its sandbox; left, it has drained."""
     with boxes(stack.settings, stack.run_dir) as sandbox:
+        require_asked_level(stack.settings, sandbox)
         made = Service(stack, sandbox, log, role=role, everything=everything)
         try:
             yield made

@@ -1,9 +1,11 @@
 """How `ade up` hears of drops: a watched folder, a queue of bucket events, a webhook. Each runs until it is stopped."""
 
 import contextlib
+import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from console.commands.sweep import report_dict
@@ -15,10 +17,13 @@ from handlers.webhook import Webhook
 from infra.addresses import parse_address
 from infra.folder import FolderStore
 from infra.logs import Log
+from infra.pulse import Pulse, alive_file
 from infra.watch import FolderWatch
 from infra.wiring import Stack
 
 _QUIET_SECONDS = 3600.0
+_TENANTS_AT_ONCE = 4
+_EVERYTHING = ""
 _ERROR_PAUSE_SECONDS = 1.0
 _LINES = 20
 _REMEMBERED = 10_000
@@ -43,7 +48,8 @@ def event_sources(stack: Stack, log: Log, opened: contextlib.ExitStack) -> dict[
         from infra.sqs_events import EventsQueue  # noqa: PLC0415 - boto3 takes a moment that the folder need not wait
 
         events = opened.enter_context(contextlib.closing(EventsQueue(parse_address(settings.events_url))))
-        sources["events"] = Poller(events, _arrivals(stack, log), log)
+        pulse = Pulse(alive_file(stack.run_dir, "listener"))
+        sources["events"] = Poller(events, _arrivals(stack, log), log, pulse=pulse.beat)
     if settings.store_url and settings.webhook_token:
         sources["webhook"] = Served(
             Webhook(settings.webhook_listen, settings.webhook_token, _arrivals(stack, log), log)
@@ -73,7 +79,11 @@ class Served:
 
 
 class Watcher:
-    """Turns changes of a folder bucket into jobs as they come."""
+    """Turns changes of a folder bucket into jobs as they come.
+
+    Each tenant's changes are looked at in their order, and several tenants' side by side: nobody's drop waits for the
+    ten thousand files of another. What comes while a tenant's look is under way is the next one's.
+    """
 
     def __init__(self, stack: Stack, log: Log) -> None:
         self._intake = Intake.over(stack)
@@ -82,18 +92,36 @@ class Watcher:
         # Watching starts before the first sweep, so that nothing falls between the two.
         self._watch = FolderWatch(stack.store) if isinstance(stack.store, FolderStore) else None
         self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        self._waiting: dict[str, set[str]] = {}
+        self._under_way: set[str] = set()
 
     def run(self) -> None:
-        self._look(self._intake.sweep)
-        if self._watch is None:
-            return
-        for batch in self._watch.batches(_QUIET_SECONDS):
-            keys = [key for key in batch if key is not None]
-            if len(keys) < len(batch):
-                self._look(self._intake.sweep)
-            elif keys:
-                self._look(lambda: self._intake.changed(keys))  # noqa: B023 - called before the loop goes on
+        with ThreadPoolExecutor(_TENANTS_AT_ONCE, thread_name_prefix="intake") as pool:
+            self._take({None}, pool)
+            if self._watch is None:
+                return
+            for batch in self._watch.batches(_QUIET_SECONDS):
+                self._take(batch, pool)
         self._watch.close()
+
+    def _take(self, batch: Iterable[str | None], pool: ThreadPoolExecutor) -> None:
+        with self._lock:
+            for key in batch:
+                self._waiting.setdefault(_EVERYTHING if key is None else _tenant(key), set()).add(key or "")
+            for whose in self._waiting.keys() - self._under_way:
+                self._under_way.add(whose)
+                pool.submit(self._work_off, whose)
+
+    def _work_off(self, whose: str) -> None:
+        """Look at all that came for one tenant, until nothing more has."""
+        while True:
+            with self._lock:
+                keys = self._waiting.pop(whose, None)
+                if keys is None:
+                    self._under_way.discard(whose)
+                    return
+            self._look(self._intake.sweep if whose == _EVERYTHING else functools.partial(self._intake.changed, keys))
 
     def stop(self) -> None:
         self._stopped.set()
@@ -116,6 +144,11 @@ class Watcher:
                 return
             self._tell(report)
             return
+
+
+def _tenant(key: str) -> str:
+    """The folder below inbox/ or configs/ that a key lies in."""
+    return key.partition("/")[2].partition("/")[0] or key
 
 
 class ReportLog:

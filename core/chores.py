@@ -1,18 +1,24 @@
 """What must happen to a job if nobody touches it: when, and what. Pure; the janitor carries it out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from core.jobs import Job, State
+from core.statuses import since
 
 _EXPIRED_SECONDS = 3600.0
+_SENT_ANYWAY_SECONDS = 6 * 3600.0
+_SHORTEST_DEFERRAL, _LONGEST_DEFERRAL = 10.0, 300.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timings:
     lease_seconds: float = 30.0
     retention_seconds: float = 48 * 3600.0
-    resend_seconds: float = 900.0  # a message that nobody acted on for so long is sent again
+    resend_seconds: float = 900.0  # a message that nobody acted on for so long is looked for, and sent again if lost
+    # A lease that has run out by our clock is watched for so long: a runner that prolongs it meanwhile has another
+    # clock and is alive. 0: all runners share our clock.
+    watch_seconds: float = 0.0
     grace_seconds: float = 2.0  # how long the one who moved a job has to do the next step itself
 
 
@@ -25,8 +31,37 @@ class Chore(StrEnum):
     FORGET = "forget"  # expired long ago: the row goes too, unless its input still stands in the inbox
 
 
+def resting(job: Job) -> bool:
+    """Whether all that is left to do for a job is to expire and then to forget it: nobody waits for that."""
+    return job.state is State.EXPIRED or (job.ended and not job.unpublished)
+
+
 def wake_at(job: Job, timings: Timings) -> float | None:
     """When the janitor should look at a job; None: only somebody's act will move it."""
+    at = _due_at(job, timings)
+    return at if at is None or job.deferred_until is None else max(at, job.deferred_until)
+
+
+def defer(job: Job, now: float, timings: Timings) -> Job:
+    """A job whose chore could not be done: it steps back for as long as it is overdue, within bounds."""
+    late = now - (_due_at(job, timings) or now)
+    return replace(job, deferred_until=now + min(max(late, _SHORTEST_DEFERRAL), _LONGEST_DEFERRAL))
+
+
+def sent_anyway(job: Job, now: float) -> bool:
+    """Whether a QUEUED job's message is sent again although the queue seems to have it.
+
+    A queue that can only count its messages may take a spare one of another job for it. So it is sent again after it
+    has waited for 6 hours, 12, 24 and so on: few spare messages, however long a pause lasts.
+    """
+    queued, looked = since(job), job.enqueued_at or now
+    step = _SENT_ANYWAY_SECONDS
+    while queued + step <= looked:
+        step *= 2
+    return queued + step <= now
+
+
+def _due_at(job: Job, timings: Timings) -> float | None:
     match job.state:
         case State.AWAITING:
             return None

@@ -45,6 +45,17 @@ class RowUnreadable(AdeError):
     """A row of the table holds no job that this program can read."""
 
 
+class RecordNewer(RowUnreadable):
+    """A record was written by a newer ade-drop; this process leaves it alone until it is upgraded itself."""
+
+    def __init__(self, what: str, version: int, known: int) -> None:
+        self.version = version
+        super().__init__(
+            f"{what} was written by a newer ade-drop (record version {version}; this program knows up to {known}); "
+            "it is left alone: upgrade this process"
+        )
+
+
 class IllegalTransition(AdeError):
     """A job may not go from its state to the one that was asked for."""
 

@@ -130,8 +130,10 @@ class Job:
     updated_at: float = 0.0
     started_at: float | None = None
     ended_at: float | None = None
-    enqueued_at: float | None = None  # when its message was last known to be sent; None: not yet
+    enqueued_at: float | None = None  # when its message was last known to be in the queue; None: not yet sent
+    deferred_until: float | None = None  # the janitor could not do its chore and tries again then
     history: tuple[tuple[str, float], ...] = ()
+    unknown: dict[str, Any] = field(default_factory=dict)  # what a program ahead of this one added; kept as it is
     rev: int = 0  # grows with every write; every write is conditional on it; starts above those of a former row
 
     @property
@@ -162,6 +164,7 @@ def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
         "reason": "",
         "waiting_for": (),
         "updated_at": now,
+        "deferred_until": None,
         "history": (*job.history, (str(to), now))[-HISTORY_KEPT:],
     }
     if to in ENDED:

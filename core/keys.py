@@ -13,6 +13,8 @@ SHARED = "configs/_shared/"
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".csv", ".tsv")
 MAX_KEY_BYTES = 1024
 
+# Most keys, told at a glance: every object's key is checked several times over.
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._ -]*(?:/[A-Za-z0-9_-][A-Za-z0-9._ -]*)*")
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,62}")
 # What clients write first and rename later, and what desktops leave behind.
 _LEFT_BEHIND = frozenset({"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "__macosx"})
@@ -38,6 +40,8 @@ class Place:
 
 def check_key(key: str) -> str:
     """A key that a folder, S3 and every client read the same way, or KeyRefused."""
+    if len(key) <= MAX_KEY_BYTES and _PLAIN_KEY.fullmatch(key):
+        return key
     parts = key.split("/")
     if len(key.encode("utf-8", "replace")) > MAX_KEY_BYTES:
         raise KeyRefused(f"key {key[:80]!r}… is longer than {MAX_KEY_BYTES} bytes; shorten its path")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, ObjectRef, State
 from core.verdicts import Verdict
 
@@ -12,6 +13,10 @@ from core.verdicts import Verdict
 class Clock(Protocol):
     def now(self) -> float:
         """Seconds since the epoch. Never goes back within one process."""
+        ...
+
+    def steady(self) -> float:
+        """Seconds since some moment of this process, whatever is done to the wall clock; only differences count."""
         ...
 
 
@@ -160,9 +165,22 @@ class JobQuery:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NewerRow:
+    """What can be told of a row that a newer program wrote (core.errors.RecordNewer): what stands beside its record."""
+
+    job_id: str
+    tenant: str
+    workflow: str
+    state: str  # perhaps one that this program does not know
+    created_at: float
+    why: RecordNewer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
     jobs: tuple[Job, ...]
     cursor: str | None  # hand it back for the next page; None: this was the last
+    newer: tuple[NewerRow, ...] = ()  # rows that match too, and are to be left alone
 
 
 class JobTable(Protocol):
@@ -199,22 +217,36 @@ class JobTable(Protocol):
 
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page: ...
 
-    def line(self, line: str) -> tuple[Job, ...]:
-        """Every job of one line (see Job.line), oldest first; consistent with the caller's own writes."""
+    def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
+        """Every job of one line (see Job.line), oldest first; consistent with the caller's own writes.
+
+        `whole`: raises RecordNewer where one of them is newer than this program, instead of leaving it out.
+        """
         ...
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
-        """Jobs whose `wake_at` (see core/chores.py) is not after `before`, longest overdue first."""
+        """Jobs whose `wake_at` (see core/chores.py) is not after `before`, longest overdue first.
+
+        Without those that only rest until they expire or are forgotten (`core.chores.resting`): see `outdated`.
+        """
         ...
 
-    def damaged(self, *, limit: int = 100) -> dict[str, str]:
+    def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        """As `attention`, for the jobs that it leaves out. Rows of an older program may be in the other list."""
+        ...
+
+    def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         """Rows that hold no job this program can read, and why; for operators, may read the whole table.
 
-        No other method that lists jobs has them, and none is stopped by them; `get` and `add` raise RowUnreadable.
+        No other method that lists jobs has them, and none is stopped by them; `get` and `add` raise the same error.
         """
         ...
 
     def counts(self, tenant: str | None = None) -> dict[State, int]: ...
+
+    def count(self, states: frozenset[State], *, before: float) -> int:
+        """How many jobs created before a time are in one of these states; may lag a moment behind."""
+        ...
 
     def tenants(self) -> dict[str, dict[State, int]]:
         """Counts by tenant, for operators; may read the whole table."""
@@ -311,6 +343,15 @@ class WorkQueue(Protocol):
 
     def ack(self, receipt: str) -> None:
         """Delete the message. A stale receipt deletes nothing and raises nothing."""
+        ...
+
+    def missing(self, job_ids: Sequence[str], expected: Callable[[], int]) -> tuple[str, ...]:
+        """Those of the jobs for which no message is here: ready, held or delayed. As far as the queue can tell.
+
+        A service that cannot look for a message (SQS) counts them all. `expected` says how many there should be at
+        least; if there are fewer, the first of `job_ids`, as many as are short, are taken to be missing. What was told
+        to be missing is expected to be sent, and counts as here until the service's own count can have followed.
+        """
         ...
 
     def bury(self, message: Message, reason: str) -> None:

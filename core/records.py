@@ -1,34 +1,62 @@
-"""The job record as JSON: one codec for every table and for `--json`."""
+"""The job record as JSON: one codec for every table and for `--json`.
 
+A record carries the version of its layout; docs/upgrading.md says when that is raised. One of a newer version is not
+read at all. Fields that this program does not know, in a record of a version that it does know, come from a program
+that is upgraded already: they are kept and written back. What equals its default is not written, so a default never
+changes within a version.
+"""
+
+from dataclasses import fields, replace
 from typing import Any
 
 from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json
 
-from core.errors import RowUnreadable
+from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job
 
+RECORD_VERSION = 1
+
 _CODEC = TypeAdapter(Job)
+_KNOWN = frozenset(field.name for field in fields(Job)) - {"unknown"}
 
 
 def dump_job(job: Job) -> str:
-    return _CODEC.dump_json(job).decode()
+    record: dict[str, Any] = {"v": RECORD_VERSION}
+    record |= _CODEC.dump_python(job, mode="json", exclude_defaults=True, exclude={"unknown"})
+    return to_json(record | job.unknown, inf_nan_mode="null").decode()
 
 
 def load_job(text: str | bytes, name: str = "") -> Job:
-    """The job of a record; RowUnreadable where it holds none. `name`: of the row, for people."""
+    """The job of a record; RecordNewer or RowUnreadable where it holds none. `name`: of the row, for people."""
     try:
-        return _CODEC.validate_json(text)
+        record = from_json(text)
+        if not isinstance(record, dict):
+            raise ValueError(f"it holds a {type(record).__name__}")  # noqa: TRY004 - as every other bad record
+        version_of(record.pop("v", 1), name)
+        unknown = {field: record.pop(field) for field in record.keys() - _KNOWN}
+        job = _CODEC.validate_python(record)
     except ValueError as error:
         first = str(error).splitlines()
         raise RowUnreadable(
             f"row {name or 'of a job'} cannot be read ({' '.join(first[1:3]) or first[0]}); "
             "mend or delete it in the table: its drop is found again by the next sweep"
         ) from None
+    return replace(job, unknown=unknown) if unknown else job
+
+
+def version_of(version: Any, name: str) -> int:
+    """A record's version, if this program knows it; else RecordNewer, or ValueError where it is none."""
+    if type(version) is not int or version < 1:
+        raise ValueError("its version is not a number from 1 up")
+    if version > RECORD_VERSION:
+        raise RecordNewer(f"row {name or 'of a job'}", version, RECORD_VERSION)
+    return version
 
 
 def job_dict(job: Job) -> dict[str, Any]:
     """The documented shape behind `--json`: plain values only."""
-    shown: dict[str, Any] = _CODEC.dump_python(job, mode="json")
+    shown: dict[str, Any] = _CODEC.dump_python(job, mode="json", exclude={"unknown"})
     if job.error is not None:
         shown["error"]["fault"] = job.error.fault
     return shown

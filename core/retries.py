@@ -16,6 +16,7 @@ class RetryPolicy:
 @dataclass(frozen=True, slots=True)
 class Retry:
     delay: float
+    counts: bool = True  # against the job's attempts
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,13 @@ class End:
     state: State
 
 
-def decide(verdict: Verdict, *, attempt: int, policy: RetryPolicy, jitter: float) -> Retry | End:
-    """`attempt` is the one that just ended, from 1; `jitter` is drawn from [0, 1) by the caller."""
+def decide(
+    verdict: Verdict, *, attempt: int, policy: RetryPolicy, jitter: float, blameless: bool = False
+) -> Retry | End:
+    """`attempt` is the one that just ended, from 1; `jitter` is drawn from [0, 1) by the caller.
+
+    `blameless`: the fault is one of the surroundings, which met this job as it would have met any other.
+    """
     if verdict is Verdict.CANCELLED:
         return End(State.CANCELLED)
     if verdict is Verdict.WALL_CLOCK:
@@ -32,10 +38,10 @@ def decide(verdict: Verdict, *, attempt: int, policy: RetryPolicy, jitter: float
     if verdict is Verdict.INPUT_GONE:
         return End(State.SKIPPED)
     if verdict is Verdict.RELEASED:
-        return Retry(0.0)
+        return Retry(0.0, counts=False)
     if FAULTS[verdict] is not Fault.OURS:
         return End(State.FAILED)
-    if attempt >= policy.max_attempts:
+    if attempt >= policy.max_attempts and not blameless:
         return End(State.FAILED)
     ceiling = min(policy.backoff_cap_seconds, policy.backoff_seconds * 2 ** (attempt - 1))
-    return Retry(ceiling * (0.5 + jitter / 2))
+    return Retry(ceiling * (0.5 + jitter / 2), counts=not blameless)

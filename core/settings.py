@@ -179,7 +179,11 @@ class Settings:
 
     @property
     def timings(self) -> Timings:
-        return Timings(lease_seconds=self.lease_seconds, retention_seconds=self.retention_hours * 3600)
+        return Timings(
+            lease_seconds=self.lease_seconds,
+            retention_seconds=self.retention_hours * 3600,
+            watch_seconds=2 * self.beat_seconds if self.table_url else 0.0,
+        )
 
     @property
     def caps(self) -> Caps:

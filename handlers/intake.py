@@ -338,6 +338,8 @@ class Intake:
         primaries = [info]
         if workflow.manifest.inputs.per == "drop":
             subject = workflow.subject(info.key)
+            if (workflow.info.key, workflow.info.version, subject) in look.planned:
+                return  # by another object of the same drop, from all of them
             primaries = [i for i in self._inputs(look.view, workflow) if workflow.subject(i.key) == subject] or [info]
         self._plan(look, workflow, [primaries])
 
@@ -352,13 +354,13 @@ class Intake:
     def _plan(self, look: Look, workflow: Workflow, sets: list[list[ObjectInfo]]) -> None:
         """Plan input sets of a workflow and bring them to the table."""
         now, info = self._clock.now(), workflow.info
-        if workflow.manifest.inputs.per == "drop" and (hidden := [k for k in look.view.aside if workflow.selects(k)]):
-            # A set that is not whole must not be taken for one that is.
-            look.report.failed.append(f"{info.key!r}: part of its drop is refused: {look.view.aside[hidden[0]]}")
-            return
         fresh = [s for s in sets if (info.key, info.version, workflow.subject(s[0].key)) not in look.planned]
         look.planned |= {(info.key, info.version, workflow.subject(s[0].key)) for s in fresh}
         if not fresh:
+            return
+        if workflow.manifest.inputs.per == "drop" and (hidden := [k for k in look.view.aside if workflow.selects(k)]):
+            # A set that is not whole must not be taken for one that is.
+            look.report.failed.append(f"{info.key!r}: part of its drop is refused: {look.view.aside[hidden[0]]}")
             return
         try:
             workflow, package = self._packages.find(look.view, workflow)

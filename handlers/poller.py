@@ -1,7 +1,7 @@
 """S3 → SQS and S3 → EventBridge → SQS: bodies off the events queue, into the intake."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from handlers.arrivals import Arrivals
@@ -25,15 +25,19 @@ class Events(Protocol):
 class Poller:
     """A body leaves the queue only after what it tells of is in the table. One that fails keeps no other back."""
 
-    def __init__(self, events: Events, arrivals: Arrivals, log: Log) -> None:
+    def __init__(
+        self, events: Events, arrivals: Arrivals, log: Log, *, pulse: Callable[[], None] = lambda: None
+    ) -> None:
         self._events = events
         self._arrivals = arrivals
         self._log = log
+        self._pulse = pulse
         self._stopped = threading.Event()
 
     def run(self) -> None:
         """Poll until `stop`; a service that does not answer is asked again after a pause."""
         while not self._stopped.is_set():
+            self._pulse()
             try:
                 self.once()
             except Exception as error:  # noqa: BLE001 - whatever came, the next may be good

@@ -137,7 +137,9 @@ class Recorder:
             done.created.append(job)
             due.announce(job)
         elif is_placeholder(job) and (job.reason, job.inputs) != (placeholder.reason, placeholder.inputs):
-            anew = replace(placeholder, fence=job.fence, created_at=job.created_at, history=job.history)
+            anew = replace(
+                placeholder, fence=job.fence, created_at=job.created_at, history=job.history, unknown=job.unknown
+            )
             if (written := self._table.replace(job, anew)) is not None:
                 due.announce(written)
 

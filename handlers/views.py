@@ -2,10 +2,11 @@
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
+from posixpath import basename
 from typing import Protocol
 
 from core.errors import ObjectRefused
-from core.keys import refusal
+from core.keys import is_manifest, refusal
 from core.ports import Level, ObjectInfo, ObjectStore
 
 
@@ -27,6 +28,10 @@ class View(Protocol):
         """Keys of the objects directly in a folder (its prefix ends in '/')."""
         ...
 
+    def manifests(self, folder: str) -> tuple[str, ...]:
+        """Those of `names` that are manifests; asked for every file of a folder."""
+        ...
+
     def strange(self, folder: str) -> tuple[str, ...]:
         """Keys directly in a folder that are refused, and so are in none of the other answers."""
         ...
@@ -42,6 +47,7 @@ class LiveView:
         self._levels: dict[str, Level] = {}
         self._infos: dict[str, ObjectInfo | None] = {}
         self._below: dict[str, list[ObjectInfo]] = {}
+        self._manifests: dict[str, tuple[str, ...]] = {}
         self.aside: dict[str, str] = {}
 
     def head(self, key: str) -> ObjectInfo | None:
@@ -67,6 +73,11 @@ class LiveView:
         if folder not in self._levels:
             self._levels[folder] = self._store.level(folder)
         return self._levels[folder].keys
+
+    def manifests(self, folder: str) -> tuple[str, ...]:
+        if folder not in self._manifests:
+            self._manifests[folder] = tuple(key for key in self.names(folder) if is_manifest(basename(key)))
+        return self._manifests[folder]
 
     def strange(self, folder: str) -> tuple[str, ...]:
         self.names(folder)
@@ -106,6 +117,9 @@ class ListedView:
 
     def names(self, folder: str) -> tuple[str, ...]:
         return tuple(self._names.get(folder, ()))
+
+    def manifests(self, folder: str) -> tuple[str, ...]:
+        return tuple(key for key in self.names(folder) if is_manifest(basename(key)))
 
     def strange(self, folder: str) -> tuple[str, ...]:
         return tuple(key for key in self.aside if _folder(key) == folder and refusal(key) is not None)

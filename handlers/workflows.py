@@ -128,7 +128,7 @@ def manifests_at(view: View, at: str) -> list[ObjectInfo]:
     """The manifests directly in a folder of the inbox, or anywhere in a tenant's configs."""
     if at.startswith(CONFIGS):
         return [o for o in view.below(at) if is_manifest(basename(o.key))]
-    return view.infos([key for key in view.names(at) if is_manifest(basename(key))])
+    return view.infos(view.manifests(at))
 
 
 def _same(now: ObjectInfo | None, then: ObjectInfo) -> bool:

@@ -14,11 +14,11 @@ _LOCK = threading.Lock()
 _MODELS = botocore.loaders.create_loader()  # parsing a service's model takes longer than most calls
 
 
-def client(address: Address, *, read_timeout: float = 30.0) -> Any:
+def client(address: Address, *, read_timeout: float = 30.0, connect_timeout: float = 5.0) -> Any:
     """A boto3 client, safe to share between threads; infra/remote.py does all the waiting and trying again."""
     own_server = address.endpoint is not None
     config = Config(
-        connect_timeout=5,
+        connect_timeout=connect_timeout,
         read_timeout=read_timeout,
         retries={"total_max_attempts": 1},
         max_pool_connections=32,

@@ -13,6 +13,9 @@ class SystemClock:
         self._last = max(self._last, time.time())
         return self._last
 
+    def steady(self) -> float:
+        return time.monotonic()
+
 
 class HandClock:
     """A clock that stands until it is moved."""
@@ -21,6 +24,9 @@ class HandClock:
         self.at = at
 
     def now(self) -> float:
+        return self.at
+
+    def steady(self) -> float:
         return self.at
 
     def move(self, seconds: float) -> None:

@@ -44,7 +44,19 @@ def _mapping(p: _Properties) -> str:
 def _task(p: _Properties) -> str:
     (container,) = p["ContainerDefinitions"]
     size = f"{int(p['Cpu']) / 1024:g} vCPU, {int(p['Memory']) / 1024:g} GB"
-    return f"{container['Image']}: ade {' '.join(container['Command'])}; {size}"
+    where = "on instances" if p["RequiresCompatibilities"] == ["EC2"] else "on Fargate"
+    level = [one["Value"] for one in container["Environment"] if one["Name"] == "ADE_SANDBOX_MIN_LEVEL"]
+    boxes = f", boxes at least {level[0]}" if level else ""
+    return f"{container['Image']}: ade {' '.join(container['Command'])}; {size} {where}{boxes}"
+
+
+def _service(p: _Properties) -> str:
+    count = f"{p['DesiredCount']} of" if "DesiredCount" in p else "as many as scaling has made, one at first, of"
+    return f"{count} {p['TaskDefinition']}, no public address"
+
+
+def _instances(p: _Properties) -> str:
+    return f"{p['MinSize']} to {p['MaxSize']} instances, as runners need them; each lives a week at most"
 
 
 def _policy(p: _Properties) -> str:
@@ -60,7 +72,10 @@ _ABOUT: dict[str, Callable[[_Properties], str]] = {
     "AWS::Lambda::Function": _function,
     "AWS::Lambda::EventSourceMapping": _mapping,
     "AWS::ECS::TaskDefinition": _task,
-    "AWS::ECS::Service": lambda p: f"{p['DesiredCount']} of {p['TaskDefinition']}, no public address",
+    "AWS::ECS::Service": _service,
+    "AWS::AutoScaling::AutoScalingGroup": _instances,
+    "AWS::EC2::LaunchTemplate": lambda p: f"{p['LaunchTemplateData']['InstanceType']}, IMDSv2 only, not for tasks",
+    "AWS::ECS::CapacityProvider": lambda _: "starts instances for runners; drains one before it goes",
     "AWS::ApplicationAutoScaling::ScalableTarget": lambda p: f"{p['MinCapacity']} to {p['MaxCapacity']} runners",
     "AWS::ApplicationAutoScaling::ScalingPolicy": _policy,
     "AWS::Logs::LogGroup": lambda p: f"keeps {p['RetentionInDays']} days",

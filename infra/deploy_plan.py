@@ -10,6 +10,7 @@ from infra.template import Template
 
 # List prices of us-east-1 in dollars, November 2026; a guide, not an offer.
 _VCPU_HOUR, _GB_HOUR, _ALARM_MONTH, _HOURS = 0.04048, 0.004445, 0.10, 730
+_INSTANCE_HOUR = {"m7i.large": 0.1008, "m7i.xlarge": 0.2016, "m7g.large": 0.0816, "m7g.xlarge": 0.1632}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,8 +93,12 @@ def _alarm(name: str, p: Mapping[str, Any]) -> Alarm:
 
 
 def _costs(made: Mapping[str, Mapping[str, Any]]) -> Iterator[Cost]:
+    if "InstanceTemplate" in made:
+        kind = made["InstanceTemplate"]["Properties"]["LaunchTemplateData"]["InstanceType"]
+        dollars = round(_INSTANCE_HOUR[kind] * _HOURS, 2)
+        yield Cost(what=f"EC2 {kind}, each, of which one always runs", dollars_a_month=dollars)
     for name in ("RunnerTask", "JanitorTask"):
-        if name in made:
+        if name in made and made[name]["Properties"]["RequiresCompatibilities"] == ["FARGATE"]:
             p = made[name]["Properties"]
             hour = int(p["Cpu"]) / 1024 * _VCPU_HOUR + int(p["Memory"]) / 1024 * _GB_HOUR
             more = ", each, of which one always runs" if name == "RunnerTask" and "RunnerScaling" in made else ""

@@ -11,12 +11,14 @@ failed condition, the name tells whether the earlier try had got through.
 """
 
 import contextlib
+import copy
 import threading
 import uuid
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
+from core.errors import RowUnreadable
 from core.jobs import Job, State, first
 from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
 from infra import dynamodb_items as items
@@ -25,7 +27,7 @@ from infra.aws import client
 from infra.dynamodb_items import Item, number, text
 from infra.dynamodb_reads import Reads
 from infra.dynamodb_slots import Slots
-from infra.remote import Answered, Caller
+from infra.remote import Answered, Caller, timeouts
 
 _NO = "ConditionalCheckFailed"
 _ONE_NO = "ConditionalCheckFailedException"
@@ -39,17 +41,26 @@ class DynamoJobTable:
     def __init__(
         self, address: Address, clock: Clock, wake_at: Callable[[Job], float | None], *, caller: Caller | None = None
     ) -> None:
+        self._address = address
         self._name = address.name
         self._shards = int(address.options.get("shards", items.SHARDS))
-        self._db = client(address)
-        self._call = caller or Caller(str(address))
         self._clock = clock
         self._wake_at = wake_at
-        self._reads = Reads(self._db, self._call, address.name, self._shards)
-        self._slots = Slots(self._reads, address.name, self._shards)
+        self._connect(client(address), caller or Caller(str(address)))
         self._changed = threading.Condition()
         self._changes = 0
         self._seen = threading.local()  # a change between two waits of a thread is not lost
+
+    def within(self, seconds: float) -> "DynamoJobTable":
+        """The same table by calls that end within `seconds`, for heartbeats; a client of its own, to be closed."""
+        hasty = copy.copy(self)
+        hasty._connect(client(self._address, **timeouts(seconds)), self._call.within(seconds))  # noqa: SLF001 - one of us
+        return hasty
+
+    def _connect(self, db: Any, call: Caller) -> None:
+        self._db, self._call = db, call
+        self._reads = Reads(db, call, self._name, self._shards)
+        self._slots = Slots(self._reads, self._name, self._shards)
 
     def add(self, job: Job) -> tuple[Job, bool]:
         job, writer = first(job, self._fence(job.tenant)), _writer()
@@ -69,7 +80,7 @@ class DynamoJobTable:
                 if there is None:
                     continue  # it went between the two looks
                 found = items.job_of(there)
-                return found, there["writer"]["S"] == writer
+                return found, items.written_by(there) == writer
             self._tell()
             return job, True
         raise AssertionError(f"row {job.job_id} is removed as often as it is added")
@@ -141,15 +152,16 @@ class DynamoJobTable:
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
         return self._reads.page(query, limit, cursor)
 
-    def line(self, line: str) -> tuple[Job, ...]:
-        return self._reads.line(line)
+    def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
+        return self._reads.line(line, whole=whole)
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
-        found = [(self._wake_at(job), job) for job in self._reads.awake(before, limit)]
-        due = sorted(((at, job) for at, job in found if at is not None and at <= before), key=lambda pair: pair[0])
-        return tuple(job for _, job in due)[:limit]
+        return self._awake(before, limit, resting=False)
 
-    def damaged(self, *, limit: int = 100) -> dict[str, str]:
+    def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return self._awake(before, limit, resting=True)
+
+    def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         return self._reads.damaged(limit)
 
     def counts(self, tenant: str | None = None) -> dict[State, int]:
@@ -158,6 +170,9 @@ class DynamoJobTable:
         for _, state in self._reads.states(tenant):
             found[state] = found.get(state, 0) + 1
         return found
+
+    def count(self, states: frozenset[State], *, before: float) -> int:
+        return self._reads.count(states, before)
 
     def tenants(self) -> dict[str, dict[State, int]]:
         found: dict[str, dict[State, int]] = {}
@@ -257,6 +272,11 @@ class DynamoJobTable:
     def close(self) -> None:
         self._db.close()
 
+    def _awake(self, before: float, limit: int, *, resting: bool) -> tuple[Job, ...]:
+        found = [(self._wake_at(job), job) for job in self._reads.awake(before, limit, resting=resting)]
+        due = sorted(((at, job) for at, job in found if at is not None and at <= before), key=lambda pair: pair[0])
+        return tuple(job for _, job in due)[:limit]
+
     def _tell(self) -> None:
         with self._changed:
             self._changes += 1
@@ -272,7 +292,7 @@ class DynamoJobTable:
 
     def _wrote(self, job_id: str, writer: str) -> bool:
         item = self._row(job_id)
-        return item is not None and item["writer"]["S"] == writer
+        return item is not None and items.written_by(item) == writer
 
     def _item(self, job: Job, writer: str) -> dict[str, Any]:
         return {"TableName": self._name, "Item": items.job_item(job, writer, self._wake_at, self._shards)}

@@ -2,7 +2,8 @@
 
 | item            | pk                       | sk                | holds                                         |
 | --------------- | ------------------------ | ----------------- | --------------------------------------------- |
-| job             | J#<job_id>               | -                 | the record, rev, and what the indexes need    |
+| job             | J#<job_id>               | -                 | the record, its version, rev, what the        |
+|                 |                          |                   |  indexes need and what people look for        |
 | line            | L#<hash of the line>     | <created>#<id>    | which jobs a line has, readable consistently  |
 | slots           | C#<tenant>[#<workflow>]  | -                 | how many jobs run; whether it is paused;      |
 |                 |  and the same with ##<n> |                   |  several where one would be written too often |
@@ -20,15 +21,19 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from core.errors import RowUnreadable
+from core.chores import resting
+from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job
-from core.records import dump_job, load_job
+from core.ports import NewerRow
+from core.records import RECORD_VERSION, dump_job, load_job, version_of
+from core.statuses import stamp_text
 
 Item = dict[str, dict[str, Any]]
 
 BY_TIME, BY_TENANT, BY_STATE, BY_WAKE = "by_time", "by_tenant", "by_state", "by_wake"
 SHARDS = 8
 COUNTERS = 16
+_PLAIN_CHARACTERS = 200
 _COMPRESSED_FROM = 512  # a write costs by the kilobyte; JSON of refs shrinks to about half
 
 
@@ -84,7 +89,11 @@ def fence_key(tenant: str) -> Item:
 
 def created(job: Job) -> str:
     """Sorts as (created_at, job_id) does."""
-    return f"{job.created_at:019.7f}#{job.job_id}"
+    return f"{created_at(job.created_at)}#{job.job_id}"
+
+
+def created_at(at: float) -> str:
+    return f"{at:019.7f}"
 
 
 def shard_of(job_id: str, shards: int) -> int:
@@ -95,14 +104,23 @@ def partition_of(index: str, shard: int, value: str = "") -> str:
     return f"{index}#{shard}#{value}"
 
 
+def wake_partition(shard: int, *, resting: bool) -> str:
+    """Jobs that rest until they expire stand apart, so that they never stand before what somebody waits for."""
+    return partition_of(BY_WAKE, shard, "resting" if resting else "")
+
+
 def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shards: int) -> Item:
-    """The row of a job. `writer` names this very write, so that a lost answer can be told from a lost race."""
+    """The row of a job, laid out as docs/rows.md says.
+
+    `writer` names this very write, so that a lost answer can be told from a lost race.
+    """
     shard = shard_of(job.job_id, shards)
     wake = wake_at(job)
     doc = dump_job(job).encode()
     item: Item = {
         **job_key(job.job_id),
         "doc": {"B": zlib.compress(doc)} if len(doc) > _COMPRESSED_FROM else {"B": doc},
+        "v": number(RECORD_VERSION),
         "rev": number(job.rev),
         "writer": text(writer),
         "job_id": text(job.job_id),
@@ -114,8 +132,30 @@ def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shar
         f"{BY_TENANT}_pk": text(partition_of(BY_TENANT, shard, job.tenant)),
         f"{BY_STATE}_pk": text(partition_of(BY_STATE, shard, job.state)),
     }
+    item |= _plain(job)
     if wake is not None:
-        item |= {f"{BY_WAKE}_pk": text(partition_of(BY_WAKE, shard)), "wake_at": number(wake)}
+        item |= {
+            f"{BY_WAKE}_pk": text(wake_partition(shard, resting=resting(job))),
+            "wake_at": number(wake),
+        }
+    return item
+
+
+def _plain(job: Job) -> Item:
+    """What people look for who open the item in a console; read by nobody else, and in no index. docs/rows.md."""
+    primaries = [i.ref.key for i in job.inputs if i.role == "primary"]
+    item: Item = {"attempts": number(job.attempts_total), "inputs": number(len(primaries))}
+    if primaries:
+        item["input_key"] = text(primaries[0])
+    if job.reason:
+        item["reason"] = text(job.reason[:_PLAIN_CHARACTERS])
+    if job.error is not None:
+        item["error_verdict"] = text(job.error.verdict)
+        item["error_fault"] = text(job.error.fault)
+        item["error_message"] = text(job.error.message[:_PLAIN_CHARACTERS])
+    if job.lease is not None:
+        item["lease_owner"] = text(job.lease.owner)
+        item["lease_expires"] = text(stamp_text(job.lease.expires) or "")
     return item
 
 
@@ -123,13 +163,31 @@ def job_of(item: Item) -> Job:
     """The job of an item; RowUnreadable where it holds none."""
     name = item["pk"]["S"].removeprefix("J#")
     try:
+        if "v" in item:
+            version_of(int(item["v"]["N"]), name)  # before the record: its form may be another by then
         doc: bytes = item["doc"]["B"]
         text_of = doc if doc.startswith(b"{") else zlib.decompress(doc)
-    except (KeyError, TypeError, AttributeError, zlib.error) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, zlib.error) as error:
         raise RowUnreadable(
             f"row {name} cannot be read ({type(error).__name__}); mend or delete it in the table"
         ) from None
     return load_job(text_of, name)
+
+
+def newer_row(item: Item, why: RecordNewer) -> NewerRow:
+    """What every version of a job's item tells beside its record."""
+    told = {name: str(item.get(name, {}).get("S", "")) for name in ("job_id", "tenant", "workflow", "state")}
+    created_at = item.get("created", {}).get("S", "").partition("#")[0]
+    try:
+        return NewerRow(**told, created_at=float(created_at), why=why)
+    except ValueError:
+        return NewerRow(**told, created_at=0.0, why=why)
+
+
+def written_by(item: Item) -> str | None:
+    """Which write an item comes from; None where somebody made it by hand."""
+    found: str | None = item.get("writer", {}).get("S")
+    return found
 
 
 def table_definition(name: str) -> dict[str, Any]:

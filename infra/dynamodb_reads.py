@@ -2,30 +2,35 @@
 
 import heapq
 import itertools
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from core.errors import RowUnreadable
+from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, State
-from core.ports import JobQuery, Page, Pause
+from core.ports import JobQuery, NewerRow, Page, Pause
 from infra.dynamodb_items import (
     BY_STATE,
     BY_TENANT,
     BY_TIME,
     BY_WAKE,
     Item,
+    created_at,
     job_key,
     job_of,
     line_partition,
+    newer_row,
     number,
     partition_of,
     text,
+    wake_partition,
 )
 from infra.remote import Caller
 
 _BATCH = 100
+_BELIEVED_SECONDS = 60.0
 _STATES = frozenset(State)
 
 
@@ -35,7 +40,7 @@ class Reads:
         self._call = call
         self._table = table
         self._shards = range(shards)
-        self._unreadable: set[str] = set()
+        self._unreadable: dict[str, float] = {}  # until when that is believed
 
     def item(self, key: Item) -> Item:
         """An item read consistently; empty where there is none."""
@@ -60,29 +65,42 @@ class Reads:
         # A job on its way from one state to the next may stand in an index twice.
         once = (entry for entry, _ in itertools.groupby(heapq.merge(*shards, reverse=True)))
         taken = list(itertools.islice(once, limit + 1))
-        jobs = self.jobs([job_id for _, job_id in taken[:limit]])
-        shown = tuple(job for job in jobs if _matches(job, query))
-        return Page(jobs=shown, cursor=taken[limit - 1][0] if len(taken) > limit else None)
+        newer: list[NewerRow] = []
+        jobs = self.jobs([job_id for _, job_id in taken[:limit]], newer)
+        return Page(
+            jobs=tuple(job for job in jobs if _matches(job, query)),
+            cursor=taken[limit - 1][0] if len(taken) > limit else None,
+            newer=tuple(row for row in newer if _matches(row, query)),
+        )
 
-    def line(self, line: str) -> tuple[Job, ...]:
+    def line(self, line: str, *, whole: bool) -> tuple[Job, ...]:
         found = self._query({":pk": text(line_partition(line))}, "pk = :pk", ConsistentRead=True)
+        newer: list[NewerRow] = []
         # A row that was deleted by hand and made anew stands in its line twice.
-        return tuple(self.jobs(list(dict.fromkeys(item["job_id"]["S"] for item in found))))
+        jobs = tuple(self.jobs(list(dict.fromkeys(item["job_id"]["S"] for item in found)), newer))
+        if whole and newer:
+            raise newer[0].why
+        return jobs
 
-    def awake(self, before: float, limit: int) -> list[Job]:
+    def awake(self, before: float, limit: int, *, resting: bool) -> list[Job]:
         """Jobs that an index thinks need attention; their items say whether they do."""
-        found: list[tuple[float, str]] = []
-        for shard in self._shards:
-            values = {":pk": text(partition_of(BY_WAKE, shard)), ":before": number(before)}
-            condition = f"{BY_WAKE}_pk = :pk AND wake_at <= :before"
-            # Rows that cannot be read stand at the head for ever: look as far past them.
-            most = limit + len(self._unreadable)
-            due = itertools.islice(self._query(values, condition, IndexName=BY_WAKE, Limit=most), most)
-            found += [(float(item["wake_at"]["N"]), item["job_id"]["S"]) for item in due]
-        return self.jobs([job_id for _, job_id in sorted(found)[: limit + len(self._unreadable)]])
+        now, found = time.monotonic(), list[Job]()
+        shards = [self._due(shard, before, limit, resting=resting) for shard in self._shards]
+        # Rows that cannot be read stay at the head for ever: look past them, and seldom at them.
+        fresh = (job_id for _, job_id in heapq.merge(*shards) if self._unreadable.get(job_id, 0.0) <= now)
+        while len(found) < limit and (batch := list(itertools.islice(fresh, limit - len(found)))):
+            found += self.jobs(batch)
+        return found
 
-    def damaged(self, limit: int) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def _due(self, shard: int, before: float, limit: int, *, resting: bool) -> Iterator[tuple[float, str]]:
+        """Index entries of one shard as (wake_at, job_id), longest overdue first."""
+        values = {":pk": text(wake_partition(shard, resting=resting)), ":before": number(before)}
+        condition = f"{BY_WAKE}_pk = :pk AND wake_at <= :before"
+        for item in self._query(values, condition, IndexName=BY_WAKE, Limit=limit):
+            yield float(item["wake_at"]["N"]), item["job_id"]["S"]
+
+    def damaged(self, limit: int) -> dict[str, RowUnreadable]:
+        found: dict[str, RowUnreadable] = {}
         for shard in self._shards:
             values = {":pk": text(partition_of(BY_TIME, shard))}
             entries = (i["job_id"]["S"] for i in self._query(values, f"{BY_TIME}_pk = :pk", IndexName=BY_TIME))
@@ -103,6 +121,25 @@ class Reads:
                 if item["state"]["S"] in _STATES:  # else it was edited by hand; `damaged` tells
                     yield tenant or item["tenant"]["S"], State(item["state"]["S"])
 
+    def count(self, states: frozenset[State], before: float) -> int:
+        """Counted in the index: reads the entries of these states, and returns none of them."""
+        found = 0
+        for partition in (partition_of(BY_STATE, shard, state) for shard in self._shards for state in sorted(states)):
+            ask: dict[str, Any] = {
+                "TableName": self._table,
+                "IndexName": BY_STATE,
+                "Select": "COUNT",
+                "KeyConditionExpression": f"{BY_STATE}_pk = :pk AND created < :before",
+                "ExpressionAttributeValues": {":pk": text(partition), ":before": text(created_at(before))},
+            }
+            while True:
+                answer = self._call("count", lambda: self._db.query(**ask))  # noqa: B023 - called at once
+                found += int(answer["Count"])
+                if "LastEvaluatedKey" not in answer:
+                    break
+                ask["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        return found
+
     def pauses(self) -> tuple[Pause, ...]:
         found = []
         for item in self._query({":pk": text("P")}, "pk = :pk", ConsistentRead=True):
@@ -111,17 +148,22 @@ class Reads:
             found.append(Pause(tenant=tenant or None, workflow=workflow or None, since=since, by=by))
         return tuple(sorted(found, key=lambda pause: pause.since))
 
-    def jobs(self, job_ids: list[str]) -> list[Job]:
-        """The jobs as they are now, in the order of their ids here; those that are gone, or no jobs, are left out."""
+    def jobs(self, job_ids: list[str], newer: list[NewerRow] | None = None) -> list[Job]:
+        """The jobs as they are now, in the order of their ids here; those that are gone, or no jobs, are left out.
+
+        `newer` gets what can be told of rows that a newer program wrote.
+        """
         found: dict[str, Job] = {}
         for at in range(0, len(job_ids), _BATCH):
             for item in self._batch([job_key(job_id) for job_id in dict.fromkeys(job_ids[at : at + _BATCH])]):
                 name = item["pk"]["S"].removeprefix("J#")
                 try:
                     found[name] = job_of(item)
-                    self._unreadable.discard(name)
-                except RowUnreadable:
-                    self._unreadable.add(name)
+                    self._unreadable.pop(name, None)
+                except RowUnreadable as error:
+                    self._unreadable[name] = time.monotonic() + _BELIEVED_SECONDS
+                    if newer is not None and isinstance(error, RecordNewer):
+                        newer.append(newer_row(item, error))
         return [found[job_id] for job_id in job_ids if job_id in found]
 
     def _entries(
@@ -181,17 +223,17 @@ class Reads:
         return found
 
 
-def _damage(item: Item) -> str | None:
+def _damage(item: Item) -> RowUnreadable | None:
     try:
         job = job_of(item)
     except RowUnreadable as error:
-        return str(error)
+        return error
     if item["state"]["S"] != job.state:
-        return f"row {job.job_id} says {item['state']['S']} in its attribute, {job.state} in its record"
+        return RowUnreadable(f"row {job.job_id} says {item['state']['S']} in its attribute, {job.state} in its record")
     return None
 
 
-def _matches(job: Job, query: JobQuery) -> bool:
+def _matches(job: Job | NewerRow, query: JobQuery) -> bool:
     return (
         (query.states is None or job.state in query.states)
         and (query.tenant is None or job.tenant == query.tenant)

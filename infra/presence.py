@@ -1,5 +1,6 @@
 """Who is alive on this machine: a runner holds a lock that the kernel frees when it dies, however it dies."""
 
+import contextlib
 import fcntl
 import os
 import secrets
@@ -35,6 +36,19 @@ class Presence:
         """Owners of a role that are alive on this machine."""
         names = [p.stem for p in self._folder.glob(f"{role}-*.lock")]
         return [n for n in names if n != self.owner and self.alive(n)]
+
+    def say(self, note: str) -> None:
+        """Leave a note for whoever looks at this machine; empty: none. Not worth a failure."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._lock.fileno(), 0)
+            os.pwrite(self._lock.fileno(), note.encode(errors="replace"), 0)
+
+    def said(self, owner: str) -> str:
+        """The note of another owner."""
+        try:
+            return (self._folder / f"{owner}.lock").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
 
     def sweep(self) -> list[str]:
         """Owners that died without a word; keeps their locks, so that `alive` goes on telling."""

@@ -6,7 +6,10 @@ within the deadline, or refused in a way that trying again will not change. boto
 is the only place that waits: exponential, fully jittered, never a hot loop.
 """
 
+import contextlib
+import time
 from collections.abc import Callable, Collection
+from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 from botocore.exceptions import (
@@ -77,6 +80,11 @@ class Answered(Exception):
         self.response = response
 
 
+def timeouts(seconds: float) -> dict[str, float]:
+    """What a client may wait in one try, so that a call by `Caller.within(seconds)` ends in that time."""
+    return {"connect_timeout": seconds / 6, "read_timeout": seconds / 4}
+
+
 class Caller:
     """Makes calls to one service under one policy."""
 
@@ -88,16 +96,28 @@ class Caller:
         longest_wait: float = 4.0,
         on_retry: Callable[[str, str], None] = lambda _what, _why: None,
     ) -> None:
-        self._service = service
+        self.service = service
+        self.ahead: float | None = None  # by how much our clock was ahead of the service's in the last answer, at least
         self._deadline = deadline
         self._longest_wait = longest_wait
         self._on_retry = on_retry
+
+    def within(self, seconds: float) -> "Caller":
+        """One whose calls end within `seconds`, several tries included, where the client has matching timeouts."""
+        return Caller(self.service, deadline=seconds / 2, longest_wait=seconds / 12, on_retry=self._on_retry)
 
     def __call__(self, what: str, act: Callable[[], T], *, expect: Collection[str] = ()) -> T:
         """Do `act` until it returns, answers with a code of `expect`, or the deadline is over.
 
         `act` may run several times, and an earlier run may have taken effect although its answer was lost.
         """
+        began = time.time()
+
+        def timed() -> T:
+            nonlocal began
+            began = time.time()
+            return act()
+
         retrying = Retrying(
             retry=retry_if_exception(transient),
             wait=wait_random_exponential(multiplier=0.05, max=self._longest_wait),
@@ -106,15 +126,24 @@ class Caller:
             reraise=True,
         )
         try:
-            return retrying(act)
+            answer = retrying(timed)
+            self._compare_clocks(answer, began, time.time())
+            return answer
         except ClientError as error:
             code = _code(error)
             if code in expect or _cancelled(error) in expect:
                 raise Answered(code, error.response) from error
             kind = StoreUnavailable if transient(error) else CallRefused
-            raise kind(f"{self._service} refused {what}: {_told(error)}") from error
+            raise kind(f"{self.service} refused {what}: {_told(error)}") from error
         except (BotoCoreError, *_BROKEN) as error:
-            raise StoreUnavailable(f"{self._service} did not answer {what}: {error}; is it up?") from error
+            raise StoreUnavailable(f"{self.service} did not answer {what}: {error}; is it up?") from error
+
+    def _compare_clocks(self, answer: object, began: float, ended: float) -> None:
+        """The service said its time, in whole seconds, some moment between the two."""
+        headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}) if isinstance(answer, dict) else {}
+        with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
+            theirs = parsedate_to_datetime(headers["date"]).timestamp()
+            self.ahead = max(began - (theirs + 1), 0.0) or min(ended - theirs, 0.0)
 
 
 def transient(error: BaseException) -> bool:

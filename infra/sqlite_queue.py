@@ -3,7 +3,7 @@
 import secrets
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from sqlite3 import Connection, Row
 
 from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
@@ -80,6 +80,16 @@ class SqliteWorkQueue:
     def ack(self, receipt: str) -> None:
         with self._db.write() as db:
             db.execute("DELETE FROM messages WHERE receipt = ?", (receipt,))
+
+    def missing(self, job_ids: Sequence[str], expected: Callable[[], int]) -> tuple[str, ...]:
+        """Exact: every message can be looked up."""
+        del expected
+        db = self._db.read()
+        return tuple(
+            job_id
+            for job_id in job_ids
+            if db.execute("SELECT 1 FROM messages WHERE job_id = ?", (job_id,)).fetchone() is None
+        )
 
     def bury(self, message: Message, reason: str) -> None:
         with self._db.write() as db:

@@ -7,14 +7,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from sqlite3 import Connection, Row
 
-from core.errors import RowUnreadable
+from core.chores import resting
+from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, State, first
-from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
+from core.ports import Caps, Clock, JobQuery, NewerRow, Page, Pause, Refused
 from core.records import dump_job, load_job
 from infra import bells
 from infra.sqlite import Database
 
 _STATES = frozenset(State)
+_TOLD = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
 
 
 class SqliteJobTable:
@@ -33,8 +35,8 @@ class SqliteJobTable:
             floor = db.execute("SELECT fence FROM fences WHERE tenant = ?", (job.tenant,)).fetchone()
             job = first(job, floor["fence"] if floor else 0)
             db.execute(
-                "INSERT INTO jobs (job_id, tenant, workflow, line, created_at, state, wake_at, rev, doc)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO jobs (job_id, tenant, workflow, line, created_at, state, wake_at, resting, rev, doc)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (job.job_id, job.tenant, job.workflow, job.line, job.created_at, *self._written(job)),
             )
         bells.ring(self._bell)
@@ -97,7 +99,7 @@ class SqliteJobTable:
         rows = (
             self._db.read()
             .execute(
-                f"SELECT job_id, created_at, doc FROM jobs WHERE {' AND '.join(where)}"  # noqa: S608 - from constants
+                f"SELECT {_TOLD}, doc FROM jobs WHERE {' AND '.join(where)}"  # noqa: S608 - from constants
                 " ORDER BY created_at DESC, job_id DESC LIMIT ?",
                 (*values, limit + 1),
             )
@@ -105,27 +107,36 @@ class SqliteJobTable:
         )
         last = rows[limit - 1] if len(rows) > limit else None
         cursor = f"{last['created_at']!r}|{last['job_id']}" if last is not None else None
-        return Page(jobs=tuple(_readable(rows[:limit])), cursor=cursor)
+        newer: list[NewerRow] = []
+        return Page(jobs=tuple(_readable(rows[:limit], newer)), cursor=cursor, newer=tuple(newer))
 
-    def line(self, line: str) -> tuple[Job, ...]:
-        rows = self._db.read().execute("SELECT doc FROM jobs WHERE line = ? ORDER BY created_at, job_id", (line,))
-        return tuple(_readable(rows))
+    def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
+        rows = self._db.read().execute(
+            f"SELECT {_TOLD}, doc FROM jobs WHERE line = ? ORDER BY created_at, job_id",  # noqa: S608 - a constant
+            (line,),
+        )
+        newer: list[NewerRow] = []
+        jobs = tuple(_readable(rows, newer))
+        if whole and newer:
+            raise newer[0].why
+        return jobs
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
-        rows = self._db.read().execute("SELECT doc FROM jobs WHERE wake_at <= ? ORDER BY wake_at", (before,))
-        # As many as are asked for that can be read: those that cannot would stand at the head for ever.
-        return tuple(itertools.islice(_readable(rows), limit))
+        return self._awake(before, limit, resting=False)
 
-    def damaged(self, *, limit: int = 100) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return self._awake(before, limit, resting=True)
+
+    def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
+        found: dict[str, RowUnreadable] = {}
         for row in self._db.read().execute("SELECT job_id, state, doc FROM jobs ORDER BY created_at"):
             try:
                 job = load_job(row["doc"], row["job_id"])
             except RowUnreadable as error:
-                found[row["job_id"]] = str(error)
+                found[row["job_id"]] = error
             else:
                 if job.state != row["state"]:
-                    found[row["job_id"]] = (
+                    found[row["job_id"]] = RowUnreadable(
                         f"row {job.job_id} says {row['state']} in its column, {job.state} in its record"
                     )
             if len(found) >= limit:
@@ -140,6 +151,18 @@ class SqliteJobTable:
                 "SELECT state, count(*) FROM jobs WHERE tenant = ? GROUP BY state", (tenant,)
             )
         return {State(state): n for state, n in rows if state in _STATES}
+
+    def count(self, states: frozenset[State], *, before: float) -> int:
+        names = sorted(states)
+        (n,) = (
+            self._db.read()
+            .execute(
+                f"SELECT count(*) FROM jobs WHERE state IN ({','.join('?' * len(names))}) AND created_at < ?",  # noqa: S608 - from constants
+                (*names, before),
+            )
+            .fetchone()
+        )
+        return int(n)
 
     def tenants(self) -> dict[str, dict[State, int]]:
         found: dict[str, dict[State, int]] = {}
@@ -206,19 +229,32 @@ class SqliteJobTable:
     def _replace(self, db: Connection, old: Job, new: Job) -> Job | None:
         written = replace(new, rev=old.rev + 1)
         changed = db.execute(
-            "UPDATE jobs SET state = ?, wake_at = ?, rev = ?, doc = ? WHERE job_id = ? AND rev = ?",
+            "UPDATE jobs SET state = ?, wake_at = ?, resting = ?, rev = ?, doc = ? WHERE job_id = ? AND rev = ?",
             (*self._written(written), old.job_id, old.rev),
         ).rowcount
         return written if changed == 1 else None
 
-    def _written(self, job: Job) -> tuple[str, float | None, int, str]:
-        return str(job.state), self._wake_at(job), job.rev, dump_job(job)
+    def _written(self, job: Job) -> tuple[str, float | None, bool, int, str]:
+        return str(job.state), self._wake_at(job), resting(job), job.rev, dump_job(job)
+
+    def _awake(self, before: float, limit: int, *, resting: bool) -> tuple[Job, ...]:
+        rows = self._db.read().execute(
+            "SELECT job_id, doc FROM jobs WHERE resting = ? AND wake_at <= ? ORDER BY wake_at", (resting, before)
+        )
+        # As many as are asked for that can be read: those that cannot would stand at the head for ever.
+        return tuple(itertools.islice(_readable(rows), limit))
 
 
-def _readable(rows: Iterable[Row]) -> Iterator[Job]:
+def _readable(rows: Iterable[Row], newer: list[NewerRow] | None = None) -> Iterator[Job]:
+    """The jobs of the rows that can be read; `newer` gets what can be told of those that a newer program wrote."""
     for row in rows:
-        with contextlib.suppress(RowUnreadable):
-            yield load_job(row["doc"])
+        try:
+            yield load_job(row["doc"], row["job_id"])
+        except RecordNewer as error:
+            if newer is not None:
+                newer.append(NewerRow(**{name: row[name] for name in _TOLD.split(", ")}, why=error))
+        except RowUnreadable:
+            continue
 
 
 def _paused(db: Connection, job: Job) -> Refused | None:

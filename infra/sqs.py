@@ -8,9 +8,10 @@ when there is none, shown to others again.
 """
 
 import contextlib
+import copy
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -19,16 +20,18 @@ from core.errors import AdeError
 from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
 from infra.addresses import Address
 from infra.aws import client
-from infra.remote import Answered, Caller
-from infra.sqs_messages import decode, encode, foreign, group, letter, stranger
+from infra.remote import Answered, Caller, timeouts
+from infra.sqs_messages import decode, encode, foreign, group, letter, newer, stranger
 from infra.sqs_poll import Poll
 
 _LONGEST_DELAY = 900
+_NEWER_DELAY = 60
 _LONGEST_POLL = 10  # SQS allows 20; a runner that ends has to sit out the poll under way
 _LONGEST_HIDE = 12 * 3600
 _MOST_AT_ONCE = 10
 _READING_SECONDS = 30  # how long a look at the dead letters keeps them from others
 _LONGEST_REASON = 4000
+_COUNTED_SECONDS = 120.0  # until a message that was sent is in the approximate counts for sure
 _STALE = (
     "ReceiptHandleIsInvalid",
     "InvalidParameterValue",
@@ -50,16 +53,25 @@ class SqsWorkQueue:
         longest_poll: int = _LONGEST_POLL,
         dead_poll: int = 1,  # without any, SQS asks only some of its servers and may say that there are none
     ) -> None:
+        self._address = address
         self._clock = clock
-        self._sqs = client(address, read_timeout=_LONGEST_POLL + 10)
-        self._call = caller or Caller(str(address))
+        self._connect(client(address, read_timeout=_LONGEST_POLL + 10), caller or Caller(str(address)))
         self._url = self._url_of(address.name)
         self._dead_url = self._url_of(address.options.get("dead", f"{address.name}-dead"))
         self._longest_poll = longest_poll
         self._dead_poll = dead_poll
-        self._poll = Poll()
         self._held: dict[str, float] = {}  # receipt → when its time is over
         self._held_lock = threading.Lock()
+        self._told_missing: list[tuple[float, int]] = []  # when, and how many
+
+    def within(self, seconds: float) -> "SqsWorkQueue":
+        """The same queue and receipts by calls that end within `seconds`, for heartbeats; only `hide` makes sense."""
+        hasty = copy.copy(self)
+        hasty._connect(client(self._address, **timeouts(seconds)), self._call.within(seconds))  # noqa: SLF001 - one of us
+        return hasty
+
+    def _connect(self, sqs: Any, call: Caller) -> None:
+        self._sqs, self._call, self._poll = sqs, call, Poll()
 
     def send(self, message: Message, *, delay: float = 0.0) -> None:
         self._send(message, not_before=self._clock.now() + delay if delay > 0 else None)
@@ -112,6 +124,18 @@ class SqsWorkQueue:
         if expires <= self._clock.now():
             return  # perhaps another runner has it by now; the table knows what to do with a second delivery
         self._delete(self._url, receipt)
+
+    def missing(self, job_ids: Sequence[str], expected: Callable[[], int]) -> tuple[str, ...]:
+        """SQS cannot look for a message, so all are counted, before and after: jobs come and go meanwhile."""
+        before = self._depth()
+        wanted = expected()
+        now = self._clock.now()
+        self._told_missing = [(at, n) for at, n in self._told_missing if at > now - _COUNTED_SECONDS]
+        here = max(before, self._depth()) + sum(n for _, n in self._told_missing)
+        short = tuple(job_ids[: max(0, wanted - here)])
+        if short:
+            self._told_missing.append((now, len(short)))
+        return short
 
     def bury(self, message: Message, reason: str) -> None:
         self._bury(message, encode(message, reason=reason[:_LONGEST_REASON], at=self._clock.now()))
@@ -206,6 +230,10 @@ class SqsWorkQueue:
         ready = []
         for raw in got:
             body, expires, receipt = decode(raw["Body"]), raw["expires"], raw["ReceiptHandle"]
+            if newer(raw["Body"]):
+                self._leave(raw["Body"])
+                self._delete(self._url, receipt)
+                continue
             if body is None:
                 self._bury(stranger(raw), foreign(raw, self._clock.now()))
                 self._delete(self._url, receipt)
@@ -227,11 +255,17 @@ class SqsWorkQueue:
             )
         return ready
 
+    def _leave(self, body: str) -> None:
+        """A message that a newer program sent is sent on as it is: a fresh one never becomes a dead letter."""
+        entry = {"MessageBody": body, "DelaySeconds": _NEWER_DELAY, "MessageGroupId": "newer"}
+        self._call("send on", lambda: self._sqs.send_message(QueueUrl=self._url, **entry))
+
     def _hold(self, receipt: str, expires: float) -> None:
         now = self._clock.now()
         with self._held_lock:
             # Those that a runner lost were never given back.
-            self._held = {held: at for held, at in self._held.items() if at > now}
+            for old in [held for held, at in self._held.items() if at <= now]:
+                del self._held[old]
             self._held[receipt] = expires
 
     def _bury(self, message: Message, body: str) -> None:
@@ -285,6 +319,9 @@ class SqsWorkQueue:
                     ),
                     expect=_STALE,
                 )
+
+    def _depth(self) -> int:
+        return sum(self._counts(self._url).values())
 
     def _counts(self, url: str) -> dict[str, int]:
         names = [f"ApproximateNumberOfMessages{which}" for which in ("", "NotVisible", "Delayed")]

@@ -10,6 +10,7 @@ from core.ports import DeadLetter, Message
 
 N = TypeVar("N", int, float)
 
+VERSION = 1  # of the body; docs/upgrading.md
 FOREIGN = "not a message of ours"
 _MOVED = "received again and again and never handled; moved here by SQS"
 _SHOWN = 2000  # characters of a foreign body that go along
@@ -22,7 +23,9 @@ class Body:
 
 
 def encode(message: Message, **more: str | float) -> str:
-    return json.dumps({"job_id": message.job_id, "tenant": message.tenant, "priority": message.priority} | more)
+    return json.dumps(
+        {"v": VERSION, "job_id": message.job_id, "tenant": message.tenant, "priority": message.priority} | more
+    )
 
 
 def decode(text: str) -> Body | None:
@@ -32,6 +35,15 @@ def decode(text: str) -> Body | None:
             return Body(message, _number(rest, "not_before", float))
         case _:
             return None
+
+
+def newer(text: str) -> bool:
+    """Whether a newer program wrote this body, whatever it holds."""
+    match _loaded(text):
+        case {"v": int(version)}:
+            return version > VERSION
+        case _:
+            return False
 
 
 def letter(raw: dict[str, Any]) -> DeadLetter:

@@ -1,7 +1,7 @@
 """The CloudFormation template, read: parameters checked, conditions decided, names filled in. AWS is not asked."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,8 @@ import yaml
 
 from core.errors import UsageError
 
+# As `ade deploy package` names a zip (infra/handler_zip.py).
+PACKAGE_NAME = re.compile(r"ade-handler-(?P<version>.+)-python(?P<python>[0-9.]+)-(?P<machine>x86_64|arm64)\.zip$")
 TEMPLATE = Path(__file__).parent / "deploy" / "template.yaml"
 
 
@@ -27,6 +29,7 @@ class Template:
             "AWS::AccountId": "<account>",
             "AWS::Region": "<region>",
             "AWS::Partition": "aws",
+            "AWS::URLSuffix": "amazonaws.com",
         }
 
     def resources(self, *, kept: bool = True) -> dict[str, dict[str, Any]]:
@@ -98,9 +101,25 @@ class Template:
             wrong.append("HandlerBucket: needed with HandlerKey")
         if values["HandlerKey"] and values["HandlerImage"]:
             wrong.append("HandlerImage, HandlerKey: give one of the two")
+        wrong += _mismatches(values)
         if wrong:
             raise UsageError("\n".join(wrong))
         return values
+
+
+def _mismatches(values: Mapping[str, str]) -> Iterator[str]:
+    """Parameters that are fine alone and not together."""
+    machine, runtime, key = values["Machine"], values["HandlerRuntime"], values["HandlerKey"]
+    if values["SandboxLevel"] == "isolated" and values["Capacity"] != "ec2":
+        yield "SandboxLevel=isolated: Fargate gives a task no namespaces; set Capacity=ec2"
+    family = "m7g" if machine == "arm64" else "m7i"
+    if values["Capacity"] == "ec2" and not values["InstanceType"].startswith(family):
+        yield f"InstanceType={values['InstanceType']!r}: must be one of {family} with Machine={machine}"
+    named = PACKAGE_NAME.search(key)
+    if named and named["machine"] != machine:
+        yield f"HandlerKey={key!r}: a zip for {named['machine']}, but Machine={machine}"
+    if named and f"python{named['python']}" != runtime:
+        yield f"HandlerKey={key!r}: a zip for Python {named['python']}, but HandlerRuntime={runtime}"
 
 
 def _problem(value: str, spec: Mapping[str, Any]) -> str | None:

@@ -3,9 +3,8 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.chores import wake_at
 from core.errors import StoreUnavailable
@@ -23,7 +22,10 @@ from infra.sqlite_table import SqliteJobTable
 if TYPE_CHECKING:
     from infra.remote import Caller
 
+_LEAST_CALL_SECONDS = 2.0  # less is not enough for a service that is well
+
 Calls = Callable[[Address], "Caller"]
+Ports = tuple[JobTable, WorkQueue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,12 @@ class Stack:
     store: ObjectStore
     table: JobTable
     queue: WorkQueue
+    callers: tuple["Caller", ...] = ()  # what makes the calls to services
+    renewing: Callable[[], Ports] | None = None  # both, by calls that end well within a lease
+
+    def for_leases(self) -> Ports:
+        """Table and queue for heartbeats: one call that hangs must not use up a lease."""
+        return self.renewing() if self.renewing is not None else (self.table, self.queue)
 
     @property
     def run_dir(self) -> Path:
@@ -56,15 +64,20 @@ def open_stack(
     def wake(job: Job) -> float | None:
         return wake_at(job, timings)
 
-    call = partial(_caller, log=log, patience=patience)
+    callers: list[Caller] = []
+
+    def call(address: Address) -> "Caller":
+        callers.append(_caller(address, log=log, patience=patience))
+        return callers[-1]
+
     with contextlib.ExitStack() as opened:
-        yield Stack(
-            settings,
-            clock,
-            _store(settings, call, opened),
-            _table(settings, clock, wake, call, opened),
-            _queue(settings, clock, call, opened),
-        )
+        store = _store(settings, call, opened)
+        table, queue = _table(settings, clock, wake, call, opened), _queue(settings, clock, call, opened)
+
+        def renewing() -> Ports:
+            return _renewing(settings, clock, wake, opened, (table, queue))
+
+        yield Stack(settings, clock, store, table, queue, tuple(callers), renewing)
 
 
 def _store(settings: Settings, call: Calls, opened: contextlib.ExitStack) -> ObjectStore:
@@ -102,9 +115,27 @@ def _queue(settings: Settings, clock: Clock, call: Calls, opened: contextlib.Exi
     return opened.enter_context(contextlib.closing(SqliteWorkQueue(_database(settings, opened), clock)))
 
 
-def _database(settings: Settings, opened: contextlib.ExitStack) -> Database:
+def _renewing(
+    settings: Settings, clock: Clock, wake: Callable[[Job], float | None], opened: contextlib.ExitStack, ports: Ports
+) -> Ports:
+    """Where nobody else writes the row a beat is two calls at most, so each has a sixth of the lease."""
+    seconds = max(settings.lease_seconds / 6, _LEAST_CALL_SECONDS)
+    table, queue = (_within(port, seconds, opened) for port in ports)
+    if table is None or queue is None:
+        database = _database(settings, opened, busy_seconds=seconds)
+        table, queue = table or SqliteJobTable(database, clock, wake), queue or SqliteWorkQueue(database, clock)
+    return table, queue
+
+
+def _within(port: Any, seconds: float, opened: contextlib.ExitStack) -> Any:
+    """A cloud adapter by calls that end in time; None for an embedded one."""
+    return opened.enter_context(contextlib.closing(port.within(seconds))) if hasattr(port, "within") else None
+
+
+def _database(settings: Settings, opened: contextlib.ExitStack, *, busy_seconds: float = 30.0) -> Database:
     with _data_folder(settings):
-        return opened.enter_context(contextlib.closing(Database(settings.storage_data_dir.absolute() / "ade.sqlite")))
+        database = Database(settings.storage_data_dir.absolute() / "ade.sqlite", busy_seconds=busy_seconds)
+        return opened.enter_context(contextlib.closing(database))
 
 
 def _caller(address: Address, *, log: Log | None, patience: float) -> "Caller":

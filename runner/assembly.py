@@ -1,6 +1,7 @@
 """The runner's composition root: ports and boxes in, a fleet and a janitor out."""
 
 import os
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,12 +9,14 @@ from infra.ecs import task_shield
 from infra.lanes import Lanes
 from infra.logs import Log
 from infra.presence import Presence, new_owner
+from infra.pulse import Pulse, alive_file
 from infra.wiring import Stack
 from runner.attempt import Attempts, Boxes
 from runner.fleet import Fleet
 from runner.janitor import Janitor
 from runner.leases import Beats
 from runner.publish import Publisher
+from runner.surroundings import Surroundings, make_checks
 from runner.worker import Worker
 
 _CHORE_LANES = 24  # jobs that a janitor deals with at once: one leader has to keep up with all that expires
@@ -37,30 +40,57 @@ class Runner:
 
 
 def assemble(
-    stack: Stack, boxes: Boxes, log: Log, *, role: str = "runner", sweep: Callable[[], object] | None = None
+    stack: Stack,
+    boxes: Boxes,
+    log: Log,
+    *,
+    role: str = "runner",
+    sweep: Callable[[], object] | None = None,
+    draw: Callable[[], float] = random.random,
 ) -> Runner:
+    """`draw` gives numbers from [0, 1): all that spreads retries and probes."""
     settings = stack.settings
     presence = Presence(stack.run_dir, new_owner(role))
+    pulse = Pulse(alive_file(stack.run_dir, role))
     lanes = Lanes(_REMOTE_LANES if settings.store_url else 1)
     publisher = Publisher(stack.store, stack.table, stack.clock, lanes)
+    leases_table, leases_queue = stack.for_leases()
     beats = Beats(
-        stack.table,
-        stack.queue,
+        leases_table,
+        leases_queue,
         stack.clock,
         log,
         lease_seconds=settings.lease_seconds,
         beat_seconds=settings.beat_seconds,
+        wait=stack.table.wait,
+    )
+    attempts = Attempts(stack.store, boxes, settings, stack.run_dir / presence.owner, lanes)
+    surroundings = Surroundings(
+        make_checks(
+            stack.store,
+            stack.table,
+            stack.queue,
+            scratch=stack.run_dir / presence.owner,
+            owner=presence.owner,
+            box=attempts.check_box,
+        ),
+        stack.clock,
+        log,
+        on_change=presence.say,
+        draw=draw,
     )
     worker = Worker(
         table=stack.table,
         queue=stack.queue,
         clock=stack.clock,
         settings=settings,
-        attempts=Attempts(stack.store, boxes, settings, stack.run_dir / presence.owner, lanes),
+        attempts=attempts,
         publisher=publisher,
         beats=beats,
         presence=presence,
+        surroundings=surroundings,
         log=log,
+        draw=draw,
     )
     janitor = Janitor(
         store=stack.store,
@@ -75,9 +105,21 @@ def assemble(
         run_dir=stack.run_dir,
         log=log,
         lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
+        tidy_lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
         sweep=sweep,
         sweep_seconds=settings.sweep_seconds,
+        pulse=pulse.beat if role == "janitor" else lambda: None,  # elsewhere the fleet's loop is what counts
     )
     shield = task_shield(os.environ, log)
-    fleet = Fleet(worker, stack.queue, beats, log, slots=settings.max_concurrency, shield=shield)
+    fleet = Fleet(
+        worker,
+        stack.queue,
+        beats,
+        log,
+        slots=settings.max_concurrency,
+        shield=shield,
+        clock=stack.clock,
+        draw=draw,
+        pulse=pulse.beat,
+    )
     return Runner(presence, worker, beats, fleet, janitor, publisher)

@@ -11,16 +11,19 @@ from typing import Any
 from core.errors import ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
 from core.jobs import Job, OutputFile
 from core.keys import staging_folder
-from core.manifests import Limits
+from core.manifests import Limits, parse_manifest
 from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
 from runner.sandbox.layers import LayerRefused, Layers
-from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, stage
+from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, make_order, stage
 from runner.verify import verified
 
 _BLOCK = 1024 * 1024
+_PROBE_INPUT = b"id\n1\n"
+_PROBE_MANIFEST = parse_manifest(b'{"manifest": 1, "name": "probe", "fields": [{"name": "id"}]}')
+_PROBE_JOB = Job(job_id="probe", identity="", tenant="_probe", workflow="probe", subject="probe.csv")
 _PLACE = re.compile(r"(?:[a-z0-9+]+://|(?<![\w.…/])/(?=[\w.]))[^\s'\",;()]*")
 
 
@@ -35,6 +38,7 @@ class Outcome:
     files: tuple[OutputFile, ...] = ()
     summary: dict[str, Any] = field(default_factory=dict)
     sandbox: dict[str, Any] = field(default_factory=dict)
+    blameless: bool = False  # the surroundings are at fault (runner/surroundings.py): costs the job no attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,32 @@ class Attempts:
             return self._ended(Verdict.STORE_FAILED, f"{type(error).__name__}: {error}")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def check_box(self) -> None:
+        """Run a job of our own in a box; raises SandboxUnavailable where none can be had."""
+        folder = self._scratch / "probe-box"
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            (folder / "in").mkdir(parents=True)
+            (folder / "in" / "0").write_bytes(_PROBE_INPUT)
+            given = describe("0", folder / "in" / "0")
+            inputs = [
+                {"role": "primary", "name": "probe.csv", "path": "in/0", "size": given.size, "sha256": given.sha256}
+            ]
+            report = run_box(
+                self._boxes,
+                Staged(_PROBE_MANIFEST, make_order(_PROBE_JOB, _PROBE_MANIFEST, inputs, None), None, None),
+                folder,
+                label=f"{self._scratch.name}-0",
+                tenant=_PROBE_JOB.tenant,
+                settings=self._settings,
+                killed=lambda: None,
+                on_event=lambda _: None,
+            )
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if report.verdict is Verdict.BOX_FAILED:
+            raise SandboxUnavailable(report.message)
 
     def _ended(self, verdict: Verdict, message: str) -> Outcome:
         return Outcome(verdict=verdict, message=without_places(message), detail=message)

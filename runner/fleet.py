@@ -1,14 +1,20 @@
-"""The fleet of one process: slots that lease messages and work on them, woken by the queue, drained on request."""
+"""The fleet of one process: slots that lease messages and work on them, woken by the queue, drained on request.
 
+While the surroundings fail (runner/surroundings.py) no messages are received, so that none grows old in vain; what
+runs goes on. A probe may hang as the call that failed did, so it has a thread of its own and a stop waits for none.
+"""
+
+import random
+import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Protocol
 
-from core.errors import AdeError, StoreUnavailable
-from core.ports import Delivery, WorkQueue
+from core.errors import StoreUnavailable
+from core.ports import Clock, Delivery, WorkQueue
 from core.verdicts import Verdict
+from infra.clocks import SystemClock
 from infra.logs import Log
 from runner.leases import Beats
 from runner.worker import REFUSED_SECONDS, Worker
@@ -16,7 +22,7 @@ from runner.worker import REFUSED_SECONDS, Worker
 _RECEIVE_SECONDS = 20.0
 _ERROR_PAUSE_SECONDS = 1.0
 _REST_SECONDS = 0.5
-_POISON_RECEIVES = 20  # a message that breaks its handler so often goes to people instead
+_LOOK_SECONDS = 0.05
 
 
 class Shield(Protocol):
@@ -54,7 +60,17 @@ class Unshielded:
 
 class Fleet:
     def __init__(
-        self, worker: Worker, queue: WorkQueue, beats: Beats, log: Log, *, slots: int, shield: Shield | None = None
+        self,
+        worker: Worker,
+        queue: WorkQueue,
+        beats: Beats,
+        log: Log,
+        *,
+        slots: int,
+        shield: Shield | None = None,
+        clock: Clock | None = None,
+        draw: Callable[[], float] = random.random,
+        pulse: Callable[[], None] = lambda: None,
     ) -> None:
         self._worker = worker
         self._queue = queue
@@ -62,6 +78,11 @@ class Fleet:
         self._log = log
         self._slots = slots
         self._shield: Shield = shield or Unshielded()
+        self._surroundings = worker.surroundings
+        self._clock: Clock = clock or SystemClock()
+        self._draw = draw
+        self._probing: threading.Thread | None = None
+        self._pulse = pulse
         self._stopping = threading.Event()
         self._free = threading.Semaphore(slots)
         self._busy: dict[Future[None], Delivery] = {}
@@ -77,6 +98,8 @@ class Fleet:
     def run(self, *, drain: Callable[[], bool] | None = None, grace_seconds: float = 30.0) -> None:
         """Work until `stop`. With `drain`, also end when nothing runs and it says that nothing is left.
 
+        Nobody can say so while the surroundings fail: then a drain waits for them.
+
         After `stop`, jobs that run get `grace_seconds` to end; then their boxes are killed and the jobs given back
         to the queue, with no attempt lost.
         """
@@ -86,17 +109,57 @@ class Fleet:
         pool = ThreadPoolExecutor(self._slots, thread_name_prefix="slot")
         try:
             while not self._stopping.is_set():
-                if drain is not None and not self._busy_count() and drain():
+                self._pulse()
+                if self._surroundings.failed is not None:
+                    self._wait_for_surroundings()
+                    continue
+                if drain is not None and not self._busy_count() and self._drained(drain):
                     break
+                self._settle()
                 self._take(pool, seconds=1.0 if drain else _RECEIVE_SECONDS)
             self._let_finish(grace_seconds)
         finally:
             pool.shutdown(wait=True)
+            if self._surroundings.failed is None:
+                self._settle()
             self._beats.stop()
             self._shield.stop()
 
+    def _drained(self, drain: Callable[[], bool]) -> bool:
+        try:
+            return drain()
+        except (StoreUnavailable, OSError, sqlite3.Error) as error:  # who cannot look has not seen that nothing is left
+            self._failed("drain_failed", error)
+            return False
+
+    def _settle(self) -> None:
+        try:
+            self._worker.settle()
+        except Exception as error:  # noqa: BLE001 - kept, and tried again
+            self._failed("settle_failed", error)
+
+    def _failed(self, event: str, error: Exception) -> None:
+        """A fault that no job has met: the surroundings' own, or something to try again in a moment."""
+        self._log.error(event, error=f"{type(error).__name__}: {error}")
+        if not self._stopping.is_set() and not self._surroundings.to_blame():
+            self._stopping.wait(_ERROR_PAUSE_SECONDS * (0.5 + self._draw()))
+
+    def _wait_for_surroundings(self) -> None:
+        """One step towards taking jobs again: rest until a probe is due, then have it made."""
+        if self._probing is None:
+            if (rest := self._surroundings.rest()) > 0:
+                self._stopping.wait(min(rest, _REST_SECONDS))
+                return
+            self._probing = threading.Thread(target=self._surroundings.probe, name="probe", daemon=True)
+            self._probing.start()
+        while self._probing.is_alive() and not self._stopping.is_set():
+            self._probing.join(_LOOK_SECONDS)
+        if not self._probing.is_alive():
+            self._probing = None
+
     def _take(self, pool: ThreadPoolExecutor, *, seconds: float) -> None:
         """Wait for a free slot, then for messages, and hand them out."""
+        self._beats.revive()
         if not self._shield.ready():
             self._stopping.wait(_REST_SECONDS)
             return
@@ -107,7 +170,7 @@ class Fleet:
             taken += 1
         deliveries = self._receive(taken, seconds)
         for delivery in deliveries:
-            if self._stopping.is_set():
+            if self._stopping.is_set() or self._surroundings.failed is not None:
                 self._release(delivery)
                 self._free.release()
                 continue
@@ -120,37 +183,29 @@ class Fleet:
             self._free.release()
 
     def _receive(self, most: int, seconds: float) -> tuple[Delivery, ...]:
-        now = time.monotonic()
-        self._avoid = {t: until for t, until in self._avoid.items() if until > now}
-        if self._avoid or most < self._slots:
+        now = self._clock.steady()
+        with self._lock:
+            for tenant in [t for t, until in self._avoid.items() if until <= now]:
+                del self._avoid[tenant]
+            avoid = frozenset(self._avoid)
+        if avoid or most < self._slots:
             # A slot that frees meanwhile, or a tenant that may run again, should not wait for a full round.
             seconds = min(seconds, REFUSED_SECONDS)
-        avoid = frozenset(self._avoid)
         try:
             got = self._queue.receive(most=most, wait=seconds, visibility=self._beats.visibility, avoid=avoid)
-            for delivery in got:
-                if delivery.message.tenant in avoid:  # from a queue that cannot choose
-                    self._worker.put_back(delivery)
-            return tuple(delivery for delivery in got if delivery.message.tenant not in avoid)
-        except (StoreUnavailable, OSError) as error:
-            self._log.error("receive_failed", error=f"{type(error).__name__}: {error}")
-            self._stopping.wait(_ERROR_PAUSE_SECONDS)
+        except Exception as error:  # noqa: BLE001 - a queue that fails is asked again
+            self._failed("receive_failed", error)
             return ()
+        for delivery in got:
+            if delivery.message.tenant in avoid:  # from a queue that cannot choose
+                self._release(delivery, None)
+        return tuple(delivery for delivery in got if delivery.message.tenant not in avoid)
 
     def _slot(self, delivery: Delivery) -> None:
-        try:
-            refused = self._worker.handle(delivery)
-        except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            self._log.error("job_not_handled", job_id=delivery.message.job_id, error=said)
-            if delivery.receives >= _POISON_RECEIVES:
-                self._queue.bury(delivery.message, f"could not be handled {delivery.receives} times; last: {said}")
-                self._queue.ack(delivery.receipt)
-            if not isinstance(error, AdeError | OSError):
-                raise
-            return
+        refused = self._worker.serve(delivery)
         if refused is not None and refused.scope != "workflow":
-            self._avoid[delivery.message.tenant] = time.monotonic() + REFUSED_SECONDS
+            with self._lock:
+                self._avoid[delivery.message.tenant] = self._clock.steady() + REFUSED_SECONDS
 
     def _done(self, future: Future[None]) -> None:
         with self._lock:
@@ -164,11 +219,11 @@ class Fleet:
             job_id = delivery.message.job_id if delivery else None
             self._log.error("slot_failed", job_id=job_id, error=f"{type(error).__name__}: {error}")
 
-    def _release(self, delivery: Delivery) -> None:
-        """A message that came in while we were stopping: show it to the others at once."""
+    def _release(self, delivery: Delivery, seconds: float | None = 0.0) -> None:
+        """A message that we received and cannot take: show it to the others at once, or in a moment."""
         try:
-            self._queue.hide(delivery.receipt, 0.0)
-        except (StoreUnavailable, OSError) as error:
+            self._worker.put_back(delivery, seconds)
+        except Exception as error:  # noqa: BLE001 - it comes back by itself when its time is over
             self._log.warning("release_failed", job_id=delivery.message.job_id, error=type(error).__name__)
 
     def _let_finish(self, grace_seconds: float) -> None:

@@ -2,8 +2,16 @@
 
 APScheduler runs in every process that has a janitor; a lease in the table lets one of them work. If two work at
 once for a moment (a leader that slept), nothing breaks: each chore is a conditional write.
+
+Theory of operation. What somebody waits for (rescues, publications, starts) is looked at every two seconds; what has
+ended and only has to expire or be forgotten is dealt with beside it; so is the sweep of the inbox. None of the three
+waits for another. A round ends after a bounded time, however much is due. A chore that cannot be done steps back: its
+row says until when, so it is not at the head again, whoever leads by then. Where more is due than one look brings, the
+jobs that runners may have lost are looked for by their state, so that no crowd stands before them.
 """
 
+import contextlib
+import math
 import shutil
 import threading
 from collections import Counter
@@ -13,7 +21,7 @@ from pathlib import Path
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from core.chores import Chore, Timings, chore
+from core.chores import Chore, Timings, chore, defer, sent_anyway
 from core.errors import ObjectRefused, RowUnreadable
 from core.jobs import ENDED, Job, State, move
 from core.keys import WORK
@@ -30,9 +38,14 @@ from runner.worker import Worker
 
 LEADER_SECONDS = 30.0
 CHORES_SECONDS = 2.0
+TIDY_SECONDS = 10.0  # between looks for what has expired, each of which may take most of that
 COLLECT_SECONDS = 600.0
+ALIVE, ALIVE_SECONDS = "janitor_alive", 300.0  # an alarm of the CloudFormation template waits for this event
 LAYER_SECONDS = 7 * 86400.0  # installed requirements that nobody asked for in so long
 _BATCH = 200
+_AT_ONCE = 24  # chores between two looks at the clock
+_COUNTED_SECONDS = 60.0  # a service's counts may lag behind by so much
+_LOST = frozenset({State.RUNNING, State.PUBLISHING})
 
 
 class Janitor:
@@ -51,8 +64,10 @@ class Janitor:
         run_dir: Path,
         log: Log,
         lanes: Lanes,
+        tidy_lanes: Lanes,
         sweep: Callable[[], object] | None = None,
         sweep_seconds: float = 300.0,
+        pulse: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._table = table
@@ -66,21 +81,29 @@ class Janitor:
         self._run_dir = run_dir
         self._log = log
         self._lanes = lanes
+        self._tidy_lanes = tidy_lanes
         self._sweep = sweep
         self._sweep_seconds = sweep_seconds
+        self._pulse = pulse
+        self._alive_at = 0.0
         self._statuses = Statuses(store, table)
         self._leads_until = 0.0
-        self._turn = threading.Lock()
+        self._leading = threading.Lock()
 
     def scheduler(self) -> BackgroundScheduler:
         """The chores on their intervals; the caller starts it and shuts it down."""
         made = BackgroundScheduler(
             timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )
-        made.add_job(lambda: self._led(self.chores), "interval", seconds=CHORES_SECONDS)
-        made.add_job(lambda: self._led(self.collect), "interval", seconds=COLLECT_SECONDS)
+        acts: dict[str, tuple[Callable[[], Counter[str]], float]] = {
+            "urgent": (lambda: self.urgent(CHORES_SECONDS), CHORES_SECONDS),
+            "tidy": (lambda: self.tidy(0.8 * TIDY_SECONDS), TIDY_SECONDS),
+            "collect": (self.collect, COLLECT_SECONDS),
+        }
         if self._sweep is not None:
-            made.add_job(lambda: self._led(self.sweep), "interval", seconds=self._sweep_seconds)
+            acts["sweep"] = self.sweep, self._sweep_seconds
+        for name, (act, seconds) in acts.items():
+            made.add_job(lambda act=act: self._led(act), "interval", seconds=seconds, name=name)
         return made
 
     def run_once(self) -> Counter[str]:
@@ -94,20 +117,19 @@ class Janitor:
             self._leads_until = 0.0
 
     def chores(self) -> Counter[str]:
-        """Everything that is due by the clock, and jobs whose runner is known to be dead."""
-        done: Counter[str] = Counter()
-        seen: set[tuple[str, int]] = set()
-        while True:
-            now = self._clock.now()
-            due = [j for j in self._table.attention(now, limit=_BATCH) if (j.job_id, j.rev) not in seen]
-            seen |= {(job.job_id, job.rev) for job in due}
-            for one in self._lanes.each(lambda job: self._one(job, now), due):  # noqa: B023 - called at once
-                done += one
-            if not due:
-                break
+        """Everything that is due by the clock, and jobs whose runner is known to be dead, however long it takes."""
+        return self.urgent() + self.tidy()
+
+    def urgent(self, seconds: float = math.inf) -> Counter[str]:
+        """What somebody waits for: all of it, or what was begun within so many seconds."""
+        done = self._round(seconds, urgent=True)
         for owner in self._presence.sweep():
             done += self._bury_owner(owner)
         return done
+
+    def tidy(self, seconds: float = math.inf) -> Counter[str]:
+        """Expire and forget: all that is due, or what was begun within so many seconds."""
+        return self._round(seconds, urgent=False)
 
     def collect(self) -> Counter[str]:
         """Staged files that no job will publish, boxes and scratch folders that nobody owns."""
@@ -131,20 +153,67 @@ class Janitor:
 
     def _led(self, chores: Callable[[], Counter[str]]) -> None:
         """Run chores if we lead, or can: a scheduler's entry, so nothing may escape."""
-        with self._turn:
-            try:
-                now = self._clock.now()
-                if now > self._leads_until - LEADER_SECONDS / 2:
-                    leads = self._table.hold("janitor", self._presence.owner, LEADER_SECONDS)
-                    self._leads_until = now + LEADER_SECONDS if leads else 0.0
-                if not self._leads_until:
-                    return
-                done = chores()
-            except Exception as error:  # noqa: BLE001 - the next round may fare better
-                self._log.error("chores_failed", error=f"{type(error).__name__}: {error}")
+        self._pulse()
+        try:
+            if not self._leads():
                 return
+            done = chores()
+        except Exception as error:  # noqa: BLE001 - the next round may fare better
+            self._log.error("chores_failed", error=f"{type(error).__name__}: {error}")
+            return
+        now = self._clock.now()
+        if now >= self._alive_at:
+            self._alive_at = now + ALIVE_SECONDS
+            self._log.info(ALIVE)
         if done:
             self._log.info("chores_done", **{k: v for k, v in done.items() if v})
+
+    def _leads(self) -> bool:
+        """Whether this process is the leader, after it took or prolonged the lease where that was due."""
+        with self._leading:
+            now = self._clock.now()
+            if now > self._leads_until - LEADER_SECONDS / 2:
+                leads = self._table.hold("janitor", self._presence.owner, LEADER_SECONDS)
+                self._leads_until = now + LEADER_SECONDS if leads else 0.0
+            return self._leads_until > 0.0
+
+    def _round(self, seconds: float, *, urgent: bool) -> Counter[str]:
+        """Do what is due, longest overdue first, each row once, until nothing is left or the time is over."""
+        look = self._table.attention if urgent else self._table.outdated
+        lanes = self._lanes if urgent else self._tidy_lanes
+        done: Counter[str] = Counter()
+        seen: set[tuple[str, int]] = set()
+        until, still = self._clock.now() + seconds, 0
+        while True:
+            now, most = self._clock.now(), _BATCH + still
+            found = look(now, limit=most)
+            due = [job for job in found if (job.job_id, job.rev) not in seen]
+            still = len(found) - len(due)  # what was dealt with and is due all the same: look past it
+            if urgent and len(due) >= _BATCH:
+                due = self._crowded_out(due, now, seen)
+            seen |= {(job.job_id, job.rev) for job in due}
+            done += self._resend([job for job in due if _is_sent(job)], now)
+            due = [job for job in due if not _is_sent(job)]
+            for at in range(0, len(due), _AT_ONCE):
+                for one in lanes.each(lambda job: self._one(job, now), due[at : at + _AT_ONCE]):  # noqa: B023
+                    done += one
+                if self._clock.now() >= until:
+                    return done
+            if still == len(found) < most:
+                return done
+
+    def _crowded_out(self, due: list[Job], now: float, seen: set[tuple[str, int]]) -> list[Job]:
+        """What is due, after the jobs that runners may have lost: a crowd that is due before them might hide those."""
+        lost: dict[str, Job] = {}
+        cursor: str | None = None
+        while True:
+            page = self._table.page(JobQuery(states=_LOST), limit=_BATCH, cursor=cursor)
+            lost |= {job.job_id: job for job in page.jobs if chore(job, now, self._timings) is not None}
+            cursor = page.cursor
+            if cursor is None:
+                break
+        first = [job for job in lost.values() if (job.job_id, job.rev) not in seen]
+        return first + [job for job in due if job.job_id not in lost]
 
     def _one(self, job: Job, now: float) -> Counter[str]:
         what = chore(job, now, self._timings)
@@ -158,7 +227,8 @@ class Janitor:
                 case Chore.RESEND:
                     self._send(job)
                 case Chore.RESCUE:
-                    self._worker.rescue(job)
+                    if self._worker.rescue(job) is job:
+                        return Counter()  # its runner is not known to be lost yet
                 case Chore.PUBLISH:
                     self._worker.finish(job)
                 case Chore.EXPIRE:
@@ -172,8 +242,29 @@ class Janitor:
         except Exception as error:  # noqa: BLE001 - one job that cannot be dealt with keeps no other waiting
             said = f"{type(error).__name__}: {error}"
             self._log.warning("chore_failed", job_id=job.job_id, chore=str(what), error=said)
+            with contextlib.suppress(Exception):  # then it comes again with the next look
+                self._table.replace(job, defer(job, now, self._timings))
             return Counter(chores_failed=1)
         return Counter({f"jobs_{what}": 1})
+
+    def _resend(self, jobs: list[Job], now: float) -> Counter[str]:
+        """Send the messages that are lost again, and note that the others are still there."""
+        if not jobs:
+            return Counter()
+        # A job that was refused has had its message received and put back: it is the last to have lost it.
+        likely = sorted(jobs, key=lambda job: (job.reason.startswith("waiting:"), job.enqueued_at))
+        here = frozenset({State.QUEUED, State.RUNNING})
+        try:
+            lost = self._queue.missing(
+                [job.job_id for job in likely], lambda: self._table.count(here, before=now - _COUNTED_SECONDS)
+            )
+            again = [job for job in jobs if job.job_id in lost or sent_anyway(job, now)]
+            self._queue.send_all([(_message(job), max(0.0, (job.due_at or 0.0) - now)) for job in again])
+            self._lanes.each(lambda job: self._table.replace(job, replace(job, enqueued_at=now)), jobs)
+        except Exception as error:  # noqa: BLE001 - they come again with the next look; nothing else waits for them
+            self._log.warning("chore_failed", chore=str(Chore.RESEND), error=f"{type(error).__name__}: {error}")
+            return Counter(chores_failed=1)
+        return Counter(jobs_resend=len(again))
 
     def _forget(self, job: Job, now: float) -> None:
         """Remove a tombstone; it stays while its input stands in the inbox, or the next sweep would run that again."""
@@ -186,7 +277,7 @@ class Janitor:
             self._store.delete_prefix(job_folder(job))
 
     def _send(self, job: Job) -> None:
-        self._queue.send(Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority))
+        self._queue.send(_message(job))
         mutate(
             self._table,
             job.job_id,
@@ -197,15 +288,23 @@ class Janitor:
         """A process of this machine died: its jobs go back at once, its scratch folder and lock go away."""
         done: Counter[str] = Counter()
         cursor: str | None = None
+        left = False
         while True:
             page = self._table.page(JobQuery(states=frozenset({State.RUNNING})), cursor=cursor)
             for job in page.jobs:
-                if job.lease is not None and job.lease.owner == owner:
+                if job.lease is None or job.lease.owner != owner:
+                    continue
+                try:
                     self._worker.rescue(job)
                     done["jobs_rescued"] += 1
+                except Exception as error:  # noqa: BLE001 - one job that cannot be rescued keeps no other waiting
+                    self._log.warning("chore_failed", job_id=job.job_id, chore="rescue", error=type(error).__name__)
+                    left = True
             cursor = page.cursor
             if cursor is None:
                 break
+        if left:
+            return done + Counter(chores_failed=1)
         self._boxes.sandbox.reap(self._label_alive)
         shutil.rmtree(self._run_dir / owner, ignore_errors=True)
         self._presence.forget(owner)
@@ -213,7 +312,19 @@ class Janitor:
         return done
 
     def _label_alive(self, label: str) -> bool:
-        """Whether the attempt that a box is named after still runs."""
+        """Whether the attempt that a box is named after still runs, as far as the row can be read."""
         job_id, _, fence = label.rpartition("-")
-        job = self._table.get(job_id)
+        try:
+            job = self._table.get(job_id)
+        except RowUnreadable:
+            return True
         return job is not None and job.state is State.RUNNING and str(job.fence) == fence
+
+
+def _is_sent(job: Job) -> bool:
+    """Whether all that can be wrong with a job is that its message got lost."""
+    return job.state is State.QUEUED and job.enqueued_at is not None
+
+
+def _message(job: Job) -> Message:
+    return Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority)

@@ -16,16 +16,17 @@ A success whose input was put back after another version stood is marked `unpubl
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
-from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed
+from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed, RecordNewer
 from core.jobs import Job, JobError, State, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
 from infra.lanes import Lanes
 from infra.statuses import Statuses
-from runner.results import AUDIT, job_folder, latest_body, latest_key, outcome, result_body, result_key
+from runner.results import AUDIT, LATEST_VERSION, job_folder, latest_body, latest_key, outcome, result_body, result_key
 
 _SMALL = 1024 * 1024
 
@@ -38,16 +39,20 @@ class Publisher:
         self._lanes = lanes
         self.statuses = Statuses(store, table)
 
-    def finish(self, job: Job) -> Job | None:
-        """Complete the publication of a job; its row afterwards, or None where somebody else has moved it on."""
+    def finish(self, job: Job, *, tell: Callable[[], None] | None = None) -> Job | None:
+        """Complete the publication of a job; its row afterwards, or None where somebody else has moved it on.
+
+        `tell` is called once all is written and before the row says so: a finisher that dies right after it is
+        followed by one that calls it again, one that fails before it has told nobody.
+        """
         if job.state is not State.PUBLISHING and not (job.ended and job.unpublished):
             return None
         try:
-            return self._finish(job)
+            return self._finish(job, tell)
         except KeyRefused as error:
-            return self._unpublishable(job, str(error))
+            return self._unpublishable(job, str(error), tell)
 
-    def _finish(self, job: Job) -> Job | None:
+    def _finish(self, job: Job, tell: Callable[[], None] | None) -> Job | None:
         if job.state is State.SUCCEEDED:
             self._point_latest(job)
             return self._close(job)
@@ -58,7 +63,7 @@ class Publisher:
             except ObjectMissing:
                 # Staged files go after result.json is there: another finisher may be further than we are.
                 if not self._said(job, body):
-                    return self._staging_lost(job)
+                    return self._staging_lost(job, tell)
             else:
                 if outcome(job) is State.SUCCEEDED:
                     self._point_latest(job)
@@ -70,7 +75,7 @@ class Publisher:
             self._drop_stale(job)
         self._unstage(job)
         self.statuses.clear(job)
-        return self._close(job)
+        return self._close(job, tell)
 
     def _said(self, job: Job, body: bytes) -> bool:
         """Whether this very publication has its result.json already, and so all that comes before it."""
@@ -118,23 +123,25 @@ class Publisher:
         now = self._table.get(job.job_id)
         return now is not None and now.rev == job.rev
 
-    def _close(self, job: Job) -> Job | None:
+    def _close(self, job: Job, tell: Callable[[], None] | None = None) -> Job | None:
+        if tell is not None and self._unchanged(job):
+            tell()
         if job.state is State.PUBLISHING:
             return self._table.replace(job, move(job, State.SUCCEEDED, now=self._clock.now(), announced=False))
         return self._table.replace(job, replace(job, unpublished=False, announced=False))
 
-    def _staging_lost(self, job: Job) -> Job | None:
+    def _staging_lost(self, job: Job, tell: Callable[[], None] | None) -> Job | None:
         """Staged files vanished before they were copied: run again, or tell an end without success without them."""
         if job.state is State.PUBLISHING:
             reason = "its staged files were lost before they were published"
             return self._table.replace(job, move(job, State.QUEUED, now=self._clock.now(), reason=reason, files=()))
         bare = self._table.replace(job, replace(job, files=()))
-        return self.finish(bare) if bare is not None else None
+        return self.finish(bare, tell=tell) if bare is not None else None
 
-    def _unpublishable(self, job: Job, why: str) -> Job | None:
+    def _unpublishable(self, job: Job, why: str, tell: Callable[[], None] | None) -> Job | None:
         """Outputs whose keys the store refuses will not be there however often it is tried."""
         if job.state is not State.PUBLISHING:
-            return self._close(job)  # not even a result.json: the row alone tells
+            return self._close(job, tell)  # not even a result.json: the row alone tells
         error = JobError(verdict=Verdict.INPUT_UNREADABLE, message=f"its outputs cannot be written: {why}")
         failed = self._table.replace(job, move(job, State.FAILED, now=self._clock.now(), error=error, files=()))
         return self.finish(failed) if failed is not None else None
@@ -171,7 +178,7 @@ class Publisher:
         mine = (job.stamp, job.created_at, job.job_id)
         others = [
             j
-            for j in self._table.line(job.line)
+            for j in self._table.line(job.line, whole=True)
             if j.state in (State.PUBLISHING, State.SUCCEEDED) and j.job_id != job.job_id
         ]
         newer = [j for j in others if (j.stamp, j.created_at, j.job_id) > mine or j.generation == job.generation]
@@ -188,7 +195,11 @@ class Publisher:
 def _order(body: bytes | None) -> tuple[float, float, str] | None:
     """What latest.json says of its own age; None where it says nothing that can be read."""
     try:
-        stamp, created, job_id = json.loads(body or b"")["order"]
+        told = json.loads(body or b"")
+        version = told["latest"]
+        if type(version) is int and version > LATEST_VERSION:
+            raise RecordNewer(f"latest.json of {told.get('job_id')}", version, LATEST_VERSION)
+        stamp, created, job_id = told["order"]
         return float(stamp), float(created), str(job_id)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None

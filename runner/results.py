@@ -7,6 +7,7 @@ from core.jobs import Job, State
 from core.keys import line_folder, output_folder
 from core.statuses import stamp_text
 
+LATEST_VERSION = 1
 AUDIT = ("artifact.json", "report.html")  # published without a workbook where they explain a job's end
 
 
@@ -71,7 +72,7 @@ def result_body(job: Job) -> bytes:
 
 def latest_body(job: Job) -> bytes:
     body = {
-        "latest": 1,
+        "latest": LATEST_VERSION,
         "job_id": job.job_id,
         "result": result_key(job),
         "params": job.params,

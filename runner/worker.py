@@ -1,11 +1,21 @@
-"""What a slot does with one message: admit, attempt, commit or give back, publish, acknowledge."""
+"""What a slot does with one message: admit, attempt, commit or give back, publish, acknowledge.
+
+Theory of operation. `serve` is what a slot calls, and raises nothing. Where `handle` breaks, the surroundings say
+whether they are to blame (runner/surroundings.py). If they are, the message is shown again later and nothing counts.
+If they are not, the failure counts against this job, in this process only: a row that no program can read breaks every
+process that meets it, and each reports it after so many failures. Receives never count: a job that waits at a cap is
+received a thousand times and has nothing wrong with it. A queue service does count receives before it calls a message
+dead, so a message is replaced by a fresh one well before that, whatever it was put back for. The result of an attempt
+that could not be written while the table was away is kept, and written when the message comes back or the table does.
+"""
 
 import random
+import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from core.errors import AdeError, StoreUnavailable
+from core.errors import AdeError, RecordNewer
 from core.jobs import Job, JobError, State, move, start
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.retries import Retry, decide
@@ -19,9 +29,24 @@ from runner.changes import mutate
 from runner.leases import Beats, Held, fenced
 from runner.publish import Publisher
 from runner.results import job_folder
+from runner.surroundings import Surroundings
+from runner.watch import LeaseWatch
 
 REFUSED_SECONDS = 1.0
+NEWER_SECONDS = 60.0  # how soon the message of a job is shown again that only a newer program can work on
 _FRESH_RECEIVES = 20  # well below what a deployment's queue allows before it calls a message dead
+_POISON_FAILURES = 10  # a message that breaks its handler so often, all else being well, goes to people instead
+_MOST_REMEMBERED = 10_000
+_LONGEST_WAIT_SECONDS = 60.0  # between two tries of such a message
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """How an attempt ended whose row could not be written."""
+
+    held: Held
+    outcome: Outcome
+    delivery: Delivery
 
 
 class Worker:
@@ -38,7 +63,9 @@ class Worker:
         publisher: Publisher,
         beats: Beats,
         presence: Presence,
+        surroundings: Surroundings,
         log: Log,
+        draw: Callable[[], float] = random.random,
     ) -> None:
         self._table = table
         self._queue = queue
@@ -49,9 +76,42 @@ class Worker:
         self._beats = beats
         self._presence = presence
         self._log = log
+        self._draw = draw
+        self._watch = LeaseWatch(settings.timings.watch_seconds)
+        self.surroundings = surroundings
+        self._lock = threading.Lock()
+        self._failures: dict[str, int] = {}
+        self._unwritten: dict[str, Unwritten] = {}
+        self.left_alone: set[str] = set()  # jobs whose rows are newer than this program
+
+    def serve(self, delivery: Delivery) -> Refused | None:
+        """`handle`, and what follows where it breaks. Raises nothing."""
+        try:
+            refused = self.handle(delivery)
+        except Exception as error:  # noqa: BLE001 - one message that cannot be handled keeps no other waiting
+            self._broken(delivery, error)
+            return None
+        if refused is None:
+            with self._lock:
+                self._failures.pop(delivery.message.job_id, None)
+        return refused
 
     def handle(self, delivery: Delivery) -> Refused | None:
         """Do what the job of a message needs now. Refused: it may not start yet and was put back."""
+        try:
+            return self._handle(delivery)
+        except RecordNewer as error:
+            self.left_alone.add(delivery.message.job_id)
+            self._log.warning("job_left_alone", job_id=delivery.message.job_id, error=str(error))
+            self.put_back(delivery, NEWER_SECONDS * (0.8 + 0.4 * self._draw()))
+            return None
+
+    def _handle(self, delivery: Delivery) -> Refused | None:
+        with self._lock:
+            unwritten = self._unwritten.get(delivery.message.job_id)
+        if unwritten is not None:
+            self._settle(replace(unwritten, delivery=delivery))
+            return None
         job = self._table.get(delivery.message.job_id)
         if job is not None and job.state is State.RUNNING:
             job = self.rescue(job)
@@ -67,25 +127,36 @@ class Worker:
             self._wait(job, delivery, admitted)
             return admitted
         if admitted is None:
-            self._queue.hide(delivery.receipt, 0.0)
+            self.put_back(delivery, 0.0)
             return None
         self._work(admitted, delivery)
         return None
 
-    def put_back(self, delivery: Delivery) -> None:
-        """Show a message again in a moment, however often that takes: an old one is replaced by a fresh one in time."""
-        seconds = REFUSED_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311 - spreads retries
+    def put_back(self, delivery: Delivery, seconds: float | None = None) -> bool:
+        """Show a message again after `seconds`, or in a moment; one that was received often is replaced by a fresh one.
+
+        False: its receipt is stale, and it is with somebody else or on its way.
+        """
+        if seconds is None:
+            seconds = REFUSED_SECONDS * (0.8 + 0.4 * self._draw())
         if delivery.receives < _FRESH_RECEIVES:
-            self._queue.hide(delivery.receipt, seconds)
-            return
+            return self._queue.hide(delivery.receipt, seconds)
         self._queue.send(delivery.message, delay=seconds)
         self._queue.ack(delivery.receipt)
+        return True
+
+    def settle(self) -> None:
+        """Write the ends of attempts that could not be written when they came."""
+        with self._lock:
+            unwritten = list(self._unwritten.values())
+        for one in unwritten:
+            self._settle(one)
 
     def rescue(self, job: Job) -> Job | None:
         """Take a job from a runner that lost it; the job as it is now, whoever moved it."""
         lease, now = job.lease, self._clock.now()
         dead = lease is not None and not self._presence.alive(lease.owner)
-        if job.state is not State.RUNNING or (lease is not None and lease.expires > now and not dead):
+        if job.state is not State.RUNNING or not (dead or self._watch.silent(job, now, self._clock.steady())):
             return job
         owner = lease.owner if lease else "nobody"
         said = "died" if dead else "was silent past its lease"
@@ -98,10 +169,11 @@ class Worker:
         return moved
 
     def finish(self, job: Job) -> Job | None:
-        """What an end still needs, whoever comes by: a dead letter where the fault was ours, then its publication."""
-        if job.state is State.FAILED and job.unpublished and job.error is not None and job.error.fault == Fault.OURS:
-            self._queue.bury(_message(job), job.error.message)
-        return self._publisher.finish(job)
+        """What an end still needs, whoever comes by: its publication, then a dead letter where the fault was ours."""
+        error = job.error
+        if job.state is not State.FAILED or not job.unpublished or error is None or error.fault != Fault.OURS:
+            return self._publisher.finish(job)
+        return self._publisher.finish(job, tell=lambda: self._queue.bury(_message(job), error.message))
 
     def _admit(self, job: Job) -> Job | Refused | None:
         started = start(
@@ -124,17 +196,63 @@ class Worker:
         self._announce(job)
         try:
             outcome = self._attempts.run(job, killed=lambda: held.lost(self._clock), on_event=lambda e: _note(held, e))
+        except Exception as error:  # noqa: BLE001 - a fault of ours like any other: tried again, then told
+            outcome = Outcome(verdict=Verdict.BOX_FAILED, message=f"the runner broke: {type(error).__name__}")
         finally:
             self._beats.let_go(held)
         if held.killed is not None and outcome.verdict is not Verdict.OK:
             outcome = replace(outcome, verdict=held.killed)
+        outcome = replace(outcome, blameless=self._blameless(held, outcome.verdict))
+        unwritten = Unwritten(held, outcome, delivery)
+        with self._lock:
+            self._unwritten[job.job_id] = unwritten
+        self._settle(unwritten)
+
+    def _blameless(self, held: Held, verdict: Verdict) -> bool:
+        """Whether an attempt ended by what any other job would have met."""
+        if verdict is Verdict.LEASE_LOST:
+            return held.missed
+        box = verdict is Verdict.BOX_FAILED
+        return (box or verdict is Verdict.STORE_FAILED) and self.surroundings.to_blame(box=box)
+
+    def _settle(self, unwritten: Unwritten) -> None:
+        """Write how an attempt ended, and carry out what follows; kept where the table does not answer."""
+        held, outcome = unwritten.held, unwritten.outcome
+        job_id = held.job.job_id
+        log = self._log.bind(job_id=job_id, attempt=held.job.attempts_total)
         moved = self._commit(held, lambda j: self._after(j, outcome))
+        with self._lock:
+            self._unwritten.pop(job_id, None)
         if moved is None:
             log.warning("lease_lost", verdict=str(outcome.verdict))
+            mutate(self._table, job_id, lambda j: _forgiven(j, held.fence))
             return
         said = outcome.detail or outcome.message
         log.info("attempt_ended", verdict=str(outcome.verdict), state=str(moved.state), message=said)
-        self._follow(moved, delivery.receipt)
+        self._follow(moved, unwritten.delivery)
+
+    def _broken(self, delivery: Delivery, error: Exception) -> None:
+        """A message that could not be handled: shown again, or given to people where it alone breaks every time."""
+        job_id, said = delivery.message.job_id, f"{type(error).__name__}: {error}"
+        failures = 0
+        if not self.surroundings.to_blame():
+            with self._lock:
+                if len(self._failures) > _MOST_REMEMBERED:
+                    self._failures.clear()  # most of them have long been handled by others
+                failures = self._failures[job_id] = self._failures.get(job_id, 0) + 1
+        self._log.error("job_not_handled", job_id=job_id, failures=failures, error=said)
+        try:
+            if failures >= _POISON_FAILURES:
+                self._queue.bury(delivery.message, f"could not be handled {failures} times; last: {said}")
+                self._queue.ack(delivery.receipt)
+                with self._lock:
+                    self._failures.pop(job_id, None)
+                    self._unwritten.pop(job_id, None)
+            else:
+                seconds = min(_LONGEST_WAIT_SECONDS, REFUSED_SECONDS * 2.0**failures)
+                self.put_back(delivery, seconds * (0.5 + self._draw()))
+        except Exception as failed:  # noqa: BLE001 - it comes back by itself when its time is over
+            self._log.warning("release_failed", job_id=job_id, error=type(failed).__name__)
 
     def _announce(self, job: Job) -> None:
         """Tell the sender where an announced job is; a status is not worth an attempt."""
@@ -160,9 +278,10 @@ class Worker:
             return move(job, State.PUBLISHING, now=now, files=outcome.files, **facts)
         message = outcome.message or f"ended with verdict {verdict}"
         error = JobError(verdict=verdict, message=message, where=outcome.where)
-        decision = decide(verdict, attempt=job.attempt, policy=self._settings.retry_policy, jitter=random.random())  # noqa: S311
+        policy = self._settings.retry_policy
+        decision = decide(verdict, attempt=job.attempt, policy=policy, jitter=self._draw(), blameless=outcome.blameless)
         if isinstance(decision, Retry):
-            attempt = job.attempt - (verdict is Verdict.RELEASED)
+            attempt = job.attempt - (not decision.counts)
             announced = job.announced or decision.delay >= HELD_SECONDS
             return move(
                 job, State.QUEUED, now=now, reason=f"to be tried again: {message}", error=error, attempt=attempt,
@@ -172,30 +291,32 @@ class Worker:
         files = tuple(f for f in outcome.files if f.name == "logs.txt" or verdict in EXPLAINED)
         return move(job, decision.state, now=now, reason=reason, error=error, files=files, **facts)
 
-    def _follow(self, job: Job, receipt: str | None) -> None:
+    def _follow(self, job: Job, delivery: Delivery | None) -> None:
         """Carry out what the row now says. A crash on any line here is mended by the janitor."""
         if job.state is State.QUEUED:
             delay = max(0.0, (job.due_at or 0.0) - self._clock.now())
-            if receipt is None or not self._queue.hide(receipt, delay):
+            if delivery is None or not self.put_back(delivery, delay):
                 self._queue.send(_message(job), delay=delay)
             sent = self._table.replace(job, replace(job, enqueued_at=self._clock.now()))
             self._announce(sent or job)
             return
-        try:
-            published = self.finish(job)
-        except (StoreUnavailable, OSError) as error:
-            self._log.warning("publish_failed", job_id=job.job_id, error=type(error).__name__)
-            if receipt is not None:
-                self._queue.hide(receipt, self._settings.retry_backoff_seconds)
-            return
+        published = self.finish(job)
         if published is not None and published.ended:
             self._log.info("job_ended", job_id=job.job_id, state=str(published.state), outputs=job_folder(job))
-        if receipt is not None:
-            self._queue.ack(receipt)
+        if delivery is not None:
+            self._queue.ack(delivery.receipt)
 
 
 def _message(job: Job) -> Message:
     return Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority)
+
+
+def _forgiven(job: Job, fence: int) -> Job | None:
+    """A job that others took for lost, with its attempt back: its runner lives, so the job has not killed it."""
+    lost = job.error is not None and job.error.verdict is Verdict.RUNNER_LOST
+    if job.state is not State.QUEUED or job.fence != fence or not lost or job.attempt < 1:
+        return None
+    return replace(job, attempt=job.attempt - 1)
 
 
 def _note(held: Held, event: dict[str, Any]) -> None:

@@ -69,6 +69,7 @@ def _of_stack(settings: Settings, newest: list[float]) -> Iterator[Check]:
             checks_jobs.check_stuck,
             checks_jobs.check_rows,
             checks_jobs.check_inbox,
+            checks_jobs.check_clocks,
         ):
             yield from guarded("table", check(stack))
         if (at := checks_jobs.newest_change(stack)) is not None:

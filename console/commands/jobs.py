@@ -9,10 +9,10 @@ from itertools import islice
 from console import wire
 from console.exits import Exit
 from console.output import Output
-from console.shapes import job_shape
+from console.shapes import job_shape, newer_shape
 from console.words import note, span
 from core.jobs import Job, State
-from core.ports import JobQuery, JobTable
+from core.ports import JobQuery, JobTable, NewerRow
 
 _PAGE = 200
 
@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     query = JobQuery(states=frozenset(args.state) or None, tenant=args.tenant, workflow=args.workflow)
     with wire.opened() as stack:
-        found = every(stack.table, query)
+        found = rows(stack.table, query)
         jobs = found if args.all else islice(found, max(0, args.limit))
         if out.as_json:
             _stream(jobs)
@@ -53,7 +53,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     return Exit.OK
 
 
-def row(job: Job, now: float) -> tuple[str, ...]:
+def row(job: Job | NewerRow, now: float) -> tuple[str, ...]:
+    if isinstance(job, NewerRow):
+        age = span(now - job.created_at)
+        return (job.job_id, job.state, job.tenant, job.workflow, "", age, f"newer than this program: {job.why}")
     return (
         job.job_id,
         str(job.state),
@@ -67,10 +70,16 @@ def row(job: Job, now: float) -> tuple[str, ...]:
 
 def every(table: JobTable, query: JobQuery) -> Iterator[Job]:
     """All jobs of a query, page by page."""
+    return (row for row in rows(table, query) if isinstance(row, Job))
+
+
+def rows(table: JobTable, query: JobQuery) -> Iterator[Job | NewerRow]:
+    """All jobs of a query, and the rows among them that a newer program wrote."""
     cursor: str | None = None
     while True:
         page = table.page(query, limit=_PAGE, cursor=cursor)
-        yield from page.jobs
+        found: list[Job | NewerRow] = [*page.jobs, *page.newer]
+        yield from sorted(found, key=lambda row: (row.created_at, row.job_id), reverse=True)
         cursor = page.cursor
         if cursor is None:
             return
@@ -83,9 +92,10 @@ def _state(word: str) -> State:
         raise argparse.ArgumentTypeError(f"{word!r} is no state; it can be {', '.join(State)}") from None
 
 
-def _stream(jobs: Iterator[Job]) -> None:
+def _stream(jobs: Iterator[Job | NewerRow]) -> None:
     """A JSON array, one job a line, whatever its length."""
     sys.stdout.write("[")
     for n, job in enumerate(jobs):
-        sys.stdout.write((",\n" if n else "\n") + json.dumps(job_shape(job), ensure_ascii=False))
+        shown = newer_shape(job) if isinstance(job, NewerRow) else job_shape(job)
+        sys.stdout.write((",\n" if n else "\n") + json.dumps(shown, ensure_ascii=False))
     sys.stdout.write("\n]\n")

@@ -8,6 +8,7 @@ from console.exits import Exit
 from console.output import Output
 from console.service import Service, log_chores, service
 from console.signals import Signals
+from core.chores import resting
 from core.jobs import State
 from core.ports import JobQuery
 from infra.logs import Log
@@ -37,30 +38,32 @@ def run(args: argparse.Namespace, out: Output) -> int:
 def nothing_left(stack: Stack, parts: Service, log: Log) -> bool:
     """Whether neither a message nor a chore is left that this runner could do something about now.
 
-    Jobs that are SCHEDULED for later or held by a pause are not waited for.
+    Jobs that are SCHEDULED for later, held by a pause or newer than this program are not waited for.
     """
     log_chores(log, parts.runner)
     pauses = stack.table.pauses()
-    if pauses:
-        # A paused job's message comes back again and again: only jobs tell whether there is work.
+    if pauses or parts.runner.worker.left_alone:
+        # The message of a job that is paused or left alone comes back again and again: only jobs tell if there is work.
         if any(p.tenant is None for p in pauses):
             return not any(stack.table.counts().get(s) for s in _BUSY)
-        return not _unpaused(stack)
+        return not _workable(stack, parts.runner.worker.left_alone)
     stats = stack.queue.stats()
     if stats.ready or stats.in_flight or stats.delayed:
         return False
     soon = stack.table.attention(stack.clock.now() + _SOON_SECONDS, limit=100)
-    return all(job.state is State.SCHEDULED or (job.ended and not job.unpublished) for job in soon)
+    return all(job.state is State.SCHEDULED or resting(job) for job in soon)
 
 
-def _unpaused(stack: Stack) -> bool:
-    """Whether a job is left that no pause holds."""
+def _workable(stack: Stack, left_alone: set[str]) -> bool:
+    """Whether a job is left that no pause holds, and that was not left to a newer program."""
     held = {(p.tenant, p.workflow) for p in stack.table.pauses()}
     cursor: str | None = None
     while True:
         query = JobQuery(states=frozenset({State.QUEUED, *_BUSY}))
         page = stack.table.page(query, limit=200, cursor=cursor)
         for job in page.jobs:
+            if job.job_id in left_alone:
+                continue
             if job.state in _BUSY or not {(job.tenant, None), (job.tenant, job.workflow)} & held:
                 return True
         cursor = page.cursor

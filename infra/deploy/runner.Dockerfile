@@ -15,6 +15,8 @@ RUN /opt/ade/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 FROM python:3.12-slim-bookworm
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/ade ade
 COPY --from=build /opt/ade /opt/ade
+# All that is written to, so that the root may be read-only; an empty volume there gets this owner.
+VOLUME ["/var/lib/ade", "/tmp"]
 ENV PATH=/opt/ade/bin:$PATH PYTHONUNBUFFERED=1 ADE_STORAGE_DATA_DIR=/var/lib/ade/data
 USER 10001
 WORKDIR /var/lib/ade

@@ -20,6 +20,8 @@ from tests.abuse.cases import CASES
 
 pytestmark = pytest.mark.slow
 ROOT = os.geteuid() == 0
+# Warm boxes take every case each time. Cold ones cost ten times as much, and take a part of them unless asked for all.
+EVERY = 1 if os.environ.get("ADE_TEST_FULL") == "1" else 3
 CATEGORIES = {
     "read",
     "secrets",
@@ -59,8 +61,8 @@ def suite(folder: Path, *options: str) -> tuple[dict[str, Any], list[dict[str, A
     return lines[0], lines[1:]
 
 
-def check(outcomes: list[dict[str, Any]]) -> None:
-    assert len(outcomes) == len(CASES)
+def check(outcomes: list[dict[str, Any]], *, every: int = 1) -> None:
+    assert len(outcomes) == len(CASES[::every])
     bad = [
         f"{o['case']}: {o['verdict']} ({o['message']}){' GOT THROUGH' if o['through'] else ''} left={o['left']} "
         f"next job ok={o.get('next', True)} {o['log']}"
@@ -74,9 +76,10 @@ def as_plain() -> list[str]:
     return ["--plain"] if ROOT else []
 
 
-def test_there_are_cases_of_every_kind():
-    assert len(CASES) >= 80
-    assert {case.category for case in CASES} == CATEGORIES
+@pytest.mark.parametrize("every", [1, EVERY])
+def test_there_are_cases_of_every_kind(every):
+    assert len(CASES[::every]) >= 40
+    assert {case.category for case in CASES[::every]} == CATEGORIES
 
 
 def test_nothing_gets_through_at_the_default_level(place):
@@ -107,17 +110,17 @@ def test_nothing_gets_through_in_a_container_without_privileges(place, user):
 
 
 def test_nothing_gets_through_when_every_box_starts_cold(place):
-    found, outcomes = suite(place, "--cold")
+    found, outcomes = suite(place, "--cold", "--every", str(EVERY))
     assert not found["rungs"]["warm"]
-    check(outcomes)
+    check(outcomes, every=EVERY)
 
 
 def test_nothing_gets_through_bubblewrap(place):
     if shutil.which("bwrap") is None:
         needed("bubblewrap")
-    found, outcomes = suite(place, "--cold", "--build", "bubblewrap", *as_plain())
+    found, outcomes = suite(place, "--cold", "--build", "bubblewrap", "--every", str(EVERY), *as_plain())
     assert found["level"] == "isolated"
-    check(outcomes)
+    check(outcomes, every=EVERY)
 
 
 def test_the_process_driver_lets_most_of_it_through(place):

@@ -125,9 +125,12 @@ class Ade:
         return str(self("status", job_id, "--json").json["state"])
 
     @contextlib.contextmanager
-    def up(self, *words: str, **env: str):
-        """`ade up` (or another long command) until the block ends; the events it said so far are in `.events`."""
-        with Up(self, words or ("up",), env) as running:
+    def up(self, *words: str, first: str | None = None, **env: str):
+        """`ade up` (or another long command) until the block ends; the events it said so far are in `.events`.
+
+        The block begins with the event `first`, by default when a runner has started.
+        """
+        with Up(self, words or ("up",), env, {first} if first else {"up", "runner_started"}) as running:
             yield running
 
 
@@ -182,7 +185,8 @@ class Terminal:
 
 
 class Up:
-    def __init__(self, ade: Ade, words: tuple[str, ...], env: dict[str, str]) -> None:
+    def __init__(self, ade: Ade, words: tuple[str, ...], env: dict[str, str], first: set[str]) -> None:
+        self._first = first
         self.process = subprocess.Popen(
             [str(ADE), *words],
             env=ade.environment(**env),
@@ -197,7 +201,7 @@ class Up:
 
     def __enter__(self) -> Self:
         self._reader.start()
-        self.wait_for(lambda e: e["event"] in ("up", "runner_started"))
+        self.wait_for(lambda e: e["event"] in self._first)
         return self
 
     def __exit__(self, *_: object) -> None:

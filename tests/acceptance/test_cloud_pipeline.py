@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -14,8 +15,9 @@ from infra.addresses import parse_address
 from infra.aws import client
 from infra.local_cloud import free_port
 from infra.minio_events import MinioEvents
-from tests.acceptance.ade import CSV, MEMBERS, Ade
+from tests.acceptance.ade import CSV, MEMBERS, Ade, Up
 from tests.contract import servers
+from tests.support.clients import clients
 
 QUIET = {"ADE_SANDBOX": "process", "ADE_SANDBOX_MIN_LEVEL": "limits", "ADE_SWEEP_SECONDS": "3600"}
 
@@ -157,13 +159,52 @@ def test_a_bucket_on_a_server_mixes_with_the_embedded_table(cloud: SimpleNamespa
     assert (cloud.ade.home / "data" / "ade.sqlite").exists()
 
 
-def test_a_cloud_on_this_machine_takes_a_drop_and_tells_how(tmp_path: Path):
+@pytest.fixture
+def local(tmp_path: Path) -> Ade:
+    """A data folder whose local cloud is installed already."""
     servers.seaweedfs()  # both are installed, or this is skipped at a desk
     servers.ministack()
     (tmp_path / "data" / "local-cloud").mkdir(parents=True)
     (tmp_path / "data" / "local-cloud" / "venvs").symlink_to(servers.VENVS)
-    with Ade(tmp_path, QUIET).up("up", "--local-cloud") as up:
-        said = "".join(iter(up.process.stderr.readline, "  ade jobs\n"))
+    return Ade(tmp_path, QUIET)
+
+
+def printed(up: Up) -> str:
+    return "".join(iter(up.process.stderr.readline, "  ade jobs\n"))
+
+
+def test_a_restart_prints_the_same_and_what_it_prints_uploads_one_folder(local: Ade):
+    with local.up("up", "--local-cloud") as up:
+        first = printed(up)
+        assert up.end() == 0
+    local.write("private.txt", "not for the bucket")
+    local.write("drop/members.csv", CSV)
+    local.write("drop/manifest.json", MEMBERS)
+    with local.up("up", "--local-cloud") as up:
+        said = printed(up)
+        assert said == first
+        script = "\n".join(re.findall(r"^  ((?:export|mkdir|aws) .*)$", said, re.MULTILINE))
+        environment = local.environment()
+        environment["PATH"] = f"{clients()}:{environment['PATH']}"
+        listing = re.sub("s3 cp .*", "s3 ls s3://drops/ --recursive", script.splitlines()[-1])
+        done = subprocess.run(
+            ["sh", "-euc", f"{script}\n{listing}"],
+            cwd=local.home,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert up.ended("acme")["state"] == "SUCCEEDED"
+        assert "inbox/acme/members.csv" in done.stdout
+        assert "private" not in done.stdout
+        assert up.end() == 0
+
+
+def test_a_cloud_on_this_machine_takes_a_drop_and_tells_how(local: Ade):
+    with local.up("up", "--local-cloud") as up:
+        said = printed(up)
         told = dict(re.findall(r"export (\w+)='(.*)'", said))
         assert "aws --endpoint-url" in said
         address = parse_address(told["ADE_STORE_URL"])

@@ -26,7 +26,7 @@ from tests.support.crew import JANITOR, LISTEN, RUN, Crew, call, check_outcome, 
 from tests.support.fault_proxy import Faults, fault_proxy
 
 DROPS = int(os.environ.get("ADE_TEST_STORM_DROPS", "24"))
-OUTAGE_SECONDS = float(os.environ.get("ADE_TEST_STORM_OUTAGE", "30"))
+OUTAGE_SECONDS = float(os.environ.get("ADE_TEST_STORM_OUTAGE", "15"))
 PATIENCE_SECONDS = 300 + 10 * DROPS
 MANIFEST = {"manifest": 1, "name": "members", "fields": [{"name": "id", "type": "integer"}, {"name": "name"}]}
 ENV = {

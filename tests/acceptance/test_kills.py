@@ -12,7 +12,7 @@ from core.settings import Settings
 from infra.wiring import open_stack
 from tests.support.crew import JANITOR, RUN, Crew, call, check_outcome, ended
 
-DROPS = int(os.environ.get("ADE_TEST_KILL_DROPS", "200"))
+DROPS = int(os.environ.get("ADE_TEST_KILL_DROPS", "80"))
 PATIENCE_SECONDS = 240
 MANIFEST = {
     "manifest": 1,

@@ -5,6 +5,7 @@ among them where ADE_TEST_AWS_BUCKET names a bucket to spare, whose name must be
 it, and makes and removes tables and queues of its own beside it.
 """
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,8 +15,9 @@ from pathlib import Path
 from core.ports import JobTable, ObjectStore, WorkQueue
 from infra.clocks import HandClock
 from tests.contract import cloud_adapters, servers
-from tests.contract.embedded import folder_store, sqlite_queue, sqlite_table
+from tests.contract.embedded import folder_store, job_wake_at, sqlite_queue, sqlite_table
 from tests.contract.rigs import Factory, Rig
+from tests.sim.parts import Bucket, Messages, Rows, SimQueue, SimStore, SimTable
 
 
 @contextmanager
@@ -40,6 +42,40 @@ def _sqlite_queue(where: Path, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
         yield Rig(port=queue, clock=clock, another=partial(sqlite_queue, where, clock.at))
 
 
+def _sim_store(*, versioned: bool) -> Factory[ObjectStore]:
+    """The simulator's own parts. Its processes are threads, so they meet in memory as others do in a server."""
+
+    @contextmanager
+    def made(_where: Path, clock: HandClock) -> Iterator[Rig[ObjectStore]]:
+        bucket = Bucket(clock, versioned=versioned)
+        yield Rig(port=SimStore(bucket), clock=clock, another=lambda: contextlib.closing(SimStore(bucket)), remote=True)
+
+    return made
+
+
+@contextmanager
+def _sim_table(_where: Path, clock: HandClock) -> Iterator[Rig[JobTable]]:
+    rows = Rows(job_wake_at)
+    yield Rig(
+        port=SimTable(rows, clock),
+        clock=clock,
+        another=lambda: contextlib.closing(SimTable(rows, clock)),
+        remote=True,
+    )
+
+
+@contextmanager
+def _sim_queue(_where: Path, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
+    messages = Messages(clock)
+    yield Rig(
+        port=SimQueue(messages),
+        clock=clock,
+        another=lambda: contextlib.closing(SimQueue(messages)),
+        remote=True,
+        orders=False,
+    )
+
+
 BUCKET_TO_SPARE = os.environ.get("ADE_TEST_AWS_BUCKET", "")
 if BUCKET_TO_SPARE and not BUCKET_TO_SPARE.startswith("ade-test-"):
     raise ValueError(f"ADE_TEST_AWS_BUCKET={BUCKET_TO_SPARE!r}: it is emptied, so its name must begin with ade-test-")
@@ -47,6 +83,8 @@ if BUCKET_TO_SPARE and not BUCKET_TO_SPARE.startswith("ade-test-"):
 
 STORES: Mapping[str, Factory[ObjectStore]] = {
     "folder": _folder,
+    "simulated": _sim_store(versioned=False),
+    "simulated, versioned": _sim_store(versioned=True),
     "s3 on moto": cloud_adapters.s3(servers.moto),
     "versioned s3 on ministack": cloud_adapters.s3(servers.ministack, versioned=True),
     "s3 on seaweedfs": cloud_adapters.s3(servers.seaweedfs),
@@ -54,11 +92,13 @@ STORES: Mapping[str, Factory[ObjectStore]] = {
 }
 TABLES: Mapping[str, Factory[JobTable]] = {
     "sqlite": _sqlite_table,
+    "simulated": _sim_table,
     "dynamodb on moto": cloud_adapters.dynamodb(servers.moto, isolates=False),
     "dynamodb on ministack": cloud_adapters.dynamodb(servers.ministack),
 }
 QUEUES: Mapping[str, Factory[WorkQueue]] = {
     "sqlite": _sqlite_queue,
+    "simulated": _sim_queue,
     "sqs on moto": cloud_adapters.sqs(servers.moto),
     "sqs on ministack": cloud_adapters.sqs(servers.ministack),
 }

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.chores import Timings, defer
 from core.jobs import Job, State, again, beat, move, start
 from core.ports import Caps, JobQuery, JobTable, Pause, Refused
 from tests.contract import contenders
@@ -437,6 +438,15 @@ class TestPages:
         assert table.counts("other") == {State.FAILED: 2, State.AWAITING: 5}
         assert table.counts("nobody") == {}
 
+    def test_a_count_of_states_by_age(self, table: JobTable):
+        for name, state, age in (("a", State.QUEUED, 10), ("b", State.RUNNING, 20), ("c", State.QUEUED, 0)):
+            added(table, name, state=state, created_at=NOW - age)
+        both = frozenset({State.QUEUED, State.RUNNING})
+        assert table.count(both, before=NOW + 1) == 3
+        assert table.count(both, before=NOW) == 2
+        assert table.count(frozenset({State.QUEUED}), before=NOW - 5) == 1
+        assert table.count(frozenset({State.TIMED_OUT}), before=NOW + 1) == 0
+
     def test_counts_by_tenant(self, table: JobTable):
         assert table.tenants() == {
             "acme": {State.FAILED: 2, State.AWAITING: 11},
@@ -492,6 +502,32 @@ class TestAttention:
         added(table, "a", state=State.SCHEDULED, due_at=NOW + 10.5)
         assert table.attention(NOW + 10.4) == ()
         assert len(table.attention(NOW + 10.5)) == 1
+
+    def test_what_only_has_to_expire_stands_apart(self, table: JobTable):
+        old = NOW - 1e6
+        for name, state, more in (
+            ("expires", State.SUCCEEDED, {"ended_at": old}),
+            ("forgotten", State.EXPIRED, {"ended_at": old, "updated_at": old}),
+            ("unpublished", State.FAILED, {"ended_at": old, "updated_at": old, "unpublished": True}),
+            ("queued", State.QUEUED, {"enqueued_at": old}),
+        ):
+            table.add(a_job(name, state=state, **more))
+        assert {job.job_id for job in table.attention(NOW)} == {"acme-members-unpublished", "acme-members-queued"}
+        assert {job.job_id for job in table.outdated(NOW)} == {"acme-members-expires", "acme-members-forgotten"}
+        assert len(table.outdated(NOW, limit=1)) == 1
+
+    def test_an_ended_job_that_starts_anew_needs_attention_again(self, table: JobTable):
+        job, _ = table.add(a_job("a", state=State.FAILED, ended_at=NOW))
+        assert [j.job_id for j in table.outdated(NOW + 1e6)] == [job.job_id]
+        table.replace(job, again(job, now=NOW, reason="retry"))
+        assert table.outdated(NOW + 1e6) == ()
+        assert [j.job_id for j in table.attention(NOW + 1e6)] == [job.job_id]
+
+    def test_a_chore_that_was_deferred_needs_attention_later(self, table: JobTable):
+        job, _ = table.add(a_job("a", state=State.QUEUED, enqueued_at=NOW - 1000))
+        table.replace(job, defer(job, NOW, Timings()))
+        assert table.attention(NOW + 50) == ()
+        assert len(table.attention(NOW + 300)) == 1
 
     def test_a_removed_job_needs_no_attention(self, table: JobTable):
         table.remove(added(table, "a", state=State.SCHEDULED, due_at=NOW))

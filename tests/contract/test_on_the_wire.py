@@ -184,6 +184,16 @@ class TestForeignMessages:
         assert queue.port.dead() == ()
 
 
+def test_a_message_of_a_newer_program_is_sent_on_as_it_is(queue: SimpleNamespace):
+    body = json.dumps({"v": 2, "job": "acme-members-1", "hints": [1]})
+    queue.admin.send_message(QueueUrl=queue.url, MessageBody=body)
+    queue.port.send(Message(job_id="acme-members-2", tenant="acme"))
+    got = [d.message.job_id for _ in range(2) for d in queue.port.receive(most=10, wait=1, visibility=30)]
+    assert (got, queue.port.dead()) == (["acme-members-2"], ())
+    again = [one for one in sent(queue) if one["MessageBody"] == body]
+    assert [int(one["DelaySeconds"]) for one in again] == [60]
+
+
 def test_the_dead_letters_are_asked_for_on_all_servers(queue: SimpleNamespace):
     queue.port.bury(Message(job_id="j", tenant="acme"), "x")
     queue.port.dead(limit=1)

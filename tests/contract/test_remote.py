@@ -1,18 +1,25 @@
 """Calls over a network that fails: what is tried again, what is not, and what the callers get to see."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from email.utils import formatdate
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, FlexibleChecksumError
 from botocore.parsers import ResponseParserError
 
+from console import checks_jobs
 from core.errors import StoreUnavailable
+from core.settings import Settings
 from infra.addresses import parse_address
 from infra.aws import client
 from infra.local_cloud import free_port
 from infra.remote import Answered, Caller
+from infra.wiring import open_stack
+from tests.contract import servers
 
 
 @pytest.fixture
@@ -91,3 +98,34 @@ def test_a_refusal_is_not_tried_again(call: Caller, told: list[str]):
 def test_an_expected_answer_is_told_to_the_caller(call: Caller):
     with pytest.raises(Answered, match="NoSuchKey"):
         call("get", failing(refusal("NoSuchKey", 404)), expect=("NoSuchKey",))
+
+
+class TestClocks:
+    """A service's answers say what time it is there."""
+
+    @pytest.mark.parametrize("skew", [-3600, -10, 10, 60])
+    def test_a_clock_that_differs_is_told_to_about_a_second(self, call: Caller, skew: int):
+        date = formatdate(time.time() - skew, usegmt=True)
+        call("get", lambda: {"ResponseMetadata": {"HTTPHeaders": {"date": date}}})
+        assert call.ahead == pytest.approx(skew, abs=2)
+
+    @pytest.mark.parametrize("answer", [None, {}, {"ResponseMetadata": {"HTTPHeaders": {"date": "soon"}}}])
+    def test_an_answer_that_says_nothing_of_it_is_as_good_as_any(self, call: Caller, answer: object):
+        assert call("get", lambda: answer) is answer
+        assert call.ahead is None
+
+    def test_a_server_on_this_machine_agrees_with_us(self, tmp_path: Path):
+        server = servers.moto()
+        with servers.credentials(server):
+            settings = Settings(storage_data_dir=tmp_path, store_url=servers.url("s3", "clocks", server))
+            servers.admin("s3", server.endpoint).create_bucket(Bucket="clocks")
+            with open_stack(settings) as stack:
+                assert [check.level for check in checks_jobs.check_store(stack)] == ["ok"]
+                (caller,) = stack.callers
+                assert caller.ahead == pytest.approx(0, abs=2)
+                assert list(checks_jobs.check_clocks(stack)) == []
+                caller.ahead = 63.0
+                (check,) = checks_jobs.check_clocks(stack)
+        assert check.level == "warning"
+        assert check.said.startswith("our clock is at least 63 s ahead of that of s3://clocks")
+        assert "set-ntp" in check.remedy

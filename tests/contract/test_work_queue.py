@@ -390,3 +390,29 @@ class TestWaiting:
             queue_rig.port.send(a_message("a"))
             got = list(waiting.result(timeout=30))
         assert names(got or take(queue_rig, patience=15)) == ["a"]
+
+
+class TestMissing:
+    """Whether the message of a job is lost. A queue that can only count takes the first of those it is asked about."""
+
+    def test_what_is_ready_held_or_delayed_is_not_missing(self, queue_rig: Rig[WorkQueue]):
+        for name in ("held", "ready"):
+            queue_rig.port.send(a_message(name))
+        queue_rig.port.send(a_message("delayed"), delay=LONG)
+        take(queue_rig)
+        assert queue_rig.port.missing(["ready", "held", "delayed"], lambda: 3) == ()
+
+    def test_what_was_never_sent_or_is_gone_is_missing(self, queue_rig: Rig[WorkQueue]):
+        queue_rig.port.send(a_message("gone"))
+        (got,) = take(queue_rig)
+        queue_rig.port.ack(got.receipt)
+        queue_rig.port.send(a_message("here"))
+        assert queue_rig.port.missing(["gone", "never", "here"], lambda: 3) == ("gone", "never")
+
+    def test_of_nothing_nothing_is_missing(self, queue: WorkQueue):
+        assert queue.missing([], lambda: 5) == ()
+
+    def test_what_was_missing_and_sent_again_is_not(self, queue_rig: Rig[WorkQueue]):
+        assert queue_rig.port.missing(["a"], lambda: 1) == ("a",)
+        queue_rig.port.send(a_message("a"))
+        assert queue_rig.port.missing(["a"], lambda: 1) == ()

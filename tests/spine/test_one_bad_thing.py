@@ -5,9 +5,11 @@ import json
 import pytest
 
 from console import checks_jobs
+from core.drops import Workflow
 from core.errors import ObjectRefused, RowUnreadable, StoreUnavailable
 from core.jobs import State
 from core.ports import JobQuery
+from handlers.views import LiveView
 from infra.dynamodb_items import job_key
 from tests.support.places import PLACES
 from tests.support.world import World
@@ -186,6 +188,28 @@ def test_a_tenant_that_breaks_the_sweep_keeps_no_other_waiting(world):
     report = world.intake.sweep()
     assert any("something nobody thought of" in said for said in report.failed)
     assert {j.tenant for j in world.jobs()} == {"globex"}
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_drop_of_many_files_is_looked_through_once_not_once_per_file(world, monkeypatch, refused):
+    count = 100
+    keys = world.drop(inputs={"primary": ["*.csv"], "per": "drop"})
+    keys += [world.put(f"inbox/acme/d/{n}.csv", b"id\n2\n") for n in range(count)]
+    if refused:
+        head = world.store.head
+        monkeypatch.setattr(world.store, "head", lambda key: head(key) if key != keys[-1] else refuse(key))
+    asked = []
+    selects, names = Workflow.selects, LiveView.names
+    monkeypatch.setattr(Workflow, "selects", lambda self, key: (asked.append(key), selects(self, key))[1])
+    monkeypatch.setattr(LiveView, "names", lambda self, of: (asked.extend(found := names(self, of)), found)[1])
+    report = world.intake.changed(keys)
+    assert len(asked) < 15 * count
+    assert [len(j.inputs) for j in world.jobs()] == ([] if refused else [count + 1])
+    assert len(report.failed) == (2 if refused else 0), "told for the object and for its drop, once each"
+
+
+def refuse(key):
+    raise ObjectRefused(f"{key}: AccessDenied (403)")
 
 
 def test_doctor_names_what_lies_in_no_tenants_folder(world):

@@ -1,9 +1,11 @@
 """What stands in infra/deploy, docker-compose.yml and localstack/: linted, least in rights, and in step with the code."""
 
 import json
+import os
 import re
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,14 @@ import pytest
 import yaml
 
 from console.main import build_parser
+from core.errors import UsageError
 from core.settings import Settings, unknown_variables
+from infra import remote
+from infra.deploy_plan import make_plan
 from infra.dynamodb_items import table_definition
+from infra.pulse import Pulse, alive_file
+from infra.template import Template
+from runner import janitor
 
 ROLES = ("HandlerRole", "RunnerRole", "JanitorRole")
 ROOT = Path(__file__).parents[2]
@@ -44,8 +52,10 @@ def compose() -> dict[str, Any]:
 
 
 def statements(template: dict[str, Any], role: str) -> list[dict[str, Any]]:
+    """All of them, also those that a parameter brings."""
     policies = template["Resources"][role]["Properties"]["Policies"]
-    return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
+    found = [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
+    return [statement["If"][1] if "If" in statement else statement for statement in found]
 
 
 def listed(value: Any) -> list[Any]:
@@ -66,6 +76,11 @@ def test_the_template_passes_cfn_lint():
     lint = Path(sys.executable).with_name("cfn-lint")
     done = subprocess.run([lint, DEPLOY / "template.yaml"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_template_can_be_sent_as_it_is():
+    """CloudFormation takes 51,200 bytes with the call; more would need a bucket first."""
+    assert (DEPLOY / "template.yaml").stat().st_size < 51_200
 
 
 def test_the_template_makes_the_table_that_the_code_expects(template: dict[str, Any]):
@@ -157,10 +172,255 @@ def test_a_runner_gets_more_time_to_stop_than_its_drain_takes(template: dict[str
     assert 30 <= float(drain) <= container["StopTimeout"] - 20
 
 
+def kubernetes(kind: str) -> list[dict[str, Any]]:
+    found = yaml.safe_load_all((DEPLOY / "kubernetes" / "ade-drop.yaml").read_text())
+    return [doc for doc in found if doc["kind"] == kind]
+
+
+COMPUTE = {"RunnerImage": "ade-drop:1", "Vpc": "vpc-1", "Subnets": "subnet-1,subnet-2"}
+ZIP = {"HandlerBucket": "code", "HandlerKey": "handler.zip"}
+EVERYTHING = COMPUTE | ZIP | {"EventsBy": "eventbridge", "Capacity": "ec2", "SandboxLevel": "isolated"}
+KEY = "arn:aws:kms:eu-west-1:111122223333:key/0a1b2c3d"
+
+
+def made(**given: str) -> dict[str, dict[str, Any]]:
+    """Logical id → properties of what a stack with these parameters has."""
+    return {name: one["Properties"] for name, one in Template("ade", given).resources().items()}
+
+
+def of_type(kind: str, **given: str) -> dict[str, dict[str, Any]]:
+    found = Template("ade", given).resources()
+    return {name: one["Properties"] for name, one in found.items() if one["Type"] == kind}
+
+
+def container(task: dict[str, Any]) -> dict[str, Any]:
+    (only,) = task["ContainerDefinitions"]
+    return only
+
+
+def environment(task: dict[str, Any]) -> dict[str, str]:
+    return {one["Name"]: one["Value"] for one in container(task)["Environment"]}
+
+
+def test_an_update_of_the_stack_leaves_a_scaled_fleet_its_size():
+    """CloudFormation sets a service to the count that the template names; one that it does not name it leaves alone."""
+    assert "DesiredCount" not in made(**COMPUTE)["RunnerService"]
+    assert made(**COMPUTE)["JanitorService"]["DesiredCount"] == 1, "nothing scales the janitor"
+
+
+class TestTasks:
+    @pytest.fixture(params=["fargate", "ec2"])
+    def stack(self, request: pytest.FixtureRequest) -> dict[str, dict[str, Any]]:
+        return made(**COMPUTE, Capacity=request.param)
+
+    @pytest.mark.parametrize("name", ["RunnerTask", "JanitorTask"])
+    def test_have_no_rights_and_write_to_volumes_only(self, stack: dict[str, Any], name: str):
+        only = container(stack[name])
+        assert only["ReadonlyRootFilesystem"] is True
+        assert only["LinuxParameters"]["Capabilities"] == {"Drop": ["ALL"]}
+        assert {limit["Name"] for limit in only["Ulimits"]} >= {"nofile"}
+        mounted = {mount["SourceVolume"]: mount["ContainerPath"] for mount in only["MountPoints"]}
+        assert mounted == {"scratch": "/var/lib/ade", "tmp": "/tmp"}
+        assert {volume["Name"] for volume in stack[name]["Volumes"]} == mounted.keys()
+
+    @pytest.mark.parametrize("name", ["RunnerTask", "JanitorTask"])
+    def test_say_whether_they_are_alive(self, stack: dict[str, Any], name: str):
+        check = container(stack[name])["HealthCheck"]["Command"]
+        assert check[0] == "CMD-SHELL"
+        assert f"run/{name.removesuffix('Task').lower()}.alive" in check[1]
+
+    def test_take_nothing_that_their_capacity_refuses(self, stack: dict[str, Any]):
+        """Fargate knows no security options, no tmpfs, and no limit but that of open files."""
+        runner = stack["RunnerTask"]
+        fargate = runner["RequiresCompatibilities"] == ["FARGATE"]
+        assert container(runner).get("DockerSecurityOptions") == (None if fargate else ["no-new-privileges"])
+        assert "Tmpfs" not in container(runner)["LinuxParameters"]
+        assert fargate == ({limit["Name"] for limit in container(runner)["Ulimits"]} == {"nofile"})
+
+    def test_the_images_volumes_belong_to_the_user_that_runs(self):
+        """Both platforms give an empty volume the owner of the folder that the image declares as one."""
+        text = (DEPLOY / "runner.Dockerfile").read_text()
+        assert 'VOLUME ["/var/lib/ade", "/tmp"]' in text
+        assert text.index("useradd") < text.index("VOLUME")
+
+    @pytest.mark.parametrize(("machine", "named"), [("x86_64", "X86_64"), ("arm64", "ARM64")])
+    def test_run_on_the_machine_that_was_asked_for(self, machine: str, named: str):
+        stack = made(**COMPUTE, **ZIP, Machine=machine)
+        assert stack["RunnerTask"]["RuntimePlatform"]["CpuArchitecture"] == named
+        assert stack["HandlerFunction"]["Architectures"] == [machine]
+
+
+class TestSandboxLevel:
+    def test_is_handed_to_the_runner(self):
+        assert environment(made(**COMPUTE)["RunnerTask"])["ADE_SANDBOX_MIN_LEVEL"] == "confined"
+        stack = made(**COMPUTE, Capacity="ec2", SandboxLevel="isolated")
+        assert environment(stack["RunnerTask"])["ADE_SANDBOX_MIN_LEVEL"] == "isolated"
+
+    def test_isolated_needs_instances(self):
+        with pytest.raises(UsageError, match="Capacity=ec2"):
+            make_plan("ade", COMPUTE | {"SandboxLevel": "isolated"})
+
+    def test_a_runner_that_refuses_to_start_ends_the_deployment(self):
+        deployment = made(**COMPUTE)["RunnerService"]["DeploymentConfiguration"]
+        assert deployment["DeploymentCircuitBreaker"] == {"Enable": True, "Rollback": True}
+
+
+class TestInstances:
+    @pytest.fixture
+    def stack(self) -> dict[str, dict[str, Any]]:
+        return made(**COMPUTE, Capacity="ec2", SandboxLevel="isolated")
+
+    def test_there_are_none_on_fargate(self):
+        assert not [name for name in made(**COMPUTE) if name.startswith("Instance")]
+        assert made(**COMPUTE)["RunnerService"]["LaunchType"] == "FARGATE"
+
+    def test_the_runners_run_on_them_and_bring_them(self, stack: dict[str, Any]):
+        service = stack["RunnerService"]
+        assert "LaunchType" not in service
+        assert service["CapacityProviderStrategy"] == [{"CapacityProvider": "<InstanceCapacity>", "Weight": 1}]
+        scaling = stack["InstanceCapacity"]["AutoScalingGroupProvider"]
+        assert scaling["ManagedScaling"]["Status"] == "ENABLED"
+        assert scaling["ManagedDraining"] == "ENABLED", "a runner may finish what it has before its instance goes"
+        assert "<InstanceCapacity>" in stack["ClusterCapacity"]["CapacityProviders"]
+        assert stack["InstanceGroup"]["MinSize"] == "0"
+
+    def test_a_task_cannot_reach_the_credentials_of_its_instance(self, stack: dict[str, Any]):
+        data = stack["InstanceTemplate"]["LaunchTemplateData"]
+        assert data["MetadataOptions"]["HttpTokens"] == "required"
+        assert data["MetadataOptions"]["HttpPutResponseHopLimit"] == 1
+        # A task with a network interface of its own is no hop away: only the agent can keep it off.
+        assert "ECS_AWSVPC_BLOCK_IMDS=true" in data["UserData"]["Fn::Base64"]
+
+    def test_their_engine_lets_a_plain_user_make_namespaces(self, stack: dict[str, Any]):
+        script = stack["InstanceTemplate"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]
+        (line,) = re.findall(r"^\{.*\}$", script, re.MULTILINE)
+        assert json.loads(line)["seccomp-profile"] == "unconfined"
+        assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
+
+    def test_their_disks_are_encrypted_and_nothing_comes_in(self, stack: dict[str, Any]):
+        data = stack["InstanceTemplate"]["LaunchTemplateData"]
+        (disk,) = data["BlockDeviceMappings"]
+        assert disk["Ebs"]["Encrypted"] is True
+        assert data["SecurityGroupIds"] == ["<TaskGroup.GroupId>"]
+
+    def test_a_machine_and_an_instance_of_another_kind_are_refused(self):
+        with pytest.raises(UsageError, match="m7g"):
+            make_plan("ade", COMPUTE | {"Capacity": "ec2", "Machine": "arm64", "InstanceType": "m7i.large"})
+
+
+class TestAlarms:
+    def test_tell_of_errors_throttling_and_a_silent_janitor(self):
+        alarms = of_type("AWS::CloudWatch::Alarm", **COMPUTE, **ZIP)
+        by_metric = {one.get("MetricName"): one for one in alarms.values()}
+        assert {"Errors", "Throttles", "JanitorRounds"} <= by_metric.keys()
+        for name in ("Errors", "Throttles"):
+            assert by_metric[name]["Namespace"] == "AWS/Lambda"
+            assert by_metric[name]["Dimensions"] == [{"Name": "FunctionName", "Value": "<HandlerFunction>"}]
+
+    @pytest.mark.parametrize("what", ["Read", "Write"])
+    def test_tell_of_throttling_of_the_table(self, what: str):
+        alarm = of_type("AWS::CloudWatch::Alarm")[f"Table{what}ThrottleAlarm"]
+        assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/DynamoDB", f"{what}ThrottleEvents")
+
+    @pytest.mark.parametrize(("part", "given"), [("Handler", ZIP), ("Runner", COMPUTE)])
+    def test_tell_of_every_call_that_was_throttled(self, part: str, given: dict[str, str]):
+        """Indexes have metrics of their own; our parts know what they were refused."""
+        stack = made(**given)
+        (counted,) = stack[f"{part}Throttled"]["MetricTransformations"]
+        alarm = stack["CallsThrottledAlarm"]
+        assert (alarm["Namespace"], alarm["MetricName"]) == (counted["MetricNamespace"], counted["MetricName"])
+        patterns = re.findall(r'\$\.why = "([^"]+)"', stack[f"{part}Throttled"]["FilterPattern"])
+        throttled = [code for code in remote._BUSY if re.search("Thrott|Throughput|SlowDown", code)]
+        assert [code for code in throttled if not any(fnmatch(code, pattern) for pattern in patterns)] == []
+
+    def test_silence_of_the_janitor_is_an_alarm_and_not_a_lack_of_data(self):
+        stack = made(**COMPUTE)
+        (counted,) = stack["JanitorRounds"]["MetricTransformations"]
+        alarm = stack["JanitorSilentAlarm"]
+        assert (alarm["Namespace"], alarm["MetricName"]) == (counted["MetricNamespace"], counted["MetricName"])
+        assert alarm["TreatMissingData"] == "breaching"
+        assert "DefaultValue" not in counted
+        assert stack["JanitorRounds"]["FilterPattern"] == f'{{ $.event = "{janitor.ALIVE}" }}'
+        assert alarm["Period"] * alarm["EvaluationPeriods"] >= 3 * janitor.ALIVE_SECONDS
+
+
+class TestKey:
+    def test_without_one_aws_keeps_its_own(self):
+        stack = made()
+        assert stack["WorkQueue"]["SqsManagedSseEnabled"] is True
+        assert stack["Table"]["SSESpecification"] == {"SSEEnabled": True}
+
+    def test_encrypts_everything_that_holds_data(self):
+        stack = made(**EVERYTHING, KmsKey=KEY)
+        (rule,) = stack["Bucket"]["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        assert rule["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}
+        assert rule["BucketKeyEnabled"] is True
+        for name in ("WorkQueue", "WorkDead", "EventsQueue", "EventsDead"):
+            assert stack[name]["KmsMasterKeyId"] == KEY, name
+            assert "SqsManagedSseEnabled" not in stack[name], name
+        assert stack["Table"]["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": KEY}
+        for name in ("HandlerLogs", "RunnerLogs"):
+            assert stack[name]["KmsKeyId"] == KEY, name
+
+    def test_every_role_may_use_it_through_the_services_alone(self):
+        rights = made(**EVERYTHING, KmsKey=KEY)
+        for role in ROLES:
+            found = [
+                statement
+                for policy in rights[role]["Policies"]
+                for statement in policy["PolicyDocument"]["Statement"]
+                if statement["Sid"] == "key"
+            ]
+            assert [statement["Resource"] for statement in found] == [KEY], role
+            assert "kms:ViaService" in found[0]["Condition"]["StringEquals"], role
+
+    def test_the_store_is_told_that_etags_say_nothing(self):
+        """Under SSE-KMS an ETag is no digest of the content."""
+        assert environment(made(**COMPUTE, KmsKey=KEY)["RunnerTask"])["ADE_STORE_URL"] == "s3://<Bucket>?etag=opaque"
+        assert environment(made(**COMPUTE)["RunnerTask"])["ADE_STORE_URL"] == "s3://<Bucket>"
+
+
+def test_everything_that_can_have_a_tag_has_the_one_that_was_asked_for():
+    found = Template("ade", EVERYTHING | {"TagKey": "team", "TagValue": "payroll"}).resources()
+    untagged = {
+        "AWS::S3::BucketPolicy",
+        "AWS::SQS::QueuePolicy",
+        "AWS::Logs::MetricFilter",
+        "AWS::IAM::InstanceProfile",
+    }
+    untagged |= {"AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy"}
+    untagged |= {"AWS::ECS::ClusterCapacityProviderAssociations"}
+    missing = [
+        name
+        for name, one in found.items()
+        if one["Type"] not in untagged and "'team'" not in str(one["Properties"]) + str(one["Properties"].get("Tags"))
+    ]
+    assert missing == []
+    assert found["RunnerService"]["Properties"]["PropagateTags"] == "SERVICE"
+
+
 class TestCompose:
     def test_only_this_machine_reaches_it(self, compose: dict[str, Any]):
         ports = [port for service in compose["services"].values() for port in service.get("ports", [])]
         assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
+
+    def test_other_machines_get_in_by_another_file_only_which_has_no_secrets_of_its_own(self):
+        text = (ROOT / "docker-compose.lan.yml").read_text()
+        services = yaml.safe_load(text)["services"]
+        (port,) = [port for service in services.values() for port in service.get("ports", [])]
+        assert port.startswith("${ADE_LOCAL_BIND:?")
+        assert port.endswith(":9000:9000")
+        assert re.findall(r"\$\{\w+(?::-|-|\})", text) == [], "a default, or a variable that may be missing"
+
+    def test_what_has_a_default_secret_is_told_anew_in_that_file(self, compose: dict[str, Any]):
+        other = yaml.safe_load((ROOT / "docker-compose.lan.yml").read_text())["services"]
+        for name, service in compose["services"].items():
+            defaults = {k for k, v in service.get("environment", {}).items() if re.search(r"\$\{ADE_LOCAL_\w+:-", v)}
+            assert defaults <= other.get(name, {}).get("environment", {}).keys(), name
+
+    def test_promises_no_persistence_that_the_free_image_has_not(self, compose: dict[str, Any]):
+        assert "PERSISTENCE" not in compose["services"]["cloud"]["environment"]
+        assert compose["services"]["janitor"]["environment"]["ADE_SWEEP_SECONDS"] == "60", "finds lost drops soon"
 
     def test_every_image_is_pinned(self, compose: dict[str, Any]):
         images = {service["image"] for service in compose["services"].values()}
@@ -235,6 +495,76 @@ def test_pods_have_no_privileges_and_no_token():
             assert not container["securityContext"]["allowPrivilegeEscalation"]
 
 
+def test_each_part_has_an_account_and_secret_of_its_own():
+    accounts = {doc["metadata"]["name"] for doc in kubernetes("ServiceAccount")}
+    pods = {doc["metadata"]["name"]: doc["spec"]["template"]["spec"] for doc in kubernetes("Deployment")}
+    assert {name: pod["serviceAccountName"] for name, pod in pods.items()} == {name: name for name in accounts}
+    for name, pod in pods.items():
+        secrets = [one["secretRef"]["name"] for one in pod["containers"][0]["envFrom"] if "secretRef" in one]
+        assert secrets == [f"{name}-aws"]
+
+
+def test_every_folder_that_a_pod_writes_to_has_a_limit():
+    for doc in kubernetes("Deployment"):
+        pod = doc["spec"]["template"]["spec"]
+        assert all(volume["emptyDir"]["sizeLimit"] for volume in pod["volumes"])
+        (only,) = pod["containers"]
+        assert only["securityContext"]["readOnlyRootFilesystem"] is True
+        assert "ephemeral-storage" in only["resources"]["limits"]
+
+
+def test_a_pod_whose_loop_stands_still_is_restarted():
+    for doc in kubernetes("Deployment"):
+        (only,) = doc["spec"]["template"]["spec"]["containers"]
+        words = only["livenessProbe"]["exec"]["command"]
+        assert words[:2] == ["sh", "-c"]
+        assert f"/run/{only['name']}.alive" in words[2]
+
+
+def probes() -> list[tuple[str, str]]:
+    """Who is asked, and the command, of every check of a sign of life in any of the files."""
+    found = [
+        (container(task)["Name"], container(task)["HealthCheck"]["Command"][1])
+        for task in of_type("AWS::ECS::TaskDefinition", **COMPUTE).values()
+    ]
+    for doc in kubernetes("Deployment"):
+        (only,) = doc["spec"]["template"]["spec"]["containers"]
+        found.append((only["name"], only["livenessProbe"]["exec"]["command"][2]))
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    found += [(name, services[name]["healthcheck"]["test"][1].replace("$$", "$")) for name in ("runner", "janitor")]
+    return found
+
+
+@pytest.mark.parametrize(("role", "command"), probes())
+def test_a_check_of_life_follows_the_file(tmp_path: Path, role: str, command: str):
+    """The commands as they stand, on a file that is fresh, old and not there."""
+    data = re.search(r"ADE_STORAGE_DATA_DIR=(\S+)", (DEPLOY / "runner.Dockerfile").read_text())[1]
+    path = alive_file(tmp_path / "run", role)
+    assert f" {alive_file(Path(data) / 'run', role)} " in command
+    here = command.replace(data, str(tmp_path))
+
+    def alive() -> bool:
+        return subprocess.run(["sh", "-c", here], capture_output=True, check=False).returncode == 0
+
+    assert not alive()
+    Pulse(path).beat()
+    assert alive()
+    os.utime(path, (path.stat().st_mtime - 3600,) * 2)
+    assert not alive()
+
+
+def test_pods_take_nothing_in_and_never_reach_a_nodes_credentials():
+    (policy,) = kubernetes("NetworkPolicy")
+    spec = policy["spec"]
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert "ingress" not in spec
+    blocks = [to["ipBlock"] for rule in spec["egress"] for to in rule["to"] if "ipBlock" in to]
+    assert blocks == [{"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}]
+    labels = spec["podSelector"]["matchLabels"].items()
+    for doc in kubernetes("Deployment"):
+        assert labels <= doc["spec"]["template"]["metadata"]["labels"].items()
+
+
 def test_a_pod_that_must_go_may_finish_what_it_has():
     (pod,) = [
         doc["spec"]["template"]["spec"] for doc in kubernetes("Deployment") if doc["metadata"]["name"] == "ade-runner"
@@ -250,11 +580,6 @@ def test_keda_scales_the_runners_by_the_work_queue():
     (settings,) = kubernetes("ConfigMap")
     (trigger,) = scaled["spec"]["triggers"]
     assert settings["data"]["ADE_QUEUE_URL"] == f"sqs://{trigger['metadata']['queueURL'].rsplit('/', 1)[1]}"
-
-
-def kubernetes(kind: str) -> list[dict[str, Any]]:
-    found = yaml.safe_load_all((DEPLOY / "kubernetes" / "ade-drop.yaml").read_text())
-    return [doc for doc in found if doc["kind"] == kind]
 
 
 def test_the_local_script_is_a_script_that_sh_understands():

@@ -1,6 +1,8 @@
 """Other people's checkers over what no engine runs here: images, compose, Kubernetes and shell."""
 
 import json
+import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -40,8 +42,10 @@ def linters() -> Path:
     return installed("linters", LINTERS)
 
 
-def run(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, cwd=ROOT)
+def run(*words: object, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(word) for word in words], capture_output=True, text=True, check=False, cwd=ROOT, env=os.environ | env
+    )
 
 
 @pytest.mark.parametrize("name", ["runner.Dockerfile", "handler.Dockerfile"])
@@ -55,6 +59,22 @@ def test_compose_itself_understands_the_file():
     assert done.returncode == 0, done.stderr
     for service in ("minio", "cloud", "init", "listener", "runner", "janitor", "console"):
         assert f"\n  {service}:\n" in done.stdout, service
+
+
+def test_compose_lets_nobody_else_in_without_secrets_of_ones_own():
+    files = ("--file", ROOT / "docker-compose.yml", "--file", ROOT / "docker-compose.lan.yml")
+    command = (installed("compose", COMPOSE) / "docker-compose", *files, "config")
+    given = {name: f"mine-{name.lower()}" for name in ("ADE_LOCAL_USER", "ADE_LOCAL_SECRET", "ADE_LOCAL_TOKEN")}
+    given["ADE_LOCAL_BIND"] = "192.0.2.7"
+    for left_out in given:
+        done = run(*command, **{name: value for name, value in given.items() if name != left_out})
+        assert done.returncode != 0, left_out
+        assert left_out in done.stderr
+    done = run(*command, **given)
+    assert done.returncode == 0, done.stderr
+    published = sorted(re.findall(r"[\d.]+:\d+:\d+", done.stdout))
+    assert published == ["127.0.0.1:4566:4566", "127.0.0.1:9000:9000", "127.0.0.1:9001:9001", "192.0.2.7:9000:9000"]
+    assert "ade-local" not in re.sub(r"ade-drop:local", "", done.stdout), "a secret that everybody knows"
 
 
 def test_the_compose_specification_allows_every_key(linters: Path):
@@ -75,7 +95,7 @@ def test_the_kubernetes_manifests_follow_their_schema(linters: Path):
     done = run(linters / "kubernetes-validate", "--strict", DEPLOY / "kubernetes" / "ade-drop.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout + done.stderr
-    assert said.count("passed for resource") == 5
+    assert said.count("passed for resource") == 8
     assert said.count("WARN") == 1
 
 

@@ -26,7 +26,8 @@ def test_without_images_there_is_no_compute():
 
 def test_a_zip_brings_the_handler_and_only_that():
     more = ids(make_plan("ade", ZIP)) - ids(make_plan("ade", {}))
-    assert more == {"HandlerRole", "HandlerLogs", "HandlerFunction", "HandlerEvents"}
+    told = {"HandlerErrorsAlarm", "HandlerThrottlesAlarm", "HandlerThrottled", "CallsThrottledAlarm"}
+    assert more == {"HandlerRole", "HandlerLogs", "HandlerFunction", "HandlerEvents"} | told
 
 
 def test_an_image_brings_the_same_handler():
@@ -70,11 +71,16 @@ def test_alarms_are_told_to_the_topic():
 
 def test_the_cost_at_rest_is_that_of_the_tasks_and_alarms():
     plan = make_plan("ade", COMPUTE)
-    assert [cost.dollars_a_month for cost in plan.monthly] == [36.04, 9.01, 0.40]
+    assert [cost.dollars_a_month for cost in plan.monthly] == [36.04, 9.01, 0.80]
+
+
+def test_on_instances_the_runners_cost_what_an_instance_costs():
+    plan = make_plan("ade", COMPUTE | {"Capacity": "ec2"})
+    assert [cost.dollars_a_month for cost in plan.monthly] == [73.58, 9.01, 0.80]
 
 
 def test_no_resource_hides_an_unresolved_function():
-    for one in make_plan("ade", COMPUTE | ZIP | {"EventsBy": "eventbridge"}).resources:
+    for one in make_plan("ade", COMPUTE | ZIP | {"EventsBy": "eventbridge", "Capacity": "ec2"}).resources:
         assert "{" not in one.name + one.about, one
 
 
@@ -89,6 +95,10 @@ class TestWrongParameters:
             ({"RunnerImage": "x:1"}, "Subnets: needed with RunnerImage"),
             ({"HandlerKey": "x.zip"}, "HandlerBucket: needed with HandlerKey"),
             (ZIP | {"HandlerImage": "h:1"}, "give one of the two"),
+            (ZIP | {"HandlerKey": "p/ade-handler-0.1.0-python3.12-arm64.zip"}, "a zip for arm64, but Machine=x86_64"),
+            (ZIP | {"HandlerKey": "ade-handler-0.1.0-python3.11-x86_64.zip"}, "but HandlerRuntime=python3.12"),
+            ({"SandboxLevel": "isolated"}, "set Capacity=ec2"),
+            ({"Capacity": "ec2", "InstanceType": "m7g.large"}, "must be one of m7i with Machine=x86_64"),
         ],
     )
     def test_are_named_with_what_is_allowed(self, given: dict[str, str], said: str):

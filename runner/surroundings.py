@@ -1,0 +1,141 @@
+"""Whose fault a failure is: this job's, or that of everything around it: store, table, queue, disk and boxes.
+
+Theory of operation. A call that a job makes may fail because of the job (an object that the store refuses for ever)
+or because of the surroundings (a store that is down for everybody). A probe tells the two apart: it does, for no job
+at all, what every job needs. Where the probe fails too, the surroundings are to blame: no attempt is used up, and
+this runner takes no jobs until a probe passes again (a circuit breaker). Probes come at growing, jittered intervals,
+so that a fleet does not fall upon a service that has just come back. Where the probe passes, the failure is the
+job's own and counts. A tenant can make its own jobs fail, but no probe, and so stops nobody else.
+"""
+
+import random
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from core.errors import StoreUnavailable
+from core.keys import staging_folder
+from core.ports import Clock, JobTable, ObjectStore, WorkQueue
+from infra.logs import Log
+
+BOX = "boxes"  # the one check that is made only where boxes have failed: it costs as much as a small job
+_FIRST_SECONDS = 1.0
+_LONGEST_SECONDS = 30.0
+_CALM_SECONDS = 60.0  # closed for so long: the next time it opens it starts with short intervals again
+_SCRATCH_BYTES = 1024 * 1024
+
+Check = Callable[[], object]
+
+
+class Surroundings:
+    """The circuit breaker of one runner. Safe to share between threads."""
+
+    def __init__(
+        self,
+        checks: Mapping[str, Check],
+        clock: Clock,
+        log: Log,
+        *,
+        on_change: Callable[[str], None] = lambda _: None,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        """A check raises where a part fails. `on_change` hears why no jobs are taken, and "" when they are again."""
+        self._checks = checks
+        self._clock = clock
+        self._log = log
+        self._on_change = on_change
+        self._draw = draw
+        self._turn = threading.Lock()
+        self._begun = 0  # probes so far; one that began after a fault speaks for it
+        self._failed: str | None = None
+        self._boxed = False
+        self._since = 0.0
+        self._next = 0.0
+        self._interval = _FIRST_SECONDS
+
+    @property
+    def failed(self) -> str | None:
+        """The part that fails; None: jobs may be taken."""
+        return self._failed
+
+    def rest(self) -> float:
+        """Seconds until the next probe is due; 0 where one is due, or where nothing fails."""
+        return max(0.0, self._next - self._clock.steady()) if self._failed is not None else 0.0
+
+    def to_blame(self, *, box: bool = False) -> bool:
+        """Whether a fault that was just met is one of the surroundings. `box`: it was met by a box."""
+        if self._failed is not None:
+            return True
+        begun = self._begun
+        with self._turn:
+            if self._begun == begun or (box and not self._boxed):
+                self._probe(box=box)
+            return self._failed is not None
+
+    def probe(self) -> bool:
+        """Look again; whether all is well."""
+        with self._turn:
+            self._probe(box=self._boxed)
+            return self._failed is None
+
+    def _probe(self, *, box: bool) -> None:
+        self._begun += 1
+        self._boxed = box
+        failed, said = self._first_failure(box=box)
+        now, was = self._clock.steady(), self._failed
+        if failed is None:
+            if was is not None:
+                self._since = now
+                self._failed = None
+                self._log.info("surroundings_recovered", part=was)
+                self._on_change("")
+            return
+        if was is None:
+            if now - self._since >= _CALM_SECONDS:
+                self._interval = _FIRST_SECONDS
+            self._since = now
+        wait = self._interval * (0.5 + self._draw())
+        self._interval = min(_LONGEST_SECONDS, self._interval * 2)
+        self._next, self._failed = now + wait, failed
+        self._log.error("surroundings_failed", part=failed, error=said, probe_in_seconds=round(wait, 1))
+        if was != failed:
+            self._on_change(f"{failed}: {said}")
+
+    def _first_failure(self, *, box: bool) -> tuple[str | None, str]:
+        for name, check in self._checks.items():
+            if name == BOX and not box:
+                continue
+            try:
+                check()
+            except Exception as error:  # noqa: BLE001 - whatever a part fails with, it fails
+                return name, f"{type(error).__name__}: {error}"
+        return None, ""
+
+
+def make_checks(
+    store: ObjectStore, table: JobTable, queue: WorkQueue, *, scratch: Path, owner: str, box: Check
+) -> dict[str, Check]:
+    """What every job needs, done for none. What is left over by a death is collected like any staged file."""
+    name = f"probe-{owner}"
+
+    def check_table() -> None:
+        table.hold(name, owner, 60.0)
+        table.let_go(name, owner)
+
+    def check_store() -> None:
+        key, body = staging_folder(name) + "probe", owner.encode()
+        store.put(key, body)
+        found = store.read(key, limit=len(body))
+        store.delete(key)
+        if found != body:
+            raise StoreUnavailable(f"{key} was written and reads differently")
+
+    def check_disk() -> None:
+        scratch.mkdir(parents=True, exist_ok=True)
+        path = scratch / "probe"
+        try:
+            path.write_bytes(bytes(_SCRATCH_BYTES))
+        finally:
+            path.unlink(missing_ok=True)
+
+    return {"table": check_table, "queue": queue.stats, "disk": check_disk, "store": check_store, BOX: box}

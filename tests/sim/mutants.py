@@ -1,0 +1,110 @@
+"""Past bugs, put back one at a time: the simulator has to find each of them, or it looks at the wrong things."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import core.jobs
+import handlers.recording
+import runner.worker
+from core.drops import is_placeholder
+from core.jobs import Job, State
+from handlers.recording import Recorder, _Line
+from runner.janitor import Janitor
+from runner.publish import Publisher, _order
+from runner.results import latest_key, result_key
+from tests.sim.world import Outcome, simulate
+
+
+def _patch(stack: ExitStack, owner: Any, name: str, value: Any) -> None:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    stack.callback(setattr, owner, name, before)
+
+
+def _tie_look(stack: ExitStack) -> None:
+    """Two versions of one key in one second: each superseded the other, and no sweep revived either."""
+
+    def stamp(self: _Line, _stands: Callable[[], bool]) -> float | None:
+        mine = self.planned.stamp
+        newer = any(job.stamp > mine and not is_placeholder(job) for job in self.others)
+        return None if newer else mine
+
+    def supersede(self: Recorder, planned: Job, line: _Line, done: Any) -> None:
+        for older in line.others:
+            if older.stamp <= planned.stamp and not is_placeholder(older) and older.state in core.jobs.UNSTARTED:
+                self._try(older, lambda j: handlers.recording._superseded(j, planned, self._clock.now()))
+
+    after = Recorder._after
+
+    def unrevived(self: Recorder, job: Job, planned: Job, line: _Line, stands: Any) -> Job | None:
+        return after(self, job, planned, line, lambda: False)
+
+    _patch(stack, _Line, "stamp", stamp)
+    _patch(stack, Recorder, "_supersede", supersede)
+    _patch(stack, Recorder, "_after", unrevived)
+
+
+def _fence_floor(stack: ExitStack) -> None:
+    """A row that was forgotten came back with fence 0."""
+    _patch(stack, core.jobs, "first", lambda job, _floor: replace(job, rev=1))
+
+
+def _latest_followed(stack: ExitStack) -> None:
+    """latest.json was deleted without a look at what a newer job had written meanwhile."""
+
+    def retract(self: Publisher, job: Job) -> None:
+        order = _order(self._read(latest_key(job)))
+        if order and order[-1] == job.job_id:
+            self._store.delete(latest_key(job))
+
+    _patch(stack, Publisher, "retract_latest", retract)
+
+
+def _commit_fence(stack: ExitStack) -> None:
+    """A runner committed whatever the row said of its fence."""
+    _patch(
+        stack, runner.worker, "fenced", lambda _fence, change: lambda j: change(j) if j.state is State.RUNNING else None
+    )
+
+
+def _result_condition(stack: ExitStack) -> None:
+    """result.json was written without a condition, by finishers that slept too."""
+
+    def say(self: Publisher, job: Job, body: bytes, _there: Any) -> bool:
+        self._store.put(result_key(job), body)
+        return True
+
+    _patch(stack, Publisher, "_say", say)
+
+
+def _resend(stack: ExitStack) -> None:
+    """A message that was never sent, or lost with its sender, was not sent again."""
+    _patch(stack, Janitor, "_send", lambda _self, _job: None)
+
+
+MUTANTS: dict[str, Callable[[ExitStack], None]] = {
+    "tie-look": _tie_look,
+    "fence-floor": _fence_floor,
+    "latest-followed": _latest_followed,
+    "commit-fence": _commit_fence,
+    "result-condition": _result_condition,
+    "resend": _resend,
+}
+
+
+@contextmanager
+def reverted(name: str | None) -> Iterator[None]:
+    """The product without one of its mends."""
+    with ExitStack() as stack:
+        if name is not None:
+            MUTANTS[name](stack)
+        yield
+
+
+def run(what: tuple[int, str | None]) -> Outcome:
+    """One seed, and the mend that is taken back for it."""
+    seed, without = what
+    with reverted(without):
+        return simulate(seed)

@@ -1,0 +1,78 @@
+"""Runs the tests stage by stage, each under its name, and lists the slowest tests at the end.
+
+    python -m tests.stages [--quick] [STAGE ...]
+
+A stage that fails does not keep the others from running. Folders of tests that no stage names run as stages of their own.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+# The cheapest first: what is most often broken shows soonest.
+STAGES = {
+    "unit": ("unit", "events", "bench"),
+    "truth": ("truth", "corpus"),
+    "spine": ("spine",),
+    "contract": ("contract",),
+    "abuse": ("abuse",),
+    "acceptance": ("acceptance",),
+}
+QUICK = ("unit", "spine")
+SLOWEST = 20
+NO_TESTS = 5  # pytest's exit code where nothing was selected
+
+
+def stages() -> dict[str, tuple[str, ...]]:
+    """Every folder that holds tests, in one stage or another."""
+    named = {folder for folders in STAGES.values() for folder in folders}
+    found = {path.relative_to(TESTS).parts[0] for path in TESTS.rglob("test_*.py")}
+    return STAGES | {folder: (folder,) for folder in sorted(found - named)}
+
+
+def run(name: str, folders: tuple[str, ...], options: list[str], report: Path) -> bool:
+    """Whether the stage passed; how long its tests took is in the report."""
+    print(f"── {name} ──", flush=True)
+    began = time.monotonic()
+    paths = [str(TESTS / folder) for folder in folders]
+    command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *options, *paths]
+    code = subprocess.run(command, cwd=TESTS.parent, check=False).returncode
+    print(f"{name}: {'passed' if code in (0, NO_TESTS) else 'FAILED'} in {time.monotonic() - began:.0f} s", flush=True)
+    return code in (0, NO_TESTS)
+
+
+def slowest(reports: list[Path]) -> list[tuple[float, str]]:
+    took = [
+        (float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}")
+        for report in reports
+        if report.exists()
+        for case in ET.parse(report).iter("testcase")
+    ]
+    return sorted(took, reverse=True)[:SLOWEST]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stage", nargs="*", choices=[[], *stages()], help="default: all of them")
+    parser.add_argument("--quick", action="store_true", help=f"only {' and '.join(QUICK)}, without slow tests")
+    args = parser.parse_args()
+    wanted = args.stage or (QUICK if args.quick else stages())
+    options = ["-m", "not slow"] if args.quick else []
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="ade-stages-") as folder:
+        reports = {name: Path(folder) / f"{name}.xml" for name in wanted}
+        failed = [name for name in wanted if not run(name, stages()[name], options, reports[name])]
+        print(f"── the slowest {SLOWEST} tests, in seconds ──")
+        for seconds, test in slowest(list(reports.values())):
+            print(f"{seconds:7.1f}  {test}")
+    print(f"{'FAILED: ' + ', '.join(failed) if failed else 'all passed'} in {time.monotonic() - began:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
