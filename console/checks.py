@@ -14,7 +14,7 @@ from console.words import plural
 from core.errors import AdeError, SettingsError
 from core.ports import Isolation
 from core.settings import PREFIX, Settings, unknown_variables
-from infra.inotify import Inotify
+from infra.local.folder_watch import Inotify
 from runner.sandbox.levels import at_least
 
 OK, WARNING, WRONG = "ok", "warning", "wrong"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 from core.settings import Settings
 from infra.addresses import parse_address
-from infra.local_cloud import Hook, Server, keep_ports, ministack, seaweedfs
-from infra.provision import provision
-from infra.s3 import S3Store
+from infra.aws.provision import provision
+from infra.aws.s3 import S3Store
+from infra.deploy.local_cloud import Hook, Server, keep_ports, ministack, seaweedfs
 
 BUCKET = "drops"
 _USUAL_PORTS = {"s3": 8333, "aws": 4566, "webhook": 8090}

@@ -15,10 +15,10 @@ from handlers.intake import Intake, Report
 from handlers.poller import Poller
 from handlers.webhook import Webhook
 from infra.addresses import parse_address
-from infra.folder import FolderStore
+from infra.local.folder import FolderStore
+from infra.local.folder_watch import FolderWatch
+from infra.local.pulse import Pulse, alive_file
 from infra.logs import Log
-from infra.pulse import Pulse, alive_file
-from infra.watch import FolderWatch
 from infra.wiring import Stack
 
 _QUIET_SECONDS = 3600.0
@@ -45,7 +45,7 @@ def event_sources(stack: Stack, log: Log, opened: contextlib.ExitStack) -> dict[
     settings = stack.settings
     sources: dict[str, Source] = {}
     if settings.store_url and settings.events_url:
-        from infra.sqs_events import EventsQueue  # noqa: PLC0415 - boto3 takes a moment that the folder need not wait
+        from infra.aws.sqs_events import EventsQueue  # noqa: PLC0415 - boto3 takes a moment that the folder need not wait
 
         events = opened.enter_context(contextlib.closing(EventsQueue(parse_address(settings.events_url))))
         pulse = Pulse(alive_file(stack.run_dir, "listener"))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from core.settings import Settings, unknown_variables
+from infra.local.presence import Presence, new_owner
 from infra.logs import Log
-from infra.presence import Presence, new_owner
 from infra.wiring import Stack, open_stack
 from runner.control import Control
 

@@ -16,8 +16,8 @@ from handlers.arrivals import Arrivals
 from handlers.events import Change, decode
 from handlers.intake import Intake
 from infra.addresses import parse_address
+from infra.aws.sqs_events import EventsQueue
 from infra.logs import Log
-from infra.sqs_events import EventsQueue
 from infra.wiring import open_stack
 
 

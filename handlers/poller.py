@@ -6,8 +6,8 @@ from typing import Protocol
 
 from handlers.arrivals import Arrivals
 from handlers.events import Change, UnknownEvent, decode
+from infra.aws.sqs_events import RawEvent
 from infra.logs import Log
-from infra.sqs_events import RawEvent
 
 _ERROR_PAUSE_SECONDS = 2.0
 

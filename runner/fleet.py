@@ -26,7 +26,7 @@ _LOOK_SECONDS = 0.05
 
 
 class Shield(Protocol):
-    """Asks whoever runs this process to let it live while jobs run (infra/ecs.py). No method raises."""
+    """Asks whoever runs this process to let it live while jobs run (infra/aws/ecs.py). No method raises."""
 
     def start(self) -> None: ...
 

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 
 def _plan(args: argparse.Namespace, out: Output) -> int:
-    from infra.deploy_plan import make_plan  # noqa: PLC0415 - YAML is needed for this alone
+    from infra.deploy.plan import make_plan  # noqa: PLC0415 - YAML is needed for this alone
 
     given: dict[str, str] = {}
     for word in args.set:
@@ -94,7 +94,7 @@ def _plan(args: argparse.Namespace, out: Output) -> int:
 
 
 def _template(args: argparse.Namespace, out: Output) -> int:
-    from infra.template import TEMPLATE  # noqa: PLC0415 - as above
+    from infra.deploy.template import TEMPLATE  # noqa: PLC0415 - as above
 
     text = TEMPLATE.read_text()
     if args.to is not None:
@@ -108,7 +108,7 @@ def _template(args: argparse.Namespace, out: Output) -> int:
 
 
 def _package(args: argparse.Namespace, out: Output) -> int:
-    from infra import handler_zip  # noqa: PLC0415 - needed for this alone
+    from infra.deploy import handler_zip  # noqa: PLC0415 - pip is needed for this command only
 
     if args.python not in handler_zip.PYTHONS:
         raise UsageError(f"--python {args.python}: one of {', '.join(handler_zip.PYTHONS)}")

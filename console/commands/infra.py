@@ -7,7 +7,7 @@ from console import wire
 from console.exits import Exit
 from console.output import Output
 from core.errors import UsageError
-from infra.provision import provision
+from infra.aws.provision import provision
 
 _EXAMPLES = """\
 examples:

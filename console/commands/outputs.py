@@ -12,7 +12,7 @@ from console.words import plural, size
 from core.errors import StoreUnavailable, UsageError
 from core.jobs import Job
 from core.ports import ObjectInfo, ObjectStore
-from infra.folder import FolderStore
+from infra.local.folder import FolderStore
 from runner.results import job_folder
 
 _LIMIT = 1 << 40

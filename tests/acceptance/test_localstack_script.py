@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from infra.provision import Step
+from infra.aws.provision import Step
 from tests.acceptance.ade import Ade
 from tests.contract import servers
 from tests.support.clients import clients

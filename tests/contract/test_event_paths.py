@@ -23,14 +23,14 @@ from handlers.intake import Intake
 from handlers.poller import Poller
 from handlers.webhook import Webhook
 from infra.addresses import parse_address
-from infra.aws import client
+from infra.aws.calls import client
+from infra.aws.s3 import S3Store
+from infra.aws.sqs_events import EventsQueue
 from infra.clocks import SystemClock
-from infra.folder import FolderStore
-from infra.local_cloud import Hook, Server, free_port
-from infra.local_cloud import seaweedfs as start_seaweedfs
+from infra.deploy.local_cloud import Hook, Server, free_port
+from infra.deploy.local_cloud import seaweedfs as start_seaweedfs
+from infra.local.folder import FolderStore
 from infra.logs import Log
-from infra.s3 import S3Store
-from infra.sqs_events import EventsQueue
 from tests.contract import servers
 from tests.contract.embedded import sqlite_queue, sqlite_table
 

@@ -15,9 +15,8 @@ from console import checks_jobs
 from core.errors import StoreUnavailable
 from core.settings import Settings
 from infra.addresses import parse_address
-from infra.aws import client
-from infra.local_cloud import free_port
-from infra.remote import Answered, Caller
+from infra.aws.calls import Answered, Caller, client
+from infra.deploy.local_cloud import free_port
 from infra.wiring import open_stack
 from tests.contract import servers
 

@@ -10,7 +10,7 @@ from core.errors import ObjectRefused, RowUnreadable, StoreUnavailable
 from core.jobs import State
 from core.ports import JobQuery
 from handlers.views import LiveView
-from infra.dynamodb_items import job_key
+from infra.aws.dynamodb_items import job_key
 from tests.support.places import PLACES
 from tests.support.world import World
 

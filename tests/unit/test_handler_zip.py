@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra import handler_zip
+from infra.deploy import handler_zip
 
 ROOT = Path(__file__).parents[2]
 PYTHON = f"3.{sys.version_info.minor}"
@@ -17,7 +17,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import handlers.aws_lambda, infra.s3, infra.dynamodb, infra.sqs
 from infra.addresses import parse_address
-from infra.aws import client
+from infra.aws.calls import client
 for service in ("s3", "sqs", "dynamodb"):
     client(parse_address(f"{service}://x?endpoint=http://127.0.0.1:1")).close()
 """

@@ -6,9 +6,9 @@ import subprocess
 import sys
 import threading
 
-from infra.bells import Listener, ring
+from infra.local.bells import Listener, ring
+from infra.local.presence import Presence, new_owner
 from infra.logs import Log
-from infra.presence import Presence, new_owner
 
 
 def test_a_ring_wakes_a_listener_of_another_thread(tmp_path):

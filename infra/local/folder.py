@@ -30,7 +30,7 @@ from core.errors import (
 )
 from core.keys import INBOX, OUTPUTS, WORK, check_key, is_unfinished, refusal
 from core.ports import Fetched, Folder, Level, ObjectInfo
-from infra.hashes import HashCache
+from infra.local.hashes import HashCache
 
 _BLOCK = 1024 * 1024
 _QUIET_SECONDS = 2.0

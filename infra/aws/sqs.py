@@ -1,28 +1,182 @@
-"""WorkQueue on SQS standard queues.
+"""WorkQueue on SQS standard queues: bodies, the long poll, and the queue itself.
 
 The tenant is the MessageGroupId, which makes SQS deliver fairly between tenants under a backlog; caps in the table
 do the rest. SQS knows no priority: within one answer urgent messages come first, and no more is promised. A delay
-beyond 15 minutes is carried in the message and sent on in stages. A long poll cannot be broken off, so it runs in a
+beyond 15 minutes is carried in the message and sent on in stages. A long poll cannot be interrupted, so it runs in a
 thread of its own: `wake` lets the caller go at once, and what the poll still brings is handed to the next caller or,
 when there is none, shown to others again.
 """
 
 import contextlib
 import copy
+import json
+import math
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
 from core.errors import AdeError
 from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
 from infra.addresses import Address
-from infra.aws import client
-from infra.remote import Answered, Caller, timeouts
-from infra.sqs_messages import decode, encode, foreign, group, letter, newer, stranger
-from infra.sqs_poll import Poll
+from infra.aws.calls import Answered, Caller, client, timeouts
+
+N = TypeVar("N", int, float)
+
+VERSION = 1  # of the body; docs/upgrading.md
+FOREIGN = "not a message of ours"
+_MOVED = "received again and again and never handled; moved here by SQS"
+_SHOWN = 2000  # characters of a foreign body that go along
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    message: Message
+    not_before: float = 0.0  # carried along where SQS cannot delay for so long
+
+
+def encode(message: Message, **more: str | float) -> str:
+    return json.dumps(
+        {"v": VERSION, "job_id": message.job_id, "tenant": message.tenant, "priority": message.priority} | more
+    )
+
+
+def decode(text: str) -> Body | None:
+    match _loaded(text):
+        case {"job_id": str(job_id), "tenant": str(tenant), **rest}:
+            message = Message(job_id=job_id, tenant=tenant, priority=_number(rest, "priority", int))
+            return Body(message, _number(rest, "not_before", float))
+        case _:
+            return None
+
+
+def newer(text: str) -> bool:
+    """Whether a newer program wrote this body, whatever it holds."""
+    match _loaded(text):
+        case {"v": int(version)}:
+            return version > VERSION
+        case _:
+            return False
+
+
+def letter(raw: dict[str, Any]) -> DeadLetter:
+    """Ours say why; those that SQS moved here by itself do not; others are shown under their own id."""
+    sent = int(raw["Attributes"]["SentTimestamp"]) / 1000
+    found = decode(raw["Body"])
+    if found is None:
+        return DeadLetter(message=stranger(raw), reason=f"{FOREIGN}; see it in the queue", at=sent)
+    said = _loaded(raw["Body"])
+    return DeadLetter(
+        message=found.message, reason=str(said.get("reason", _MOVED)), at=_number(said, "at", float) or sent
+    )
+
+
+def stranger(raw: dict[str, Any]) -> Message:
+    """What stands for a message that names no job."""
+    return Message(job_id=f"message-{raw['MessageId']}", tenant="-")
+
+
+def foreign(raw: dict[str, Any], at: float) -> str:
+    """The dead letter of a message that is not ours."""
+    return encode(stranger(raw), reason=FOREIGN, at=at, body=raw["Body"][:_SHOWN])
+
+
+def group(tenant: str) -> str:
+    """A MessageGroupId: at most 128 of the characters that SQS allows there; tenants with odd names share less well."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in tenant)[:128] or "_"
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _number(values: Mapping[Any, Any], name: str, kind: Callable[[float], N]) -> N:
+    value = values.get(name, 0)
+    return kind(value if isinstance(value, int | float) and math.isfinite(value) else 0)
+
+
+Raw = list[dict[str, Any]]
+_ANSWER_SECONDS = 60.0  # beyond the poll's own time: the call's deadline ends it long before
+
+
+class Poll:
+    """At most one poll is under way at a time; callers that come meanwhile wait for their turn."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._state = threading.Condition()
+        self._running = False
+        self._brought: Raw = []
+        self._failed: Exception | None = None
+        self._woken = False
+        self._closed = False
+
+    def take(self, receive: Callable[[float], Raw], seconds: float) -> Raw:
+        """What a poll of up to `seconds` brings; nothing where `wake` came first."""
+        with self._turn, self._state:
+            if self._closed or self._woken:
+                return self._collect()
+            if not self._running and not self._brought:
+                self._running = True
+                threading.Thread(target=self._run, args=(receive, seconds), daemon=True, name="sqs-poll").start()
+                mine = seconds + _ANSWER_SECONDS
+            else:
+                mine = seconds
+            self._state.wait_for(lambda: not self._running or self._woken, timeout=mine)
+            return self._collect()
+
+    def left_over(self) -> Raw:
+        """What an earlier poll brought and nobody took."""
+        with self._state:
+            return self._collect()
+
+    def woken(self) -> bool:
+        """Whether `wake` was called since the last time this was asked."""
+        with self._state:
+            woken, self._woken = self._woken, False
+            return woken or self._closed
+
+    def wake(self) -> None:
+        with self._state:
+            self._woken = True
+            self._state.notify_all()
+
+    def close(self, seconds: float) -> Raw:
+        """Take no more polls, wait for the one under way, and return what nobody has taken."""
+        with self._state:
+            self._closed = self._woken = True
+            self._state.notify_all()
+            self._state.wait_for(lambda: not self._running, timeout=seconds)
+            left, self._brought = self._brought, []
+            return left
+
+    def _run(self, receive: Callable[[float], Raw], seconds: float) -> None:
+        brought: Raw = []
+        failed: Exception | None = None
+        try:
+            brought = receive(seconds)
+        except Exception as error:  # noqa: BLE001 - handed to the caller; lost here, the caller would poll on at once
+            failed = error
+        finally:
+            with self._state:
+                self._running = False
+                self._brought += brought
+                self._failed = failed
+                self._state.notify_all()
+
+    def _collect(self) -> Raw:
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+        brought, self._brought = self._brought, []
+        return brought
+
 
 _LONGEST_DELAY = 900
 _NEWER_DELAY = 60

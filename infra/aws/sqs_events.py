@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from infra.addresses import Address
-from infra.aws import client
-from infra.remote import Answered, Caller
+from infra.aws.calls import Answered, Caller, client
 
 _POLL_SECONDS = 10
 _MOST_AT_ONCE = 10

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from core.errors import StoreUnavailable
 
-PINS = Path(__file__).parent / "deploy" / "handler.txt"
+PINS = Path(__file__).parent / "handler.txt"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MACHINES = ("x86_64", "arm64")
 _OURS = ("core", "infra", "handlers")
-_ROOT = Path(__file__).parents[1]
+_ROOT = Path(__file__).parents[2]
 # botocore describes some four hundred services; the handler calls these.
 _SERVICES = frozenset({"s3", "sqs", "dynamodb", "sts"})
 _EPOCH = (2020, 1, 1, 0, 0, 0)

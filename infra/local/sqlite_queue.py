@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from sqlite3 import Connection, Row
 
 from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
-from infra import bells
-from infra.sqlite import Database
+from infra.local import bells
+from infra.local.sqlite import Database
 
 # One step of priority is worth this head start over messages sent later: urgent work overtakes,
 # and nothing waits behind more than a fixed time's worth of later arrivals.

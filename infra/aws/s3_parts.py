@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import AdeError, ObjectMissing, StoreUnavailable
-from infra.remote import Answered, Caller
+from infra.aws.calls import Answered, Caller
 
 PART_BYTES = 16 * 1024 * 1024
 COPIED_AT_ONCE = 5 * 1024**3  # what S3 copies with one call, at most

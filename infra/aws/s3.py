@@ -32,11 +32,10 @@ from core.errors import (
 from core.keys import WORK, check_key, refusal
 from core.ports import Fetched, Folder, Level, ObjectInfo
 from infra.addresses import Address
-from infra.aws import client
+from infra.aws.calls import Answered, Caller, client
+from infra.aws.s3_parts import COPIED_AT_ONCE, PART_BYTES, Parts
+from infra.aws.s3_reads import InFile, InMemory, Sink, read_to_end
 from infra.memo import Memo
-from infra.remote import Answered, Caller
-from infra.s3_parts import COPIED_AT_ONCE, PART_BYTES, Parts
-from infra.s3_reads import InFile, InMemory, Sink, read_to_end
 
 _MD5_ETAG = re.compile(r"[0-9a-f]{32}")
 _ABSENT = ("404", "NoSuchKey", "NotFound", "NoSuchVersion", "405", "MethodNotAllowed")

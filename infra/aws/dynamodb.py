@@ -1,7 +1,7 @@
 """JobTable on DynamoDB.
 
 Theory of operation. A job is one item; every write of it is conditional on its rev. Slots are counters per tenant
-and per workflow that change only in the transaction that moves a job into or out of RUNNING (infra/dynamodb_slots.py).
+and per workflow that change only in the transaction that moves a job into or out of RUNNING (dynamodb_slots.py).
 Because the rev condition pins the state that the job had before, the counters always equal the number of RUNNING jobs:
 two runners cannot both take the last slot, and a lost runner's slot is freed by whoever moves its job on. Pauses stand
 on the same items, so that a start reads nothing beforehand. Indexes lag behind, so what they name is read again from
@@ -21,13 +21,12 @@ from typing import Any
 from core.errors import RowUnreadable
 from core.jobs import Job, State, first
 from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
-from infra import dynamodb_items as items
 from infra.addresses import Address
-from infra.aws import client
-from infra.dynamodb_items import Item, number, text
-from infra.dynamodb_reads import Reads
-from infra.dynamodb_slots import Slots
-from infra.remote import Answered, Caller, timeouts
+from infra.aws import dynamodb_items as items
+from infra.aws.calls import Answered, Caller, client, timeouts
+from infra.aws.dynamodb_items import Item, number, text
+from infra.aws.dynamodb_reads import Reads
+from infra.aws.dynamodb_slots import Slots
 
 _NO = "ConditionalCheckFailed"
 _ONE_NO = "ConditionalCheckFailedException"
@@ -36,7 +35,7 @@ _TRIES = 5
 
 
 class DynamoJobTable:
-    """One table, made by `infra/provision.py` or the template. Safe to share between threads."""
+    """One table, made by `infra/aws/provision.py` or the template. Safe to share between threads."""
 
     def __init__(
         self, address: Address, clock: Clock, wake_at: Callable[[Job], float | None], *, caller: Caller | None = None

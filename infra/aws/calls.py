@@ -1,17 +1,22 @@
-"""Calls to services over the network: what is tried again, how long, and what the callers get to see.
+"""Clients of services and calls to them: what is tried again, for how long, and what callers see.
 
-A call ends in one of three ways. It returns. It raises Answered: the service said a definite no that the caller
-asked to be told about (no such key, condition failed). Or it raises StoreUnavailable: the service did not answer
+A call ends in one of three ways. It returns. It raises Answered: the service gave a definite no that the caller
+asked for (no such key, condition failed). Or it raises StoreUnavailable: the service did not answer
 within the deadline, or refused in a way that trying again will not change. botocore's own retries are off, so this
 is the only place that waits: exponential, fully jittered, never a hot loop.
 """
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Collection
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
+import boto3
+import botocore.loaders
+import botocore.session
+from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -24,6 +29,32 @@ from botocore.parsers import ResponseParserError
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from core.errors import CallRefused, StoreUnavailable
+from infra.addresses import Address
+
+_LOCK = threading.Lock()
+_MODELS = botocore.loaders.create_loader()  # parsing a service's model takes longer than most calls
+
+
+def client(address: Address, *, read_timeout: float = 30.0, connect_timeout: float = 5.0) -> Any:
+    """A boto3 client, safe to share between threads; infra/remote.py does all the waiting and trying again."""
+    own_server = address.endpoint is not None
+    config = Config(
+        connect_timeout=connect_timeout,
+        read_timeout=read_timeout,
+        retries={"total_max_attempts": 1},
+        max_pool_connections=32,
+        # Older S3 clones know no checksum but Content-MD5, which we send ourselves.
+        request_checksum_calculation="when_required" if own_server else "when_supported",
+        response_checksum_validation="when_required" if own_server else "when_supported",
+        s3={"addressing_style": address.options.get("addressing", "path" if own_server else "auto")},
+    )
+    with _LOCK:
+        core = botocore.session.get_session()
+        core.register_component("data_loader", _MODELS)
+        session = boto3.session.Session(botocore_session=core, region_name=address.region)
+        region = address.region or session.region_name or ("us-east-1" if own_server else None)
+        return session.client(address.service, endpoint_url=address.endpoint, region_name=region, config=config)
+
 
 T = TypeVar("T")
 

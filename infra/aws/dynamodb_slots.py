@@ -15,9 +15,9 @@ from typing import Any
 
 from core.jobs import Job
 from core.ports import Caps, Refused
-from infra import dynamodb_items as items
-from infra.dynamodb_items import Item, number
-from infra.dynamodb_reads import Reads
+from infra.aws import dynamodb_items as items
+from infra.aws.dynamodb_items import Item, number
+from infra.aws.dynamodb_reads import Reads
 
 _BELIEVED_SECONDS = 30.0
 

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError, FlexibleChecksumError
 
 from core.errors import ObjectTooLarge, StoreUnavailable
 from core.ports import Fetched
-from infra.remote import Caller
+from infra.aws.calls import Caller
 
 _BLOCK = 1024 * 1024
 _REPLACED = ("412", "PreconditionFailed", "NoSuchVersion", "InvalidRange", "416")

@@ -9,9 +9,9 @@ import yaml
 
 from core.errors import UsageError
 
-# As `ade deploy package` names a zip (infra/handler_zip.py).
+# As `ade deploy package` names a zip (infra/deploy/handler_zip.py).
 PACKAGE_NAME = re.compile(r"ade-handler-(?P<version>.+)-python(?P<python>[0-9.]+)-(?P<machine>x86_64|arm64)\.zip$")
-TEMPLATE = Path(__file__).parent / "deploy" / "template.yaml"
+TEMPLATE = Path(__file__).parent / "template.yaml"
 
 
 class Template:

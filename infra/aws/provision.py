@@ -17,8 +17,8 @@ from core.errors import StoreUnavailable
 from core.keys import CONFIGS, INBOX, WORK
 from core.settings import Settings
 from infra.addresses import Address, parse_address
-from infra.aws import client
-from infra.dynamodb_items import table_definition
+from infra.aws.calls import client
+from infra.aws.dynamodb_items import table_definition
 
 _FOURTEEN_DAYS = str(14 * 86400)
 _WORK_RECEIVES = 50  # a job over its cap is received and put back again and again; that is no poison
@@ -170,7 +170,7 @@ def _is_minio(bucket: Address) -> bool:
 
 def _minio_notification(bucket: Address, *, apply: bool) -> Step:
     """MinIO sends to no queue of ours, but to a webhook that its operator configured."""
-    from infra.minio_events import MinioEvents, NoTarget  # noqa: PLC0415 - its client takes a moment to load
+    from infra.minio import MinioEvents, NoTarget  # noqa: PLC0415 - its client takes a moment to load
 
     with closing(MinioEvents(bucket)) as events:
         try:

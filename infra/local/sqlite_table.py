@@ -12,8 +12,8 @@ from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, State, first
 from core.ports import Caps, Clock, JobQuery, NewerRow, Page, Pause, Refused
 from core.records import dump_job, load_job
-from infra import bells
-from infra.sqlite import Database
+from infra.local import bells
+from infra.local.sqlite import Database
 
 _STATES = frozenset(State)
 _TOLD = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from infra import inotify
+from infra.local import folder_watch
 
 _FALLBACK_POLL_SECONDS = 0.25
 
@@ -28,16 +28,16 @@ class Listener:
         self._bell = bell
         ring(bell)
         self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._inotify: inotify.Inotify | None = None
+        self._inotify: folder_watch.Inotify | None = None
         with contextlib.suppress(OSError):
-            self._inotify = inotify.Inotify()
-            self._inotify.add(bell, inotify.ATTRIB)
+            self._inotify = folder_watch.Inotify()
+            self._inotify.add(bell, folder_watch.ATTRIB)
         self._seen = self._mtime()
 
     def wait(self, seconds: float) -> None:
         """Return at the next ring or `wake`, or after `seconds`."""
         if self._inotify is not None:
-            if inotify.wait_readable([self._inotify.fd, self._wake_r], seconds):
+            if folder_watch.wait_readable([self._inotify.fd, self._wake_r], seconds):
                 self._inotify.read()
         else:
             self._poll(seconds)
@@ -71,7 +71,7 @@ class Listener:
     def _poll(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            if inotify.wait_readable([self._wake_r], min(left, _FALLBACK_POLL_SECONDS)):
+            if folder_watch.wait_readable([self._wake_r], min(left, _FALLBACK_POLL_SECONDS)):
                 return
             if (at := self._mtime()) != self._seen:
                 self._seen = at

@@ -11,7 +11,8 @@ from botocore.exceptions import ClientError
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, State
 from core.ports import JobQuery, NewerRow, Page, Pause
-from infra.dynamodb_items import (
+from infra.aws.calls import Caller
+from infra.aws.dynamodb_items import (
     BY_STATE,
     BY_TENANT,
     BY_TIME,
@@ -27,7 +28,6 @@ from infra.dynamodb_items import (
     text,
     wake_partition,
 )
-from infra.remote import Caller
 
 _BATCH = 100
 _BELIEVED_SECONDS = 60.0

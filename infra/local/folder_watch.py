@@ -1,24 +1,81 @@
-"""Change notice for the folder bucket: keys that arrived, changed or went, with no polling where the OS can."""
+"""Change notifications for the folder bucket: inotify through ctypes, and a rescan where the OS cannot notify."""
 
 import contextlib
+import ctypes
+import errno
 import os
+import select
+import struct
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from core.keys import is_unfinished, refusal
-from infra import inotify
-from infra.folder import FolderStore
+from infra.local.folder import FolderStore
 
-_MASK = (
-    inotify.CLOSE_WRITE
-    | inotify.MOVED_TO
-    | inotify.MOVED_FROM
-    | inotify.CREATE
-    | inotify.DELETE
-    | inotify.DELETE_SELF
-    | inotify.ATTRIB
-)
+ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO = 0x4, 0x8, 0x40, 0x80
+CREATE, DELETE, DELETE_SELF = 0x100, 0x200, 0x400
+OVERFLOW, IGNORED, ISDIR = 0x4000, 0x8000, 0x40000000
+_HEAD = struct.Struct("iIII")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    watch: int
+    mask: int
+    name: str
+
+
+class Inotify:
+    """One inotify instance. Raises OSError where the system has none (any but Linux)."""
+
+    def __init__(self) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        try:
+            init, self._add = libc.inotify_init1, libc.inotify_add_watch
+        except AttributeError:
+            raise OSError(errno.ENOSYS, "this system has no inotify") from None
+        self.fd = init(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "inotify_init1")
+
+    def add(self, path: Path, mask: int) -> int:
+        watch: int = self._add(self.fd, os.fsencode(path), ctypes.c_uint32(mask))
+        if watch < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(path))
+        return watch
+
+    def read(self) -> list[Event]:
+        """Events that are there now; none: an empty list."""
+        try:
+            data = os.read(self.fd, 256 * 1024)
+        except BlockingIOError:
+            return []
+        events, at = [], 0
+        while at < len(data):
+            watch, mask, _, length = _HEAD.unpack_from(data, at)
+            at += _HEAD.size
+            events.append(Event(watch, mask, os.fsdecode(data[at : at + length].rstrip(b"\0"))))
+            at += length
+        return events
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def wait_readable(fds: list[int], seconds: float) -> bool:
+    """Whether one of the descriptors became readable within `seconds`."""
+    poll = select.poll()
+    for fd in fds:
+        poll.register(fd, select.POLLIN)
+    return bool(poll.poll(max(0.0, seconds) * 1000))
+
+
+_MASK = CLOSE_WRITE | MOVED_TO | MOVED_FROM | CREATE | DELETE | DELETE_SELF | ATTRIB
 _RECHECK_SECONDS = 0.5
 _POLL_SECONDS = 2.0
 
@@ -33,9 +90,9 @@ class FolderWatch:
         self._unfinished: set[str] = set()
         self._stopped = False
         self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._inotify: inotify.Inotify | None = None
+        self._inotify: Inotify | None = None
         with contextlib.suppress(OSError):
-            self._inotify = inotify.Inotify()
+            self._inotify = Inotify()
         if self._inotify is not None:
             for top in self._tops:
                 self._watch(top)
@@ -64,23 +121,23 @@ class FolderWatch:
         notifier = self._inotify
         if notifier is None:
             return {None}
-        inotify.wait_readable(
+        wait_readable(
             [notifier.fd, self._wake_r], min(idle_seconds, _RECHECK_SECONDS) if self._unfinished else idle_seconds
         )
         changed: set[str | None] = set()
         for event in notifier.read():
-            if event.mask & inotify.OVERFLOW:
+            if event.mask & OVERFLOW:
                 changed.add(None)
                 continue
             folder = self._paths.get(event.watch)
-            if event.mask & inotify.IGNORED:
+            if event.mask & IGNORED:
                 self._paths.pop(event.watch, None)
             elif folder is None or not event.name:
                 continue
-            elif event.mask & inotify.ISDIR:
-                if event.mask & (inotify.CREATE | inotify.MOVED_TO):
+            elif event.mask & ISDIR:
+                if event.mask & (CREATE | MOVED_TO):
                     changed |= self._watch(folder / event.name)
-                elif event.mask & (inotify.DELETE | inotify.MOVED_FROM):
+                elif event.mask & (DELETE | MOVED_FROM):
                     changed.add(None)
             elif not is_unfinished(event.name):
                 changed.add(self._key(folder / event.name))
@@ -124,7 +181,7 @@ class FolderWatch:
         return path.relative_to(self._store.root).as_posix()
 
     def _polled(self, idle_seconds: float) -> set[str | None]:
-        inotify.wait_readable([self._wake_r], min(idle_seconds, _POLL_SECONDS))
+        wait_readable([self._wake_r], min(idle_seconds, _POLL_SECONDS))
         fresh = time.time() - 2 * _POLL_SECONDS
         changed = {
             self._key(Path(folder) / name)
