@@ -14,6 +14,7 @@ from core.jobs import State
 from core.keys import INBOX, is_ignored
 from core.ports import JobQuery
 from infra.wiring import Stack
+from runner.sandbox.logs import printable
 
 _OLD_SECONDS = 300.0
 _OVERDUE_SECONDS = 60.0
@@ -21,6 +22,7 @@ _FORGOTTEN_SECONDS = 3600.0  # what has expired may wait for what is more urgent
 _SKEW_SECONDS = 3.0
 _SHOWN = 20
 _LOOKED_AT = 1000
+_FAILED = 200  # failed jobs, newest first, that are looked at
 
 
 def check_table(stack: Stack) -> Iterator[Check]:
@@ -79,6 +81,10 @@ def check_queue(stack: Stack) -> Iterator[Check]:
     if stats.ready and not working:
         remedy = "start `ade up`, or `ade run` on another machine that shares this data"
         yield Check("queue", WRONG, f"{plural(stats.ready, 'message')} ready and no runner is alive here", remedy)
+    for owner, why in working.items():
+        if why:
+            remedy = "mend that; it looks again every few seconds and goes on by itself, and no job has lost a try"
+            yield Check("queue", WRONG, f"{owner} takes no jobs: {printable(why)}", remedy)
     for pause in stack.table.pauses():
         name = scope_words(pause.tenant, pause.workflow)
         words = "all" if pause.tenant is None else f"tenant {pause.tenant}"
@@ -96,6 +102,19 @@ def check_dead(stack: Stack) -> Iterator[Check]:
     last = letters[-1]
     said = f"{plural(len(letters), 'job')} used up all tries through our own fault; the last: {last.reason}"
     yield Check("dead letters", WRONG, said, "mend the cause, then `ade queue redrive`; `ade queue dead` lists them")
+
+
+def check_engine(stack: Stack) -> Iterator[Check]:
+    """Ends that a sender or a config has to answer for, and that may be a fault of the engine's all the same."""
+    failed = stack.table.page(JobQuery(states=frozenset({State.FAILED})), limit=_FAILED).jobs
+    suspected = [job for job in failed if job.summary.get("engine_fault")]
+    if not suspected:
+        yield Check("engine", OK, "no failed job looks like a fault of the engine's")
+        return
+    last = suspected[0]
+    said = f"{plural(len(suspected), 'failed job')} may be the engine's fault; the last, {last.job_id}: "
+    remedy = "report it with the log event engine_fault_suspected; where rules ran, they may have caused or forged it"
+    yield Check("engine", WARNING, said + str(last.summary["engine_fault"]), remedy)
 
 
 def check_rows(stack: Stack) -> Iterator[Check]:

@@ -36,10 +36,10 @@ def make_control(stack: Stack) -> Control:
     return Control(stack.store, stack.table, stack.queue, stack.clock)
 
 
-def runners(stack: Stack) -> list[str]:
-    """Processes of this machine that work on jobs now."""
+def runners(stack: Stack) -> dict[str, str]:
+    """Processes of this machine that work on jobs now, each with why it takes none, or nothing."""
     presence = Presence(stack.run_dir, new_owner("console"))
     try:
-        return [owner for role in RUNNING_ROLES for owner in presence.others(role)]
+        return {owner: presence.said(owner) for role in RUNNING_ROLES for owner in presence.others(role)}
     finally:
         presence.close()

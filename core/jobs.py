@@ -208,6 +208,17 @@ def beat(job: Job, *, now: float, lease_seconds: float) -> Job:
     return replace(job, lease=replace(job.lease, expires=now + lease_seconds), updated_at=now)
 
 
+TAKEN_BACK_SECONDS = 60.0  # longer than any one call to a store lasts
+
+
+def is_taken_back(job: Job, now: float) -> bool:
+    """Whether nobody can still be removing what an expired job published; until then it may not run again.
+
+    A delete knows no condition: one that is on its way would hit the outputs of the next run.
+    """
+    return job.state is not S.EXPIRED or not (job.unpublished or now - job.updated_at < TAKEN_BACK_SECONDS)
+
+
 def again(job: Job, *, now: float, reason: str, to: State = S.QUEUED, **changes: Any) -> Job:
     """Start a new round for an ended job: retry, reset or re-drop."""
     fresh: dict[str, Any] = {"attempt": 0, "error": None, "cancel_requested_at": None, "summary": {}}

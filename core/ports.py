@@ -252,6 +252,14 @@ class JobTable(Protocol):
         """Counts by tenant, for operators; may read the whole table."""
         ...
 
+    def recount(self) -> int:
+        """Correct what the table counts beside its rows to decide on starts; how many counts were wrong.
+
+        Only where a start was refused, and only what has not changed since an earlier call: one call does nothing
+        yet. A table that counts its rows has nothing to correct.
+        """
+        ...
+
     def pause(self, pause: Pause) -> None:
         """Again: the first one stays."""
         ...
@@ -385,6 +393,16 @@ class BoxLimits:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Verification:
+    """What a fresh process that never ran a rule does with a box's outputs once everything else in it is dead."""
+
+    job: dict[str, Any]  # the engine's order to verify (docs/engine-order.md); the driver adds the places
+    outputs: tuple[str, ...]
+    limits: BoxLimits
+    least_seconds: float  # for outputs that came at the last moment
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class BoxOrder:
     """One run of the engine. Paths are the host's; a driver shows them to the box as it sees fit.
 
@@ -402,6 +420,7 @@ class BoxOrder:
     trusted: bool = False  # no Python of the sender's in it
     layer: Path | None = None  # installed requirements, read-only
     grouped: bool = True  # in a control group of its own, where the host gives one; our own code can do without
+    verification: Verification | None = None  # to be done in the same box, where the driver has a safe place for it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -417,6 +436,8 @@ class BoxReport:
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_mb: float = 0.0
+    verification: "BoxReport | None" = None  # how it ended; None: the box had no safe place for it
+    suspicion: str = ""  # what speaks for a fault of the engine's own, whoever is held to answer for the end
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

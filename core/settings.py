@@ -137,7 +137,7 @@ class Settings:
     sandbox_min_level: str = _setting(
         "confined",
         _one_of("none", "limits", "confined", "isolated"),
-        "weakest box for a config with Python in it",
+        "weakest box for a config with Python in it; where it is set, a runner that cannot give it does not start",
     )
     sweep_seconds: float = _setting(300.0, _seconds(1), "time between full looks through the inbox")
     settle_seconds: float = _setting(1.0, _seconds(0), "quiet time before a drop of many objects is taken as whole")

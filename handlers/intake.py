@@ -30,7 +30,7 @@ from core.keys import (
 from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQueue
 from core.statuses import status_key
 from handlers.packages import Packages
-from handlers.recording import Due, Recorded, Recorder
+from handlers.recording import Due, Planned, Recorded, Recorder
 from handlers.rejections import Rejections, home, is_unread, unread_line
 from handlers.views import ListedView, LiveView, View
 from handlers.workflows import Workflows, manifests_at
@@ -372,8 +372,9 @@ class Intake:
                 too_many(workflow, workflow.subject(large[0].key), len(large), now=now), look.report.recorded, look.due
             )
             fresh.remove(large)
-        jobs = [j for s in fresh for j in plan(workflow, s, package=package, auxiliary=auxiliary, now=now)]
-        self._records.each(lambda job: self._record(look, workflow, package, job, now), jobs)
+        jobs = [plan(workflow, s, package=package, auxiliary=auxiliary, now=now) for s in fresh]
+        planned = [self._planned(workflow, package, of_set, now) for of_set in jobs]
+        self._recorder.record(planned, standing=workflow.standing, done=look.report.recorded, due=look.due)
         look.due.give_way(unselected(i, now=now, reason="") for s in fresh for i in s)
         if not workflow.standing and fresh:
             look.due.give_way([without_input(workflow, now=now)])
@@ -382,19 +383,12 @@ class Intake:
         if look.due.full:
             self._recorder.settle(look.due)
 
-    def _record(self, look: Look, workflow: Workflow, package: Package, job: Job, now: float) -> None:
+    def _planned(self, workflow: Workflow, package: Package, jobs: list[Job], now: float) -> Planned:
+        first = jobs[0]
         # Many objects, uploaded one by one: start when the last of them has been quiet for a moment.
         many = workflow.manifest.inputs.per == "drop" or len(package.refs) > 1
-        delay = max(0.0, min(self._settle, job.stamp + self._settle - now)) if many else 0.0
-        done = look.report.recorded
-        self._recorder.record(
-            job,
-            standing=workflow.standing,
-            stands=functools.cache(lambda: self._stands(workflow, job)),
-            delay=delay,
-            done=done,
-            due=look.due,
-        )
+        delay = max(0.0, min(self._settle, first.stamp + self._settle - now)) if many else 0.0
+        return Planned(jobs, functools.cache(lambda: self._stands(workflow, first)), delay)
 
     def _stands(self, workflow: Workflow, job: Job) -> bool:
         """Whether the bucket, asked anew, holds exactly what a job was planned from."""

@@ -14,14 +14,14 @@ taken up again.
 
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.drops import is_placeholder
-from core.errors import IllegalTransition
+from core.errors import IllegalTransition, RowUnreadable
 from core.ids import LENGTHS, job_id
-from core.jobs import RETRIABLE, UNSTARTED, Job, State, again, move, put_back
+from core.jobs import RETRIABLE, UNSTARTED, Job, State, again, is_taken_back, move, put_back
 from core.ports import Clock, JobTable, Message, WorkQueue
 from core.statuses import status_key
 from infra.lanes import Lanes
@@ -31,6 +31,15 @@ _TRIES = 8
 _TOLD_AT_ONCE = 10  # messages that go in one request
 # A standing workflow that changes does not run again over what an earlier version of it has worked on.
 _HANDLED = frozenset(State) - UNSTARTED - {State.SKIPPED}
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The jobs of one input set: of one line and generation, one for each combination of its parameters."""
+
+    jobs: list[Job]
+    stands: Callable[[], bool]  # looks at the bucket again and says whether it still holds exactly what was planned
+    delay: float = 0.0
 
 
 @dataclass
@@ -88,31 +97,47 @@ class Recorder:
         self._clock = clock
         self._lanes = lanes
 
-    def record(
-        self, planned: Job, *, standing: bool, stands: Callable[[], bool], delay: float, done: Recorded, due: Due
-    ) -> None:
-        """Bring the table to what was planned; `settle` tells the rest.
+    def record(self, sets: Sequence[Planned], *, standing: bool, done: Recorded, due: Due) -> None:
+        """Bring the table to what was planned; `settle` tells the rest. Each line is read once, however many jobs."""
+        found = self._lanes.each(lambda planned: self._line(planned, standing=standing), sets)
+        lines = [(planned, line) for planned, line in zip(sets, found, strict=True) if line is not None]
+        jobs = [(job, planned, line) for planned, line in lines for job in planned.jobs]
+        unreadable = [error for error in self._lanes.each(lambda one: self._try_record(*one, done, due), jobs) if error]
+        outdated = [(older, line) for _, line in lines for older in line.others if older.stamp < line.planned.stamp]
+        self._lanes.each(lambda one: self._supersede(*one, done), outdated)
+        if unreadable:
+            raise unreadable[0]
 
-        `stands`: looks at the bucket again and says whether it still holds exactly what was planned.
-        """
-        everything = self._table.line(planned.line)
-        line = _Line(planned, everything)
+    def _line(self, planned: Planned, *, standing: bool) -> "_Line | None":
+        """The line of a set, its jobs stamped as its newest version; None where there is nothing to record."""
+        line = _Line(planned.jobs[0], self._table.line(planned.jobs[0].line))
         if standing and line.worked_on():
-            return
-        stamp = line.stamp(stands)
+            return None
+        stamp = line.stamp(planned.stands)
         if stamp is None:
-            return
-        planned = replace(planned, stamp=stamp)
-        job, created = self._add(planned, {j.job_id: j for j in everything})
+            return None
+        line.planned = replace(line.planned, stamp=stamp)
+        return line
+
+    def _try_record(self, job: Job, planned: Planned, line: "_Line", done: Recorded, due: Due) -> RowUnreadable | None:
+        """Record a job; a row that cannot be read keeps no other waiting and is returned instead."""
+        try:
+            self._record(job, planned, line, done, due)
+        except RowUnreadable as error:
+            return error
+        return None
+
+    def _record(self, job: Job, planned: Planned, line: "_Line", done: Recorded, due: Due) -> None:
+        wanted = replace(job, stamp=line.planned.stamp)
+        job, created = self._add(wanted, line.known)
         (done.created if created else done.met).append(job)
         met = job
         if not created:
-            job = self._meet(job, planned, line, stands)
+            job = self._meet(job, wanted, line, planned.stands)
         if job.announced and (created or job.rev != met.rev):
             due.announce(job)
-        self._supersede(planned, line, done)
         if job.state is State.QUEUED and job.enqueued_at is None:
-            due.send(job, delay)
+            due.send(job, planned.delay)
             done.queued.append(job)
         elif job.state is State.SUCCEEDED and job.unpublished:
             due.send(job, 0.0)  # whoever receives it lets latest.json follow
@@ -186,6 +211,8 @@ class Recorder:
                 return replace(job, reason=planned.reason, **waits)
         elif job.state is State.AWAITING:
             return move(job, planned.state, now=now, reason=planned.reason, **starts)
+        elif not is_taken_back(job, now):
+            return None  # the next sweep finds it
         elif planned.state in UNSTARTED and (
             (job.state in RETRIABLE | {State.SKIPPED} and newer) or (job.state is State.SKIPPED and stands())
         ):
@@ -195,17 +222,14 @@ class Recorder:
             return None if after is job else after
         return None
 
-    def _supersede(self, planned: Job, line: "_Line", done: Recorded) -> None:
+    def _supersede(self, older: Job, line: "_Line", done: Recorded) -> None:
         """A newer version of the same key takes the place of what has not started."""
-        for older in line.others:
-            if older.stamp >= planned.stamp:
-                continue
-            if is_placeholder(older):
-                self._statuses.remove(older)
-            elif older.state in UNSTARTED:
-                ended = self._try(older, lambda j: _superseded(j, planned, self._clock.now()))
-                if ended is not None:
-                    done.superseded.append(ended)
+        if is_placeholder(older):
+            self._statuses.remove(older)
+        elif older.state in UNSTARTED:
+            ended = self._try(older, lambda j: _superseded(j, line.planned, self._clock.now()))
+            if ended is not None:
+                done.superseded.append(ended)
 
     def _try(self, job: Job, change: Callable[[Job], Job | None]) -> Job | None:
         for _ in range(_TRIES):
@@ -222,28 +246,30 @@ class Recorder:
 
 
 class _Line:
-    """The rows of a planned job's line, as they were when they were read: its own version's, and others'.
+    """The rows of a planned set's line, as they were when they were read: its own version's, and others'.
 
     Two manifests of one name that select one file each get their own job; neither replaces the other's.
     """
 
     def __init__(self, planned: Job, jobs: tuple[Job, ...]) -> None:
         same = [job for job in jobs if _manifest_key(job) == _manifest_key(planned)]
+        mine = planned.generation
         self.planned = planned
-        self.own = [job for job in same if job.generation == planned.generation]
-        self.others = [job for job in same if job.generation != planned.generation]
+        self.known = {job.job_id: job for job in jobs}
+        self.own = [job for job in same if job.generation == mine]
+        self.others = [job for job in same if job.generation != mine]
+        self._newest = max((job.stamp for job in self.others if not is_placeholder(job)), default=-math.inf)
 
     def stamp(self, stands: Callable[[], bool]) -> float | None:
         """The stamp that makes the planned version the newest of its line; None: it is outdated."""
         mine = max([self.planned.stamp, *(job.stamp for job in self.own)])
-        newest = max((job.stamp for job in self.others if not is_placeholder(job)), default=-math.inf)
-        if mine > newest:
+        if mine > self._newest:
             return mine
-        return math.nextafter(newest, math.inf) if stands() else None
+        return math.nextafter(self._newest, math.inf) if stands() else None
 
     def overtook(self, job: Job) -> bool:
         """Whether another version came after a job of the planned one."""
-        return any(other.stamp >= job.stamp and not is_placeholder(other) for other in self.others)
+        return self._newest >= job.stamp
 
     def worked_on(self) -> bool:
         """Whether an earlier version of the workflow has dealt with this very input, and no other came since."""

@@ -7,14 +7,22 @@ from typing import Generic, TypeVar
 F = TypeVar("F")
 V = TypeVar("V")
 
+_ONE_IN = 16
+
 
 class Memo(Generic[F, V]):
-    """The latest value by key, valid while the `fact` it was learnt under stays the same."""
+    """The latest value by key, valid while the `fact` it was learnt under stays the same.
+
+    Made for scans over more keys than it holds: if each new key took the place of the one asked for longest ago, every
+    key would be gone when its turn comes again. So most new keys that find it full are the first to go again, and what
+    was there stays; one in sixteen stays in its place, so that in time it holds what is asked for now.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._held: OrderedDict[str, tuple[F, V]] = OrderedDict()
+        self._held: OrderedDict[str, tuple[F, V]] = OrderedDict()  # the first to go stands first
         self._lock = threading.Lock()
+        self._pushed_out = 0
 
     def get(self, key: str, fact: F) -> V | None:
         with self._lock:
@@ -26,7 +34,10 @@ class Memo(Generic[F, V]):
 
     def put(self, key: str, fact: F, value: V) -> None:
         with self._lock:
-            self._held[key] = (fact, value)
-            self._held.move_to_end(key)
-            while len(self._held) > self._size:
+            stays = True
+            if key not in self._held and len(self._held) >= self._size:
                 self._held.popitem(last=False)
+                self._pushed_out += 1
+                stays = self._pushed_out % _ONE_IN == 0
+            self._held[key] = (fact, value)
+            self._held.move_to_end(key, last=stays)

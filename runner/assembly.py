@@ -1,10 +1,13 @@
 """The runner's composition root: ports and boxes in, a fleet and a janitor out."""
 
+import contextlib
 import os
 import random
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from core.errors import AdeError
 from infra.aws.ecs import task_shield
 from infra.lanes import Lanes
 from infra.local.presence import Presence, new_owner
@@ -35,7 +38,10 @@ class Runner:
     publisher: Publisher
 
     def close(self) -> None:
-        self.janitor.resign()
+        with contextlib.suppress(
+            AdeError, OSError, sqlite3.Error
+        ):  # the lease of a leader who is silent ends by itself
+            self.janitor.resign()
         self.presence.close()
 
 

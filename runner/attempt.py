@@ -18,7 +18,7 @@ from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
 from runner.sandbox.layers import LayerRefused, Layers
 from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, make_order, stage
-from runner.verify import verified
+from runner.verify import run_verified
 
 _BLOCK = 1024 * 1024
 _PROBE_INPUT = b"id\n1\n"
@@ -38,6 +38,7 @@ class Outcome:
     files: tuple[OutputFile, ...] = ()
     summary: dict[str, Any] = field(default_factory=dict)
     sandbox: dict[str, Any] = field(default_factory=dict)
+    suspicion: str = ""  # what speaks for a fault of the engine's own
     blameless: bool = False  # the surroundings are at fault (runner/surroundings.py): costs the job no attempt
 
 
@@ -92,6 +93,7 @@ class Attempts:
                 files=files,
                 summary=summarize(report),
                 sandbox=isolation_facts(self._boxes.sandbox),
+                suspicion=report.suspicion,
             )
         except StagingFailed as error:
             return self._ended(error.verdict, str(error))
@@ -180,8 +182,8 @@ def run_box(
         trusted=trusted,
         layer=layer,
     )
-    report = boxes.sandbox.run(order, killed=killed, on_event=on_event)
-    return verified(report, order, boxes.sandbox, limits=box_limits(Limits(), settings), killed=killed)
+    limits = box_limits(Limits(), settings)
+    return run_verified(boxes.sandbox, order, limits=limits, killed=killed, on_event=on_event)
 
 
 def deliverables(report: BoxReport) -> dict[str, Path]:
@@ -214,7 +216,7 @@ def summarize(report: BoxReport) -> dict[str, Any]:
         "wall_seconds": round(report.wall_seconds, 3),
         "cpu_seconds": round(report.cpu_seconds, 3),
         "peak_mb": round(report.peak_mb, 1),
-    }
+    } | ({"engine_fault": report.suspicion} if report.suspicion else {})
 
 
 def isolation_facts(sandbox: Sandbox) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from core.errors import IllegalTransition, UsageError
-from core.jobs import ENDED, RETRIABLE, UNSTARTED, Job, State, again, move
+from core.jobs import ENDED, RETRIABLE, UNSTARTED, Job, State, again, is_taken_back, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, Message, ObjectStore, WorkQueue
 from infra.lanes import Lanes
@@ -66,7 +66,7 @@ class Control:
                 there = self._store.head(item.ref.key)
                 if item.role == "primary" and there is not None and there.version == item.ref.version:
                     self._store.delete(item.ref.key)
-        self._publisher.retract_latest(job)
+        self._publisher.retract_latest(job, fall_back=True)
         self._store.delete_prefix(job_folder(job))
         self._store.delete_prefix(staging_folder(job_id))
         if not self._publisher.statuses.remove(job):
@@ -74,7 +74,15 @@ class Control:
         return job
 
     def _again(self, job_id: str, states: frozenset[State], reason: str) -> Job:
-        job = self._changed(job_id, lambda j: again(_ended(j, states), now=self._clock.now(), reason=reason))
+        def change(job: Job) -> Job:
+            now = self._clock.now()
+            if not is_taken_back(job, now):
+                raise IllegalTransition(
+                    f"job {job_id} has just expired and its outputs are being removed; wait a minute"
+                )
+            return again(_ended(job, states), now=now, reason=reason)
+
+        job = self._changed(job_id, change)
         self._queue.redrive(job_id)
         if job.state is State.QUEUED:
             self._queue.send(Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority))

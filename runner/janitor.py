@@ -39,6 +39,7 @@ from runner.worker import Worker
 LEADER_SECONDS = 30.0
 CHORES_SECONDS = 2.0
 TIDY_SECONDS = 10.0  # between looks for what has expired, each of which may take most of that
+RECOUNT_SECONDS = 30.0
 COLLECT_SECONDS = 600.0
 ALIVE, ALIVE_SECONDS = "janitor_alive", 300.0  # an alarm of the CloudFormation template waits for this event
 LAYER_SECONDS = 7 * 86400.0  # installed requirements that nobody asked for in so long
@@ -98,6 +99,7 @@ class Janitor:
         acts: dict[str, tuple[Callable[[], Counter[str]], float]] = {
             "urgent": (lambda: self.urgent(CHORES_SECONDS), CHORES_SECONDS),
             "tidy": (lambda: self.tidy(0.8 * TIDY_SECONDS), TIDY_SECONDS),
+            "recount": (self.recount, RECOUNT_SECONDS),
             "collect": (self.collect, COLLECT_SECONDS),
         }
         if self._sweep is not None:
@@ -130,6 +132,10 @@ class Janitor:
     def tidy(self, seconds: float = math.inf) -> Counter[str]:
         """Expire and forget: all that is due, or what was begun within so many seconds."""
         return self._round(seconds, urgent=False)
+
+    def recount(self) -> Counter[str]:
+        """Correct counts of running jobs that are wrong and refuse starts."""
+        return Counter(slots_corrected=self._table.recount())
 
     def collect(self) -> Counter[str]:
         """Staged files that no job will publish, boxes and scratch folders that nobody owns."""
@@ -183,7 +189,7 @@ class Janitor:
         lanes = self._lanes if urgent else self._tidy_lanes
         done: Counter[str] = Counter()
         seen: set[tuple[str, int]] = set()
-        until, still = self._clock.now() + seconds, 0
+        until, still = self._clock.steady() + seconds, 0
         while True:
             now, most = self._clock.now(), _BATCH + still
             found = look(now, limit=most)
@@ -192,14 +198,15 @@ class Janitor:
             if urgent and len(due) >= _BATCH:
                 due = self._crowded_out(due, now, seen)
             seen |= {(job.job_id, job.rev) for job in due}
-            done += self._resend([job for job in due if _is_sent(job)], now)
+            sent = [job for job in due if _is_sent(job)]
             due = [job for job in due if not _is_sent(job)]
             for at in range(0, len(due), _AT_ONCE):
                 for one in lanes.each(lambda job: self._one(job, now), due[at : at + _AT_ONCE]):  # noqa: B023
                     done += one
-                if self._clock.now() >= until:
-                    return done
-            if still == len(found) < most:
+                if self._clock.steady() >= until:
+                    break
+            done += self._resend(sent, now)  # after what was never sent: a queue that only counts would miss that too
+            if self._clock.steady() >= until or still == len(found) < most:
                 return done
 
     def _crowded_out(self, due: list[Job], now: float, seen: set[tuple[str, int]]) -> list[Job]:

@@ -44,7 +44,7 @@ class Held:
     progress: dict[str, Any] = field(default_factory=dict)
     let_go: bool = False
     queued: bool = False  # a look at it is under way
-    turn: threading.Lock = field(default_factory=threading.Lock)  # held during the calls for this lease
+    turn: threading.Lock = field(default_factory=lambda: threading.Lock())  # noqa: PLW0108 - held during its calls
 
     def lost(self, clock: Clock) -> Verdict | None:
         """Asked by the sandbox while the box runs: a verdict ends it. A late beat counts as a lost lease."""
@@ -126,6 +126,12 @@ class Beats:
                 self._some.clear()
         with held.turn:
             pass  # the beat that was under way has ended
+
+    def holds(self, job: Job) -> bool:
+        """Whether a slot of this process works on a job."""
+        with self._lock:
+            held = self._held.get(job.job_id)
+            return held is not None and held.fence == job.fence
 
     def kill_all(self, verdict: Verdict) -> None:
         with self._lock:

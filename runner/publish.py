@@ -97,9 +97,14 @@ class Publisher:
             self._store.delete_prefix(staging_folder(job.job_id))
 
     def _forget(self, job: Job) -> None:
-        """Remove what an expired job published, after result.json has stopped naming it."""
+        """Remove what an expired job published, after result.json has stopped naming it.
+
+        One by one, and only while the row stays: a finisher that slept must not remove what the next run published.
+        """
         self.retract_latest(job)
-        self._store.delete_all([key for key in self._store.keys(job_folder(job)) if key != result_key(job)])
+        for key in self._store.keys(job_folder(job)):
+            if key != result_key(job) and self._unchanged(job):
+                self._store.delete(key)
 
     def _drop_stale(self, job: Job) -> None:
         """Remove the audit of an earlier attempt that ended otherwise: result.json no longer names it."""
@@ -128,7 +133,10 @@ class Publisher:
             tell()
         if job.state is State.PUBLISHING:
             return self._table.replace(job, move(job, State.SUCCEEDED, now=self._clock.now(), announced=False))
-        return self._table.replace(job, replace(job, unpublished=False, announced=False))
+        closed = replace(job, unpublished=False, announced=False)
+        if job.state is State.EXPIRED:
+            closed = replace(closed, updated_at=self._clock.now())  # from when on it may run again
+        return self._table.replace(job, closed)
 
     def _staging_lost(self, job: Job, tell: Callable[[], None] | None) -> Job | None:
         """Staged files vanished before they were copied: run again, or tell an end without success without them."""
@@ -164,8 +172,11 @@ class Publisher:
                 continue
             return
 
-    def retract_latest(self, job: Job) -> None:
+    def retract_latest(self, job: Job, *, fall_back: bool = False) -> None:
         """Take back a latest.json that names this job. Again, and by two at once: no harm.
+
+        `fall_back`: let it name the newest of the other versions that succeeded, for this one will leave no row by
+        which an older file that is put back could be told from one that was always there.
 
         A delete knows no condition, so it may hit what a newer job wrote a moment ago. Such a job was committed in the
         table before it wrote; what the line says afterwards is pointed to again.
@@ -181,9 +192,10 @@ class Publisher:
             for j in self._table.line(job.line, whole=True)
             if j.state in (State.PUBLISHING, State.SUCCEEDED) and j.job_id != job.job_id
         ]
-        newer = [j for j in others if (j.stamp, j.created_at, j.job_id) > mine or j.generation == job.generation]
-        if newer:
-            self._point_latest(max(newer, key=lambda j: (j.stamp, j.created_at, j.job_id)))
+        if not fall_back:
+            others = [j for j in others if (j.stamp, j.created_at, j.job_id) > mine or j.generation == job.generation]
+        if others:
+            self._point_latest(max(others, key=lambda j: (j.stamp, j.created_at, j.job_id)))
 
     def _read(self, key: str, limit: int = _SMALL) -> bytes | None:
         try:

@@ -122,6 +122,9 @@ def make_checks(
         table.hold(name, owner, 60.0)
         table.let_go(name, owner)
 
+    def check_queue() -> None:
+        queue.stats()
+
     def check_store() -> None:
         key, body = staging_folder(name) + "probe", owner.encode()
         store.put(key, body)
@@ -138,4 +141,4 @@ def make_checks(
         finally:
             path.unlink(missing_ok=True)
 
-    return {"table": check_table, "queue": queue.stats, "disk": check_disk, "store": check_store, BOX: box}
+    return {"table": check_table, "queue": check_queue, "disk": check_disk, "store": check_store, BOX: box}

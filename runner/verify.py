@@ -3,8 +3,9 @@
 Rules run in the engine's own process, so a hostile one can write whatever it likes into the outputs. What it cannot
 do is to publish an artifact that names another job or input, an artifact of another shape, a workbook that holds more
 than values, counts that the workbook does not bear out, or books that do not balance. The runner holds credentials,
-so it opens none of those files: a second box, a fresh fork that never ran a rule, reads them (engine/verifying), under
-limits and within the job's deadline, and says one line. The report is written there, from what has been checked.
+so it opens none of those files: a process that never ran a rule reads them (engine/verifying), under limits and within
+the job's deadline, and says one line. It is the first process of the job's own box where nothing in the box could touch
+it, and in a second box where that cannot be had. The report is written there, from what has been checked.
 """
 
 import shutil
@@ -13,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core.ports import BoxLimits, BoxOrder, BoxReport, Sandbox
+from core.ports import BoxLimits, BoxOrder, BoxReport, Sandbox, Verification
 from core.verdicts import EXPLAINED, Verdict
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
@@ -29,6 +30,25 @@ _OURS = frozenset({Verdict.CANCELLED, Verdict.LEASE_LOST, Verdict.RELEASED, Verd
 _LIMITS = frozenset({Verdict.CPU, Verdict.MEMORY, Verdict.WALL_CLOCK})
 
 
+def run_verified(
+    sandbox: Sandbox,
+    job: BoxOrder,
+    *,
+    limits: BoxLimits,
+    killed: Callable[[], Verdict | None],
+    on_event: Callable[[dict[str, Any]], None] = lambda _: None,
+) -> BoxReport:
+    """Run a job and verify its outputs, in the same box where that is safe; `limits` are the verification's."""
+    asked = Verification(
+        job=_order(job.job),
+        outputs=(REPORT,),
+        limits=replace(limits, file_mb=REPORT_MB),
+        least_seconds=LEAST_SECONDS,
+    )
+    report = sandbox.run(replace(job, verification=asked), killed=killed, on_event=on_event)
+    return verified(report, job, sandbox, limits=limits, killed=killed)
+
+
 def verified(
     report: BoxReport,
     job: BoxOrder,
@@ -41,21 +61,12 @@ def verified(
     if report.verdict is not Verdict.OK and report.verdict not in EXPLAINED:
         return replace(report, claim={}, outputs={})
     audit = report.verdict in EXPLAINED
-    scratch = job.scratch / "verify"
-    taken = _moved(report.outputs, scratch / "in", (ARTIFACT,) if audit else (ARTIFACT, WORKBOOK))
-    order = BoxOrder(
-        label=job.label,
-        tenant=job.tenant,
-        scratch=scratch,
-        job=_order(job.job, taken, audit=audit),
-        outputs=(REPORT,),
-        limits=replace(
-            limits, file_mb=REPORT_MB, wall_seconds=max(LEAST_SECONDS, job.limits.wall_seconds - report.wall_seconds)
-        ),
-        trusted=True,
-        grouped=False,  # limits on address space hold it; a group would cost as much as the work
-    )
-    seen = sandbox.run(order, killed=killed)
+    names = (ARTIFACT,) if audit else (ARTIFACT, WORKBOOK)
+    taken = {name: report.outputs[name] for name in names if name in report.outputs}
+    seen = report.verification
+    if seen is None:
+        taken = _moved(taken, job.scratch / "verify" / "in")
+        seen = _second_box(report, job, taken, sandbox, limits=limits, killed=killed)
     spent = replace(
         report,
         wall_seconds=report.wall_seconds + seen.wall_seconds,
@@ -63,10 +74,44 @@ def verified(
         peak_mb=max(report.peak_mb, seen.peak_mb),
         claim={},
         outputs={},
+        verification=None,
     )
     if seen.verdict is Verdict.OK and REPORT in seen.outputs:
         return replace(spent, claim=counts(seen.claim), outputs=taken | {REPORT: seen.outputs[REPORT]})
-    return replace(spent, **_refusal(seen), where={})
+    refusal = _refusal(seen)
+    suspicion = seen.suspicion
+    if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT and not suspicion:
+        suspicion = f"outputs of the engine alone were refused: {refusal['message']}"
+    return replace(spent, **refusal, where={}, suspicion=suspicion)
+
+
+def _second_box(
+    report: BoxReport,
+    job: BoxOrder,
+    taken: dict[str, Path],
+    sandbox: Sandbox,
+    *,
+    limits: BoxLimits,
+    killed: Callable[[], Verdict | None],
+) -> BoxReport:
+    scratch, verify = job.scratch / "verify", _order(job.job)
+    order = BoxOrder(
+        label=job.label,
+        tenant=job.tenant,
+        scratch=scratch,
+        job=verify
+        | {
+            "inputs": [{"name": name, "path": f"in/{name}"} for name in taken],
+            "verify": {**verify["verify"], "audit": report.verdict in EXPLAINED},
+        },
+        outputs=(REPORT,),
+        limits=replace(
+            limits, file_mb=REPORT_MB, wall_seconds=max(LEAST_SECONDS, job.limits.wall_seconds - report.wall_seconds)
+        ),
+        trusted=True,
+        grouped=False,  # limits on address space hold it; a group would cost as much as the work
+    )
+    return sandbox.run(order, killed=killed)
 
 
 def counts(claim: dict[str, Any]) -> dict[str, Any]:
@@ -88,14 +133,14 @@ def counts(claim: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _moved(outputs: dict[str, Path], folder: Path, names: tuple[str, ...]) -> dict[str, Path]:
+def _moved(outputs: dict[str, Path], folder: Path) -> dict[str, Path]:
     """Outputs of a box that is dead, as inputs of the next. Nobody else has them open."""
     shutil.rmtree(folder.parent, ignore_errors=True)
     folder.mkdir(parents=True)
-    return {name: outputs[name].rename(folder / name) for name in names if name in outputs}
+    return {name: path.rename(folder / name) for name, path in outputs.items()}
 
 
-def _order(job: dict[str, Any], taken: dict[str, Path], *, audit: bool) -> dict[str, Any]:
+def _order(job: dict[str, Any]) -> dict[str, Any]:
     """What the runner knows of the job, for the outputs to be held against."""
     manifest = job.get("manifest") or {}
     formats = {field.get("number_format") for field in manifest.get("fields") or ()}
@@ -104,9 +149,7 @@ def _order(job: dict[str, Any], taken: dict[str, Path], *, audit: bool) -> dict[
         "job": job["job"],
         "params": job["params"],
         "config": {"digest": job["config"]["digest"]},
-        "inputs": [{"name": name, "path": f"in/{name}"} for name in taken],
         "verify": {
-            "audit": audit,
             "inputs": [{k: given[k] for k in _INPUT} for given in job["inputs"]],
             "title": str(manifest.get("name", "")),
             "formats": sorted(f for f in formats if f),
@@ -121,6 +164,8 @@ def _refusal(seen: BoxReport) -> dict[str, Any]:
         return {"verdict": seen.verdict, "message": message}
     if seen.verdict in _LIMITS:
         return {"verdict": seen.verdict, "message": f"while its outputs were verified: {message}"}
+    if seen.suspicion:
+        return {"verdict": Verdict.BAD_OUTPUT, "message": "its outputs broke the verification"}
     if seen.verdict is Verdict.BAD_OUTPUT:
         return {"verdict": Verdict.BAD_OUTPUT, "message": message}
     return {"verdict": Verdict.BAD_OUTPUT, "message": f"its outputs could not be verified: {seen.verdict}"}

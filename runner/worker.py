@@ -10,12 +10,13 @@ that could not be written while the table was away is kept, and written when the
 """
 
 import random
+import sqlite3
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.errors import AdeError, RecordNewer
+from core.errors import AdeError, RecordNewer, StoreUnavailable
 from core.jobs import Job, JobError, State, move, start
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.retries import Retry, decide
@@ -158,9 +159,17 @@ class Worker:
         dead = lease is not None and not self._presence.alive(lease.owner)
         if job.state is not State.RUNNING or not (dead or self._watch.silent(job, now, self._clock.steady())):
             return job
+        with self._lock:
+            unwritten = self._unwritten.get(job.job_id)
+        if unwritten is not None and unwritten.held.fence == job.fence:
+            self._settle(unwritten)
+            return self._table.get(job.job_id)
+        # Ours, and no slot works on it: its start was written and the answer lost.
+        astray = lease is not None and lease.owner == self._presence.owner and not self._beats.holds(job)
         owner = lease.owner if lease else "nobody"
         said = "died" if dead else "was silent past its lease"
-        outcome = Outcome(verdict=Verdict.RUNNER_LOST, message=f"runner {owner} {said}", sandbox=job.sandbox)
+        message = f"runner {owner} {said}"
+        outcome = Outcome(verdict=Verdict.RUNNER_LOST, message=message, sandbox=job.sandbox, blameless=astray)
         moved = mutate(self._table, job.job_id, lambda j: self._after(j, outcome) if j.rev == job.rev else None)
         if moved is None:
             return self._table.get(job.job_id)
@@ -202,6 +211,8 @@ class Worker:
             self._beats.let_go(held)
         if held.killed is not None and outcome.verdict is not Verdict.OK:
             outcome = replace(outcome, verdict=held.killed)
+        if outcome.suspicion:
+            log.error("engine_fault_suspected", what=outcome.suspicion, rules=bool(job.config))
         outcome = replace(outcome, blameless=self._blameless(held, outcome.verdict))
         unwritten = Unwritten(held, outcome, delivery)
         with self._lock:
@@ -220,9 +231,16 @@ class Worker:
         held, outcome = unwritten.held, unwritten.outcome
         job_id = held.job.job_id
         log = self._log.bind(job_id=job_id, attempt=held.job.attempts_total)
-        moved = self._commit(held, lambda j: self._after(j, outcome))
-        with self._lock:
-            self._unwritten.pop(job_id, None)
+        kept = False
+        try:
+            moved = self._commit(held, lambda j: self._after(j, outcome))
+        except (StoreUnavailable, OSError, sqlite3.Error):
+            kept = True
+            raise
+        finally:
+            if not kept:
+                with self._lock:
+                    self._unwritten.pop(job_id, None)
         if moved is None:
             log.warning("lease_lost", verdict=str(outcome.verdict))
             mutate(self._table, job_id, lambda j: _forgiven(j, held.fence))

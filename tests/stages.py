@@ -6,12 +6,19 @@ A stage that fails does not keep the others from running. Folders of tests that 
 """
 
 import argparse
+import contextlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
+
+from core.errors import StoreUnavailable
+from infra.deploy.local_cloud import MINISTACK, SEAWEEDFS, install
+from tests.contract.servers import VENVS
+from tests.support.clients import CLIENTS
 
 TESTS = Path(__file__).parent
 # The cheapest first: what is most often broken shows soonest.
@@ -46,6 +53,13 @@ def run(name: str, folders: tuple[str, ...], options: list[str], report: Path) -
     return code in (0, NO_TESTS)
 
 
+def fetch_servers() -> None:
+    """Install what the later stages need while the first ones run; what cannot be had is theirs to report."""
+    for name, requirements in {"ministack": MINISTACK, "seaweedfs": SEAWEEDFS, "clients": CLIENTS}.items():
+        with contextlib.suppress(StoreUnavailable):
+            install(VENVS, name, requirements)
+
+
 def slowest(reports: list[Path]) -> list[tuple[float, str]]:
     took = [
         (float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}")
@@ -58,11 +72,15 @@ def slowest(reports: list[Path]) -> list[tuple[float, str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", nargs="*", choices=[[], *stages()], help="default: all of them")
+    parser.add_argument("stage", nargs="*", help=f"of {', '.join(stages())}; all of them unless named")
     parser.add_argument("--quick", action="store_true", help=f"only {' and '.join(QUICK)}, without slow tests")
     args = parser.parse_args()
+    if unknown := set(args.stage) - stages().keys():
+        parser.error(f"no stage {', '.join(sorted(unknown))}; there are {', '.join(stages())}")
     wanted = args.stage or (QUICK if args.quick else stages())
     options = ["-m", "not slow"] if args.quick else []
+    if not args.quick:
+        threading.Thread(target=fetch_servers, daemon=True).start()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ade-stages-") as folder:
         reports = {name: Path(folder) / f"{name}.xml" for name in wanted}

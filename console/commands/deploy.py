@@ -12,7 +12,7 @@ from core.errors import UsageError
 _PLAN = """\
 examples:
   ade deploy plan                                   bucket, queues, table, notification and alarms
-  ade deploy plan --stack ade --set HandlerBucket=code --set HandlerKey=handler.zip \\
+  ade deploy plan --stack ade --set HandlerBucket=code --set HandlerKey=ade-handler-0.1.0-python3.12-x86_64.zip \\
       --set RunnerImage=111122223333.dkr.ecr.eu-west-1.amazonaws.com/ade-drop:0.1.0 \\
       --set Vpc=vpc-0a1b2c3d --set Subnets=subnet-0a1b2c3d,subnet-4e5f6a7b
   ade deploy plan --json | python3 -m json.tool
@@ -22,8 +22,12 @@ by `ade infra init --dry-run`.
 """
 _PACKAGE = """\
 examples:
-  ade deploy package --to handler.zip               for HandlerRuntime=python3.12 on x86_64
-  aws s3 cp handler.zip s3://code/handler.zip       then: --set HandlerBucket=code --set HandlerKey=handler.zip
+  ade deploy package --to .                         ade-handler-0.1.0-python3.12-x86_64.zip, for Machine=x86_64
+  ade deploy package --to . --machine arm64         the same for Machine=arm64
+  aws s3 cp ade-handler-0.1.0-python3.12-x86_64.zip s3://code/
+
+Then: --set HandlerBucket=code --set HandlerKey=ade-handler-0.1.0-python3.12-x86_64.zip. CloudFormation updates the
+function when its key changes, and not when another zip lies under the same key.
 """
 
 
@@ -42,7 +46,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     package = what.add_parser(
         "package", help="make the zip of the Lambda handler", epilog=_PACKAGE, formatter_class=raw
     )
-    package.add_argument("--to", type=Path, required=True, metavar="FILE", help="where to write the zip")
+    package.add_argument(
+        "--to",
+        type=Path,
+        default=Path(),
+        metavar="FOLDER|FILE",
+        help="a folder, where it is named after version, Python and machine (default: here), or a name of your own",
+    )
     package.add_argument("--python", default="3.12", help="Python of the Lambda function (default: 3.12)")
     package.add_argument("--machine", default="x86_64", help="x86_64 or arm64 (default: x86_64)")
 
@@ -114,9 +124,11 @@ def _package(args: argparse.Namespace, out: Output) -> int:
         raise UsageError(f"--python {args.python}: one of {', '.join(handler_zip.PYTHONS)}")
     if args.machine not in handler_zip.MACHINES:
         raise UsageError(f"--machine {args.machine}: one of {', '.join(handler_zip.MACHINES)}")
-    size = handler_zip.build(args.to, python=args.python, machine=args.machine)
+    name = handler_zip.package_name(python=args.python, machine=args.machine)
+    to = args.to / name if args.to.is_dir() else args.to
+    size = handler_zip.build(to, python=args.python, machine=args.machine)
     if out.as_json:
-        out.emit({"to": str(args.to), "bytes": size, "python": args.python, "machine": args.machine})
+        out.emit({"to": str(to), "bytes": size, "python": args.python, "machine": args.machine})
     else:
-        out.line(f"{args.to}: {size / 1e6:.1f} MB for Python {args.python} on {args.machine}")
+        out.line(f"{to}: {size / 1e6:.1f} MB for Python {args.python} on {args.machine}")
     return Exit.OK

@@ -66,6 +66,7 @@ def _of_stack(settings: Settings, newest: list[float]) -> Iterator[Check]:
             checks_jobs.check_table,
             checks_jobs.check_queue,
             checks_jobs.check_dead,
+            checks_jobs.check_engine,
             checks_jobs.check_stuck,
             checks_jobs.check_rows,
             checks_jobs.check_inbox,

@@ -59,7 +59,7 @@ def _stats(stack: Stack, out: Output) -> int:
                 "dead": stats.dead,
                 "oldest_seconds": stats.oldest_seconds,
                 "states": {str(s): n for s, n in sorted(counts.items())},
-                "runners": working,
+                "runners": list(working),
             }
         )
         return Exit.OK

@@ -32,7 +32,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
             log.info("runner_started", owner=parts.runner.presence.owner, slots=stack.settings.max_concurrency)
             signals.wait()
         log.info("runner_ended")
-    return Exit.INTERNAL if parts.failed is not None else Exit.OK
+    if parts.failed is not None:
+        return Exit.INTERNAL
+    # A drain that was told to end while nobody could know whether anything was left has not drained.
+    return Exit.UNAVAILABLE if args.drain and parts.runner.worker.surroundings.failed is not None else Exit.OK
 
 
 def nothing_left(stack: Stack, parts: Service, log: Log) -> bool:

@@ -59,7 +59,7 @@ class DynamoJobTable:
     def _connect(self, db: Any, call: Caller) -> None:
         self._db, self._call = db, call
         self._reads = Reads(db, call, self._name, self._shards)
-        self._slots = Slots(self._reads, self._name, self._shards)
+        self._slots = Slots(db, call, self._reads, self._name, self._shards)
 
     def add(self, job: Job) -> tuple[Job, bool]:
         job, writer = first(job, self._fence(job.tenant)), _writer()
@@ -179,6 +179,9 @@ class DynamoJobTable:
             counts = found.setdefault(tenant, {})
             counts[state] = counts.get(state, 0) + 1
         return found
+
+    def recount(self) -> int:
+        return self._slots.recount(self._clock.now())
 
     def pause(self, pause: Pause) -> None:
         said = items.pause_key(pause.tenant, pause.workflow)

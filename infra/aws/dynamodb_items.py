@@ -7,6 +7,7 @@
 | line            | L#<hash of the line>     | <created>#<id>    | which jobs a line has, readable consistently  |
 | slots           | C#<tenant>[#<workflow>]  | -                 | how many jobs run; whether it is paused;      |
 |                 |  and the same with ##<n> |                   |  several where one would be written too often |
+| doubt           | D                        | <tenant>#<workfl> | a start was refused: slots to be recounted    |
 | pause           | P                        | <tenant>#<workfl> | who paused what and when                      |
 | everything      | PA#<shard>               | -                 | there while everything is paused              |
 | lease           | X#<name>                 | -                 | owner, expiry                                 |
@@ -69,6 +70,10 @@ def slots_keys(tenant: str, workflow: str | None = None) -> list[Item]:
 
 def pause_key(tenant: str | None, workflow: str | None) -> Item:
     return {"pk": text("P"), "sk": text(f"{tenant or ''}#{workflow or ''}")}
+
+
+def doubt_key(tenant: str, workflow: str | None) -> Item:
+    return {"pk": text("D"), "sk": text(f"{tenant}#{workflow or ''}")}
 
 
 def all_paused_key(shard: int) -> Item:

@@ -121,6 +121,19 @@ class Reads:
                 if item["state"]["S"] in _STATES:  # else it was edited by hand; `damaged` tells
                     yield tenant or item["tenant"]["S"], State(item["state"]["S"])
 
+    def running(self, tenant: str) -> list[Item]:
+        """The rows of a tenant that an index thinks are running, as they are now."""
+        found: list[str] = []
+        for shard in self._shards:
+            values = {":pk": text(partition_of(BY_STATE, shard, State.RUNNING)), ":tenant": text(tenant)}
+            more = {"IndexName": BY_STATE, "FilterExpression": "tenant = :tenant"}
+            found += [entry["job_id"]["S"] for entry in self._query(values, f"{BY_STATE}_pk = :pk", **more)]
+        rows = self.items([job_key(job_id) for job_id in dict.fromkeys(found)])
+        return [row for row in rows if row["state"]["S"] == State.RUNNING]
+
+    def doubts(self) -> list[Item]:
+        return list(self._query({":pk": text("D")}, "pk = :pk", ConsistentRead=True))
+
     def count(self, states: frozenset[State], before: float) -> int:
         """Counted in the index: reads the entries of these states, and returns none of them."""
         found = 0

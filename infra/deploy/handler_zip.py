@@ -9,6 +9,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from core.errors import StoreUnavailable
@@ -21,6 +22,15 @@ _ROOT = Path(__file__).parents[2]
 # botocore describes some four hundred services; the handler calls these.
 _SERVICES = frozenset({"s3", "sqs", "dynamodb", "sts"})
 _EPOCH = (2020, 1, 1, 0, 0, 0)
+
+
+def package_name(*, python: str, machine: str) -> str:
+    """The same for the same version only: CloudFormation updates a function when its key changes, and not otherwise."""
+    try:
+        ours = version("ade-drop")
+    except PackageNotFoundError:
+        ours = "unknown"
+    return f"ade-handler-{ours}-python{python}-{machine}.zip"
 
 
 def build(to: Path, *, python: str, machine: str = "x86_64") -> int:

@@ -1,7 +1,8 @@
 """ObjectStore on a folder: atomic renames, versions by content, half-written files not seen.
 
 Theory of operation. A key is a path below the bucket folder. We write to a private folder on the same file
-system, sync, and rename, so readers see the old object or the new one. A version is the SHA-256 of the content:
+system, sync, and rename, so readers see the old object or the new one; the folders are synced too, so that what was
+acknowledged survives a power loss (tests/power). A version is the SHA-256 of the content:
 equal content is the same version, and reading a pinned version checks the hash while it copies. Senders use plain
 `cp`: their file counts once nobody has it open for writing, which the kernel tells exactly (a read lease cannot be
 had on a file that is open for writing); where it cannot tell, once it has been quiet for a while. Links and special
@@ -30,12 +31,14 @@ from core.errors import (
 )
 from core.keys import INBOX, OUTPUTS, WORK, check_key, is_unfinished, refusal
 from core.ports import Fetched, Folder, Level, ObjectInfo
+from infra.local.durable import make_folder, sync_folder
 from infra.local.hashes import HashCache
 
 _BLOCK = 1024 * 1024
 _QUIET_SECONDS = 2.0
 _ABANDONED_SECONDS = 3600.0
 _MAX_NAME_BYTES = 255
+_KNOWN_FOLDERS = 10_000
 _XATTR = "user.ade."
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NOT_AN_OBJECT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EACCES, errno.ENAMETOOLONG}
@@ -50,7 +53,8 @@ class FolderStore:
         self._tmp = data_dir / "tmp"
         self._locks = data_dir / "locks"
         for folder in (self.root / "inbox", self.root / "configs", self.root / "outputs", self._tmp, self._locks):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
+        self._on_disk: set[Path] = set()  # folders whose names this process has synced
         self._real = os.path.realpath(self.root)
         self._hashes = HashCache(data_dir / "hashes.sqlite")
         self._collect_temporary()
@@ -165,7 +169,7 @@ class FolderStore:
                         found = f"version {there.version[:12]}" if there else "nothing"
                         raise PreconditionFailed(f"object {key}: expected {if_version or 'nothing'}, found {found}")
                 _rename(temporary, target)
-            _sync(target.parent)
+            self._keep(key, target.parent)
         finally:
             temporary.unlink(missing_ok=True)
         now = target.lstat()
@@ -193,24 +197,19 @@ class FolderStore:
         finally:
             # A rename onto another link of the same file does nothing, and would leave this one.
             temporary.unlink(missing_ok=True)
-        _sync(to.parent)
+        self._keep(target, to.parent)
 
     def delete(self, key: str) -> None:
-        path = self._target(key)
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            path.unlink()
-        self._hashes.forget(key)
-        if key.startswith((WORK, OUTPUTS)):
-            self._prune(path.parent)
+        self.delete_all([key])
 
     def delete_all(self, keys: Sequence[str]) -> None:
-        for key in keys:
-            self.delete(key)
+        changed = {folder: None for key in keys if (folder := self._unlink(key)) is not None}
+        for folder in changed:
+            sync_folder(folder)
 
     def delete_prefix(self, prefix: str) -> int:
         keys = list(self.keys(prefix))
-        for key in keys:
-            self.delete(key)
+        self.delete_all(keys)
         if prefix.endswith("/") and prefix.startswith((WORK, OUTPUTS)):
             self._prune(self._path(prefix.rstrip("/")))
         return len(keys)
@@ -333,14 +332,45 @@ class FolderStore:
         finally:
             os.close(fd)
 
-    def _prune(self, folder: Path) -> None:
-        """Remove folders that became empty, as in a bucket, up to the first level below the root."""
+    def _keep(self, key: str, folder: Path) -> None:
+        """Bring a new name to the disk, and those of the folders that it stands in.
+
+        Not for what is staged: a job whose staged files are lost runs again, and what is lost with one of their
+        folders is lost for nobody else.
+        """
+        if key.startswith(WORK):
+            return
+        sync_folder(folder)
+        if len(self._on_disk) > _KNOWN_FOLDERS:
+            self._on_disk.clear()
+        while folder != self.root and folder not in self._on_disk:
+            sync_folder(folder.parent)
+            self._on_disk.add(folder)
+            folder = folder.parent
+
+    def _unlink(self, key: str) -> Path | None:
+        """Remove a file; the folder that has to be synced for that, if any."""
+        path = self._target(key)
+        folder: Path | None = path.parent
+        try:
+            path.unlink()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            folder = None
+        self._hashes.forget(key)
+        if key.startswith((WORK, OUTPUTS)):
+            folder = self._prune(path.parent)
+        return None if key.startswith(WORK) else folder
+
+    def _prune(self, folder: Path) -> Path:
+        """Remove folders that became empty, as in a bucket, up to the first level below the root; who listed them."""
         while len(folder.relative_to(self.root).parts) > 1:
             try:
                 folder.rmdir()
             except OSError:
-                return
+                return folder
+            self._on_disk.discard(folder)
             folder = folder.parent
+        return folder
 
 
 def _pinned(key: str, version: str | None, digest: str) -> None:
@@ -380,15 +410,6 @@ def _rename(temporary: Path, target: Path) -> None:
             ) from None
         return
     raise FileNotFoundError(f"cannot write {target}: its folder keeps vanishing")
-
-
-def _sync(folder: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 def _hash(fd: int) -> str:

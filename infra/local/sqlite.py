@@ -12,6 +12,7 @@ from pathlib import Path
 
 from core.errors import StoreUnavailable
 from core.verdicts import FAULTS
+from infra.local.durable import make_folder
 
 SCHEMA_VERSION = 1
 SCHEMA = """
@@ -97,7 +98,7 @@ class Database:
 
     def __init__(self, path: Path, *, busy_seconds: float = 30.0) -> None:
         """`busy_seconds`: how long a call may wait for the writes of others."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         self.path = path
         self._busy_seconds = busy_seconds
         self.folder = path.parent

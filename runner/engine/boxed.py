@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from runner.engine.job import EngineJob
-from runner.engine.protocol import EngineStop, EventWriter, read_order
+from runner.engine.protocol import EngineStop, EventWriter, place_of, read_order
 
 SAID: Final = 0  # the end was said, whatever it was
 UNSAID: Final = 70
@@ -37,21 +37,9 @@ def _run(order: dict[str, Any], voice: EventWriter, folder: Path) -> int:
         remedy = "raise limits.memory_mb in the manifest, or split the file"
         voice.fail("out_of_memory", "the job needed more memory than it may use", {"remedy": remedy})
     except Exception as error:  # noqa: BLE001  # the last line: say what broke, never on which value
-        voice.fail("engine_error", f"the engine broke: {type(error).__name__}", _where(error))
+        voice.fail("engine_error", f"the engine broke: {type(error).__name__}", place_of(error))
     else:
         voice.succeed(summary)
     sys.stdout.flush()
     sys.stderr.flush()
     return SAID
-
-
-def _where(error: Exception) -> dict[str, str | int]:
-    """The innermost place in our own code."""
-    trace = error.__traceback__
-    where: dict[str, str | int] = {"remedy": "report this with the artifact of the job; it is a bug of ade-drop"}
-    while trace is not None:
-        file = Path(trace.tb_frame.f_code.co_filename)
-        if "engine" in file.parts:
-            where |= {"file": "/".join(file.parts[-2:]), "line": trace.tb_lineno}
-        trace = trace.tb_next
-    return where

@@ -4,9 +4,11 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TextIO
+from typing import IO, Any, Final, NamedTuple, TextIO
 
 from runner.engine.fields import Field
+
+_DEEP: Final = 12  # places of a trace that are reported
 
 
 class EngineStop(Exception):
@@ -20,6 +22,25 @@ class EngineStop(Exception):
         self.code = code
         self.message = message
         self.where = {k: v for k, v in where.items() if v is not None}
+
+
+def place_of(error: Exception) -> dict[str, str | int]:
+    """What broke and the way there through our own code, innermost last; names and lines, never values."""
+    places: list[tuple[str, int]] = []
+    trace = error.__traceback__
+    while trace is not None:
+        file = Path(trace.tb_frame.f_code.co_filename)
+        if "engine" in file.parts:
+            places.append(("/".join(file.parts[-2:]), trace.tb_lineno))
+        trace = trace.tb_next
+    where: dict[str, str | int] = {
+        "remedy": "report this with the artifact of the job; it is a bug of ade-drop",
+        "exception": type(error).__name__,
+        "trace": " ".join(f"{file}:{line}" for file, line in places[-_DEEP:]),
+    }
+    if places:
+        where |= {"file": places[-1][0], "line": places[-1][1]}
+    return where
 
 
 class InputFile(NamedTuple):

@@ -32,6 +32,16 @@ class Build:
         return self.namespaces == "bubblewrap"
 
     @property
+    def kept(self) -> bool:
+        """The first process of a box is a warden that outlives the engine: nothing in its namespace can touch it."""
+        return self.namespaces == "own"
+
+    @property
+    def verifies(self) -> bool:
+        """The warden may verify: no engine can signal, trace or write to it, and it sees every one of them dead."""
+        return self.kept and self.seccomp
+
+    @property
     def box_root(self) -> str | None:
         """Where a box finds its job; None: where the host has it."""
         return None if self.namespaces == "none" else namespaces.JOB

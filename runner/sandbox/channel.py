@@ -27,7 +27,8 @@ CODES = frozenset(
     }
 )
 WHERE = frozenset(
-    {"input", "sheet", "table", "cell", "field", "rule", "file", "line", "reason", "remedy", "pass", "exception"}
+    {"input", "sheet", "table", "cell", "field", "rule", "file", "line", "reason", "remedy", "pass"}
+    | {"exception", "trace"}
 )
 
 

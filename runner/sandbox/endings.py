@@ -1,5 +1,6 @@
 """How a box ended, judged from what the runner saw and, where nothing contradicts it, from what the box says."""
 
+import re
 import signal
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,8 @@ _OWN_KILL = {
     Verdict.LEASE_LOST: "the lease was lost while the box ran",
 }
 _REFUSED_FORK = "BlockingIOError"  # what Python makes of the answer that a refused fork gets, and of little else
+_NAME = re.compile(r"[A-Za-z_0-9]{1,40}")
+_TRACE = re.compile(r"(?:(?:^| )[a-z_]{1,30}/[a-z_0-9]{1,30}\.py:[0-9]{1,5}){1,20}")
 OUT_OF_MEMORY = 72  # exit code of our own code in the box
 
 
@@ -46,6 +49,7 @@ class Ending:
     verdict: Verdict
     message: str
     where: dict[str, Any] = field(default_factory=dict)
+    suspicion: str = ""  # what speaks for a fault of the engine's own, in names and lines of our code
 
 
 def judge(seen: Seen, limits: BoxLimits) -> Ending:
@@ -117,16 +121,25 @@ def _said(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
     if end["ok"]:
         return Ending(verdict=Verdict.OK, message="")
     error = end["error"]
+    trace = str(error["where"].pop("trace", ""))
     verdict = _CODES[error["code"]]
-    if error["code"] == "engine_error" and seen.trusted:
-        verdict = Verdict.INPUT_UNREADABLE
+    suspicion = ""
+    if error["code"] == "engine_error":
+        verdict = Verdict.INPUT_UNREADABLE if seen.trusted else verdict
+        suspicion = _suspicion(str(error["where"].get("exception", "")), trace)
     if error["code"] in {"engine_error", "rule_error"}:
         if seen.output_at_limit is not None:
             return _file_size(limits)
         if seen.too_many_processes or _REFUSED_FORK in error["message"]:
             message = f"tried to start more than {limits.processes} further processes"
             return Ending(verdict=Verdict.PROCESSES, message=message, where=error["where"])
-    return Ending(verdict=verdict, message=error["message"], where=error["where"])
+    return Ending(verdict=verdict, message=error["message"], where=error["where"], suspicion=suspicion)
+
+
+def _suspicion(exception: str, trace: str) -> str:
+    """What a box claims to have met in our code. A rule can claim it, too, so only words of the right form count."""
+    name = exception if _NAME.fullmatch(exception) else "an error"
+    return f"{name} at {trace if _TRACE.fullmatch(trace) else 'an unknown place'}"
 
 
 def _memory(limits: BoxLimits) -> Ending:

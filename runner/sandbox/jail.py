@@ -6,7 +6,7 @@ A *zygote* (box/zygote.py) is exec'ed with a clean environment, one per tenant. 
 the engine once and waits. For each job it forks a *box*, which gives up every right it has (box/lockdown.py) and only
 then hears what its job is:
 
-  1. a pid namespace in which it is process 1, so that its death is the death of everything it started;
+  1. a pid namespace whose process 1 is ours, so that its death is the death of everything in the box;
   2. a mount namespace whose root holds the interpreter, the engine and the job's inputs, all read-only: there is no
      folder to write to, no /proc, no socket, nothing of another job;
   3. a user that is nobody outside (where the runner is root), and no capabilities;
@@ -16,7 +16,8 @@ then hears what its job is:
 
 Outputs leave through descriptors of files that the runner opened: the runner never follows a path that a box chose.
 What the box says comes through a pipe and is checked (channel.py). Between lock-down and the go the runner looks at
-/proc/<pid>/status from outside and lets nothing run that is not locked down.
+/proc/<pid>/status from outside and lets nothing run that is not locked down. Process 1 is the *warden*: it forks the
+engine before either hears of the job, outlives it, kills what it left behind, and then verifies the outputs.
 
 Which rungs hold on a host is found out by running a canary (box/canary.py) through this same code, weakest promise
 last (probe.py). The order of the rungs above matters: capabilities go after the mounts that need them, Landlock after

@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ from runner.sandbox.builds import Build
 from runner.sandbox.cgroups import Cgroups, Group
 from runner.sandbox.pool import Pool
 from runner.sandbox.registry import Registry
-from runner.sandbox.session import CHANNEL, Engine, Session, write_order
+from runner.sandbox.session import CHANNEL, Engine, Kernel, Session, write_order
+from runner.sandbox.watch import GRACE
 from runner.sandbox.zygotes import Box, ZygoteProcess
 
 _NAMESPACES = {"user", "pid", "mnt", "net", "ipc", "uts"}
@@ -51,7 +54,7 @@ class Jailer:
         canary: dict[str, Any] | None = None,
     ) -> BoxReport:
         """As Sandbox.run; a `canary` is what the box is told beside its order, to try things instead of working."""
-        with Session(order) as session, ExitStack() as stack:
+        with Session(order, verifies=self.build.verifies) as session, ExitStack() as stack:
             if self.build.own_user:
                 open_to_all(order.scratch / "in")
                 open_to_all(order.scratch / "config")
@@ -59,19 +62,46 @@ class Jailer:
             if self.cgroups is not None and order.grouped:
                 limits = order.limits
                 group = stack.enter_context(
-                    self.cgroups.group(order.label, memory_mb=limits.memory_mb, processes=limits.processes)
+                    self.cgroups.group(
+                        order.label, memory_mb=limits.memory_mb, processes=limits.processes + self.build.kept
+                    )
                 )
             box = self._box(stack, session, isolation, canary)
             stack.callback(box.close)
             stack.callback(box.kill)  # whatever happens below, it does not outlive us
             self._look_over(box, network=order.network)
             if group is not None:
-                _put_in(group, box.pid)
+                for pid in box.pids:
+                    _put_in(group, pid)
+
+            def kernel() -> Kernel | None:
+                return group.seen() if group is not None else None
+
             # A canary is nobody's job: a janitor that looks for jobs without a runner must not find it.
             with nullcontext() if canary is not None else self._registry.entry(order.label, box.pid):
                 box.go()
-                watched = session.watch(box.report, killed=killed, kill=box.kill, on_event=on_event, pid=box.pid)
-            return session.report(watched, group.seen() if group is not None else None)
+                control = box.gate if box.kept else box.report
+                watched = session.watch(control, killed=killed, kill=box.kill, on_event=on_event, pid=box.pids[-1])
+                if box.kept and watched.report is None:  # the warden was killed, and everything with it
+                    watched.report = box.leave(GRACE)
+                    return session.report(watched, kernel())
+                report = session.report(watched, kernel())
+                if not box.kept:
+                    return report
+                if not session.wants_verification(report):
+                    box.leave(GRACE)
+                    return report
+                session.order_verification(isolation, report, first=max(session.fds) + 3)
+                seen = session.watch_verification(
+                    box.report,
+                    box.verify(),
+                    killed=killed,
+                    kill=box.kill,
+                    pid=box.pid,
+                    kernel=kernel,
+                    spent=report.cpu_seconds,
+                )
+                return replace(report, verification=seen)
 
     def hand_over(self, tenant: str) -> None:
         """Let the next tenant have this one's zygote."""
@@ -113,6 +143,8 @@ class Jailer:
         shown = self.build.shown(order)
         request = {
             "targets": targets,
+            "kept": len(session.kept),
+            "warden": session.verification_limits,
             "channel": CHANNEL,
             "limits": session.limits,
             "canary": canary is not None,
@@ -122,18 +154,23 @@ class Jailer:
         }
         order_fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return zygote.start(request, [order_fd, *(session.fds[target] for target in targets)])
+            handed = [order_fd, *(session.fds[target] for target in targets), *session.kept]
+            return zygote.start(request, handed, processes=2 if self.build.kept else 1)
         finally:
             os.close(order_fd)
 
     def _look_over(self, box: Box, *, network: bool) -> None:
         """Refuse a box that is not locked down, by what the kernel says of it and not by what it says itself."""
-        status = _status(box.pid)
         wanted = {"NoNewPrivs": "1", "CapEff": "0" * 16, "CapPrm": "0" * 16}
         if self.build.seccomp:
             wanted["Seccomp"] = "2"
-        wrong = [f"{name} is {status.get(name)}" for name, value in wanted.items() if status.get(name) != value]
-        if self.build.namespaces != "none":
+        wrong: list[str] = []
+        for pid in box.pids:
+            status = _status(pid)
+            wrong += [
+                f"{name} is not {value}" for name, value in wanted.items() if f"\n{name}:\t{value}\n" not in status
+            ]
+        if self.build.namespaces != "none":  # a fork stays in its parent's, and neither process may leave them
             kinds = _NAMESPACES - ({"net"} if network else set())
             wrong += [f"its {kind} namespace is ours" for kind in sorted(kinds) if _shares(box.pid, kind)]
         if wrong:
@@ -143,9 +180,14 @@ class Jailer:
 def _shares(pid: int, kind: str) -> bool:
     """Whether a process is in the same namespace as we are; what cannot be seen counts as shared."""
     try:
-        return os.readlink(f"/proc/{pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")  # noqa: PTH115 - often
+        return os.readlink(f"/proc/{pid}/ns/{kind}") == _own_namespace(kind)  # noqa: PTH115 - often
     except OSError:
         return True
+
+
+@cache
+def _own_namespace(kind: str) -> str:
+    return os.readlink(f"/proc/self/ns/{kind}")  # noqa: PTH115 - beside the other
 
 
 def _put_in(group: Group, pid: int) -> None:
@@ -155,12 +197,11 @@ def _put_in(group: Group, pid: int) -> None:
         raise SandboxUnavailable(f"the box could not be put into its control group: {error}") from error
 
 
-def _status(pid: int) -> dict[str, str]:
+def _status(pid: int) -> str:
     try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+        return Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     except OSError as error:
         raise SandboxUnavailable("the box ended before it began") from error
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 def open_to_all(folder: Path) -> None:

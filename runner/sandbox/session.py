@@ -6,13 +6,13 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from core.ports import BoxOrder, BoxReport, Isolation
+from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation, Verification
 from core.verdicts import EXPLAINED, Verdict
 from runner.sandbox import outputs
 from runner.sandbox.box.limits import Limits
@@ -22,6 +22,8 @@ from runner.sandbox.watch import Excess, Watch, Watched
 
 OWN_ROOT = Path(__file__).resolve().parents[2]  # where our own packages are imported from
 NULL, LOG, CHANNEL, FIRST_OUTPUT = 0, 1, 3, 4  # descriptors in the box
+VERIFY_ORDER = "verify.json"
+CODE_SECONDS = 10.0  # how often the engine's code is looked at for changes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,11 +42,11 @@ class Engine:
     def version(self) -> object:
         """Changes when the engine's code does: a zygote that has imported it is then out of date."""
         folder = (self.root or OWN_ROOT) / self.package.replace(".", "/")
-        return _newest(str(folder), int(time.monotonic()))
+        return _newest(str(folder), int(time.monotonic() / CODE_SECONDS))
 
 
 @lru_cache(maxsize=4)
-def _newest(folder: str, second: int) -> tuple[int, int]:  # noqa: ARG001 - looked at once a second at most
+def _newest(folder: str, turn: int) -> tuple[int, int]:  # noqa: ARG001 - a walk costs milliseconds
     stamps = [
         os.stat(f"{place}/{name}").st_mtime_ns  # noqa: PTH116 - a walk over many files
         for place, _, names in os.walk(folder)
@@ -66,8 +68,11 @@ class Kernel:
 class Session:
     """One box from before its start to after its end. A context: nothing of it stays open."""
 
-    def __init__(self, order: BoxOrder) -> None:
+    def __init__(self, order: BoxOrder, *, verifies: bool = False) -> None:
+        """`verifies`: the driver has a safe place to verify the outputs in the same box."""
         self.order = order
+        self._verification = order.verification if verifies else None
+        self.kept: list[int] = []  # for who verifies: its order, its outputs, and what it reads
         self._stack = ExitStack()
         self._out = order.scratch / "out"
         self._started = time.monotonic()
@@ -87,6 +92,8 @@ class Session:
         self.fds = {LOG: log_write, LOG + 1: log_write, CHANNEL: channel_write} | {
             self._outputs[name]: fd for name, fd in opened.items()
         }
+        if self._verification is not None:
+            self._open_for_verification(self._verification)
         return self
 
     def __exit__(
@@ -103,14 +110,11 @@ class Session:
 
     @property
     def limits(self) -> Limits:
-        given = self.order.limits
-        return {
-            "cpu_seconds": given.cpu_seconds,
-            "memory_mb": given.memory_mb,
-            "file_mb": given.file_mb,
-            "open_files": given.open_files,
-            "processes": given.processes,
-        }
+        return _limits(self.order.limits)
+
+    @property
+    def verification_limits(self) -> Limits:
+        return _limits(self.order.limits if self._verification is None else self._verification.limits)
 
     def engine_order(self, isolation: Isolation, *, root: str, layer: str | None) -> dict[str, Any]:
         """The order as the engine gets it; `root` is where the box sees what `scratch` holds."""
@@ -128,12 +132,7 @@ class Session:
             },
             "layer": layer,
             "outputs": self._outputs,
-            "sandbox": {
-                "driver": isolation.driver,
-                "level": isolation.level,
-                "rungs": isolation.rungs,
-                "gaps": list(isolation.gaps),
-            },
+            "sandbox": _told(isolation),
         }
 
     def watch(
@@ -150,8 +149,7 @@ class Session:
         watch = Watch(
             control=control,
             channel_fd=self._channel_read,
-            log_fd=self._log_read,
-            log=self._log,
+            log=(self._log_read, self._log),
             on_event=on_event,
             excess=Excess(pid, self._opened, self.order.limits),
         )
@@ -161,10 +159,68 @@ class Session:
 
     def report(self, watched: Watched, kernel: Kernel | None = None) -> BoxReport:
         """The verdict and what may be taken from the box."""
-        kernel = kernel or Kernel()
-        order, said = self.order, watched.report or {}
+        return self._report(self.order, watched, kernel or Kernel(), self._started)
+
+    def wants_verification(self, report: BoxReport) -> bool:
+        return self._verification is not None and (report.verdict is Verdict.OK or report.verdict in EXPLAINED)
+
+    def order_verification(self, isolation: Isolation, report: BoxReport, *, first: int) -> None:
+        """Write the order to verify; `first` is the number under which the box has the first of `kept`."""
+        if self._verification is None:
+            raise ValueError("nobody asked for a verification")
+        job = self._verification.job
+        names = [*self._verification.outputs, *self.order.outputs]
+        places = {name: first + 1 + index for index, name in enumerate(names)}
+        order = {
+            **job,
+            "inputs": [{"name": name, "path": places[name]} for name in report.outputs],
+            "outputs": {name: places[name] for name in self._verification.outputs},
+            "verify": {**job["verify"], "audit": report.verdict in EXPLAINED},
+            "sandbox": _told(isolation),
+        }
+        write_order(self.order.scratch / VERIFY_ORDER, order)
+
+    def watch_verification(
+        self,
+        control: socket.socket,
+        channel_fd: int,
+        *,
+        killed: Callable[[], Verdict | None],
+        kill: Callable[[], None],
+        pid: int,
+        kernel: Callable[[], Kernel | None],
+        spent: float,
+    ) -> BoxReport:
+        """Follow the verification to its end. `spent` is the CPU of the box before it."""
+        if self._verification is None:
+            raise ValueError("nobody asked for a verification")
+        asked, now = self._verification, time.monotonic()
+        watch = Watch(
+            control=control,
+            channel_fd=channel_fd,
+            excess=Excess(pid, self.kept[1 : 1 + len(asked.outputs)], asked.limits),
+        )
+        deadline = max(self._started + self.order.limits.wall_seconds, now + asked.least_seconds)
+        watched = watch.until_over(deadline=deadline, killed=killed, kill=kill)
+        order = replace(self.order, outputs=asked.outputs, limits=asked.limits, trusted=True)
+        return self._report(order, watched, kernel() or Kernel(), now, spent=spent)
+
+    def _open_for_verification(self, asked: Verification) -> None:
+        """Its outputs, and what it reads by descriptors that nothing was ever written through."""
+        order = self.order.scratch / VERIFY_ORDER
+        write_order(order, {})
+        self.kept.append(os.open(order, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
+        self.kept += outputs.open_outputs(self._out, asked.outputs).values()
+        for name in self.order.outputs:
+            self.kept.append(os.open(self._out / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
+        self._stack.callback(outputs.close_all, self.kept)
+
+    def _report(
+        self, order: BoxOrder, watched: Watched, kernel: Kernel, started: float, *, spent: float = 0.0
+    ) -> BoxReport:
+        said = watched.report or {}
         found, problem = outputs.collect(self._out, order.outputs, order.limits.file_mb)
-        cpu = float(said.get("cpu", 0.0))
+        cpu = max(0.0, float(said.get("cpu", 0.0)) - spent)
         seen = Seen(
             end=watched.end,
             code=said.get("code"),
@@ -183,13 +239,33 @@ class Session:
             verdict=ending.verdict,
             message=ending.message,
             where=ending.where,
+            suspicion=ending.suspicion,
             claim=watched.end or {},
             outputs=found if ending.verdict is Verdict.OK or ending.verdict in EXPLAINED else {},
             log=self._log.path,
-            wall_seconds=time.monotonic() - self._started,
+            wall_seconds=time.monotonic() - started,
             cpu_seconds=cpu,
             peak_mb=kernel.peak_mb if kernel.peak_mb is not None else said.get("peak_kb", 0) / 1024,
         )
+
+
+def _limits(given: BoxLimits) -> Limits:
+    return {
+        "cpu_seconds": given.cpu_seconds,
+        "memory_mb": given.memory_mb,
+        "file_mb": given.file_mb,
+        "open_files": given.open_files,
+        "processes": given.processes,
+    }
+
+
+def _told(isolation: Isolation) -> dict[str, Any]:
+    return {
+        "driver": isolation.driver,
+        "level": isolation.level,
+        "rungs": isolation.rungs,
+        "gaps": list(isolation.gaps),
+    }
 
 
 def write_order(path: Path, order: dict[str, Any]) -> None:

@@ -69,16 +69,18 @@ class Watch:
         *,
         control: socket.socket,
         channel_fd: int,
-        log_fd: int,
-        log: CappedLog,
-        on_event: Callable[[dict[str, Any]], None],
+        log: tuple[int, CappedLog] | None = None,
+        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
         excess: Excess,
     ) -> None:
         self._excess = excess
         self.channel = Channel()
         self._control = control
-        self._fds = {channel_fd: self._channel_data, log_fd: self._log_data}
-        self._log = log
+        self._fds: dict[int, Callable[[bytes], None]] = {channel_fd: self._channel_data}
+        self._log = None
+        if log is not None:
+            log_fd, self._log = log
+            self._fds[log_fd] = self._log.write
         self._on_event = on_event
         self._result = Watched()
         self._said = b""
@@ -121,7 +123,7 @@ class Watch:
     def _reason_to_kill(self, now: float, deadline: float, killed: Callable[[], Verdict | None]) -> Verdict | None:
         if self._result.violation is not None:
             return Verdict.BAD_OUTPUT
-        if self._log.flooded:
+        if self._log is not None and self._log.flooded:
             return Verdict.FILE_SIZE
         why = killed()
         if why is not None:
@@ -164,9 +166,6 @@ class Watch:
                     self._on_event(event)
         except ChannelViolation as violation:
             self._result.violation = str(violation)
-
-    def _log_data(self, data: bytes) -> None:
-        self._log.write(data)
 
     def _drain(self) -> None:
         """The box is dead: what it left in the pipes still counts."""

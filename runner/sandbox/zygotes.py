@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import SandboxUnavailable
-from runner.sandbox.box.lockdown import GO
+from runner.sandbox.box.keeper import children
+from runner.sandbox.box.lockdown import GO, VERIFY
 from runner.sandbox.box.zygote import Plan
 from runner.sandbox.session import OWN_ROOT
 
@@ -45,14 +46,43 @@ def command(control: int) -> list[str]:
 class Box:
     """A box that is locked down and waits for its go."""
 
-    pid: int  # as seen from here
+    pids: tuple[int, ...]  # as seen from here: the first process, which the others do not outlive, and the engine's
     pidfd: int
     report: socket.socket
     gate: socket.socket
 
+    @property
+    def pid(self) -> int:
+        return self.pids[0]
+
+    @property
+    def kept(self) -> bool:
+        """Whether a warden of ours waits in it for the engine to end, and says so at the gate."""
+        return len(self.pids) > 1
+
     def go(self) -> None:
-        self.gate.send(GO)
+        for _ in self.pids:
+            self.gate.send(GO)
+        if not self.kept:
+            self.gate.close()
+
+    def verify(self) -> int:
+        """Let the warden verify; where its words come from."""
+        try:
+            self.gate.setblocking(True)
+            self.gate.send(VERIFY)
+        except OSError as error:
+            raise SandboxUnavailable(f"the warden of the box is gone: {error}") from error
+        return self.gate.detach()
+
+    def leave(self, seconds: float) -> dict[str, Any] | None:
+        """Let the warden go, and see it gone; how it ended, as the zygote tells it."""
         self.gate.close()
+        self.report.settimeout(seconds)
+        try:
+            return _heard(self.report)[0] or None
+        except OSError:
+            return None
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):
@@ -98,8 +128,8 @@ class ZygoteProcess:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def start(self, request: dict[str, Any], fds: Sequence[int]) -> Box:
-        """A box from a fork, locked down; raises SandboxUnavailable where that failed."""
+    def start(self, request: dict[str, Any], fds: Sequence[int], *, processes: int) -> Box:
+        """A box from a fork, locked down, of so many processes; raises SandboxUnavailable where that failed."""
         report, report_theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         gate, gate_theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pidfd = -1
@@ -112,11 +142,16 @@ class ZygoteProcess:
             words, pidfd = _heard(report)
             if pidfd < 0:
                 raise SandboxUnavailable(f"no box from the zygote: {words.get('setup_problem', 'it ended')}")
-            answer = gate.recv(1000)
-            if answer != GO:
-                text = answer.decode("utf-8", "replace") or "it ended at once"
-                raise SandboxUnavailable(f"the box could not lock itself down: {text}")
-            return Box(pid=_pid_of(pidfd), pidfd=pidfd, report=report, gate=gate)
+            for _ in range(processes):
+                answer = gate.recv(1000)
+                if answer != GO:
+                    text = answer.decode("utf-8", "replace") or "it ended at once"
+                    raise SandboxUnavailable(f"the box could not lock itself down: {text}")
+            pid = _pid_of(pidfd)
+            pids = (pid, *(children(pid) if processes > 1 else ()))
+            if len(pids) != processes:
+                raise SandboxUnavailable("the box has lost its engine, or this kernel does not list children")
+            return Box(pids=pids, pidfd=pidfd, report=report, gate=gate)
         except BaseException as error:
             for end in (report, gate):
                 end.close()

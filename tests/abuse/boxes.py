@@ -54,6 +54,14 @@ def log_of(report: BoxReport) -> str:
     return report.log.read_text(encoding="utf-8", errors="replace") if report.log else ""
 
 
+def comm(pid: int) -> str:
+    """What a process calls itself; nothing where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def alive(pid: int) -> bool:
     """Whether a process is there and not only waiting to be buried."""
     try:

@@ -17,7 +17,6 @@ import importlib.util
 import json
 import os
 import resource
-import select
 import shutil
 import signal
 import sys
@@ -41,6 +40,7 @@ _PYTEST = [
     "-q", "--no-header", "--no-summary", "--tb=no", "--assert=plain", "--import-mode=importlib", "--strict-markers",
     "-p", "no:cacheprovider", "-o", "addopts=", "-o", "timeout=0",
 ]  # fmt: skip
+_HANGS_SECONDS = 90.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -125,10 +125,10 @@ def judge(
             report(by_key[verdict.key], verdict)
     os.waitpid(pid, 0)
 
-    def fresh(mutant: Mutant, tests: list[str], said: int) -> Callable[[], None]:
+    def fresh(mutant: Mutant, tests: list[str], folder: Path) -> Callable[[], None]:
         def run() -> None:
             sys.meta_path.insert(0, _Finder(mutant))
-            _pytest(sorted({t.split("::")[0] for t in tests}), _Chosen(tests, base, said))
+            _pytest(sorted({t.split("::")[0] for t in tests}), _Chosen(tests, base, folder))
 
         return run
 
@@ -201,10 +201,10 @@ class _Serving:
         gc.collect()
         gc.freeze()
 
-        def swapped(mutant: Mutant, tests: list[str], said: int) -> Callable[[], None]:
+        def swapped(mutant: Mutant, tests: list[str], folder: Path) -> Callable[[], None]:
             def run() -> None:
                 _swap(mutant, functions)
-                _try_out([items[t] for t in tests], self._base, said)
+                _try_out([items[t] for t in tests], self._base, folder)
 
             return run
 
@@ -218,33 +218,31 @@ class _Serving:
 class _Chosen:
     """Runs chosen tests in the chosen order until one fails."""
 
-    def __init__(self, tests: list[str], base: Baseline, said: int) -> None:
+    def __init__(self, tests: list[str], base: Baseline, folder: Path) -> None:
         self._tests = tests
         self._base = base
-        self._said = said
+        self._folder = folder
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
-        if session.testsfailed or any(t not in items for t in self._tests):
-            _end(self._said, "the tests cannot be collected")  # the changed module does not load
-        _try_out([items[t] for t in self._tests], self._base, self._said)
+        _try_out([items[t] for t in self._tests if t in items], self._base, self._folder)
         return True
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            _end(self._said, "the tests cannot be collected")
+            _end(self._folder, "failed", "the collection of the tests")  # the changed module does not load
 
 
 def _pool(
     mutants: list[Mutant],
     base: Baseline,
     limits: Limits,
-    prepare_child: Callable[[Mutant, list[str], int], Callable[[], None]],
+    prepare_child: Callable[[Mutant, list[str], Path], Callable[[], None]],
     report: Callable[[Mutant, Verdict], None],
 ) -> None:
     """A child for each mutant, a few at a time."""
     kills: dict[tuple[str, str], Counter[str]] = {}
-    running: dict[int, tuple[Mutant, int, int, str]] = {}
+    running: dict[int, tuple[Mutant, int, Path]] = {}
     waiting = list(reversed(mutants))
     while waiting or running:
         while waiting and len(running) < limits.jobs:
@@ -254,56 +252,47 @@ def _pool(
             if not tests:
                 report(mutant, Verdict(mutant.key, killed=False, how="no test reaches it", tests=0))
                 continue
-            read, write = os.pipe()
-            folder = tempfile.mkdtemp(prefix="mutant-")
+            folder = Path(tempfile.mkdtemp(prefix="mutant-"))
             pid = os.fork()
             if pid == 0:
-                os.close(read)
                 os.setpgid(0, 0)
-                os.environ["ADE_MUTANT_FOLDER"] = folder
-                _child(prepare_child(mutant, tests, write))
-            os.close(write)
-            running[pid] = (mutant, read, len(tests), folder)
+                _child(prepare_child(mutant, tests, folder), silent=True)
+            running[pid] = (mutant, len(tests), folder)
         if not running:
             continue
         pid, status = os.waitpid(-1, 0)
         if pid not in running:
             continue
-        mutant, read, count, folder = running.pop(pid)
+        mutant, count, folder = running.pop(pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
-        os.set_blocking(read, False)
-        said = os.read(read, 4096).decode() if _has(read) else ""
-        os.close(read)
+        verdict = _verdict(mutant, count, folder, status)
         shutil.rmtree(folder, ignore_errors=True)
-        name, _, end = said.rpartition("\n")[0].rpartition("\n")[2].partition("\t")
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0 and end == "survived":
-            verdict = Verdict(mutant.key, killed=False, how=f"{count} tests pass", tests=count)
-        else:
-            if end == "failed":
-                how = name
-            elif os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
-                how = f"timeout of {name}"
-            else:
-                how = f"end of the process in {name or 'the import'}"
-            kills[(mutant.module, mutant.function)][name] += 1
-            verdict = Verdict(mutant.key, killed=True, how=how, tests=count)
+        if verdict.killed:
+            kills[(mutant.module, mutant.function)][verdict.how] += 1
         report(mutant, verdict)
 
 
-def _has(descriptor: int) -> bool:
-    return bool(select.select([descriptor], [], [], 0)[0])
+def _verdict(mutant: Mutant, count: int, folder: Path, status: int) -> Verdict:
+    """What a child wrote down, or how it ended without a word."""
+    said = (folder / "said").read_text() if (folder / "said").exists() else ""
+    end, _, test = said.partition("\n")
+    if end == "survived":
+        return Verdict(mutant.key, killed=False, how=f"{count} tests pass", tests=count)
+    if end == "failed":
+        return Verdict(mutant.key, killed=True, how=test, tests=count)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGALRM, signal.SIGPROF):
+        return Verdict(mutant.key, killed=True, how=f"timeout of {test}", tests=count)
+    return Verdict(mutant.key, killed=True, how=f"end of the process ({status}) in {test or 'the import'}", tests=count)
 
 
-def _child(work: Callable[[], object]) -> None:
+def _child(work: Callable[[], object], *, silent: bool = False) -> None:
     """Do the work of a child and end it without a word."""
     code = 3
     try:
         null = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1):
+        for descriptor in (0, 1, 2) if silent else (0, 1):
             os.dup2(null, descriptor)
-        if not os.environ.get("ADE_MUTATION_DEBUG") and "ADE_MUTANT_FOLDER" in os.environ:
-            os.dup2(null, 2)
         work()
         code = 0
     finally:
@@ -315,27 +304,29 @@ def _pytest(paths: list[str], plugin: object) -> None:
     pytest.main([*_PYTEST, *paths], plugins=[plugin])
 
 
-def _try_out(items: list[pytest.Item], base: Baseline, said: int) -> None:
-    """Run tests until one fails; every line on the pipe names one that started."""
+def _try_out(items: list[pytest.Item], base: Baseline, folder: Path) -> None:
+    """Run tests until one fails; what runs and how it ended is written down in the child's folder."""
     resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if folder := os.environ.get("ADE_MUTANT_FOLDER"):
-        _use_folder(items[0].config, Path(folder) / "tmp")
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    _use_folder(items[0].config, folder / "tmp")
+    for kind in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(kind, signal.SIG_DFL)
     for n, item in enumerate(items):
-        os.write(said, f"{item.nodeid}\n".encode()[-500:])
-        signal.setitimer(signal.ITIMER_REAL, 20 + 10 * base.seconds[item.nodeid])
+        (folder / "said").write_text(f"runs\n{item.nodeid}")
+        # CPU time ends what loops; the wall clock only what hangs, for the machine may be busy.
+        signal.setitimer(signal.ITIMER_PROF, 10 + 10 * base.seconds[item.nodeid])
+        signal.setitimer(signal.ITIMER_REAL, _HANGS_SECONDS)
         reports = _run(item, items[n + 1 :])
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for timer in (signal.ITIMER_PROF, signal.ITIMER_REAL):
+            signal.setitimer(timer, 0)
         if any(r.failed for r in reports):
-            _end(said, item.nodeid)
-    os.write(said, b"-\tsurvived\n")
+            _end(folder, "failed", item.nodeid)
+    _end(folder, "survived", "")
+
+
+def _end(folder: Path, how: str, test: str) -> None:
+    (folder / "said").write_text(f"{how}\n{test}")
     os._exit(0)
-
-
-def _end(said: int, test: str) -> None:
-    os.write(said, f"{test}\tfailed\n".encode()[-500:])
-    os._exit(1)
 
 
 def _run(item: pytest.Item, rest: list[pytest.Item]) -> list[pytest.TestReport]:

@@ -40,6 +40,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument(
         "--resume", action="store_true", help="keep the verdicts of the last run where the code is the same"
     )
+    parser.add_argument(
+        "--survivors", action="store_true", help="only those that the last runs left, with all tests anew"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time (2)")
     parser.add_argument("--test-seconds", type=float, default=0.5, help="leave slower tests out (0.5)")
     parser.add_argument("--mutant-seconds", type=float, default=4.0, help="time for the tests of one mutant (4)")
@@ -52,9 +55,12 @@ def main(words: list[str] | None = None) -> int:
         for m in chosen:
             print(f"{m.module}:{m.line} {m.function or '(module)'}: {m.mutation}")
         return 0
-    results = Results(KEPT / "results.jsonl", resume=args.resume)
+    results = Results(KEPT / "results.jsonl", resume=args.resume or args.survivors)
+    every = [m for module in modules for m in mutants_in(module)]
+    if args.survivors:
+        chosen = [m for m in every if (known := results.of(m)) is not None and not known["killed"]]
     judge_all(chosen, results, judge.Limits(args.test_seconds, args.mutant_seconds, args.jobs))
-    summary = summarize(chosen, results, load_explained())
+    summary = summarize(every, results, load_explained())
     if args.json:
         print(json.dumps(summary, indent=2, ensure_ascii=False))
     else:
@@ -67,9 +73,8 @@ def mutants_in(module: str) -> list[Mutant]:
 
 
 def _sample(mutants: list[Mutant], most: int | None, seed: int) -> list[Mutant]:
-    if most is None or len(mutants) <= most:
-        return mutants
-    taken = set(random.Random(seed).sample(range(len(mutants)), most))
+    """Some of the mutants in their order; a smaller sample of one seed is part of a larger one."""
+    taken = set(random.Random(seed).sample(range(len(mutants)), len(mutants))[:most])
     return [m for n, m in enumerate(mutants) if n in taken]
 
 
@@ -185,10 +190,11 @@ def summarize(mutants: list[Mutant], results: Results, explained: dict[tuple[str
     modules: dict[str, dict[str, Any]] = {}
     survivors = []
     for mutant in mutants:
+        row = modules.setdefault(mutant.module, {"made": 0, "mutants": 0, "killed": 0, "timeouts": 0, "explained": 0})
+        row["made"] += 1
         known = results.of(mutant)
         if known is None:
             continue
-        row = modules.setdefault(mutant.module, {"mutants": 0, "killed": 0, "timeouts": 0, "explained": 0})
         row["mutants"] += 1
         row["killed"] += known["killed"]
         row["timeouts"] += known["killed"] and known["how"].startswith("timeout")
@@ -199,7 +205,7 @@ def summarize(mutants: list[Mutant], results: Results, explained: dict[tuple[str
                 "module": mutant.module, "line": mutant.line, "function": mutant.function,
                 "mutation": mutant.mutation, "how": known["how"], "why": why,
             })  # fmt: skip
-    for row in (whole := {"mutants": 0, "killed": 0, "timeouts": 0, "explained": 0}, *modules.values()):
+    for row in (whole := {"made": 0, "mutants": 0, "killed": 0, "timeouts": 0, "explained": 0}, *modules.values()):
         if row is whole:
             for name in whole:
                 whole[name] = sum(r[name] for r in modules.values())

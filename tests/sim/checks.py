@@ -35,9 +35,9 @@ class Checks:
             return
         if new.fence < self._fences[new.job_id]:
             self._breaks(f"{new.job_id}: fence went back from {self._fences[new.job_id]} to {new.fence}")
-        if new.state is State.RUNNING and (old is None or old.state is not State.RUNNING):
-            if new.fence <= self._fences[new.job_id]:
-                self._breaks(f"{new.job_id}: fence {new.fence} was given twice")
+        starts = new.state is State.RUNNING and (old is None or old.state is not State.RUNNING)
+        if starts and new.fence <= self._fences[new.job_id]:
+            self._breaks(f"{new.job_id}: fence {new.fence} was given twice")
         self._fences[new.job_id] = max(new.fence, self._fences[new.job_id])
         if old is None or old.state is new.state:
             return

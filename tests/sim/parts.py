@@ -14,7 +14,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from core import jobs as rules
-from core.errors import ObjectChanged, ObjectMissing, ObjectRefused, ObjectTooLarge, PreconditionFailed
+from core.chores import resting
+from core.errors import (
+    ObjectChanged,
+    ObjectMissing,
+    ObjectRefused,
+    ObjectTooLarge,
+    PreconditionFailed,
+    RowUnreadable,
+)
 from core.jobs import Job, State
 from core.keys import check_key, refusal
 from core.ports import (
@@ -278,21 +286,34 @@ class SimTable:
         last = found[limit - 1] if len(found) > limit else None
         return Page(jobs=tuple(found[:limit]), cursor=f"{last.created_at!r}|{last.job_id}" if last else None)
 
-    def line(self, line: str) -> tuple[Job, ...]:
+    def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
         with self._r.lock:
             found = [job for job in self._r.jobs.values() if job.line == line]
         return tuple(sorted(found, key=lambda job: (job.created_at, job.job_id)))
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return tuple(job for job in self._due(before) if not resting(job))[:limit]
+
+    def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return tuple(job for job in self._due(before) if resting(job))[:limit]
+
+    def _due(self, before: float) -> list[Job]:
         with self._r.lock:
             due = sorted((at, job_id) for job_id, at in self._r.wakes.items() if at <= before)
-            return tuple(self._r.jobs[job_id] for _, job_id in due[:limit])
+            return [self._r.jobs[job_id] for _, job_id in due]
 
-    def damaged(self, *, limit: int = 100) -> dict[str, str]:
+    def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         return {}
 
     def counts(self, tenant: str | None = None) -> dict[State, int]:
         return self.tenants().get(tenant, {}) if tenant is not None else _counted(self._r.jobs.values())
+
+    def count(self, states: frozenset[State], *, before: float) -> int:
+        with self._r.lock:
+            return sum(job.state in states and job.created_at < before for job in self._r.jobs.values())
+
+    def recount(self) -> int:
+        return 0  # a start counts the rows themselves
 
     def tenants(self) -> dict[str, dict[State, int]]:
         with self._r.lock:
@@ -433,6 +454,11 @@ class SimQueue:
             copy = self._held(receipt)
             if copy is not None:
                 self._m.copies.remove(copy)
+
+    def missing(self, job_ids: Sequence[str], expected: Callable[[], int]) -> tuple[str, ...]:
+        del expected
+        here = {copy.message.job_id for copy in self._m.copies}
+        return tuple(job_id for job_id in job_ids if job_id not in here)
 
     def bury(self, message: Message, reason: str) -> None:
         self._m.letters[message.job_id] = DeadLetter(message=message, reason=reason, at=self._m.clock.now())

@@ -37,6 +37,9 @@ class Process:
     def now(self) -> float:
         return self._scheduler.now + self.skew
 
+    def steady(self) -> float:
+        return self._scheduler.now - EPOCH
+
     def die(self) -> None:
         """End every actor where it stands; the caller too, if it is one of them."""
         if not self.dead:

@@ -268,8 +268,8 @@ class WiredTable:
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
         return self._call("page", lambda: self._t.page(query, limit=limit, cursor=cursor))
 
-    def line(self, line: str) -> tuple[Job, ...]:
-        return self._call("line", lambda: self._t.line(line), line)
+    def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
+        return self._call("line", lambda: self._t.line(line, whole=whole), line)
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
         return self._call("attention", lambda: self._t.attention(before, limit=limit))

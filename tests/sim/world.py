@@ -22,9 +22,9 @@ from typing import Any
 
 import handlers.intake
 import runner.assembly
-import runner.fleet
 import runner.janitor
 import runner.leases
+import runner.surroundings
 import runner.worker
 from core.chores import wake_at
 from core.errors import AdeError, IllegalTransition, StoreUnavailable, UsageError
@@ -104,6 +104,9 @@ class SimPresence:
 
     def forget(self, owner: str) -> None:
         self._world.owners.pop(owner, None)
+
+    def say(self, _why: str) -> None:
+        pass
 
     def close(self) -> None:
         pass
@@ -247,12 +250,22 @@ class World:
         made = self._assembled(process, role="runner")
         busy: list[int] = []
 
+        around, worker = made.worker.surroundings, made.worker
+
         def slot() -> None:
             while True:
+                if around.failed is not None:
+                    self.met["surroundings_failed"] += 1
+                    self.scheduler.sleep(max(around.rest(), 0.1))
+                    around.probe()
+                    continue
                 try:
-                    got = made.fleet._queue.receive(most=1, wait=1e6, visibility=made.beats.visibility)
+                    worker.settle()
+                    wait = 5.0 if worker._unwritten else 1e6
+                    got = made.fleet._queue.receive(most=1, wait=wait, visibility=made.beats.visibility)
                 except StoreUnavailable:
-                    self.scheduler.sleep(1.0)
+                    if not around.to_blame():
+                        self.scheduler.sleep(1.0)
                     continue
                 for delivery in got:
                     there = self.rows.jobs.get(delivery.message.job_id)
@@ -288,7 +301,8 @@ class World:
 
             return run
 
-        self.scheduler.spawn(process, "chores", every(2.0, janitor.chores, idle=True))
+        self.scheduler.spawn(process, "urgent", every(2.0, lambda: janitor.urgent(2.0), idle=True))
+        self.scheduler.spawn(process, "tidy", every(10.0, lambda: janitor.tidy(8.0), idle=True))
         self.scheduler.spawn(process, "sweep", every(SWEEP, janitor.sweep), after=self.rng.uniform(0, 30))
         self.scheduler.spawn(process, "collect", every(600.0, janitor.collect))
 
@@ -299,7 +313,7 @@ class World:
 
     def _assembled(self, process: Process, **more: Any) -> runner.assembly.Runner:
         with _patched(runner.assembly, "Presence", lambda _folder, _owner: SimPresence(self, process)):
-            return runner.assembly.assemble(self.stack(process), self.boxes, self.log, **more)
+            return runner.assembly.assemble(self.stack(process), self.boxes, self.log, draw=self.rng.random, **more)
 
     # What people do
 
@@ -464,6 +478,10 @@ def _patched(module: Any, name: str, value: Any) -> Iterator[None]:
         setattr(module, name, before)
 
 
+def _held(made: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    return made(*args, turn=SimLock(), **more)
+
+
 class _Threading:
     """`threading` for modules that hold a lock while they call a port."""
 
@@ -485,12 +503,13 @@ def simulate(seed: int) -> Outcome:
             world.met["tie_looked_again" if found else "tie_outdated"] += 1
             return found
 
-        monotonic = SimpleNamespace(monotonic=lambda: world.scheduler.now - EPOCH)
+        held = functools.partial(_held, runner.leases.Held)
         with (
-            _patched(runner.worker, "random", world.rng),
+            _patched(runner.leases, "Held", held),
             _patched(runner.leases, "threading", _Threading()),
+            _patched(runner.worker, "threading", _Threading()),
+            _patched(runner.surroundings, "threading", _Threading()),
             _patched(runner.janitor, "threading", _Threading()),
-            _patched(runner.fleet, "time", monotonic),
             _patched(handlers.intake.Intake, "_stands", looked),
         ):
             try:

@@ -124,6 +124,18 @@ def test_a_row_that_cannot_be_read_is_set_aside(world, how):
     assert any(check.level == "wrong" and bad.job_id in check.said for check in checks_jobs.check_rows(world.fragile))
 
 
+def test_a_row_that_cannot_be_read_keeps_no_file_beside_it_waiting(world):
+    keys = world.drop(name="a.csv")
+    world.intake.changed(keys)
+    (bad,) = world.jobs()
+    spoil(world, bad.job_id)
+    for n in range(3):
+        world.put(f"inbox/acme/d/{n}.csv", f"id\n{n}\n".encode())
+    report = world.intake.sweep()
+    assert sorted(job.subject for job in world.jobs()) == ["d/0.csv", "d/1.csv", "d/2.csv"]
+    assert any(bad.job_id in line for line in report.failed)
+
+
 def test_many_rows_that_cannot_be_read_do_not_hide_the_others(world):
     for n in range(5):
         world.intake.changed(world.drop(name=f"{n}.csv", body=f"{n}".encode()))

@@ -145,10 +145,9 @@ def said(world: World) -> str:
 @pytest.mark.parametrize("parts", [("store",), ("table",), ("queue",), PARTS], ids="+".join)
 def test_an_outage_that_begins_at_any_step_costs_nothing(fresh, parts, error, seconds):
     """One attempt is all that a job has here, so that an attempt that counts would end it."""
-    lease = 300.0 if "table" in parts else 30.0  # a lease that ends while nobody can prolong it is the next test's
     first = zlib.crc32(f"{parts} {error.__name__} {seconds}".encode()) % STRIDE
     for step in range(first, 60, STRIDE):
-        world = fresh(max_attempts=1, lease_seconds=lease)
+        world = fresh(max_attempts=1)
         outage = Outage(world, parts, error)
         dropped(world)
         world.crasher.arm(step, meanwhile=lambda: outage.begin(seconds))  # noqa: B023 - called in this round
@@ -194,6 +193,22 @@ def test_a_result_that_could_not_be_written_is_written_when_the_table_is_back(fr
     worked_off(world, runner, outage)
     (job,) = world.jobs()
     assert (job.state, job.attempts_total) == (State.SUCCEEDED, 1)
+
+
+def test_a_start_whose_answer_was_lost_uses_up_no_attempt(fresh):
+    world = fresh(max_attempts=1)
+    dropped(world, 1)
+    admit = world.table.admit
+
+    def losing(*args: Any) -> Any:
+        world.table.admit = admit
+        admit(*args)
+        raise StoreUnavailable("the answer was lost")
+
+    world.table.admit = losing
+    worked_off(world, world.runner())
+    (job,) = world.jobs()
+    assert (job.state, job.attempt, job.attempts_total) == (State.SUCCEEDED, 1, 2)
 
 
 def test_a_job_that_others_took_for_lost_gets_its_attempt_back(fresh):

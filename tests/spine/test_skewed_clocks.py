@@ -22,6 +22,9 @@ class Skewed(HandClock):
     def now(self) -> float:
         return self._of.now() + self._seconds
 
+    def steady(self) -> float:
+        return self._of.steady()
+
 
 @pytest.fixture
 def world(tmp_path):

@@ -50,7 +50,8 @@ def order_to_verify(
     order: dict[str, Any], names: Iterable[str], isolation: Isolation, *, audit: bool = False
 ) -> dict[str, Any]:
     """The order that the runner makes of a job's, as a driver would hand it on."""
-    made = verify._order(order, {name: Path(name) for name in names}, audit=audit)
+    made = verify._order(order)
+    made["verify"] |= {"audit": audit}
     inputs = [{"name": name, "path": name} for name in names]
     told = {"driver": isolation.driver, "level": isolation.level}
     return {**made, "inputs": inputs, "sandbox": told, "outputs": {"report.html": "report.html"}}

@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -140,6 +141,7 @@ class World:
         base = {"storage_data_dir": folder, "lease_seconds": 30.0, "settle_seconds": 0.0, "sandbox": "process"}
         self.settings = Settings(**(base | settings))
         self.crasher = Crasher()
+        self.draw = random.Random(1).random  # the same jitter in every run
         self._opened = ExitStack()
         self.clock, self.store, self.table, self.queue = self._opened.enter_context(place(self.settings))
         self.sandbox = ScriptedSandbox()
@@ -162,7 +164,7 @@ class World:
         return Intake(f.store, f.table, f.queue, self.clock, settle_seconds=self.settings.settle_seconds)
 
     def runner(self) -> Runner:
-        made = assemble(self.fragile, self.boxes, self.log, sweep=self.sweep)
+        made = assemble(self.fragile, self.boxes, self.log, sweep=self.sweep, draw=self.draw)
         self.runners.append(made)
         return made
 

@@ -4,11 +4,14 @@ import re
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from infra.deploy import handler_zip
+from infra.deploy.template import PACKAGE_NAME
+from tests.acceptance.ade import Ade
 
 ROOT = Path(__file__).parents[2]
 PYTHON = f"3.{sys.version_info.minor}"
@@ -30,6 +33,23 @@ def pins(path: Path) -> dict[str, str]:
 def test_the_handler_has_the_pins_of_the_rest():
     rest = pins(ROOT / "requirements" / "runtime.txt")
     assert {name: rest.get(name) for name in pins(handler_zip.PINS)} == pins(handler_zip.PINS)
+
+
+@pytest.mark.parametrize("machine", handler_zip.MACHINES)
+@pytest.mark.parametrize("python", handler_zip.PYTHONS)
+def test_its_name_tells_version_python_and_machine_and_the_template_reads_it(python: str, machine: str):
+    name = handler_zip.package_name(python=python, machine=machine)
+    told = PACKAGE_NAME.search(name)
+    assert told is not None
+    assert told.groupdict() == {"version": version("ade-drop"), "python": python, "machine": machine}
+
+
+@pytest.mark.slow
+def test_a_folder_gets_the_zip_under_that_name(tmp_path: Path):
+    done = Ade(tmp_path)("deploy", "package", "--json", "--python", PYTHON)
+    name = handler_zip.package_name(python=PYTHON, machine="x86_64")
+    assert done.json["to"] == name
+    assert (tmp_path / name).stat().st_size == done.json["bytes"]
 
 
 @pytest.fixture(scope="module")

@@ -105,6 +105,7 @@ def cells():
     return CellReader(lambda: read_strings([SHARED.encode()], LIMITS), STYLES, epoch_1904=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, deadline=None)
 @given(sheets())
 def test_quick_and_careful_reading_agree(xml):
@@ -114,6 +115,7 @@ def test_quick_and_careful_reading_agree(xml):
     assert repr(quick) == repr(careful)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(sheets(), st.integers(1, 1500))
 def test_what_was_learnt_of_earlier_rows_never_misreads_later_ones(xml, size):

@@ -106,7 +106,7 @@ def test_a_zygote_that_does_not_answer_is_gone_round_by_a_cold_start(jail, tmp_p
     answer(sandbox, tmp_path, "def main(order): return 1")
     zygote = next(zygote for zygote, tenant in zygotes(sandbox) if tenant == "acme")
 
-    def broken(*_):
+    def broken(*_, **__):
         raise SandboxUnavailable("broken on purpose")
 
     monkeypatch.setattr(zygote, "start", broken)

@@ -1,5 +1,6 @@
 """Limits and their verdicts, control groups of both versions, and the judge on its own."""
 
+import os
 import socket
 from dataclasses import replace
 
@@ -96,6 +97,7 @@ def test_the_network_is_there_only_for_a_job_that_may_use_it(tmp_path, build, ne
     sandbox = JailSandbox(run_dir=tmp_path / "run", min_level="confined", engine=ENGINE, options=options)
     with socket.create_server(("127.0.0.1", 0)) as server:
         snippet = f"""
+import os
 import socket
 def main(order):
     try:
@@ -141,3 +143,31 @@ def test_a_group_that_is_not_delegated_is_not_used(tmp_path):
 
 def test_a_host_without_control_groups_has_none(tmp_path):
     assert Cgroups.find(tmp_path, "0::/\n") is None
+
+
+MANY_THREADS = """
+import threading, time
+def main(order):
+    threading.stack_size(32768)
+    for count in range(2000):
+        try:
+            threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        except RuntimeError:
+            return count
+"""
+
+
+@pytest.mark.parametrize("build", [Build(namespaces="own", own_user=True), Build(namespaces="none")])
+def test_the_kernel_bounds_the_threads_of_a_box_without_a_control_group_even_for_root(tmp_path, build):
+    """The rule sees the error: nobody had to notice and kill it."""
+    if os.geteuid() and build.own_user:
+        pytest.skip("only root can give boxes another user")
+    tmp_path.chmod(0o755)
+    made = JailSandbox(
+        run_dir=tmp_path / "run", min_level="none", engine=ENGINE, options=Options(cgroups=False, builds=(build,))
+    )
+    try:
+        for _ in range(3):
+            assert 16 <= result(made.run(order(tmp_path, MANY_THREADS), killed=never)) < 300
+    finally:
+        made.close()

@@ -28,6 +28,8 @@ def ask(program, machine, number, *args, arch=None):
             loaded = struct.unpack_from("=I", data, value)[0]
         elif op == 0x06:
             return value
+        elif op == 0x05:
+            at += value
         else:
             met = {0x15: loaded == value, 0x35: loaded >= value, 0x45: bool(loaded & value)}[op]
             at += yes if met else no
@@ -146,3 +148,30 @@ def test_the_numbers_are_those_of_the_kernels_headers(machine):
 
 def test_this_machine_is_one_that_filters_are_made_for():
     assert seccomp.supported() == (os.uname().machine in ARCH)
+
+
+def test_every_call_gets_the_answer_of_its_own_table_and_its_neighbours_theirs(machine):
+    """The filter searches by halves; a wrong half would show at the edge of some run of numbers."""
+    made = program(machine)
+    allowed, refused = (seccomp.numbers(table, machine).values() for table in (seccomp.ALLOWED, seccomp.REFUSED))
+    refused = {*refused, *seccomp.numbers(seccomp.NETWORK, machine).values()}
+    special = {*seccomp.numbers(seccomp.SPECIAL, machine).values()}
+    forks = {*seccomp.numbers(seccomp.PROCESSES, machine).values()}
+    for called in set(range(600)) - special:
+        wanted = fails_with(errno.ENOSYS)
+        if called in allowed:
+            wanted = ALLOW
+        elif called in refused:
+            wanted = fails_with(errno.EPERM)
+        elif called in forks:
+            wanted = fails_with(errno.EAGAIN)
+        assert ask(made, machine, called) == wanted, called
+    assert len(made) // 8 < 800
+
+
+def test_the_warden_of_a_box_may_signal_all_others_at_once_and_nobody_else(machine):
+    made = seccomp.Filter(processes=False, network=False, machine=machine).assembled(-1)
+    kill = number(seccomp.SPECIAL, machine, "kill")
+    assert ask(made, machine, kill, -1, 9) == ALLOW
+    for pid in (0, 1, 2, -2, PID):
+        assert ask(made, machine, kill, pid, 9) == fails_with(errno.EPERM)

@@ -10,6 +10,7 @@ from runner.engine.reading.row_order import turned
 from runner.engine.structure import Finder, look_through
 from runner.engine.survey import DeclaredNames
 
+pytestmark = pytest.mark.slow
 HEADER = ["Id", "Name", "Start", "Pay"]
 EVERY = 20
 LONG = 60_000

@@ -418,7 +418,7 @@ def test_a_box_that_verifies_says_one_line_whatever_it_meets(tmp_path):
         assert boxed.run(asked, channel, folder=tmp_path) == 0
         (line,) = channel.getvalue().splitlines()
         assert json.loads(line)["ok"] is (name == "artifact.json")
-        assert said or json.loads(line)["error"]["code"] == "bad_output"
+        assert said or json.loads(line)["error"]["code"] == "engine_error"
 
 
 class Verifier:
@@ -462,3 +462,14 @@ def test_what_ends_the_verifying_box_is_not_ours_unless_it_never_began(tmp_path,
     assert not found.outputs
     assert box.order.limits.wall_seconds == 15  # what the job has left of its own time
     assert box.order.trusted
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_refused_outputs_of_the_engine_alone_look_like_a_fault_of_the_engines(tmp_path, trusted):
+    limits = BoxLimits(wall_seconds=60, cpu_seconds=20, memory_mb=512, file_mb=20)
+    job = BoxOrder(label="a", tenant="a", scratch=tmp_path, job=ORDER, outputs=(), limits=limits, trusted=trusted)
+    box = Verifier(BoxReport(verdict=Verdict.BAD_OUTPUT, message="artifact.json counts 3 rows"))
+    done = BoxReport(verdict=Verdict.OK, message="", outputs=outputs(tmp_path))
+    found = verified(done, job, box, limits=limits, killed=lambda: None)
+    assert ("artifact.json counts 3 rows" in found.suspicion) is trusted
+    assert found.verdict is Verdict.BAD_OUTPUT

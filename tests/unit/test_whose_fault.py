@@ -6,15 +6,19 @@ import zipfile
 
 import pytest
 
+from console import checks_jobs
 from core.errors import PackageRefused
-from core.jobs import ObjectRef
+from core.jobs import ObjectRef, State
 from core.packages import check_zip, read_member
-from core.verdicts import FAULTS, Fault
+from core.ports import BoxReport
+from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import without_places
+from runner.engine import boxed
 from runner.sandbox.channel import Channel, ChannelViolation
 from runner.sandbox.endings import Seen, judge
 from runner.staging import fetch_config
 from tests.abuse.boxes import LIMITS
+from tests.support.world import World
 
 
 @pytest.mark.parametrize(
@@ -123,3 +127,72 @@ def test_a_folder_zipped_with_a_folder_of_its_own_name_is_unwrapped(tmp_path):
 )  # fmt: skip
 def test_a_tenant_sees_no_path_and_no_address_of_the_host(message, told):
     assert without_places(message) == told
+
+
+def broken(trusted, **where):
+    error = {"code": "engine_error", "message": "the engine broke", "where": where}
+    end = Channel().feed(json.dumps({"event": "end", "ok": False, "error": error}).encode() + b"\n")[0]
+    return judge(Seen(end=end, code=0, trusted=trusted), LIMITS)
+
+
+def test_what_may_be_a_fault_of_the_engines_is_told_by_places_in_our_code():
+    ending = broken(trusted=True, exception="KeyError", trace="engine/job.py:53 structure/model.py:31")
+    assert ending.suspicion == "KeyError at engine/job.py:53 structure/model.py:31"
+    assert "trace" not in ending.where
+
+
+@pytest.mark.parametrize("trace", ["Ann Smith", "/etc/passwd:1", "engine/job.py:53 Ann", "", "a/b.py:1 " * 100, 7])
+def test_a_trace_of_another_form_is_not_repeated(trace):
+    ending = broken(trusted=False, exception="Ann Smith, 41", trace=trace)
+    assert ending.suspicion == "an error at an unknown place"
+
+
+def test_an_end_that_a_rule_or_a_file_brought_about_raises_no_suspicion():
+    for code in ("rule_error", "input_unreadable", "config_refused", "nothing_mapped", "out_of_memory"):
+        end = {"event": "end", "ok": False, "error": {"code": code, "message": "m", "where": {}}}
+        assert judge(Seen(end=end, code=0), LIMITS).suspicion == ""
+
+
+def test_an_engine_that_breaks_says_where_and_nothing_of_the_values(monkeypatch, tmp_path):
+    def breaks(*_):
+        raise KeyError("Ann Smith")
+
+    monkeypatch.setattr("runner.engine.boxed.read_order", breaks)
+    said = io.StringIO()
+    boxed.run({}, said, folder=tmp_path)
+    error = json.loads(said.getvalue())["error"]
+    assert error["where"]["exception"] == "KeyError"
+    assert "engine/boxed.py:" in error["where"]["trace"]
+    assert "Ann" not in said.getvalue()
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    yield made
+    made.close()
+
+
+def test_a_likely_fault_of_the_engines_is_seen_by_the_operator_and_costs_one_attempt(world):
+    what = "KeyError at engine/job.py:53"
+    said = BoxReport(verdict=Verdict.INPUT_UNREADABLE, message="the engine broke: KeyError", suspicion=what)
+    world.sandbox.run = lambda *_, **__: said
+    world.intake.changed(world.drop())
+    world.work_off(world.runner())
+    (job,) = world.jobs()
+    assert (job.state, job.error.fault, job.attempts_total) == (State.FAILED, "input", 1)
+    assert not world.queue.dead(limit=10)
+    events = [json.loads(line) for line in world.log._stream.getvalue().splitlines()]
+    (event,) = [event for event in events if event["event"] == "engine_fault_suspected"]
+    assert (event["level"], event["what"], event["rules"], event["job_id"]) == ("error", what, False, job.job_id)
+    (check,) = checks_jobs.check_engine(world.fragile)
+    assert check.level == "warning"
+    assert job.job_id in check.said
+    assert what in check.said
+
+
+def test_nothing_is_suspected_of_a_job_that_went_well(world):
+    world.intake.changed(world.drop())
+    world.work_off(world.runner())
+    assert [check.level for check in checks_jobs.check_engine(world.fragile)] == ["ok"]
+    assert "engine_fault" not in world.log._stream.getvalue()

@@ -1,9 +1,10 @@
 """An order to verify: what a box wrote comes in, the counts that hold and the report go out."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
-from runner.engine.protocol import EventWriter, open_target
+from runner.engine.protocol import EventWriter, open_target, place_of
 from runner.engine.report import report
 from runner.engine.verifying.balance import balance
 from runner.engine.verifying.book import named, read_book
@@ -18,7 +19,8 @@ _ODD: Final = "the outputs broke the verifier"
 def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
     """Say whether the outputs hold; the report is written from what has been checked."""
     try:
-        paths = {given["name"]: folder / given["path"] for given in order["inputs"]}
+        places = {given["name"]: given["path"] for given in order["inputs"]}
+        paths = {name: at if isinstance(at, int) else folder / at for name, at in places.items()}
         artifact = verify(order, paths)
         target = order["outputs"].get(REPORT)
         if target is not None:
@@ -29,18 +31,18 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
     except MemoryError:
         voice.fail("out_of_memory", "the outputs are more than can be verified in the memory a job may use", {})
     except Exception as error:  # noqa: BLE001  # whatever it was, these bytes brought it about
-        voice.fail("bad_output", f"{_ODD}: {type(error).__name__}", {})
+        voice.fail("engine_error", f"{_ODD}: {type(error).__name__}", place_of(error))
     else:
         voice.succeed(artifact["summary"])
 
 
-def verify(order: dict[str, Any], paths: dict[str, Path]) -> dict[str, Any]:
+def verify(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dict[str, Any]:
     """The artifact of outputs that hold. Raises BadOutput."""
     asked = order["verify"]
     for name in (ARTIFACT,) if asked["audit"] else (ARTIFACT, WORKBOOK):
         if name not in paths:
             raise BadOutput(f"the box wrote no {name}")
-    with paths[ARTIFACT].open("rb") as file:
+    with open(paths[ARTIFACT], "rb") as file:  # noqa: PTH123 - by a path or by a descriptor
         artifact = read_document(file.read(MAX_BYTES + 1))
     _same_job(order, artifact)
     balance(artifact)
@@ -48,7 +50,7 @@ def verify(order: dict[str, Any], paths: dict[str, Path]) -> dict[str, Any]:
         if artifact["output"]["rows"] or artifact["output"]["sheets"]:
             raise BadOutput("artifact.json counts rows of a workbook that was not written")
         return artifact
-    with paths[WORKBOOK].open("rb") as file:
+    with open(paths[WORKBOOK], "rb") as file:  # noqa: PTH123 - as above
         _same_rows(asked, artifact["output"], file)
     return artifact
 

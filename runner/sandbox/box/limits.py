@@ -2,9 +2,11 @@
 
 import os
 import resource
+from contextlib import suppress
 from typing import TypedDict
 
 MIB = 1024 * 1024
+FIRST_USER, USERS = 64_901, 500  # users of boxes that run in no namespace and would be root; in no distribution's list
 THREADS = 32  # rules may use threads; memory bounds them further
 TASKS = 256  # at most, with room for what starts beside a box; a control group says it more exactly
 
@@ -23,7 +25,7 @@ def apply(limits: Limits, *, baseline: int, tasks: int) -> None:
     """Set the limits of this process for good.
 
     `baseline`: address space in use before the job, which is ours and not the job's. `tasks`: processes and
-    threads that count against the same user already. The kernel does not hold root to it; the watcher does.
+    threads that count against the same user already. The kernel does not hold root to it: see `count_apart`.
     """
     _cap(resource.RLIMIT_CORE, 0)
     _cap(resource.RLIMIT_CPU, limits["cpu_seconds"])
@@ -40,6 +42,17 @@ def address_space() -> int:
     """Bytes of address space this process has now."""
     with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 - pathlib is not worth its import here
         return int(statm.read().split()[0]) * resource.getpagesize()
+
+
+def count_apart() -> None:
+    """Where we are root, be counted as a user of this box's own: the kernel bounds no tasks of root's.
+
+    Only the real user changes, which is the one that tasks are counted by; files are opened as before. A root that may
+    not change users (all capabilities dropped) stays what it is, and the watcher alone bounds its threads.
+    """
+    if os.getuid() == 0:
+        with suppress(OSError):
+            os.setresuid(FIRST_USER + os.getpid() % USERS, -1, -1)
 
 
 def tasks_of_user() -> int:

@@ -5,9 +5,11 @@ Standard library only. `become_box` never returns: a fork must not run on into t
 
 import json
 import os
+import resource
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from runner.sandbox.box import canary, code, kernel, landlock, limits, namespaces, seccomp
@@ -15,26 +17,34 @@ from runner.sandbox.box import canary, code, kernel, landlock, limits, namespace
 if TYPE_CHECKING:
     from runner.sandbox.box.zygote import Zygote
 
-GO = b"g"
+GO, VERIFY = b"g", b"v"
+NULL = 0
 CANNOT_START, OUT_OF_MEMORY = 71, 72
+_ALL_OTHERS = -1  # to `kill`: every process of the namespace but its first
 _filters: dict[tuple[bool, bool], seccomp.Filter] = {}
 
 
 def become_box(zygote: "Zygote", request: dict[str, Any], fds: list[int], parent: int) -> NoReturn:
-    """Be the box: lock down, wait for the go, run the engine, exit."""
+    """Be the box: lock down, wait for the go, run the engine, exit.
+
+    In a pid namespace of its own the box is two processes. The first is the *warden*: it waits for the engine to end,
+    kills all that is left, and then verifies the outputs. It forks the engine before either hears of the job.
+    """
     status = CANNOT_START
     try:
-        gate, order = _take_descriptors(request, fds)
-        try:
-            _lock_down(zygote, request, parent)
-        except BaseException as error:  # noqa: BLE001 - the runner has to hear of it, whatever it is
-            os.write(gate, f"{type(error).__name__}: {error}".encode()[:500])
-            os._exit(CANNOT_START)
+        order, gate = _take_descriptors(request, fds)
+        engine = _divide(zygote, request, parent, gate)
         os.write(gate, GO)
         if os.read(gate, 1) != GO:
             os._exit(CANNOT_START)
-        os.close(gate)
-        status = _run(zygote, request, order)
+        if engine:
+            for fd in (1, 2):
+                os.dup2(NULL, fd)
+            os.closerange(3, gate)  # what is the engine's
+            status = _keep(zygote, gate, engine)
+        else:
+            os.closerange(gate, gate + 1 + request["kept"])  # what is the warden's
+            status = _run(zygote, request, order)
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else 1
     except MemoryError:
@@ -52,14 +62,31 @@ def become_box(zygote: "Zygote", request: dict[str, Any], fds: list[int], parent
 
 
 def _take_descriptors(request: dict[str, Any], fds: list[int]) -> tuple[int, int]:
-    """Put everything in its place and close the rest; the gate and the order come after the job's own."""
+    """Put everything in its place and close the rest: the job's own, then its order, the gate, and the warden's."""
     targets = [int(target) for target in request["targets"]]
-    gate, order = max(targets) + 1, max(targets) + 2
-    kernel.place_fds({gate: fds[1], order: fds[2]} | dict(zip(targets, fds[3:], strict=True)))
-    return gate, order
+    order, gate = max(targets) + 1, max(targets) + 2
+    places = [*targets, *range(gate + 1, gate + 1 + request["kept"])]
+    kernel.place_fds({gate: fds[1], order: fds[2]} | dict(zip(places, fds[3:], strict=True)))
+    return order, gate
 
 
-def _lock_down(zygote: "Zygote", request: dict[str, Any], parent: int) -> None:
+def _divide(zygote: "Zygote", request: dict[str, Any], parent: int, gate: int) -> int:
+    """Give up every right; where a warden is wanted, return in it with the engine's pid, and in the engine with 0."""
+    try:
+        tasks = _lock_down(zygote, request, parent)
+        engine = os.fork() if zygote.plan.namespaces == "own" else 0
+        if engine:
+            _seal_warden(zygote, request)
+        else:
+            _seal_engine(zygote, request, tasks)
+    except BaseException as error:  # noqa: BLE001 - the runner has to hear of it, whatever it is
+        os.write(gate, f"{type(error).__name__}: {error}".encode()[:500])
+        os._exit(CANNOT_START)
+    return engine
+
+
+def _lock_down(zygote: "Zygote", request: dict[str, Any], parent: int) -> int:
+    """Give up what both processes of a box do without; how many tasks count against their user already."""
     plan = zygote.plan
     kernel.set_name("ade-box")
     own = plan.namespaces == "own"
@@ -72,21 +99,67 @@ def _lock_down(zygote: "Zygote", request: dict[str, Any], parent: int) -> None:
         namespaces.become_user()
     else:
         os.chdir("/")
+        if plan.namespaces == "none":
+            limits.count_apart()
     kernel.drop_capabilities()
     if own:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     else:
         kernel.die_with_parent(parent)
-    sys.path += request["path"]
     # A user of its own counts its own tasks; without one, those of everybody who is the same user outside count too.
     tasks = limits.TASKS + (0 if plan.namespaces != "none" else limits.tasks_of_user())
     if plan.landlock:
         readable = [*zygote.code, *request["readable"]]
         landlock.restrict(readable=readable, writable=code.DEVICES, network=plan.network)
+    return tasks
+
+
+def _seal_engine(zygote: "Zygote", request: dict[str, Any], tasks: int) -> None:
+    plan = zygote.plan
+    sys.path += request["path"]
     limits.apply(request["limits"], baseline=zygote.baseline, tasks=tasks)
     if plan.seccomp:
-        may_fork = own and request["limits"]["processes"] > 0
+        may_fork = plan.namespaces == "own" and request["limits"]["processes"] > 0
         _filters[may_fork, plan.network].install(os.getpid())
+
+
+def _seal_warden(zygote: "Zygote", request: dict[str, Any]) -> None:
+    """No network and no fork; the one signal it may send goes to all others of its namespace at once."""
+    limits.apply(request["warden"], baseline=zygote.baseline, tasks=limits.TASKS)
+    if zygote.plan.seccomp:
+        _filters[False, False].install(_ALL_OTHERS)
+
+
+def _keep(zygote: "Zygote", gate: int, engine: int) -> int:
+    """Say how the engine ended once nothing of it is left; then verify what it wrote, if the runner wants that."""
+    while (ended := os.waitpid(-1, 0))[0] != engine:
+        continue
+    while _others():
+        continue
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    words = {
+        "code": os.waitstatus_to_exitcode(ended[1]),
+        "cpu": used.ru_utime + used.ru_stime,
+        "peak_kb": used.ru_maxrss,
+    }
+    os.write(gate, json.dumps(words).encode() + b"\n")
+    if os.read(gate, 1) != VERIFY:
+        return 0
+    with os.fdopen(gate + 1, "rb") as file:
+        order = json.load(file)
+    with os.fdopen(gate, "w", encoding="utf-8") as channel:
+        return int(zygote.engine.run(order, channel))
+
+
+def _others() -> bool:
+    """Kill every other process of the namespace and wait for one; whether there was one."""
+    with suppress(ProcessLookupError):
+        os.kill(_ALL_OTHERS, signal.SIGKILL)
+    try:
+        os.waitpid(-1, 0)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _run(zygote: "Zygote", request: dict[str, Any], order_fd: int) -> int:
@@ -99,5 +172,5 @@ def _run(zygote: "Zygote", request: dict[str, Any], order_fd: int) -> int:
 
 def warm_filters(*, network: bool) -> None:
     """Assemble before the fork what every job needs."""
-    for processes in (False, True):
-        _filters[processes, network] = seccomp.Filter(processes=processes, network=network)
+    for kind in ((False, network), (True, network), (False, False)):
+        _filters[kind] = seccomp.Filter(processes=kind[0], network=kind[1])

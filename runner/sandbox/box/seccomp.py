@@ -122,6 +122,7 @@ class Filter:
     def __init__(self, *, processes: bool, network: bool, machine: str | None = None) -> None:
         self._machine = machine or os.uname().machine
         self._program = Program()
+        self._calls: dict[int, int | Program] = {}
         self._special = numbers(SPECIAL, self._machine)
         self._build(processes=processes, network=network)
         self._assembled = self._program.assembled()
@@ -140,15 +141,12 @@ class Filter:
         program.load_number()
         if self._machine == "x86_64":
             program.answer_from(_X32, KILL)
-        for number in numbers(ALLOWED, self._machine).values():
-            program.answer_if(number, ALLOW)
-        for number in numbers(PROCESSES, self._machine).values():
-            program.answer_if(number, ALLOW if processes else fails_with(errno.EAGAIN))
-        for number in numbers(REFUSED, self._machine).values():
-            program.answer_if(number, fails_with(errno.EPERM))
+        forks = ALLOW if processes else fails_with(errno.EAGAIN)
+        for table, answer in ((ALLOWED, ALLOW), (PROCESSES, forks), (REFUSED, fails_with(errno.EPERM))):
+            self._calls |= dict.fromkeys(numbers(table, self._machine).values(), answer)
         self._arguments(processes=processes)
         self._network(allowed=network)
-        program.answer(fails_with(errno.ENOSYS))
+        program.choose(self._calls, otherwise=fails_with(errno.ENOSYS))
 
     def _arguments(self, *, processes: bool) -> None:
         """Calls that are fine or not by what they are given."""
@@ -168,28 +166,25 @@ class Filter:
         limits.answer_if(0, ALLOW)
         limits.answer_if(0, ALLOW, mark="pid")
         limits.answer(fails_with(errno.EPERM))
-        self._program.only_for(self._special["prlimit64"], limits)
+        self._calls[self._special["prlimit64"]] = limits
         clone = Program()
         clone.load_arg(0)
         clone.answer_if_bits(_CLONE_NEW, fails_with(errno.EPERM))
         clone.answer_if_bits(_CLONE_THREAD, ALLOW)
         clone.answer(ALLOW if processes else fails_with(errno.EAGAIN))
-        self._program.only_for(self._special["clone"], clone)
+        self._calls[self._special["clone"]] = clone
 
     def _network(self, *, allowed: bool) -> None:
         known = numbers(NETWORK, self._machine)
         if not allowed:
-            for number in known.values():
-                self._program.answer_if(number, fails_with(errno.EPERM))
+            self._calls |= dict.fromkeys(known.values(), fails_with(errno.EPERM))
             return
         block = Program()
         block.load_arg(0)
         for family in _FAMILIES:
             block.answer_if(family, ALLOW)
         block.answer(fails_with(errno.EPERM))
-        self._program.only_for(known.pop("socket"), block)
-        for number in known.values():
-            self._program.answer_if(number, ALLOW)
+        self._calls |= {**dict.fromkeys(known.values(), ALLOW), known["socket"]: block}
 
     def _when(
         self, name: str, arg: int, values: tuple[str | None, tuple[int, ...]], answer: int, *, otherwise: int
@@ -200,4 +195,4 @@ class Filter:
         for value in listed:
             block.answer_if(value, answer, mark=mark)
         block.answer(fails_with(otherwise) if otherwise else ALLOW)
-        self._program.only_for(self._special[name], block)
+        self._calls[self._special[name]] = block
