@@ -127,7 +127,7 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+class DeployPlan:
     stack: str
     parameters: dict[str, str]
     resources: list[Resource]
@@ -138,11 +138,11 @@ class Plan:
     command: str
 
 
-def make_plan(stack: str, given: Mapping[str, str]) -> Plan:
+def make_plan(stack: str, given: Mapping[str, str]) -> DeployPlan:
     """UsageError where stack name or parameters do not fit the template."""
     template = Template(stack, given)
     made = template.resources()
-    return Plan(
+    return DeployPlan(
         stack=stack,
         parameters=template.parameters,
         resources=[_resource(name, one) for name, one in made.items()],

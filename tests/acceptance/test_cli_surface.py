@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from console.commands import COMMANDS
-from console.exits import Exit
-from console.main import build_parser
+from console.cli.commands import COMMANDS
+from console.cli.guard import Exit
+from console.cli.main import build_parser
 from core.jobs import State
 from core.manifests import manifest_schema
 from core.settings import PREFIX, Settings

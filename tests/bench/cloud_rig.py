@@ -10,11 +10,11 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.boxes import boxes
+from console.cli.boxes import boxes
 from core.settings import Settings
 from handlers.arrivals import Arrivals
 from handlers.intake import Intake
-from handlers.poller import Poller
+from handlers.sources.event_queue import Poller
 from infra.addresses import parse_address
 from infra.aws.provision import provision
 from infra.aws.sqs_events import EventsQueue

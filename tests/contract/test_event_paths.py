@@ -16,12 +16,12 @@ import pytest
 from core.errors import SettingsError, StoreUnavailable
 from core.jobs import Job
 from core.ports import JobQuery, JobTable
-from handlers import aws_lambda
 from handlers.arrivals import Arrivals
-from handlers.aws_lambda import LambdaHandler
 from handlers.intake import Intake
-from handlers.poller import Poller
-from handlers.webhook import Webhook
+from handlers.sources import aws_lambda
+from handlers.sources.aws_lambda import LambdaHandler
+from handlers.sources.event_queue import Poller
+from handlers.sources.webhook import Webhook
 from infra.addresses import parse_address
 from infra.aws.calls import client
 from infra.aws.s3 import S3Store

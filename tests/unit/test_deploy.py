@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from console.main import build_parser
+from console.cli.main import build_parser
 from core.errors import UsageError
 from core.settings import Settings, unknown_variables
 from infra.aws import calls

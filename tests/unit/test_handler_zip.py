@@ -18,7 +18,7 @@ PYTHON = f"3.{sys.version_info.minor}"
 ALONE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import handlers.aws_lambda, infra.s3, infra.dynamodb, infra.sqs
+import handlers.sources.aws_lambda, infra.aws.s3, infra.aws.dynamodb, infra.aws.sqs
 from infra.addresses import parse_address
 from infra.aws.calls import client
 for service in ("s3", "sqs", "dynamodb"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from console.local_cloud import how_to
+from console.cli.use_local_cloud import how_to
 from core.errors import UsageError
 from infra.deploy.local_cloud import Ports, Server, free_port, keep_ports
 
