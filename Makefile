@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint types bench pins clean
+.PHONY: help setup demo test quick lint types bench soak pins clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -45,6 +45,9 @@ types: .venv/.dev ## mypy, strict
 
 bench: .venv/.dev ## speed and cost against named peers
 	@$(BIN)/python -m tests.bench
+
+soak: .venv/.dev ## the fleet under fresh seeds for as long as you like; prints the seed of what it finds
+	@$(BIN)/python -m tests.sim --fresh --seeds $(or $(SEEDS),20000)
 
 pins: ## pin again, with hashes (needs uv)
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --output-file requirements/runtime.txt pyproject.toml requirements/build.in

@@ -25,7 +25,7 @@ TESTS = Path(__file__).parent
 STAGES = {
     "unit": ("unit", "events", "bench"),
     "truth": ("truth", "corpus"),
-    "spine": ("spine",),
+    "spine": ("spine", "sim", "power"),
     "contract": ("contract",),
     "abuse": ("abuse",),
     "acceptance": ("acceptance",),

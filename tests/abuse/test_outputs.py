@@ -1,5 +1,6 @@
 """Rules that write their own outputs, through real boxes: what they forge is read by a process that ran no rule."""
 
+import json
 import os
 import resource
 import tempfile
@@ -140,3 +141,45 @@ def test_a_job_that_is_cancelled_or_out_of_time_leaves_no_process(sandbox):
     assert found.verdict is Verdict.WALL_CLOCK
     assert not list(folder.glob("run/boxes/*"))
     assert not [pid for pid in descendants(os.getpid()) if comm(pid) == "ade-box"]
+
+
+def test_text_that_a_rule_put_into_its_artifact_is_no_markup_in_the_report(sandbox):
+    folder, made = sandbox
+    source = """
+def forge():
+    told = json.loads(os.pread(ARTIFACT, 10**7, 0))
+    for one in told["mapping"]:
+        one["header"] = "<script>alert(1)</script><form action=//example.com><img src=x onerror=alert(1)>"
+    rewrite(ARTIFACT, json.dumps(told).encode())
+"""
+    found = ended(made, folder, source)
+    assert found.verdict is Verdict.OK, found.message
+    page = found.outputs["report.html"].read_text().lower()
+    assert "content-security-policy" in page
+    assert "&lt;script&gt;" in page
+    assert not [mark for mark in ("<script", "<form", "<img", "<iframe", "<a ") if mark in page]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"event": "end", "ok": False, "error": {"code": "engine_error", "message": "yours", "where": {"trace": "x"}}},
+        {"event": "end", "ok": False, "error": {"code": []}},
+        {"event": "end", "ok": False, "error": {"code": "bad_output", "message": "", "where": []}},
+        {"event": "progress", "pass": {}},
+    ],
+)
+def test_what_a_rule_says_in_the_engines_name_is_the_configs_fault(sandbox, words):
+    folder, made = sandbox
+    line = json.dumps(words) + "\n"
+    found = ended(made, folder, f"def forge():\n    os.write(3, {line!r}.encode())\n    os._exit(0)")
+    assert FAULTS[found.verdict] is Fault.CONFIG, f"{found.verdict}: {found.message}"
+    assert "x" not in found.where.values()
+
+
+def test_counts_come_from_the_outputs_and_not_from_what_a_box_says_of_them(sandbox):
+    folder, made = sandbox
+    line = json.dumps({"event": "end", "ok": True, "summary": {"rows_out": 10**6, "tables": []}}) + "\n"
+    found = ended(made, folder, f"def forge():\n    os.write(3, {line!r}.encode())\n    os._exit(0)")
+    assert found.verdict is Verdict.OK
+    assert (found.claim["rows_out"], found.claim["tables"]) == (3, 1)

@@ -9,6 +9,7 @@ from typing import Any
 
 from core.chores import Timings, wake_at
 from core.ports import Message
+from infra import folder
 from infra.clocks import HandClock
 from infra.local.folder import FolderStore
 from infra.local.sqlite import Database
@@ -92,5 +93,24 @@ def rows(data: Path) -> None:
         database.close()
 
 
+def careless_objects(data: Path) -> None:
+    """The same by a store that never syncs a folder: the test must notice."""
+    folder.sync_folder = lambda _folder: None
+    objects(data)
+
+
+def careless_rows(data: Path) -> None:
+    """The same by a database that syncs its log now and then: the test must notice."""
+    read = Database.read
+
+    def relaxed(self: Database) -> Any:
+        db = read(self)
+        db.execute("PRAGMA synchronous = NORMAL")
+        return db
+
+    Database.read = relaxed  # type: ignore[method-assign]
+    rows(data)
+
+
 if __name__ == "__main__":
-    {"objects": objects, "rows": rows}[sys.argv[1]](Path(sys.argv[2]))
+    {f.__name__: f for f in (objects, rows, careless_objects, careless_rows)}[sys.argv[1]](Path(sys.argv[2]))

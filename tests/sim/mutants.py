@@ -7,11 +7,9 @@ from typing import Any
 
 import core.jobs
 import handlers.recording
-import runner.worker
 from core.drops import is_placeholder
-from core.jobs import Job, State
+from core.jobs import Job
 from handlers.recording import Recorder, _Line
-from runner.janitor import Janitor
 from runner.publish import Publisher, _order
 from runner.results import latest_key, result_key
 from tests.sim.world import Outcome, simulate
@@ -52,21 +50,14 @@ def _fence_floor(stack: ExitStack) -> None:
 
 
 def _latest_followed(stack: ExitStack) -> None:
-    """latest.json was deleted without a look at what a newer job had written meanwhile."""
+    """latest.json was deleted without a look at what a newer job had written meanwhile; takes thousands of seeds."""
 
-    def retract(self: Publisher, job: Job) -> None:
+    def retract(self: Publisher, job: Job, *, fall_back: bool = False) -> None:
         order = _order(self._read(latest_key(job)))
         if order and order[-1] == job.job_id:
             self._store.delete(latest_key(job))
 
     _patch(stack, Publisher, "retract_latest", retract)
-
-
-def _commit_fence(stack: ExitStack) -> None:
-    """A runner committed whatever the row said of its fence."""
-    _patch(
-        stack, runner.worker, "fenced", lambda _fence, change: lambda j: change(j) if j.state is State.RUNNING else None
-    )
 
 
 def _result_condition(stack: ExitStack) -> None:
@@ -79,18 +70,18 @@ def _result_condition(stack: ExitStack) -> None:
     _patch(stack, Publisher, "_say", say)
 
 
-def _resend(stack: ExitStack) -> None:
-    """A message that was never sent, or lost with its sender, was not sent again."""
-    _patch(stack, Janitor, "_send", lambda _self, _job: None)
+def _expiry_wait(stack: ExitStack) -> None:
+    """A job that had just expired ran again at once, and the outputs of that run were removed as the old ones."""
+    _patch(stack, handlers.recording, "is_taken_back", lambda _job, _now: True)
+    _patch(stack, Publisher, "_unchanged", lambda _self, _job: True)
 
 
 MUTANTS: dict[str, Callable[[ExitStack], None]] = {
     "tie-look": _tie_look,
     "fence-floor": _fence_floor,
     "latest-followed": _latest_followed,
-    "commit-fence": _commit_fence,
     "result-condition": _result_condition,
-    "resend": _resend,
+    "expiry-wait": _expiry_wait,
 }
 
 
