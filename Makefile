@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint types bench soak pins clean
+.PHONY: help setup demo test quick lint types bench soak mutants pins clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -49,10 +49,13 @@ bench: .venv/.dev ## speed and cost against named peers
 soak: .venv/.dev ## the fleet under fresh seeds for as long as you like; prints the seed of what it finds
 	@$(BIN)/python -m tests.sim --fresh --seeds $(or $(SEEDS),20000)
 
+mutants: .venv/.dev ## which changes of the spine no test notices (an hour; ARGS="--sample 20" for less)
+	@$(BIN)/python -m tests.mutation $(ARGS)
+
 pins: ## pin again, with hashes (needs uv)
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --output-file requirements/runtime.txt pyproject.toml requirements/build.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra dev --constraint requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml requirements/build.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-header --constraint requirements/runtime.txt --output-file infra/deploy/handler.txt infra/deploy/handler.in
 
 clean: ## remove what the other targets made
-	@rm -rf .venv .venv-cloud demo data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis bench-results
+	@rm -rf .venv .venv-cloud demo data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutation bench-results

@@ -61,7 +61,9 @@ class Baseline:
         """Those that reach a mutant, in the order in which they are to be tried."""
         reached = self.reached.get(mutant.module, {})
         lines = set(range(mutant.line, last_line + 1))
-        found = [t for t, seen in reached.items() if not mutant.function or lines.intersection(seen)]
+        found = [t for t, seen in reached.items() if lines.intersection(seen)]
+        if not mutant.function:  # a table or constant is read by whoever reaches its module, or any other one
+            found = list(reached or {t: () for tests in self.reached.values() for t in tests})
         found = [t for t in found if self.seconds[t] <= limits.test_seconds]
         found.sort(key=lambda t: (self.seconds[t] + 0.02) / (1 + kills[t]))
         taken, spent = [], 0.0

@@ -1,6 +1,7 @@
 """The command: which mutants, what became of them, what it says."""
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -26,7 +27,7 @@ MODULES = (
     "runner/control.py",
 )  # fmt: skip
 # Quick tests of the spine on real adapters, embedded; the state machine and the cloud's servers take too long for this.
-TESTS = ("tests/spine/test_*.py", "tests/unit/test_core_jobs.py", "tests/unit/test_handlers_together.py", "tests/unit/test_fleet*.py",
+TESTS = ("tests/spine/test_*.py", "tests/unit/test_core_jobs.py", "tests/unit/test_results.py", "tests/unit/test_handlers_together.py", "tests/unit/test_fleet*.py",
          "tests/contract/test_job_table.py")  # fmt: skip
 _SLOW_SECONDS = 1.0  # a test that took longer is not timed again before it changes
 _LEFT_OUT = ("cloud", "dynamodb", "memory", "test_machine.py", "seaweedfs")
@@ -68,6 +69,7 @@ def main(words: list[str] | None = None) -> int:
     return 0 if summary["score_explained"] >= WANTED else 1
 
 
+@functools.cache
 def mutants_in(module: str) -> list[Mutant]:
     return mutants_of(module, (ROOT / module).read_bytes())
 
@@ -84,7 +86,7 @@ def judge_all(mutants: list[Mutant], results: "Results", limits: judge.Limits) -
     judge.prepare()
     base = _baseline(paths)
     tests = f"{_digest([ROOT / p for p in paths])}:{limits.test_seconds}:{limits.mutant_seconds}"
-    todo = [m for m in mutants if not results.has(m, tests)]
+    todo = [m for m in mutants if not results.has(m, tests) and m.compiles((ROOT / m.module).read_bytes())]
     started, done, killed = time.monotonic(), 0, 0
 
     def report(mutant: Mutant, verdict: judge.Verdict) -> None:
