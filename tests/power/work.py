@@ -9,8 +9,8 @@ from typing import Any
 
 from core.chores import Timings, wake_at
 from core.ports import Message
-from infra import folder
 from infra.clocks import HandClock
+from infra.local import folder
 from infra.local.folder import FolderStore
 from infra.local.sqlite import Database
 from infra.local.sqlite_queue import SqliteWorkQueue
