@@ -22,8 +22,8 @@ from core.ports import Isolation, JobQuery
 from core.settings import PREFIX, Settings, unknown_variables
 from infra.local.folder_watch import Inotify
 from infra.wiring import Stack
+from runner.sandbox.claims import printable
 from runner.sandbox.levels import at_least
-from runner.sandbox.logs import printable
 
 OK, WARNING, WRONG = "ok", "warning", "wrong"
 _LITTLE_BYTES, _LOW_BYTES = 100 * 1024**2, 1024**3

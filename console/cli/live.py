@@ -14,7 +14,7 @@ from console.cli.output import STATE_COLOURS, note, span
 from core.jobs import Job, State
 from core.ports import JobQuery
 from infra.wiring import Stack
-from runner.sandbox.logs import printable
+from runner.sandbox.claims import printable
 
 _QUIET_SECONDS = 30.0
 _RUNNING_SECONDS = 1.0

@@ -12,7 +12,7 @@ from core.jobs import Job, State
 from core.ports import NewerRow
 from core.records import job_dict
 from runner.results import job_folder, result_key
-from runner.sandbox.logs import printable
+from runner.sandbox.claims import printable
 
 
 def job_shape(job: Job) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from core.verdicts import Verdict
 from runner.sandbox import layers as layers_module
 from runner.sandbox.drivers import make_layers
-from runner.sandbox.install.requirements import Refused, parse
+from runner.sandbox.install.wheels import Refused, parse
 from runner.sandbox.jail import JailSandbox
 from runner.sandbox.layers import LayerRefused, unpack
 from tests.abuse.boxes import ENGINE, never, order, result

@@ -11,8 +11,7 @@ import pytest
 
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.sandbox.box.keeper import descendants
-from runner.sandbox.builds import Build
-from runner.sandbox.jail import JailSandbox, Options
+from runner.sandbox.jail import Build, JailSandbox, Options
 from runner.sandbox.process import ProcessSandbox
 from runner.staging import OUTPUTS
 from runner.verify import run_verified

@@ -14,8 +14,8 @@ from core.ports import BoxReport
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import without_places
 from runner.engine import boxed
-from runner.sandbox.channel import Channel, ChannelViolation
-from runner.sandbox.endings import Seen, judge
+from runner.sandbox.claims import Channel, ChannelViolation
+from runner.sandbox.session import Seen, judge
 from runner.staging import fetch_config
 from tests.abuse.boxes import LIMITS
 from tests.support.world import World

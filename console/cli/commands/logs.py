@@ -12,7 +12,7 @@ from core.jobs import Job, State
 from core.ports import ObjectStore
 from infra.wiring import Stack
 from runner.results import job_folder
-from runner.sandbox.logs import printable
+from runner.sandbox.claims import printable
 
 _LIMIT = 64 * 1024 * 1024
 

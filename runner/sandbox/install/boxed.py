@@ -6,9 +6,7 @@ import zipfile
 from pathlib import Path
 from typing import Any, TextIO
 
-from runner.sandbox.install.names import ARCHIVE, safe_name
-from runner.sandbox.install.requirements import Refused, parse
-from runner.sandbox.install.wheels import Wheel, Wheelhouse, members, resolve
+from runner.sandbox.install.wheels import ARCHIVE, Refused, Wheel, Wheelhouse, members, parse, resolve, safe_name
 
 _BLOCK = 1024 * 1024
 

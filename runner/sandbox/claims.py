@@ -1,11 +1,71 @@
-"""What a box says, line by line. It is a claim: form, size and numbers are checked here and nothing is believed."""
+"""What comes out of a box: its log, its events and its files. All of it is a claim, checked here and never believed.
+
+The log may hold data, so it is kept apart, capped, and shown with care. Events are checked for form, size and numbers.
+Files are named by the runner and opened with care: never a link, never more than the limit.
+"""
 
 import json
 import math
+import os
+import stat
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from runner.sandbox.logs import printable
+CUT = "\n[log cut here: the limit is {} bytes]\n"
+FLOOD = 64  # how often over its limit a log may go before the box is ended
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+class CappedLog:
+    """Writes the first `limit` bytes to a file as they come, and counts the rest."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self.path = path
+        self.seen = 0
+        self._limit = limit
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._fd = os.open(path, flags, 0o640)
+
+    @property
+    def flooded(self) -> bool:
+        return self.seen > FLOOD * self._limit
+
+    def write(self, data: bytes) -> None:
+        room = self._limit - self.seen
+        self.seen += len(data)
+        if room > 0:
+            _write_all(self._fd, data[:room])
+        if room >= 0 and len(data) > room:
+            _write_all(self._fd, CUT.format(self._limit).encode())
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def printable(line: str) -> str:
+    """A line of a log as it may be shown on a terminal or a page: control characters become visible escapes."""
+    return "".join(
+        char if char == "\t" or unicodedata.category(char) not in _HIDDEN else _escaped(char) for char in line
+    )
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
 
 MAX_LINE = 64 * 1024
 MAX_DEPTH = 16
@@ -217,3 +277,67 @@ def _int(text: str) -> int:
     if len(text) > MAX_DIGITS:
         raise ChannelViolation(f"a number of more than {MAX_DIGITS} digits")
     return int(text)
+
+
+MIB = 1024 * 1024
+
+
+def plain_name(name: str) -> str:
+    """`name` if it names a file right below a folder; anything else is a mistake of the caller."""
+    if not name or name in {".", ".."} or "/" in name or "\0" in name or len(name) > 255:
+        raise ValueError(f"{name!r} is not the name of an output file")
+    return name
+
+
+def open_outputs(folder: Path, names: Iterable[str]) -> dict[str, int]:
+    """New empty files, open for reading and writing; the box gets only the descriptors."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    opened: dict[str, int] = {}
+    try:
+        for name in names:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            opened[name] = os.open(folder / plain_name(name), flags, 0o640)
+    except BaseException:
+        close_all(opened.values())
+        raise
+    return opened
+
+
+def collect(folder: Path, names: Iterable[str], limit_mb: int) -> tuple[dict[str, Path], str | None]:
+    """The outputs that are there and not empty, and what is wrong with one of them, if anything is."""
+    kept: dict[str, Path] = {}
+    for name in names:
+        path = folder / plain_name(name)
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return {}, f"output {name} is not a regular file"
+        try:
+            found = os.fstat(fd)
+        finally:
+            os.close(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+            return {}, f"output {name} is not a regular file of its own"
+        if found.st_size > limit_mb * MIB:
+            return {}, f"output {name} is larger than {limit_mb} MiB"
+        if found.st_size:
+            kept[name] = path
+    return kept, None
+
+
+def at_limit(folder: Path, names: Iterable[str], limit_mb: int) -> str | None:
+    """The name of an output that has grown to its limit, which is where writing began to fail."""
+    for name in names:
+        try:
+            if os.lstat(folder / name).st_size >= limit_mb * MIB:
+                return name
+        except FileNotFoundError:
+            continue
+    return None
+
+
+def close_all(fds: Iterable[int]) -> None:
+    for fd in fds:
+        os.close(fd)
