@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from core.errors import StoreUnavailable
 from core.jobs import State
 from core.verdicts import Verdict
 from infra.lanes import Lanes
 from runner.publish import Publisher
-from tests.support.world import World
+from tests.support.world import Crash, World
 
 LATEST = "outputs/acme/d/a.csv/members/latest.json"
 
@@ -27,16 +26,17 @@ def publisher(world):
 
 
 def unpublished(world, verdict=Verdict.OK):
-    """A job whose attempt was written to its row and whose runner could publish nothing."""
+    """A job whose attempt was written to its row and whose runner died before it published anything."""
     world.intake.changed(world.drop())
     world.sandbox.verdict = verdict
     runner = world.runner()
 
-    def unavailable(job):
-        raise StoreUnavailable("the store does not answer")
+    def dies(job):
+        raise Crash
 
-    runner.worker.finish = unavailable
-    world.handle_one(runner)
+    runner.worker.finish = dies
+    with pytest.raises(Crash):
+        world.handle_one(runner)
     (job,) = world.jobs()
     return job
 
