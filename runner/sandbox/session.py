@@ -1,7 +1,7 @@
 """What every driver does around a box: folders and pipes before, watching while it runs, a verdict after.
 
-A box is watched from outside: channel, log, clock, and the runner's wish to end it. How it ended is judged from what the
-runner saw and, where nothing contradicts it, from what the box says.
+A box is watched from outside: channel, log, clock, and the runner's wish to end it. How it ended is judged from what
+the runner saw and, where nothing contradicts it, from what the box says.
 """
 
 import json
