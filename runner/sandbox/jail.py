@@ -19,9 +19,10 @@ What the box says comes through a pipe and is checked (claims.py). Between lock-
 /proc/<pid>/status from outside and lets nothing run that is not locked down. Process 1 is the *warden*: it forks the
 engine before either hears of the job, outlives it, kills what it left behind, and then verifies the outputs.
 
-Which rungs hold on a host is found out by running a canary (box/lockdown.py) through this same code, weakest promise
-last: builds are tried strongest first, and only what the canary met counts. The order of the rungs above matters:
-capabilities go after the mounts that need them, Landlock after the root it speaks about, rlimits after what has to be opened, and seccomp last because it forbids all the rest.
+Which rungs hold on a host is found out by running a canary (box/lockdown.py) through this same code: builds are tried
+strongest first, and only what the canary met counts. The order of the rungs above matters: capabilities go after the
+mounts that need them, Landlock after the root it speaks about, rlimits after what has to be opened, and seccomp last
+because it forbids all the rest.
 """
 
 import json
