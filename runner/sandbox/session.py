@@ -22,7 +22,7 @@ from typing import Any, Self
 from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation, Verification
 from core.verdicts import EXPLAINED, Verdict
 from runner.sandbox import claims
-from runner.sandbox.box.limits import MIB, TASKS, THREADS, Limits
+from runner.sandbox.box.limits import MIB, TASKS, THREADS, KernelLimits
 from runner.sandbox.claims import CappedLog, Channel, ChannelViolation
 
 _CODES = {
@@ -423,11 +423,11 @@ class Session:
         self._box_ends = []
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> KernelLimits:
         return _limits(self.order.limits)
 
     @property
-    def verification_limits(self) -> Limits:
+    def verification_limits(self) -> KernelLimits:
         return _limits(self.order.limits if self._verification is None else self._verification.limits)
 
     def engine_order(self, isolation: Isolation, *, root: str, layer: str | None) -> dict[str, Any]:
@@ -563,7 +563,7 @@ class Session:
         )
 
 
-def _limits(given: BoxLimits) -> Limits:
+def _limits(given: BoxLimits) -> KernelLimits:
     return {
         "cpu_seconds": given.cpu_seconds,
         "memory_mb": given.memory_mb,

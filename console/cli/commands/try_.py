@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     with tempfile.TemporaryDirectory(prefix="ade-try-") as scratch, Signals() as signals:
         place = Path(scratch)
         with boxes(settings, place / "run") as sandbox:
-            table = Table(settings, sandbox, DeskSource({**desk.files, **files}), place)
+            table = TriedTable(settings, sandbox, DeskSource({**desk.files, **files}), place)
             ended = []
             for trial in trials:
                 job = table.run(trial, stopped=lambda: Verdict.CANCELLED if signals.asked else None)
@@ -106,7 +106,7 @@ def _params_name(job: Job) -> str:
     return "".join(c if c.isalnum() or c in "=-._" else "_" for c in words)[:80] + f"-{job.job_id[-8:]}"
 
 
-class Table:
+class TriedTable:
     """Runs trials one after the other and writes what `outputs/` would hold."""
 
     def __init__(self, settings: Settings, boxes: Boxes, source: DeskSource, scratch: Path) -> None:

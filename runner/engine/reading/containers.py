@@ -38,7 +38,7 @@ class Entry:
     locked: bool
 
 
-class Archive:
+class ZipArchive:
     """The parts of one zip by name; ``what`` is how errors call the file."""
 
     def __init__(self, file: BinaryIO, limits: ReadLimits, *, what: str) -> None:

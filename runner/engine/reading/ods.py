@@ -19,7 +19,7 @@ from runner.engine.reading.books import (
     Value,
     Visibility,
 )
-from runner.engine.reading.containers import Archive, Entry
+from runner.engine.reading.containers import Entry, ZipArchive
 from runner.engine.reading.number_formats import MOST, Shower, shown
 from runner.engine.reading.xlsx.markup import Attributes, Markup, events, local
 
@@ -323,13 +323,13 @@ _OTHERS = {
 }
 
 
-def is_opendocument(archive: Archive) -> bool:
+def is_opendocument(archive: ZipArchive) -> bool:
     entry = archive.find("mimetype")
     return entry is not None and entry.size < 200 and archive.read(entry).startswith(_KIND.encode())
 
 
 class OdsSheet:
-    def __init__(self, archive: Archive, entry: Entry, place: TablePlace, index: int, limits: ReadLimits) -> None:
+    def __init__(self, archive: ZipArchive, entry: Entry, place: TablePlace, index: int, limits: ReadLimits) -> None:
         self.name = place.name
         self.index = index
         self.visibility: Visibility = "visible"
@@ -362,7 +362,7 @@ class OdsSheet:
                 return
 
 
-def open_ods(file: BinaryIO, archive: Archive, limits: ReadLimits) -> Book:
+def open_ods(file: BinaryIO, archive: ZipArchive, limits: ReadLimits) -> Book:
     _refuse_others(archive, limits)
     entry = archive.find("content.xml")
     if entry is None:
@@ -376,7 +376,7 @@ def open_ods(file: BinaryIO, archive: Archive, limits: ReadLimits) -> Book:
     return Book(file_format="ods", reader="own", sheets=sheets, notes={"epoch": places.epoch}, source=file)
 
 
-def _refuse_others(archive: Archive, limits: ReadLimits) -> None:
+def _refuse_others(archive: ZipArchive, limits: ReadLimits) -> None:
     mimetype = archive.find("mimetype")
     kind = archive.read(mimetype).decode("ascii", "replace").strip() if mimetype else ""
     for word, what in _OTHERS.items():

@@ -5,7 +5,7 @@ from typing import BinaryIO
 
 from runner.engine.reading import containers, errors, sniffing
 from runner.engine.reading.books import Book, ReadLimits, TextOptions
-from runner.engine.reading.containers import Archive
+from runner.engine.reading.containers import ZipArchive
 from runner.engine.reading.delimited import open_delimited
 from runner.engine.reading.ods import is_opendocument, open_ods
 from runner.engine.reading.webpages import open_page
@@ -53,7 +53,7 @@ def _open(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -
 
 
 def _open_zip(file: BinaryIO, limits: ReadLimits) -> Book:
-    archive = Archive(file, limits, what="a zip-based workbook")
+    archive = ZipArchive(file, limits, what="a zip-based workbook")
     if is_opendocument(archive):
         return open_ods(file, archive, limits)
     package = OoxmlPackage(archive, limits)

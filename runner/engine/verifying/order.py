@@ -7,9 +7,9 @@ from typing import IO, Any, Final
 from runner.engine.protocol import EventWriter, open_target, place_of
 from runner.engine.report import report
 from runner.engine.verifying.balance import balance
-from runner.engine.verifying.book import named, read_book
 from runner.engine.verifying.document import MAX_BYTES, read_document
 from runner.engine.verifying.refusal import BadOutput
+from runner.engine.verifying.workbook_check import named, read_book
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
 _INPUT: Final = ("role", "name", "sha256", "size")

@@ -32,7 +32,7 @@ _HASH = re.compile(r"\s--hash=(\w+):([0-9a-fA-F]+)")
 _COMMENT = re.compile(r"(^|\s)#.*$")
 
 
-class Refused(Exception):
+class RequirementRefused(Exception):
     """A requirement that cannot be met here; the message says which and what to do."""
 
 
@@ -58,17 +58,17 @@ def parse(text: str) -> tuple[list[Wanted], bool]:
         hashes = _HASH.findall(f" {line}")
         rest = _HASH.sub("", f" {line}").strip()
         if rest.startswith("-") or " --" in rest:
-            raise Refused(f"requirements.txt line {number}: options other than --hash are not taken")
+            raise RequirementRefused(f"requirements.txt line {number}: options other than --hash are not taken")
         if any(kind != "sha256" for kind, _ in hashes):
-            raise Refused(f"requirements.txt line {number}: only sha256 hashes are taken")
+            raise RequirementRefused(f"requirements.txt line {number}: only sha256 hashes are taken")
         try:
             requirement = Requirement(rest)
         except InvalidRequirement as error:
-            raise Refused(
+            raise RequirementRefused(
                 f"requirements.txt line {number}: not a name with versions; paths and addresses are not taken"
             ) from error
         if requirement.url is not None:
-            raise Refused(
+            raise RequirementRefused(
                 f"requirements.txt line {number}: {requirement.name} names an address; put its wheel into the "
                 "wheelhouse and name it by version"
             )
@@ -141,7 +141,7 @@ class Wheelhouse:
                 return wheel
         asked = ", ".join(sorted({str(requirement.specifier) or "any version" for requirement in wanted}))
         why = "has another hash than the one given" if fitting else "is not in the wheelhouse for this Python"
-        raise Refused(f"{name} ({asked}) {why}; ask the operator to add its wheel to ADE_WHEELHOUSE")
+        raise RequirementRefused(f"{name} ({asked}) {why}; ask the operator to add its wheel to ADE_WHEELHOUSE")
 
 
 def resolve(wanted: list[Wanted], house: Wheelhouse, *, strict: bool) -> list[Wheel]:
@@ -156,12 +156,12 @@ def resolve(wanted: list[Wanted], house: Wheelhouse, *, strict: bool) -> list[Wh
         fresh = {}
         for name, requirements in asked.items():
             if strict and not hashes.get(name):
-                raise Refused(f"{name} has no --hash in requirements.txt, and others have")
+                raise RequirementRefused(f"{name} has no --hash in requirements.txt, and others have")
             fresh[name] = house.best(name, requirements, hashes.get(name, frozenset()))
         if fresh == chosen:
             return [chosen[name] for name in sorted(chosen)]
         chosen = fresh
-    raise Refused("the requirements do not come to rest; give exact versions")
+    raise RequirementRefused("the requirements do not come to rest; give exact versions")
 
 
 def _closure(direct: list[Requirement], chosen: dict[str, Wheel]) -> dict[str, list[Requirement]]:
@@ -188,13 +188,13 @@ def needs(wheel: Wheel) -> list[Requirement]:
     with zipfile.ZipFile(wheel.path) as archive:
         names = [n for n in archive.namelist() if n.count("/") == 1 and n.endswith(".dist-info/METADATA")]
         if len(names) != 1:
-            raise Refused(f"{wheel.path.name} is not a wheel: it has no metadata")
+            raise RequirementRefused(f"{wheel.path.name} is not a wheel: it has no metadata")
         with archive.open(names[0]) as file:
             raw = file.read(MAX_METADATA)
     try:
         return [Requirement(line) for line in BytesHeaderParser().parsebytes(raw).get_all("Requires-Dist", [])]
     except InvalidRequirement as error:
-        raise Refused(f"{wheel.path.name} has requirements that cannot be read") from error
+        raise RequirementRefused(f"{wheel.path.name} has requirements that cannot be read") from error
 
 
 def members(wheel: Wheel) -> Iterator[tuple[str, zipfile.ZipInfo, zipfile.ZipFile]]:
@@ -204,7 +204,7 @@ def members(wheel: Wheel) -> Iterator[tuple[str, zipfile.ZipInfo, zipfile.ZipFil
             if info.is_dir():
                 continue
             if stat.S_ISLNK(info.external_attr >> 16):
-                raise Refused(f"{wheel.path.name} holds a link: {info.filename!r}")
+                raise RequirementRefused(f"{wheel.path.name} holds a link: {info.filename!r}")
             target = _target(info.filename)
             if target is not None:
                 yield target, info, archive

@@ -15,7 +15,7 @@ from xml.parsers import expat
 
 from runner.engine.reading import errors
 from runner.engine.reading.books import Area, ReadLimits
-from runner.engine.reading.containers import Archive, Entry
+from runner.engine.reading.containers import Entry, ZipArchive
 
 
 @lru_cache(maxsize=20_000)
@@ -145,7 +145,7 @@ class Relation:
 
 
 class OoxmlPackage:
-    def __init__(self, archive: Archive, limits: ReadLimits) -> None:
+    def __init__(self, archive: ZipArchive, limits: ReadLimits) -> None:
         self.archive = archive
         self.limits = limits
 
@@ -187,7 +187,7 @@ def _relation(folder: str, attributes: Attributes) -> Relation:
     return Relation(kind=(attribute(attributes, "Type") or "").rpartition("/")[2], part=part)
 
 
-def _kind_of_zip(archive: Archive) -> str:
+def _kind_of_zip(archive: ZipArchive) -> str:
     names = archive.entries
     if any(name.startswith("word/") for name in names):
         return "a Word document (.docx)"

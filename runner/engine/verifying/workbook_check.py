@@ -55,13 +55,13 @@ _CELL_FORMATS = re.compile(
 )
 
 
-class Sheet(NamedTuple):
+class WrittenSheet(NamedTuple):
     name: str  # as it stands in the attribute, escaped
     columns: int
     rows: int  # below the header
 
 
-def read_book(file: IO[bytes], *, title: str, formats: list[str]) -> list[Sheet]:
+def read_book(file: IO[bytes], *, title: str, formats: list[str]) -> list[WrittenSheet]:
     """The sheets of a workbook of our writer's. `formats` are the number formats that the manifest asks for."""
     archive = Archive(file)
     *sheets, book, rels, styles, core, app, root, types = _parts(archive)
@@ -79,7 +79,7 @@ def read_book(file: IO[bytes], *, title: str, formats: list[str]) -> list[Sheet]
     _check_styles(archive.text(styles, _MAX_STYLES), formats)
     shapes = [_SheetReader(archive, member, number).read() for number, member in enumerate(sheets, 1)]
     names = _names(archive.text(book, MAX_PART), [filtered for _, _, filtered in shapes])
-    return [Sheet(name, columns, rows) for name, (columns, rows, _) in zip(names, shapes, strict=True)]
+    return [WrittenSheet(name, columns, rows) for name, (columns, rows, _) in zip(names, shapes, strict=True)]
 
 
 def named(name: str) -> str:
