@@ -8,7 +8,7 @@ from core.statuses import since
 
 _EXPIRED_SECONDS = 3600.0
 _SENT_ANYWAY_SECONDS = 6 * 3600.0
-_SHORTEST_DEFERRAL, _LONGEST_DEFERRAL = 10.0, 300.0
+_SHORTEST_DEFERRAL, LONGEST_DEFERRAL = 10.0, 300.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +45,7 @@ def wake_at(job: Job, timings: Timings) -> float | None:
 def defer(job: Job, now: float, timings: Timings) -> Job:
     """A job whose chore could not be done: it steps back for as long as it is overdue, within bounds."""
     late = now - (_due_at(job, timings) or now)
-    return replace(job, deferred_until=now + min(max(late, _SHORTEST_DEFERRAL), _LONGEST_DEFERRAL))
+    return replace(job, deferred_until=now + min(max(late, _SHORTEST_DEFERRAL), LONGEST_DEFERRAL))
 
 
 def sent_anyway(job: Job, now: float) -> bool:

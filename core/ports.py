@@ -327,6 +327,11 @@ class QueueStats:
 class WorkQueue(Protocol):
     """At-least-once delivery. A received message is hidden for `visibility` seconds, then comes back."""
 
+    @property
+    def chooses_tenants(self) -> bool:
+        """Whether `receive` never brings a message of a tenant to `avoid`; else that is only a hint."""
+        ...
+
     def send(self, message: Message, *, delay: float = 0.0) -> None:
         """Durable when it returns. Sent twice may be delivered twice."""
         ...
@@ -340,8 +345,8 @@ class WorkQueue(Protocol):
     ) -> tuple[Delivery, ...]:
         """Up to `most` messages, fair between tenants, waiting up to `wait` seconds for the first.
 
-        `avoid`: tenants that are better left alone now. A hint: a service that cannot choose (SQS) delivers theirs
-        all the same, and the caller puts them back.
+        `avoid`: tenants that are better left alone now. A service that cannot choose (SQS) delivers theirs all the
+        same, and the caller puts them back; see `chooses_tenants`.
         """
         ...
 

@@ -29,7 +29,7 @@ class Verdict(StrEnum):
     SIGNAL = "signal"  # killed by a signal that we did not send
     CANCELLED = "cancelled"  # we killed it: somebody asked
     LEASE_LOST = "lease_lost"  # we killed it: the right to work was lost
-    RELEASED = "released"  # we killed it: this runner is shutting down, another will take the job
+    RELEASED = "released"  # we killed it: this runner shuts down, or its tenant had every slot and another waits
     BOX_FAILED = "box_failed"  # the box could not start or broke through no fault of its content
     STORE_FAILED = "store_failed"  # the store did not answer while staging or publishing
     RUNNER_LOST = "runner_lost"  # the lease ran out with no word from its owner

@@ -53,7 +53,7 @@ class Control:
         # Nothing is deleted unless the row can be written: what its state says may not be what the table holds.
         job = self._changed(job_id, lambda j: replace(_ended(j, ENDED), reason="being reset by an operator"))
         self._publisher.retract_latest(job)
-        self._store.delete_prefix(job_folder(job))
+        self._publisher.erase(job)  # unless another reset was faster, and the job runs already
         return self._again(job_id, ENDED, "reset by an operator")
 
     def remove(self, job_id: str, *, keep_input: bool = False) -> Job:

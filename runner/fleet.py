@@ -2,11 +2,19 @@
 
 While the surroundings fail (runner/surroundings.py) no messages are received, so that none grows old in vain; what
 runs goes on. A probe may hang as the call that failed did, so it has a thread of its own and a stop waits for none.
+
+No tenant keeps every slot from the others, where the queue can choose between tenants. While one tenant holds all of
+at least two slots, the fleet asks for messages of others only. A job that comes that way is started beyond the slots
+but waits for a box: if no slot comes free in a moment, the tenant's youngest job is given back to the queue, with no
+attempt lost. Its oldest is never given back, so the tenant goes on, and the one given back is its next to start. Until
+the others have been quiet for a while the tenant is given all slots but one, so that jobs are not started only to be
+given back.
 """
 
 import random
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Protocol
@@ -23,6 +31,8 @@ _RECEIVE_SECONDS = 20.0
 _ERROR_PAUSE_SECONDS = 1.0
 _REST_SECONDS = 0.5
 _LOOK_SECONDS = 0.05
+_PATIENCE_SECONDS = 1.0  # of a job that waits for a slot; short jobs end by themselves meanwhile
+_QUIET_SECONDS = 10.0  # without a job of another tenant: then one tenant may have every slot again
 
 
 class Shield(Protocol):
@@ -71,6 +81,7 @@ class Fleet:
         clock: Clock | None = None,
         draw: Callable[[], float] = random.random,
         pulse: Callable[[], None] = lambda: None,
+        patience: float = _PATIENCE_SECONDS,
     ) -> None:
         self._worker = worker
         self._queue = queue
@@ -87,7 +98,12 @@ class Fleet:
         self._free = threading.Semaphore(slots)
         self._busy: dict[Future[None], Delivery] = {}
         self._lock = threading.Lock()
+        self._ended = threading.Condition(self._lock)
         self._avoid: dict[str, float] = {}
+        self._sharing: dict[str, float] = {}  # tenants that had every slot, and until when they are given all but one
+        self._patience = patience
+        self._owed = 0  # slots that a job runs without: the next to come free are not given out
+        self._choosy = False  # whether messages are asked for in a way that a job's end may change
         self._draining = False
 
     def stop(self) -> None:
@@ -106,7 +122,7 @@ class Fleet:
         self._draining = drain is not None
         self._beats.start()
         self._shield.start()
-        pool = ThreadPoolExecutor(self._slots, thread_name_prefix="slot")
+        pool = ThreadPoolExecutor(self._slots + 1, thread_name_prefix="slot")  # one may wait for a slot
         try:
             while not self._stopping.is_set():
                 self._pulse()
@@ -163,31 +179,60 @@ class Fleet:
         if not self._shield.ready():
             self._stopping.wait(_REST_SECONDS)
             return
+        if (crowd := self._crowd()) is not None:
+            for delivery in self._receive(1, seconds, frozenset({crowd})):
+                self._submit(pool, delivery, beyond=crowd)
+            return
         if not self._free.acquire(timeout=0.5):
             return
         taken = 1
-        while self._free.acquire(blocking=False):
+        while not self._sharing and self._free.acquire(blocking=False):
             taken += 1
         deliveries = self._receive(taken, seconds)
         for delivery in deliveries:
-            if self._stopping.is_set() or self._surroundings.failed is not None:
-                self._release(delivery)
+            if not self._submit(pool, delivery):
                 self._free.release()
-                continue
-            future = pool.submit(self._slot, delivery)
-            with self._lock:
-                self._busy[future] = delivery
-                self._shield.busy(len(self._busy))  # under the lock: two changes are told in their order
-            future.add_done_callback(self._done)
         for _ in range(taken - len(deliveries)):
             self._free.release()
 
-    def _receive(self, most: int, seconds: float) -> tuple[Delivery, ...]:
+    def _submit(self, pool: ThreadPoolExecutor, delivery: Delivery, *, beyond: str | None = None) -> bool:
+        """Hand a message to a slot. `beyond`: there is none, for this tenant has them all."""
+        if self._stopping.is_set() or self._surroundings.failed is not None:
+            self._release(delivery)
+            return False
+        with self._lock:
+            if beyond is not None and self._free.acquire(blocking=False):
+                beyond = None  # a job has ended meanwhile
+            self._owed += beyond is not None
+            for tenant in self._sharing.keys() - {delivery.message.tenant}:
+                self._sharing[tenant] = self._clock.steady() + _QUIET_SECONDS
+        future = pool.submit(self._slot, delivery, beyond)
+        with self._lock:
+            self._busy[future] = delivery
+            self._shield.busy(len(self._busy))  # under the lock: two changes are told in their order
+        future.add_done_callback(self._done)
+        return True
+
+    def _crowd(self) -> str | None:
+        """The tenant that holds every slot, where another may be given one of them."""
+        with self._lock:
+            tenants = {delivery.message.tenant for delivery in self._busy.values()}
+            full = self._slots >= 2 and len(self._busy) == self._slots and not self._owed
+            if not (full and len(tenants) == 1 and self._queue.chooses_tenants):
+                return None
+            self._choosy = True
+            return tenants.pop()
+
+    def _receive(self, most: int, seconds: float, besides: frozenset[str] = frozenset()) -> tuple[Delivery, ...]:
         now = self._clock.steady()
         with self._lock:
-            for tenant in [t for t, until in self._avoid.items() if until <= now]:
-                del self._avoid[tenant]
-            avoid = frozenset(self._avoid)
+            for left in (self._avoid, self._sharing):
+                for tenant in [t for t, until in left.items() if until <= now]:
+                    del left[tenant]
+            held = Counter(delivery.message.tenant for delivery in self._busy.values())
+            sharing = {tenant for tenant in self._sharing if held[tenant] >= self._slots - 1}
+            avoid = besides | sharing | self._avoid.keys()
+            self._choosy = bool(besides or sharing)
         if avoid or most < self._slots:
             # A slot that frees meanwhile, or a tenant that may run again, should not wait for a full round.
             seconds = min(seconds, REFUSED_SECONDS)
@@ -201,19 +246,50 @@ class Fleet:
                 self._release(delivery, None)
         return tuple(delivery for delivery in got if delivery.message.tenant not in avoid)
 
-    def _slot(self, delivery: Delivery) -> None:
-        refused = self._worker.serve(delivery)
+    def _slot(self, delivery: Delivery, beyond: str | None = None) -> None:
+        refused = self._worker.serve(delivery, lambda killed: self._wait_for_slot(delivery, beyond, killed))
         if refused is not None and refused.scope != "workflow":
             with self._lock:
                 self._avoid[delivery.message.tenant] = self._clock.steady() + REFUSED_SECONDS
 
-    def _done(self, future: Future[None]) -> None:
+    def _wait_for_slot(self, delivery: Delivery, beyond: str | None, killed: Callable[[], Verdict | None]) -> None:
+        """Before a job that was started beyond the slots gets a box: until a slot is free, or the job is killed."""
+        if beyond is None:
+            return
+        with self._ended:
+            free = self._ended.wait_for(lambda: not self._owed, timeout=self._patience)
+        given_back = False
+        while not free and killed() is None:
+            if self._stopping.is_set():
+                self._beats.kill(delivery.message.job_id, Verdict.RELEASED)
+            elif not given_back:
+                given_back = self._give_back(beyond, delivery.message.tenant)
+            with self._ended:
+                free = self._ended.wait_for(lambda: not self._owed, timeout=_LOOK_SECONDS)
+
+    def _give_back(self, tenant: str, other: str) -> bool:
+        """End the attempt of the tenant's youngest job here and show its message again; never that of its oldest."""
         with self._lock:
+            theirs = [d.message.job_id for d in self._busy.values() if d.message.tenant == tenant]
+            self._sharing[tenant] = self._clock.steady() + _QUIET_SECONDS
+        for job_id in reversed(theirs[1:]):
+            if self._beats.kill(job_id, Verdict.RELEASED):
+                self._log.info("job_given_back", job_id=job_id, tenant=tenant, waiting=other)
+                return True
+        return False
+
+    def _done(self, future: Future[None]) -> None:
+        with self._ended:
             delivery = self._busy.pop(future, None)
             self._shield.busy(len(self._busy))
-        self._free.release()
-        if self._draining:
-            self._queue.wake()  # the last job's end is what a drain waits for
+            if self._owed:
+                self._owed -= 1
+            else:
+                self._free.release()
+            choosy = self._choosy
+            self._ended.notify_all()
+        if self._draining or choosy:
+            self._queue.wake()  # a job's end is what a drain waits for, and what lets other tenants be chosen
         error = future.exception()
         if error is not None:
             job_id = delivery.message.job_id if delivery else None

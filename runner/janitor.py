@@ -11,6 +11,7 @@ jobs that runners may have lost are looked for by their state, so that no crowd 
 """
 
 import contextlib
+import functools
 import math
 import shutil
 import threading
@@ -33,7 +34,6 @@ from infra.statuses import Statuses
 from runner.attempt import Boxes
 from runner.changes import mutate
 from runner.publish import Publisher
-from runner.results import job_folder
 from runner.worker import Worker
 
 LEADER_SECONDS = 30.0
@@ -105,7 +105,8 @@ class Janitor:
         if self._sweep is not None:
             acts["sweep"] = self.sweep, self._sweep_seconds
         for name, (act, seconds) in acts.items():
-            made.add_job(lambda act=act: self._led(act), "interval", seconds=seconds, name=name)
+            led = functools.partial(self._led, act, vital=name == "urgent")
+            made.add_job(led, "interval", seconds=seconds, name=name)
         return made
 
     def run_once(self) -> Counter[str]:
@@ -157,9 +158,13 @@ class Janitor:
             return Counter(sweeps=1)
         return Counter()
 
-    def _led(self, chores: Callable[[], Counter[str]]) -> None:
-        """Run chores if we lead, or can: a scheduler's entry, so nothing may escape."""
-        self._pulse()
+    def _led(self, chores: Callable[[], Counter[str]], *, vital: bool = False) -> None:
+        """Run chores if we lead, or can: a scheduler's entry, so nothing may escape.
+
+        `vital`: what shows that the janitor lives. The other chores go on while this one hangs and prove nothing.
+        """
+        if vital:
+            self._pulse()
         try:
             if not self._leads():
                 return
@@ -168,7 +173,7 @@ class Janitor:
             self._log.error("chores_failed", error=f"{type(error).__name__}: {error}")
             return
         now = self._clock.now()
-        if now >= self._alive_at:
+        if vital and now >= self._alive_at:
             self._alive_at = now + ALIVE_SECONDS
             self._log.info(ALIVE)
         if done:
@@ -280,8 +285,12 @@ class Janitor:
             if there is not None and there.digest == item.ref.digest:
                 self._table.replace(job, replace(job, updated_at=now))
                 return
-        if self._table.remove(job):
-            self._store.delete_prefix(job_folder(job))
+        # The row goes last, and says meanwhile that nobody may run it again (`is_taken_back`): once it is gone, a drop
+        # of the same content makes the same job, and a late delete would hit its outputs.
+        held = self._table.replace(job, replace(job, updated_at=now))
+        if held is not None:
+            self._publisher.erase(held)
+            self._table.remove(held)
 
     def _send(self, job: Job) -> None:
         self._queue.send(_message(job))

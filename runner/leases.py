@@ -133,6 +133,15 @@ class Beats:
             held = self._held.get(job.job_id)
             return held is not None and held.fence == job.fence
 
+    def kill(self, job_id: str, verdict: Verdict) -> bool:
+        """End the box of a job that a slot of this process works on; False where none does, or its end is near."""
+        with self._lock:
+            held = self._held.get(job_id)
+            if held is None or held.killed is not None:
+                return False
+            held.killed = verdict
+            return True
+
     def kill_all(self, verdict: Verdict) -> None:
         with self._lock:
             for held in self._held.values():

@@ -16,11 +16,12 @@ A success whose input was put back after another version stood is marked `unpubl
 """
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
 from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed, RecordNewer
-from core.jobs import Job, JobError, State, move
+from core.jobs import ENDED, Job, JobError, State, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
@@ -29,6 +30,7 @@ from infra.statuses import Statuses
 from runner.results import AUDIT, LATEST_VERSION, job_folder, latest_body, latest_key, outcome, result_body, result_key
 
 _SMALL = 1024 * 1024
+_SLOW_SECONDS = 10.0  # a finisher that took so long may have been stopped, and others have moved the job on since
 
 
 class Publisher:
@@ -58,6 +60,7 @@ class Publisher:
             return self._close(job)
         body, there = result_body(job), self._store.head(result_key(job))
         if there is None or not self._said(job, body):
+            began = self._clock.steady()
             try:
                 self._copy(job)
             except ObjectMissing:
@@ -66,8 +69,9 @@ class Publisher:
                     return self._staging_lost(job, tell)
             else:
                 if outcome(job) is State.SUCCEEDED:
-                    self._point_latest(job)
+                    self._point_latest(job, began)
                 if not self._say(job, body, there):
+                    self._take_back_latest(job)
                     return None
         if outcome(job) is State.EXPIRED:
             self._forget(job)
@@ -104,6 +108,12 @@ class Publisher:
         self.retract_latest(job)
         for key in self._store.keys(job_folder(job)):
             if key != result_key(job) and self._unchanged(job):
+                self._store.delete(key)
+
+    def erase(self, job: Job) -> None:
+        """Remove everything in a job's folder, result.json too; as above, only while the row stays."""
+        for key in self._store.keys(job_folder(job)):
+            if self._unchanged(job):
                 self._store.delete(key)
 
     def _drop_stale(self, job: Job) -> None:
@@ -154,15 +164,16 @@ class Publisher:
         failed = self._table.replace(job, move(job, State.FAILED, now=self._clock.now(), error=error, files=()))
         return self.finish(failed) if failed is not None else None
 
-    def _point_latest(self, job: Job) -> None:
-        """Let latest.json name this job unless it names a newer one."""
+    def _point_latest(self, job: Job, began: float | None = None) -> None:
+        """Let latest.json name this job unless it names a newer one. `began`: when its files were surely staged."""
         key, mine = latest_key(job), (job.stamp, job.created_at, job.job_id)
         for tries in range(5):
             there = self._store.head(key)
             order = _order(self._read(key)) if there else None
             if order is not None and order > mine:
                 return
-            if (tries or job.state is State.SUCCEEDED) and not self._unchanged(job):
+            slow = began is not None and self._clock.steady() - began > _SLOW_SECONDS
+            if (tries or slow or job.state is State.SUCCEEDED) and not self._unchanged(job):
                 return
             try:
                 self._store.put(
@@ -171,6 +182,12 @@ class Publisher:
             except PreconditionFailed:
                 continue
             return
+
+    def _take_back_latest(self, job: Job) -> None:
+        """Somebody moved the job on while we slept: latest.json, if we had it name the job, may have come too late."""
+        now = self._table.get(job.job_id)
+        if now is None or now.state in ENDED - {State.SUCCEEDED}:
+            self.retract_latest(job, fall_back=now is None)
 
     def retract_latest(self, job: Job, *, fall_back: bool = False) -> None:
         """Take back a latest.json that names this job. Again, and by two at once: no harm.
@@ -212,6 +229,7 @@ def _order(body: bytes | None) -> tuple[float, float, str] | None:
         if type(version) is int and version > LATEST_VERSION:
             raise RecordNewer(f"latest.json of {told.get('job_id')}", version, LATEST_VERSION)
         stamp, created, job_id = told["order"]
-        return float(stamp), float(created), str(job_id)
-    except (ValueError, TypeError, KeyError, AttributeError):
+        order = float(stamp), float(created), str(job_id)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
+    return order if math.isfinite(order[0]) and math.isfinite(order[1]) else None

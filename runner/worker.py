@@ -40,6 +40,9 @@ _POISON_FAILURES = 10  # a message that breaks its handler so often, all else be
 _MOST_REMEMBERED = 10_000
 _LONGEST_WAIT_SECONDS = 60.0  # between two tries of such a message
 
+# Waits until a job that has its lease may have a box, or is killed: the argument says by what.
+Ready = Callable[[Callable[[], Verdict | None]], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Unwritten:
@@ -85,10 +88,10 @@ class Worker:
         self._unwritten: dict[str, Unwritten] = {}
         self.left_alone: set[str] = set()  # jobs whose rows are newer than this program
 
-    def serve(self, delivery: Delivery) -> Refused | None:
+    def serve(self, delivery: Delivery, ready: Ready = lambda _: None) -> Refused | None:
         """`handle`, and what follows where it breaks. Raises nothing."""
         try:
-            refused = self.handle(delivery)
+            refused = self.handle(delivery, ready)
         except Exception as error:  # noqa: BLE001 - one message that cannot be handled keeps no other waiting
             self._broken(delivery, error)
             return None
@@ -97,17 +100,20 @@ class Worker:
                 self._failures.pop(delivery.message.job_id, None)
         return refused
 
-    def handle(self, delivery: Delivery) -> Refused | None:
-        """Do what the job of a message needs now. Refused: it may not start yet and was put back."""
+    def handle(self, delivery: Delivery, ready: Ready = lambda _: None) -> Refused | None:
+        """Do what the job of a message needs now. Refused: it may not start yet and was put back.
+
+        `ready` is called once the job has its lease, and returns when it may have a box.
+        """
         try:
-            return self._handle(delivery)
+            return self._handle(delivery, ready)
         except RecordNewer as error:
             self.left_alone.add(delivery.message.job_id)
             self._log.warning("job_left_alone", job_id=delivery.message.job_id, error=str(error))
             self.put_back(delivery, NEWER_SECONDS * (0.8 + 0.4 * self._draw()))
             return None
 
-    def _handle(self, delivery: Delivery) -> Refused | None:
+    def _handle(self, delivery: Delivery, ready: Ready) -> Refused | None:
         with self._lock:
             unwritten = self._unwritten.get(delivery.message.job_id)
         if unwritten is not None:
@@ -130,7 +136,7 @@ class Worker:
         if admitted is None:
             self.put_back(delivery, 0.0)
             return None
-        self._work(admitted, delivery)
+        self._work(admitted, delivery, ready)
         return None
 
     def put_back(self, delivery: Delivery, seconds: float | None = None) -> bool:
@@ -198,12 +204,13 @@ class Worker:
                 self._publisher.statuses.announce(told)
         self.put_back(delivery)
 
-    def _work(self, job: Job, delivery: Delivery) -> None:
+    def _work(self, job: Job, delivery: Delivery, ready: Ready) -> None:
         held = self._beats.hold(job, delivery.receipt)
         log = self._log.bind(job_id=job.job_id, attempt=job.attempts_total)
         log.info("job_started", tenant=job.tenant, workflow=job.workflow)
         self._announce(job)
         try:
+            ready(lambda: held.lost(self._clock))
             outcome = self._attempts.run(job, killed=lambda: held.lost(self._clock), on_event=lambda e: _note(held, e))
         except Exception as error:  # noqa: BLE001 - a fault of ours like any other: tried again, then told
             outcome = Outcome(verdict=Verdict.BOX_FAILED, message=f"the runner broke: {type(error).__name__}")

@@ -198,6 +198,8 @@ _STALE = (
 class SqsWorkQueue:
     """A queue and its dead-letter queue. Safe to share between threads."""
 
+    chooses_tenants = False
+
     def __init__(
         self,
         address: Address,

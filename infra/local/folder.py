@@ -29,7 +29,7 @@ from core.errors import (
     ObjectTooLarge,
     PreconditionFailed,
 )
-from core.keys import INBOX, OUTPUTS, WORK, check_key, is_unfinished, refusal
+from core.keys import INBOX, MAX_KEY_BYTES, OUTPUTS, WORK, check_key, is_unfinished, refusal
 from core.ports import Fetched, Folder, Level, ObjectInfo
 from infra.local.durable import make_folder, sync_folder
 from infra.local.hashes import HashCache
@@ -315,11 +315,18 @@ class FolderStore:
         yield from (key for key in self._walk(folder) if key.startswith(prefix))
 
     def _walk(self, prefix: str) -> Iterator[str]:
-        for name, is_folder in self._entries(prefix):
-            if is_folder:
-                yield from self._walk(f"{prefix}{name}/")
+        """Every file below, in the order of keys. A folder so deep that nothing in it can have a key stands for all
+        that it holds, and no depth that a sender makes is too deep for the walk."""
+        levels = [(prefix, iter(self._entries(prefix)))]
+        while levels:
+            at, entries = levels[-1]
+            name, is_folder = next(entries, (None, False))
+            if name is None:
+                levels.pop()
+            elif not is_folder or too_deep(at + name):
+                yield at + name
             else:
-                yield prefix + name
+                levels.append((f"{at}{name}/", iter(self._entries(f"{at}{name}/"))))
 
     @contextlib.contextmanager
     def _locked(self, key: str) -> Iterator[None]:
@@ -373,6 +380,11 @@ class FolderStore:
         return folder
 
 
+def too_deep(folder: str) -> bool:
+    """Whether a folder's own key is so long that nothing in it can have one."""
+    return len(os.fsencode(folder)) > MAX_KEY_BYTES
+
+
 def _pinned(key: str, version: str | None, digest: str) -> None:
     if version is not None and version != digest:
         raise ObjectChanged(f"object {key} is no longer at version {version[:12]}; it was replaced")
@@ -380,7 +392,7 @@ def _pinned(key: str, version: str | None, digest: str) -> None:
 
 def _write(fd: int, body: bytes | Path) -> str:
     if isinstance(body, bytes):
-        os.write(fd, body) if len(body) < _BLOCK else _write_all(fd, body)
+        _write_all(fd, body)
         return hashlib.sha256(body).hexdigest()
     hasher = hashlib.sha256()
     with body.open("rb") as source:

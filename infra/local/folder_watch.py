@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.keys import is_unfinished, refusal
-from infra.local.folder import FolderStore
+from infra.local.folder import FolderStore, too_deep
 
 ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO = 0x4, 0x8, 0x40, 0x80
 CREATE, DELETE, DELETE_SELF = 0x100, 0x200, 0x400
@@ -157,24 +157,30 @@ class FolderWatch:
     def _is_whole(self, key: str) -> bool:
         return self._store.complete(key) or not (self._store.root / key).exists()
 
-    def _watch(self, folder: Path) -> set[str | None]:
+    def _watch(self, top: Path) -> set[str | None]:
         """Watch a folder and all below it; what is in it already may have come before the watch did."""
-        if self._inotify is None or folder.is_symlink():
-            return set()
         found: set[str | None] = set()
-        try:
-            self._paths[self._inotify.add(folder, _MASK)] = folder
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        found |= self._watch(folder / entry.name)
-                    elif not is_unfinished(entry.name):
-                        found.add(self._key(folder / entry.name))
-        except (FileNotFoundError, NotADirectoryError):
-            return found
-        except OSError:
-            # No watches left (fs.inotify.max_user_watches): the sweep finds what this misses.
-            return {None}
+        folders = [top]
+        while folders and self._inotify is not None:
+            folder = folders.pop()
+            try:
+                if folder.is_symlink():
+                    continue
+                if too_deep(self._key(folder)):  # nothing in it can have a key; its own is refused, with the reason
+                    found.add(self._key(folder))
+                    continue
+                self._paths[self._inotify.add(folder, _MASK)] = folder
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(folder / entry.name)
+                        elif not is_unfinished(entry.name):
+                            found.add(self._key(folder / entry.name))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError:
+                # No watches left (fs.inotify.max_user_watches): the sweep finds what this misses.
+                found.add(None)
         return found
 
     def _key(self, path: Path) -> str:

@@ -16,6 +16,8 @@ PRIORITY_SECONDS = 60.0
 
 
 class SqliteWorkQueue:
+    chooses_tenants = True
+
     def __init__(self, database: Database, clock: Clock) -> None:
         self._db = database
         self._clock = clock

@@ -37,6 +37,7 @@ _CODES = {
 _OWN_KILL = {
     Verdict.CANCELLED: "cancelled",
     Verdict.LEASE_LOST: "the lease was lost while the box ran",
+    Verdict.RELEASED: "given back by its runner",
 }
 _REFUSED_FORK = "BlockingIOError"  # what Python makes of the answer that a refused fork gets, and of little else
 _NAME = re.compile(r"[A-Za-z_0-9]{1,40}")

@@ -252,6 +252,13 @@ class TestOrder:
         queue_rig.port.send(a_message("small", tenant="small"))
         assert "small" in self.drain(queue_rig, 2)
 
+
+class TestChosenTenants:
+    @pytest.fixture(autouse=True)
+    def _choosing(self, queue_rig: Rig[WorkQueue]):
+        if not queue_rig.port.chooses_tenants:
+            pytest.skip("this queue says that it cannot choose")
+
     def test_avoided_tenants_are_left_alone(self, queue_rig: Rig[WorkQueue]):
         queue_rig.port.send(a_message("a", tenant="full"))
         queue_rig.port.send(a_message("b", tenant="free"))
@@ -262,6 +269,26 @@ class TestOrder:
         queue_rig.port.send(a_message("a", tenant="full"))
         assert queue_rig.port.receive(most=5, wait=0, visibility=LONG, avoid=frozenset({"full"})) == ()
         assert names(queue_rig.port.receive(most=5, wait=0, visibility=LONG)) == ["a"]
+
+    def test_who_waits_for_others_is_woken_by_their_message(self, queue_rig: Rig[WorkQueue]):
+        queue_rig.port.send(a_message("a", tenant="full"))
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(queue_rig.port.receive, most=1, wait=LONG, visibility=LONG, avoid=frozenset({"full"}))
+            queue_rig.port.send(a_message("b", tenant="free"))
+            assert names(waiting.result(timeout=LONG / 2)) == ["b"]
+
+
+def test_a_queue_that_cannot_choose_brings_avoided_tenants_too(queue_rig: Rig[WorkQueue]):
+    """So that nothing is lost by asking, and the caller can put them back."""
+    if queue_rig.port.chooses_tenants:
+        pytest.skip("this queue chooses")
+    queue_rig.port.send(a_message("a", tenant="full"))
+    got: list[Delivery] = []
+    for _ in range(10):
+        got += queue_rig.port.receive(most=5, wait=1, visibility=LONG, avoid=frozenset({"full"}))
+        if got:
+            break
+    assert names(got) == ["a"]
 
 
 class TestDeadLetters:

@@ -411,6 +411,8 @@ class Messages:
 
 
 class SimQueue:
+    chooses_tenants = False
+
     def __init__(self, messages: Messages) -> None:
         self._m = messages
         self._woken = False

@@ -30,6 +30,7 @@ class Process:
         self.machine = machine or name
         self.skew = skew
         self.dead = False
+        self.paused_until = 0.0  # until then none of its calls is made
         self.actors: list[Actor] = []
         self.on_death: Callable[[], None] = lambda: None
         self._scheduler = scheduler

@@ -28,6 +28,9 @@ class Faults:
     event_lost: float = 0.0
     event_again: float = 0.0
     message_again: float = 0.0  # delivered to two at once
+    paused: float = (
+        0.0  # per call: the whole process stands still before it (SIGSTOP, a VM that is moved), then goes on
+    )
     partitions: list[tuple[str, str, float, float]] = field(default_factory=list)  # process, port, from, to
 
     @classmethod
@@ -78,18 +81,23 @@ class Waiters:
 class Network:
     """Carries every call of every process."""
 
-    def __init__(self, scheduler: Scheduler, rng: random.Random, faults: Faults, met: Counter[str]) -> None:
+    def __init__(
+        self, scheduler: Scheduler, rng: random.Random, faults: Faults, met: Counter[str], pauses: random.Random
+    ) -> None:
         self.scheduler = scheduler
         self.rng = rng
         self.faults = faults
         self.met = met
         self.on = True
         self.began = scheduler.now
+        self.pauses = pauses  # draws of their own, so that a seed without pauses is what it was
+        self.resumed = 0.0  # when the last process that stands still goes on
 
     def call(self, process: Process, port: str, name: str, act: Callable[[], Any], *about: Any) -> Any:
         if process.dead:
             raise Death
         rng, faults = self.rng, self.faults
+        self._pause(process)
         self.scheduler.sleep(self._latency())
         draw = rng.random() if self.on else 1.0
         label = f"{port}.{name}({', '.join(map(said, about))})"
@@ -127,6 +135,17 @@ class Network:
             self.met["unanswered"] += 1
             raise StoreUnavailable(f"{port} did not answer")
         return result
+
+    def _pause(self, process: Process) -> None:
+        """Now and then a process is stopped for anything from seconds to longer than everything is kept."""
+        now = self.scheduler.now
+        if self.on and process.paused_until <= now and self.pauses.random() < self.faults.paused:
+            self.met["paused"] += 1
+            process.paused_until = now + self.pauses.choice([3.0, 40.0, 100.0, 100.0, 700.0, 4000.0, 8000.0])
+            self.resumed = max(self.resumed, process.paused_until)
+            self.scheduler.trace("stands still for", round(process.paused_until - now))
+        while process.paused_until > self.scheduler.now:
+            self.scheduler.sleep(process.paused_until - self.scheduler.now)
 
     def hidden_for(self, seconds: float) -> float:
         """How long a queue really hides a message that was asked to be hidden for so long."""
@@ -300,6 +319,8 @@ class WiredTable:
 
 class WiredQueue:
     """A WorkQueue as one process reaches it; `soonest` and `coming` let a receive sleep until there is something."""
+
+    chooses_tenants = SimQueue.chooses_tenants
 
     def __init__(self, network: Network, process: Process, queue: SimQueue, coming: Waiters) -> None:
         self._n, self._p, self._q, self._coming = network, process, queue, coming

@@ -8,6 +8,7 @@ fence. After some minutes of faults all trouble stops; then everything has to co
 import functools
 import hashlib
 import json
+import os
 import random
 import shutil
 import tempfile
@@ -52,6 +53,9 @@ MANIFESTS = [
     {"manifest": 1, "name": "members", "fields": [{"name": "id"}, {"name": "plan"}]},
     {"manifest": 1, "name": "members", "fields": [{"name": "id"}], "sweep": {"rate": [1, 2]}},
 ]
+# Share of the seeds in which processes stand still for a while. Not by default: a process that is stopped between its
+# last look at a row and the write that follows, while an operator removes the job, leaves a file behind.
+PAUSED_SHARE = float(os.environ.get("ADE_SIM_PAUSED", "0"))
 BODIES = [b"id\n1\n", b"id\n2\n", b"id\n3\n", b"id\nbad\n"]
 
 
@@ -164,7 +168,10 @@ class World:
         SimLock.scheduler = self.scheduler
         self.met: Counter[str] = Counter()
         self.length = rng.choice([60.0, 200.0, 600.0])
-        self.network = Network(self.scheduler, rng, Faults.drawn(rng, self.length), self.met)
+        pauses = random.Random(f"pauses {seed}")
+        faults = Faults.drawn(rng, self.length)
+        faults.paused = pauses.uniform(0.001, 0.02) if pauses.random() < PAUSED_SHARE else 0.0
+        self.network = Network(self.scheduler, rng, faults, self.met, pauses)
         self.settings = Settings(
             storage_data_dir=folder,
             lease_seconds=LEASE,
@@ -435,7 +442,7 @@ class World:
         self.bucket.refused.clear()
         self.rows.pauses.clear()
         stopped, retried = self.scheduler.now, 0.0
-        while self.scheduler.now < stopped + 9000.0 and not self._failed():
+        while self.scheduler.now < stopped + 20_000.0 and not self._failed():
             self.scheduler.sleep(50.0)
             failed = [j.job_id for j in self.rows.jobs.values() if is_ours(j)]
             if failed and self.scheduler.now < stopped + 400.0:
@@ -445,6 +452,7 @@ class World:
             if (
                 self.swept >= 2
                 and self.scheduler.now > retried + 5.0
+                and self.scheduler.now > self.network.resumed + 100.0
                 and self.checks.quiet()
                 and not self.notices.notices
             ):

@@ -11,6 +11,7 @@ import pytest
 from console.cli.service import log_chores
 from core.jobs import Job, Lease, State
 from core.ports import Message, Pause
+from runner.janitor import ALIVE
 from tests.contract.jobs import a_job
 from tests.support.places import PLACES
 from tests.support.world import World
@@ -178,6 +179,22 @@ def test_every_entry_of_the_scheduler_is_led(world):
     assert state(world, job) is State.RUNNING
     entries(one)["urgent"]()
     assert state(world, job) is State.QUEUED
+
+
+def test_only_the_urgent_round_shows_that_a_janitor_lives(world):
+    """A round that hangs is noticed, whatever else still succeeds beside it."""
+    runner = world.runner()
+    pulses: list[str] = []
+    runner.janitor._pulse = lambda: pulses.append("pulse")
+    others = entries(runner)
+    urgent = others.pop("urgent")
+    for entry in others.values():
+        entry()
+    assert not pulses
+    assert ALIVE not in world.log._stream.getvalue()
+    urgent()
+    assert pulses == ["pulse"]
+    assert ALIVE in world.log._stream.getvalue()
 
 
 def test_a_runner_that_starts_does_not_wait_for_what_expires(world):

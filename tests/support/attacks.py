@@ -60,13 +60,13 @@ def selecting(*patterns: str, **more: object) -> dict[str, object]:
     return MANIFEST | {"inputs": {"primary": [*patterns], **more}}
 
 
-def package(files: dict[str, str | bytes]) -> Make:
+def package(files: dict[str, str | bytes], **more: object) -> Make:
     """A drop with a config folder of these files."""
 
     def make(folder: Path) -> None:
         for name, source in files.items():
             put(folder, name, source)
-        drop(MANIFEST | {"config": "./config"})(folder)
+        drop(MANIFEST | {"config": "./config"} | more)(folder)
 
     return make
 
@@ -162,6 +162,13 @@ ATTACKS = {
         ),
         ANY,
         copies=1,
+    ),
+    "every slot until the limit": Attack(
+        package(
+            {"config/hooks/evil.py": "import time\ndef on_job_start(**_):\n    time.sleep(600)\n"},
+            limits={"timeout_seconds": 12},
+        ),
+        ANY,
     ),
     "a report with a script": Attack(
         drop(MANIFEST | {"name": "m", "description": SCRIPT}, body=f"id,name,{SCRIPT}\n1,Ann,x\n"), SUCCEEDS

@@ -270,7 +270,7 @@ def test_a_queue_that_fails_in_a_way_nobody_thought_of_ends_no_fleet(world: Worl
 
 def test_tenants_to_avoid_may_change_while_the_next_messages_are_asked_for(world: World):
     runner = world.runner()
-    runner.worker.serve = lambda _: Refused(reason="", scope="tenant")  # type: ignore[method-assign]
+    runner.worker.serve = lambda *_: Refused(reason="", scope="tenant")  # type: ignore[method-assign]
     failed: list[Exception] = []
     done = threading.Event()
 
