@@ -10,7 +10,8 @@ from core.ports import Clock, JobTable, Message, ObjectStore, WorkQueue
 from infra.lanes import Lanes
 from runner.changes import mutate
 from runner.publish import Publisher
-from runner.results import job_folder
+
+_TRIES = 3
 
 
 class Control:
@@ -58,20 +59,31 @@ class Control:
 
     def remove(self, job_id: str, *, keep_input: bool = False) -> Job:
         """Delete outputs, staged files, the row, and the input itself: left in the inbox it would make the job anew."""
-        job = self.find(job_id)
+        for _ in range(_TRIES):
+            job = self._changed(job_id, self._being_removed)
+            if not keep_input:
+                for item in job.inputs:
+                    there = self._store.head(item.ref.key)
+                    if item.role == "primary" and there is not None and there.version == item.ref.version:
+                        self._store.delete(item.ref.key)
+            self._publisher.retract_latest(job, fall_back=True)
+            self._publisher.erase(job)
+            self._store.delete_prefix(staging_folder(job_id))
+            if self._publisher.statuses.remove(job):
+                return job
+            # Somebody published that it was cancelled, or ran it again: what it is now is removed, or refused.
+        raise IllegalTransition(f"job {job_id} changed meanwhile; look at it again and repeat")
+
+    def _being_removed(self, job: Job) -> Job:
+        """The row first, so that no runner starts a job whose files are being deleted."""
         if job.state in (State.RUNNING, State.PUBLISHING):
-            raise IllegalTransition(f"job {job_id} is {job.state}; wait for its end or run `ade cancel {job_id}` first")
-        if not keep_input:
-            for item in job.inputs:
-                there = self._store.head(item.ref.key)
-                if item.role == "primary" and there is not None and there.version == item.ref.version:
-                    self._store.delete(item.ref.key)
-        self._publisher.retract_latest(job, fall_back=True)
-        self._store.delete_prefix(job_folder(job))
-        self._store.delete_prefix(staging_folder(job_id))
-        if not self._publisher.statuses.remove(job):
-            raise IllegalTransition(f"job {job_id} changed meanwhile; look at it again and repeat")
-        return job
+            raise IllegalTransition(
+                f"job {job.job_id} is {job.state}; wait for its end or run `ade cancel {job.job_id}` first"
+            )
+        now, reason = self._clock.now(), "being removed by an operator"
+        if job.state in UNSTARTED:
+            return move(job, State.CANCELLED, now=now, reason=reason, cancel_requested_at=now)
+        return replace(job, reason=reason)
 
     def _again(self, job_id: str, states: frozenset[State], reason: str) -> Job:
         def change(job: Job) -> Job:
