@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed, RecordNewer
-from core.jobs import ENDED, Job, JobError, State, move
+from core.jobs import ENDED, HISTORY_KEPT, Job, JobError, State, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
@@ -198,6 +198,8 @@ class Publisher:
         A delete knows no condition, so it may hit what a newer job wrote a moment ago. Such a job was committed in the
         table before it wrote; what the line says afterwards is pointed to again.
         """
+        if not _was_published(job):
+            return  # latest.json never named it
         order = _order(self._read(latest_key(job)))
         if order is not None and order[-1] != job.job_id:
             return
@@ -219,6 +221,11 @@ class Publisher:
             return self._store.read(key, limit=limit)
         except (ObjectMissing, ObjectTooLarge):
             return None
+
+
+def _was_published(job: Job) -> bool:
+    """Whether a job was ever committed, as far as its history goes back."""
+    return len(job.history) >= HISTORY_KEPT or any(state == State.PUBLISHING for state, _ in job.history)
 
 
 def _order(body: bytes | None) -> tuple[float, float, str] | None:

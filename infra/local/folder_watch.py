@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import errno
+import itertools
 import os
 import select
 import struct
@@ -77,6 +78,8 @@ def wait_readable(fds: list[int], seconds: float) -> bool:
 
 _MASK = CLOSE_WRITE | MOVED_TO | MOVED_FROM | CREATE | DELETE | DELETE_SELF | ATTRIB
 _RECHECK_SECONDS = 0.5
+_AT_ONCE = 200  # files looked at for one batch, so that nobody's one file waits for the ten thousand of another
+_MOST_READS = 8
 _POLL_SECONDS = 2.0
 
 
@@ -87,7 +90,9 @@ class FolderWatch:
         self._store = store
         self._tops = [store.root / "inbox", store.root / "configs"]
         self._paths: dict[int, Path] = {}
+        self._changed: dict[str, set[str]] = {}  # keys to look at, by whose they are
         self._unfinished: set[str] = set()
+        self._recheck_at = 0.0
         self._stopped = False
         self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._inotify: Inotify | None = None
@@ -121,11 +126,15 @@ class FolderWatch:
         notifier = self._inotify
         if notifier is None:
             return {None}
-        wait_readable(
-            [notifier.fd, self._wake_r], min(idle_seconds, _RECHECK_SECONDS) if self._unfinished else idle_seconds
-        )
+        if self._changed:
+            idle_seconds = 0.0
+        elif self._unfinished:
+            idle_seconds = min(idle_seconds, _RECHECK_SECONDS)
+        wait_readable([notifier.fd, self._wake_r], idle_seconds)
         changed: set[str | None] = set()
-        for event in notifier.read():
+        # All that is there, for the kernel keeps only so many events; but not for ever, where they keep coming.
+        told = itertools.islice(iter(notifier.read, []), _MOST_READS)
+        for event in itertools.chain.from_iterable(told):
             if event.mask & OVERFLOW:
                 changed.add(None)
                 continue
@@ -144,15 +153,38 @@ class FolderWatch:
         return self._finished(changed)
 
     def _finished(self, changed: set[str | None]) -> set[str | None]:
-        """Hold back files that are still being written; they are looked at again until they are whole or gone."""
-        ready: set[str | None] = set()
-        for key in changed | self._unfinished:
-            if key is None or refusal(key) is not None or self._is_whole(key):
+        """Hold back files that are still being written; they are looked at again until they are whole or gone.
+
+        Looks at some files of each tenant; the rest is left for the next batches.
+        """
+        for key in changed - {None}:
+            self._add(key)
+        if self._unfinished and time.monotonic() >= self._recheck_at:
+            self._recheck_at = time.monotonic() + _RECHECK_SECONDS
+            for key in self._unfinished:
+                self._add(key)
+        ready: set[str | None] = changed & {None}
+        for key in self._next():
+            if refusal(key) is not None or self._is_whole(key):
                 ready.add(key)
+                self._unfinished.discard(key)
             else:
                 self._unfinished.add(key)
-        self._unfinished -= {k for k in ready if k is not None}
         return ready
+
+    def _add(self, key: str | None) -> None:
+        if key is not None:
+            self._changed.setdefault("/".join(key.split("/", 2)[:2]), set()).add(key)
+
+    def _next(self) -> list[str]:
+        """Keys to look at now: as many of one tenant as of another, and all where that is not too many."""
+        found: list[str] = []
+        share = max(1, _AT_ONCE // max(1, len(self._changed)))
+        for whose, keys in list(self._changed.items()):
+            found += [keys.pop() for _ in range(min(share, len(keys)))]
+            if not keys:
+                del self._changed[whose]
+        return found
 
     def _is_whole(self, key: str) -> bool:
         return self._store.complete(key) or not (self._store.root / key).exists()

@@ -1,5 +1,6 @@
 """Change notice of the folder bucket: whatever tool a sender uses, the key is named once the file is whole."""
 
+import contextlib
 import shutil
 import subprocess
 import threading
@@ -9,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.local import folder_watch
+from infra.local import folder, folder_watch
 from infra.local.folder import FolderStore
-from infra.local.folder_watch import FolderWatch
+from infra.local.folder_watch import _AT_ONCE, FolderWatch
 
 
 @pytest.fixture
@@ -130,6 +131,48 @@ def test_a_file_is_named_only_when_its_writer_is_done(store: FolderStore, watch:
         sender.flush()
         assert next(watch.batches(idle_seconds=0.2)) == set()
     assert "inbox/acme/a.csv" in seen(watch, "inbox/acme/a.csv")
+
+
+def test_ten_thousand_files_of_one_tenant_hold_up_no_other(store: FolderStore, watch: FolderWatch):
+    """And all of them are named in the end."""
+    (store.root / "inbox/mallory").mkdir()
+    next(watch.batches(idle_seconds=0.5))
+    theirs = {f"inbox/mallory/{n}.csv" for n in range(2000)}
+    for key in theirs:
+        (store.root / key).write_bytes(b"x")
+    (store.root / "inbox/acme/a.csv").write_bytes(b"x")
+    looked: list[str] = []
+    complete = store.complete
+    store.complete = lambda key: looked.append(key) or complete(key)  # type: ignore[method-assign]
+    while "inbox/acme/a.csv" not in looked:
+        before = len(looked)
+        next(watch.batches(idle_seconds=0.5))
+        assert len(looked) - before <= _AT_ONCE
+        if len(looked) == before:
+            pytest.fail("it was never looked at")
+    assert len(looked) < len(theirs), "it came after all of theirs"
+    assert theirs - set(looked) <= seen(watch, *(theirs - set(looked)))
+
+
+def test_what_is_being_written_holds_up_nobody(store: FolderStore, watch: FolderWatch):
+    with contextlib.ExitStack() as senders:
+        for n in range(2 * _AT_ONCE):
+            senders.enter_context((store.root / f"inbox/acme/{n}.csv").open("wb"))
+        (store.root / "inbox/globex").mkdir()
+        (store.root / "inbox/globex/a.csv").write_bytes(b"x")
+        assert "inbox/globex/a.csv" in seen(watch, "inbox/globex/a.csv")
+    expected = {f"inbox/acme/{n}.csv" for n in range(2 * _AT_ONCE)}
+    assert expected <= seen(watch, *expected)
+
+
+def test_whether_a_file_is_whole_is_told_without_reading_it(store: FolderStore, monkeypatch: pytest.MonkeyPatch):
+    """Hashing what one tenant sent would keep everybody else's drops waiting."""
+    monkeypatch.setattr(folder, "_hash", lambda _: pytest.fail("its content was read"))
+    with (store.root / "inbox/acme/a.csv").open("wb") as sender:
+        sender.write(b"half")
+        assert not store.complete("inbox/acme/a.csv")
+    assert store.complete("inbox/acme/a.csv")
+    assert not store.complete("inbox/acme/b.csv")
 
 
 def test_a_linked_folder_is_not_watched(store: FolderStore, watch: FolderWatch, tmp_path: Path):

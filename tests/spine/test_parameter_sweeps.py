@@ -5,6 +5,7 @@ import functools
 import pytest
 
 from core.jobs import State
+from core.verdicts import Verdict
 from tests.support.places import PLACES
 from tests.support.world import World
 
@@ -25,8 +26,8 @@ class Reads:
             setattr(world.table, name, self._counted(getattr(world.table, name)))
 
     def _counted(self, ask):
-        def counted(*args):
-            answer = ask(*args)
+        def counted(*args, **more):
+            answer = ask(*args, **more)
             self.rows += len(answer) if ask.__name__ in ("line", "get_all") else 1
             return answer
 
@@ -57,6 +58,25 @@ def test_rows_read_grow_with_the_number_of_jobs(world, how):
             world.put(keys[0], b"id\n2\n")
         act = world.sweep if how == "swept" else functools.partial(world.intake.changed, keys)
         spent.append(cost(world, act) / n)
+    few, many = spent
+    assert many <= few * 1.5, f"rows for each job: {few:.1f} of 10, {many:.1f} of 80"
+
+
+@pytest.mark.parametrize("verdict", [Verdict.OK, Verdict.RULE_ERROR])
+def test_rows_read_when_jobs_expire_grow_with_their_number(tmp_path, verdict):
+    spent = []
+    for n in (10, 80):
+        world = World(tmp_path / str(n), workflow_concurrency=0, tenant_concurrency=0)
+        runner = world.runner()
+        world.intake.changed(world.drop(sweep=sweep_of(n)))
+        for _ in range(n):
+            world.sandbox.verdict = verdict
+            assert world.handle_one(runner)
+            world.clock.move(1)
+        world.clock.move(49 * 3600)
+        spent.append(cost(world, runner.janitor.tidy) / n)
+        assert world.table.counts() == {State.EXPIRED: n}
+        world.close()
     few, many = spent
     assert many <= few * 1.5, f"rows for each job: {few:.1f} of 10, {many:.1f} of 80"
 
