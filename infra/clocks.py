@@ -4,14 +4,21 @@ import time
 
 
 class SystemClock:
-    """The wall clock, held back from going backwards within one process."""
+    """The wall clock, held back from going backwards within one process.
+
+    One that is set back goes on at half its pace until the wall clock has caught up: if it stood, whatever waits for a
+    time (a retry, a lease that has to run out) would wait for as long as the clock was set back.
+    """
 
     def __init__(self) -> None:
-        self._last = 0.0
+        self._seen = 0.0, 0.0  # what was told last, and when by the steady clock
 
     def now(self) -> float:
-        self._last = max(self._last, time.time())
-        return self._last
+        steady = time.monotonic()
+        last, at = self._seen
+        told = max(time.time(), last + max(0.0, steady - at) / 2)
+        self._seen = told, steady
+        return told
 
     def steady(self) -> float:
         return time.monotonic()

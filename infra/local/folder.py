@@ -314,6 +314,8 @@ class FolderStore:
                         found.append((entry.name, False))
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return []
+        except PermissionError as error:  # who made the folder is to blame, not the disk
+            raise ObjectRefused(f"folder {prefix} cannot be listed; see to its permissions") from error
         return sorted(found, key=lambda e: e[0] + "/" if e[1] else e[0])
 
     def _all(self, prefix: str) -> Iterator[str]:

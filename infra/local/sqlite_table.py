@@ -16,6 +16,7 @@ from infra.local import bells
 from infra.local.sqlite import Database
 
 _STATES = frozenset(State)
+_SET_BACK_SECONDS = 60.0
 _TOLD = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
 
 
@@ -204,8 +205,10 @@ class SqliteJobTable:
             taken = db.execute(
                 "INSERT INTO leases (name, owner, expires) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"
                 " SET owner = excluded.owner, expires = excluded.expires"
-                " WHERE leases.owner = excluded.owner OR leases.expires <= ?",
-                (name, owner, now + seconds, now),
+                " WHERE leases.owner = excluded.owner OR leases.expires <= ?"
+                # Nobody holds a lease for so long: the clock was set back, and its owner may have died long ago.
+                " OR leases.expires > ?",
+                (name, owner, now + seconds, now, now + seconds + _SET_BACK_SECONDS),
             ).rowcount
         return taken == 1
 

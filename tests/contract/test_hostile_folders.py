@@ -1,5 +1,6 @@
 """A folder bucket among senders who may make any folder: none of them ends the watch or the sweep of the others."""
 
+import errno
 import os
 import resource
 import signal
@@ -99,6 +100,26 @@ def test_a_folder_without_end_that_comes_while_watched(world: World):
             world.intake.changed([key for key in found if key is not None])
         finally:
             fill_in(folder)
+
+
+def test_folders_that_we_may_not_list_keep_no_other_tenant_waiting(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Four tenants in a row, each with a folder for its own eyes only: that is not the store being down."""
+    hostile = [f"a{n}" for n in range(5)]
+    for tenant in hostile:
+        world.drop(tenant=tenant)
+        (world.store.root / f"inbox/{tenant}/private").mkdir()
+    world.drop(tenant="globex")
+    scandir = os.scandir
+
+    def guarded(path: Path) -> object:
+        if Path(path).name == "private":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr("infra.folder.os.scandir", guarded)
+    report = world.intake.sweep()
+    assert "globex" in {job.tenant for job in report.recorded.created}
+    assert all(any(f"inbox/{tenant}/private/" in line for line in report.failed) for tenant in hostile)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from core.errors import IllegalTransition
-from core.jobs import State
+from core.jobs import State, move
 from runner.control import Control
 from runner.results import job_folder, latest_key
 from tests.support.world import Crash, World
@@ -146,3 +146,24 @@ def test_a_finisher_that_slept_points_latest_to_no_job_that_was_removed_meanwhil
     world.handle_one(runner)
     assert world.jobs() == []
     assert [key for key in world.store.keys("outputs/") if key.endswith(("latest.json", "result.json"))] == []
+
+
+def test_a_remove_during_which_somebody_publishes_the_end_removes_all_or_nothing(tmp_path):
+    """A janitor that is at the job's result.json comes between any two steps of the operator."""
+    for at in range(40):
+        world = World(tmp_path / str(at))
+        world.intake.changed(world.drop())
+        (job,) = world.jobs()
+        world.table.replace(job, move(job, State.SKIPPED, now=world.clock.now(), reason="superseded by another"))
+        operator = Control(world.fragile.store, world.fragile.table, world.fragile.queue, world.clock)
+        janitor = world.runner().janitor
+        world.crasher.arm(at, after=True, meanwhile=janitor.urgent)
+        operator.remove(job.job_id)
+        struck, world.crasher.left = world.crasher.left is None, None
+        assert world.jobs() == []
+        assert list(world.store.keys("inbox/acme/d/a")) == []
+        assert [key for key in world.store.keys("outputs/") if job.job_id in key] == []
+        world.close()
+        if not struck:
+            return
+    raise AssertionError("more steps than were tried")
