@@ -399,7 +399,7 @@ class BoxLimits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verification:
-    """What a fresh process that never ran a rule does with a box's outputs once everything else in it is dead."""
+    """What a process that never ran a rule does with a box's outputs, once nothing is left that could change them."""
 
     job: dict[str, Any]  # the engine's order to verify (docs/engine-order.md); the driver adds the places
     outputs: tuple[str, ...]

@@ -5,7 +5,8 @@ do is to publish an artifact that names another job or input, an artifact of ano
 than values, counts that the workbook does not bear out, or books that do not balance. The runner holds credentials,
 so it opens none of those files: a process that never ran a rule reads them (engine/verifying), under limits and within
 the job's deadline, and says one line. It is the first process of the job's own box where nothing in the box could touch
-it, and in a second box where that cannot be had. The report is written there, from what has been checked.
+it, and in a second box where that cannot be had. A job without any rules needs neither: its
+engine verifies what it wrote. The report is written there, from what has been checked.
 """
 
 import shutil

@@ -124,8 +124,10 @@ MAX_LINE = 64 * 1024
 class EventWriter:
     """Writes events. A line that would be too long loses its details, never its meaning."""
 
-    def __init__(self, stream: TextIO | None) -> None:
+    def __init__(self, stream: TextIO | None, *, last: str = "end") -> None:
+        """`last`: what its closing event is called."""
         self._stream = stream
+        self._last = last
 
     def progress(self, step: str, *, done: int, total: int | None = None, table: str | None = None) -> None:
         self._say({"event": "progress", "pass": step, "done": done, "total": total, "table": table})
@@ -134,10 +136,10 @@ class EventWriter:
         self._say({"event": "log", "level": level, "name": name, "fields": fields})
 
     def succeed(self, summary: dict[str, object]) -> None:
-        self._say({"event": "end", "ok": True, "summary": summary})
+        self._say({"event": self._last, "ok": True, "summary": summary})
 
     def fail(self, code: str, message: str, where: dict[str, str | int]) -> None:
-        self._say({"event": "end", "ok": False, "error": {"code": code, "message": message, "where": where}})
+        self._say({"event": self._last, "ok": False, "error": {"code": code, "message": message, "where": where}})
 
     def _say(self, event: dict[str, object]) -> None:
         if self._stream is None:

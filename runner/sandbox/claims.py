@@ -101,6 +101,7 @@ class Channel:
     """Takes bytes as they come, gives checked events; holds at most one unfinished line."""
 
     end: dict[str, Any] | None = None
+    verified: dict[str, Any] | None = None  # the closing event of a verification, where the engine does its own
     _rest: bytes = b""
     _total: int = 0
     _lines: int = 0
@@ -129,6 +130,10 @@ class Channel:
         event = checked_event(parse_line(line))
         if event is not None and event["event"] == "end":
             self.end = event
+        if event is not None and event["event"] == "verified":
+            if self.verified is not None:
+                raise ChannelViolation("a second verification")
+            self.verified = event
         return event
 
 
@@ -180,8 +185,8 @@ def checked_event(raw: dict[str, Any]) -> dict[str, Any] | None:
                 "name": _text(raw.get("name", ""), 200),
                 "fields": fields,
             }
-        case "end":
-            return _end(raw)
+        case "end" | "verified" as last:
+            return {**_end(raw), "event": last}
         case str():
             return None
         case _:
@@ -194,7 +199,7 @@ def _end(raw: dict[str, Any]) -> dict[str, Any]:
         summary = raw.get("summary", {})
         if not isinstance(summary, dict):
             raise ChannelViolation("a summary that is no object")
-        return {"event": "end", "ok": True, "summary": summary}
+        return {"ok": True, "summary": summary}
     error = raw.get("error")
     if ok is not False or not isinstance(error, dict) or not _one_of(error.get("code"), CODES):
         raise ChannelViolation("a closing line with neither success nor a known error")
@@ -202,7 +207,6 @@ def _end(raw: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(where, dict):
         raise ChannelViolation("a place that is no object")
     return {
-        "event": "end",
         "ok": False,
         "error": {
             "code": error["code"],

@@ -16,8 +16,9 @@ then hears what its job is:
 
 Outputs leave through descriptors of files that the runner opened: the runner never follows a path that a box chose.
 What the box says comes through a pipe and is checked (claims.py). Between lock-down and the go the runner looks at
-/proc/<pid>/status from outside and lets nothing run that is not locked down. Process 1 is the *warden*: it forks the
-engine before either hears of the job, outlives it, kills what it left behind, and then verifies the outputs.
+/proc/<pid>/status from outside and lets nothing run that is not locked down. Where there are rules, process 1 is the
+*warden*: it forks the engine before either hears of the job, outlives it, kills what it left behind, and then verifies
+the outputs. Where there are none, it is the engine, which verifies what it wrote.
 
 Which rungs hold on a host is found out by running a canary (box/lockdown.py) through this same code: builds are tried
 strongest first, and only what the canary met counts. The order of the rungs above matters: capabilities go after the
@@ -68,7 +69,7 @@ class Build:
 
     @property
     def kept(self) -> bool:
-        """The first process of a box is a warden that outlives the engine: nothing in its namespace can touch it."""
+        """The first process can be a warden that outlives the engine: nothing in its namespace can touch it."""
         return self.namespaces == "own"
 
     @property
@@ -213,7 +214,7 @@ class Jailer:
         canary: dict[str, Any] | None = None,
     ) -> BoxReport:
         """As Sandbox.run; a `canary` is what the box is told beside its order, to try things instead of working."""
-        with Session(order, verifies=self.build.verifies) as session, ExitStack() as stack:
+        with Session(order, warden=self.build.verifies, engine=True) as session, ExitStack() as stack:
             if self.build.own_user:
                 open_to_all(order.scratch / "in")
                 open_to_all(order.scratch / "config")
@@ -222,7 +223,7 @@ class Jailer:
                 limits = order.limits
                 group = stack.enter_context(
                     self.cgroups.group(
-                        order.label, memory_mb=limits.memory_mb, processes=limits.processes + self.build.kept
+                        order.label, memory_mb=limits.memory_mb, processes=limits.processes + self._kept(session)
                     )
                 )
             box = self._box(stack, session, isolation, canary)
@@ -302,6 +303,7 @@ class Jailer:
         shown = self.build.shown(order)
         request = {
             "targets": targets,
+            "divided": self._kept(session),
             "kept": len(session.kept),
             "warden": session.verification_limits,
             "channel": CHANNEL,
@@ -314,9 +316,13 @@ class Jailer:
         order_fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             handed = [order_fd, *(session.fds[target] for target in targets), *session.kept]
-            return zygote.start(request, handed, processes=2 if self.build.kept else 1)
+            return zygote.start(request, handed, processes=1 + self._kept(session))
         finally:
             os.close(order_fd)
+
+    def _kept(self, session: Session) -> bool:
+        """Whether the box gets a warden: the engine alone needs none."""
+        return self.build.kept and not session.engine_verifies
 
     def _look_over(self, box: Box, *, network: bool) -> None:
         """Refuse a box that is not locked down, by what the kernel says of it and not by what it says itself."""

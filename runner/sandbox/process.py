@@ -60,7 +60,7 @@ class ProcessSandbox:
     ) -> BoxReport:
         if not order.trusted:
             require(self.isolation(), self._min_level)
-        with Session(order) as session:
+        with Session(order, engine=True) as session:
             path = order.scratch / "order.json"
             root, layer = str(order.scratch.resolve()), None if order.layer is None else str(order.layer)
             write_order(path, session.engine_order(self.isolation(), root=root, layer=layer))

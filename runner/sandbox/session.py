@@ -11,7 +11,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -181,6 +181,7 @@ class Watched:
 
     report: dict[str, Any] | None = None  # the keeper's closing words; None: the keeper was lost
     end: dict[str, Any] | None = None  # the engine's closing event, checked for form
+    verified: dict[str, Any] | None = None  # what it says of its own outputs; counts only where no rule was there
     killed_as: Verdict | None = None
     violation: str | None = None
 
@@ -315,7 +316,7 @@ class Watch:
             return
         try:
             for event in self.channel.feed(data):
-                if event["event"] != "end":
+                if event["event"] not in ("end", "verified"):
                     self._on_event(event)
         except ChannelViolation as violation:
             self._result.violation = str(violation)
@@ -332,7 +333,7 @@ class Watch:
             self.channel.close()
         except ChannelViolation as violation:
             self._result.violation = self._result.violation or str(violation)
-        self._result.end = self.channel.end
+        self._result.end, self._result.verified = self.channel.end, self.channel.verified
 
 
 OWN_ROOT = Path(__file__).resolve().parents[2]  # where our own packages are imported from
@@ -383,11 +384,12 @@ class Kernel:
 class Session:
     """One box from before its start to after its end. A context: nothing of it stays open."""
 
-    def __init__(self, order: BoxOrder, *, verifies: bool = False) -> None:
-        """`verifies`: the driver has a safe place to verify the outputs in the same box."""
+    def __init__(self, order: BoxOrder, *, warden: bool = False, engine: bool = False) -> None:
+        """Who of this driver's boxes may verify: a warden any outputs, the engine those of a job without any code."""
         self.order = order
-        self._verification = order.verification if verifies else None
-        self.kept: list[int] = []  # for who verifies: its order, its outputs, and what it reads
+        self.engine_verifies = engine and order.verification is not None and _no_code(order)
+        self._verification = order.verification if warden or self.engine_verifies else None
+        self.kept: list[int] = []  # for a warden that verifies: its order, its outputs, and what it reads
         self._stack = ExitStack()
         self._out = order.scratch / "out"
         self._started = time.monotonic()
@@ -396,19 +398,21 @@ class Session:
         order = self.order
         self._log = CappedLog(order.scratch / "log.txt", order.limits.log_bytes)
         self._stack.callback(self._log.close)
-        opened = claims.open_outputs(self._out, order.outputs)
+        asked = self._verification
+        more = asked.outputs if asked is not None and self.engine_verifies else ()
+        opened = claims.open_outputs(self._out, (*order.outputs, *more))
         self._stack.callback(claims.close_all, tuple(opened.values()))
         self._channel_read, channel_write = os.pipe2(os.O_CLOEXEC)
         self._log_read, log_write = os.pipe2(os.O_CLOEXEC)
         self._opened = tuple(opened.values())
         self._box_ends = [channel_write, log_write]
         self._our_ends = [self._channel_read, self._log_read]
-        self._outputs = {name: FIRST_OUTPUT + index for index, name in enumerate(opened)}
+        self._places = {name: FIRST_OUTPUT + index for index, name in enumerate(opened)}
         self.fds = {LOG: log_write, LOG + 1: log_write, CHANNEL: channel_write} | {
-            self._outputs[name]: fd for name, fd in opened.items()
+            self._places[name]: fd for name, fd in opened.items()
         }
-        if self._verification is not None:
-            self._open_for_verification(self._verification)
+        if asked is not None and not self.engine_verifies:
+            self._open_for_warden(asked)
         return self
 
     def __exit__(
@@ -434,7 +438,10 @@ class Session:
     def engine_order(self, isolation: Isolation, *, root: str, layer: str | None) -> dict[str, Any]:
         """The order as the engine gets it; `root` is where the box sees what `scratch` holds."""
         job = self.order.job
-        has_config = (self.order.scratch / "config").is_dir()
+        wanted = self.order.outputs
+        verification = {}
+        if self.engine_verifies:
+            verification["verification"] = self._verification_order(isolation, self._places, wanted, audit=False)
         return {
             **job,
             "inputs": [
@@ -443,11 +450,12 @@ class Session:
             ],
             "config": {
                 "digest": (job.get("config") or {}).get("digest", ""),
-                "path": f"{root}/config" if has_config else None,
+                "path": f"{root}/config" if _has_config(self.order) else None,
             },
             "layer": layer,
-            "outputs": self._outputs,
+            "outputs": {name: self._places[name] for name in wanted},
             "sandbox": _told(isolation),
+            **verification,
         }
 
     def watch(
@@ -474,25 +482,21 @@ class Session:
 
     def report(self, watched: Watched, kernel: Kernel | None = None) -> BoxReport:
         """The verdict and what may be taken from the box."""
-        return self._report(self.order, watched, kernel or Kernel(), self._started)
+        kernel = kernel or Kernel()
+        report = self._report(self.order, watched, kernel, self._started)
+        if not self.engine_verifies or watched.verified is None or not self.wants_verification(report):
+            return report
+        seen = Watched(report={"code": 0}, end=watched.verified)
+        return replace(report, verification=self._verification_report(seen, kernel, time.monotonic()))
 
     def wants_verification(self, report: BoxReport) -> bool:
         return self._verification is not None and (report.verdict is Verdict.OK or report.verdict in EXPLAINED)
 
     def order_verification(self, isolation: Isolation, report: BoxReport, *, first: int) -> None:
         """Write the order to verify; `first` is the number under which the box has the first of `kept`."""
-        if self._verification is None:
-            raise ValueError("nobody asked for a verification")
-        job = self._verification.job
-        names = [*self._verification.outputs, *self.order.outputs]
+        names = [*self._asked.outputs, *self.order.outputs]
         places = {name: first + 1 + index for index, name in enumerate(names)}
-        order = {
-            **job,
-            "inputs": [{"name": name, "path": places[name]} for name in report.outputs],
-            "outputs": {name: places[name] for name in self._verification.outputs},
-            "verify": {**job["verify"], "audit": report.verdict in EXPLAINED},
-            "sandbox": _told(isolation),
-        }
+        order = self._verification_order(isolation, places, report.outputs, audit=report.verdict in EXPLAINED)
         write_order(self.order.scratch / VERIFY_ORDER, order)
 
     def watch_verification(
@@ -507,9 +511,7 @@ class Session:
         spent: float,
     ) -> BoxReport:
         """Follow the verification to its end. `spent` is the CPU of the box before it."""
-        if self._verification is None:
-            raise ValueError("nobody asked for a verification")
-        asked, now = self._verification, time.monotonic()
+        asked, now = self._asked, time.monotonic()
         watch = Watch(
             control=control,
             channel_fd=channel_fd,
@@ -517,10 +519,33 @@ class Session:
         )
         deadline = max(self._started + self.order.limits.wall_seconds, now + asked.least_seconds)
         watched = watch.until_over(deadline=deadline, killed=killed, kill=kill)
-        order = replace(self.order, outputs=asked.outputs, limits=asked.limits, trusted=True)
-        return self._report(order, watched, kernel() or Kernel(), now, spent=spent)
+        return self._verification_report(watched, kernel() or Kernel(), now, spent=spent)
 
-    def _open_for_verification(self, asked: Verification) -> None:
+    @property
+    def _asked(self) -> Verification:
+        if self._verification is None:
+            raise ValueError("nobody asked for a verification")
+        return self._verification
+
+    def _verification_order(
+        self, isolation: Isolation, places: dict[str, int], written: Iterable[str], *, audit: bool
+    ) -> dict[str, Any]:
+        job = self._asked.job
+        return {
+            **job,
+            "inputs": [{"name": name, "path": places[name]} for name in written],
+            "outputs": {name: places[name] for name in self._asked.outputs},
+            "verify": {**job["verify"], "audit": audit},
+            "sandbox": _told(isolation),
+        }
+
+    def _verification_report(
+        self, watched: Watched, kernel: Kernel, started: float, *, spent: float = 0.0
+    ) -> BoxReport:
+        order = replace(self.order, outputs=self._asked.outputs, limits=self._asked.limits, trusted=True)
+        return self._report(order, watched, kernel, started, spent=spent)
+
+    def _open_for_warden(self, asked: Verification) -> None:
         """Its outputs, and what it reads by descriptors that nothing was ever written through."""
         order = self.order.scratch / VERIFY_ORDER
         write_order(order, {})
@@ -562,6 +587,15 @@ class Session:
             cpu_seconds=cpu,
             peak_mb=kernel.peak_mb if kernel.peak_mb is not None else said.get("peak_kb", 0) / 1024,
         )
+
+
+def _has_config(order: BoxOrder) -> bool:
+    return (order.scratch / "config").is_dir()
+
+
+def _no_code(order: BoxOrder) -> bool:
+    """Whether nothing but our own engine runs in the box, by what was staged for it."""
+    return order.trusted and order.layer is None and not _has_config(order)
 
 
 def _limits(given: BoxLimits) -> KernelLimits:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from core.ports import Verification
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.sandbox.box.keeper import descendants
 from runner.sandbox.jail import Build, JailSandbox, Options
 from runner.sandbox.process import ProcessSandbox
+from runner.sandbox.session import Session
 from runner.staging import OUTPUTS
 from runner.verify import run_verified
 from tests.abuse import jobs
@@ -182,3 +184,87 @@ def test_counts_come_from_the_outputs_and_not_from_what_a_box_says_of_them(sandb
     found = ended(made, folder, f"def forge():\n    os.write(3, {line!r}.encode())\n    os._exit(0)")
     assert found.verdict is Verdict.OK
     assert (found.claim["rows_out"], found.claim["tables"]) == (3, 1)
+
+
+def test_a_rule_that_says_that_its_outputs_were_verified_is_not_believed(sandbox):
+    """Only where nothing but the engine ran in a box does its word count, and that is for the runner to know."""
+    folder, made = sandbox
+    line = json.dumps({"event": "verified", "ok": True, "summary": {"rows_out": 10**6}}) + "\n"
+    said = f"os.write(3, {line!r}.encode())"
+    honest = ended(made, folder, f"def forge(): {said}")
+    assert honest.verdict is Verdict.OK, honest.message
+    assert honest.claim["rows_out"] == 3
+    forged = ended(made, folder, f"{CASES['a formula']}\n    {said}".replace("forge(): ", "forge():\n    "))
+    assert forged.verdict is Verdict.BAD_OUTPUT, forged.message
+    assert not forged.outputs
+    twice = ended(made, folder, f"def forge(): {said}; {said}")
+    assert FAULTS[twice.verdict] is Fault.CONFIG, twice.verdict
+
+
+@pytest.fixture
+def boxes_run(sandbox, monkeypatch):
+    """The orders that reach the sandbox."""
+    seen, kept = [], sandbox[1].run
+
+    def run(given, **more):
+        seen.append(given)
+        return kept(given, **more)
+
+    monkeypatch.setattr(sandbox[1], "run", run)
+    return seen
+
+
+def test_a_job_without_rules_is_verified_by_its_own_engine(sandbox, boxes_run):
+    folder, made = sandbox
+    found = run_verified(made, jobs.job(folder, trusted=True), limits=jobs.LIMITS, killed=lambda: None)
+    assert found.verdict is Verdict.OK, found.message
+    assert set(found.outputs) == {"artifact.json", "normalized.xlsx", "report.html"}
+    assert found.claim["rows_out"] == 3
+    assert not list(folder.glob("job-*/verify*"))
+    assert len(boxes_run) == 1
+
+
+def test_an_audit_without_rules_is_verified_by_its_own_engine(sandbox, boxes_run):
+    folder, made = sandbox
+    order = jobs.job(folder, trusted=True)
+    (order.scratch / "in" / "0").write_text("colour,shape\nred,round\nblue,square\n")
+    found = run_verified(made, order, limits=jobs.LIMITS, killed=lambda: None)
+    assert found.verdict is Verdict.NOTHING_MAPPED, found.message
+    assert set(found.outputs) == {"artifact.json", "report.html"}
+    assert len(boxes_run) == 1
+
+
+def test_what_an_engine_finds_wrong_with_its_own_outputs_is_refused(sandbox, monkeypatch):
+    """The runner knows another input than the engine was given: as if the engine had mixed them up."""
+    folder, made = sandbox
+    order = jobs.job(folder, trusted=True)
+    kept = made.run
+
+    def run(given, **more):
+        asked = given.verification
+        (known,) = asked.job["verify"]["inputs"]
+        job = {**asked.job, "verify": {**asked.job["verify"], "inputs": [{**known, "sha256": "1" * 64}]}}
+        return kept(replace(given, verification=replace(asked, job=job)), **more)
+
+    monkeypatch.setattr(made, "run", run)
+    found = run_verified(made, order, limits=jobs.LIMITS, killed=lambda: None)
+    assert found.verdict is Verdict.BAD_OUTPUT
+    assert "its inputs" in found.message
+    assert found.suspicion
+    assert not found.outputs
+    assert not found.claim
+
+
+@pytest.mark.parametrize("what", ["rules", "an empty package", "a layer", "not trusted"])
+def test_where_anything_else_could_run_the_engine_does_not_verify(tmp_path, what):
+    order = jobs.job(
+        tmp_path,
+        {"hooks/a.py": ""} if what == "rules" else None,
+        trusted=what != "not trusted",
+        layer=tmp_path if what == "a layer" else None,
+        verification=Verification(job={"verify": {}}, outputs=("report.html",), limits=jobs.LIMITS, least_seconds=1),
+    )
+    if what == "an empty package":
+        (order.scratch / "config").mkdir()
+    assert not Session(order, warden=True, engine=True).engine_verifies
+    assert Session(jobs.job(tmp_path, trusted=True, verification=order.verification), engine=True).engine_verifies

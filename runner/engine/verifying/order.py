@@ -43,6 +43,7 @@ def verify(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dict[str, 
         if name not in paths:
             raise BadOutput(f"the box wrote no {name}")
     with open(paths[ARTIFACT], "rb") as file:  # noqa: PTH123 - by a path or by a descriptor
+        file.seek(0)  # a descriptor may stand where the engine stopped writing
         artifact = read_document(file.read(MAX_BYTES + 1))
     _same_job(order, artifact)
     balance(artifact)

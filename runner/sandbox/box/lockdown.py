@@ -113,8 +113,8 @@ _filters: dict[tuple[bool, bool], seccomp.Filter] = {}
 def become_box(zygote: "Zygote", request: dict[str, Any], fds: list[int], parent: int) -> NoReturn:
     """Be the box: lock down, wait for the go, run the engine, exit.
 
-    In a pid namespace of its own the box is two processes. The first is the *warden*: it waits for the engine to end,
-    kills all that is left, and then verifies the outputs. It forks the engine before either hears of the job.
+    In a pid namespace of its own a box with rules is two processes. The first is the *warden*: it waits for the engine
+    to end, kills all that is left, and then verifies the outputs. It forks the engine before either hears of the job.
     """
     status = CANNOT_START
     try:
@@ -160,7 +160,7 @@ def _divide(zygote: "Zygote", request: dict[str, Any], parent: int, gate: int) -
     """Give up every right; where a warden is wanted, return in it with the engine's pid, and in the engine with 0."""
     try:
         tasks = _lock_down(zygote, request, parent)
-        engine = os.fork() if zygote.plan.namespaces == "own" else 0
+        engine = os.fork() if request["divided"] else 0
         if engine:
             _seal_warden(zygote, request)
         else:
