@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from runner.engine.job import EngineJob
 from runner.engine.protocol import EngineStop, EventWriter, place_of, read_order
 
 SAID: Final = 0  # the end was said, whatever it was
