@@ -198,11 +198,11 @@ class Publisher:
         A delete knows no condition, so it may hit what a newer job wrote a moment ago. Such a job was committed in the
         table before it wrote; what the line says afterwards is pointed to again.
         """
-        if not _was_published(job):
-            return  # latest.json never named it
         order = _order(self._read(latest_key(job)))
         if order is not None and order[-1] != job.job_id:
             return
+        if order is None and not _was_published(job):
+            return  # nor did it ever name this job, so nobody can have died after taking it back
         if order is not None:
             self._store.delete(latest_key(job))
         mine = (job.stamp, job.created_at, job.job_id)

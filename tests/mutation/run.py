@@ -49,7 +49,7 @@ def main(words: list[str] | None = None) -> int:
         "--survivors", action="store_true", help="only those that the last runs left, with all tests anew"
     )
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time (2)")
-    parser.add_argument("--test-seconds", type=float, default=0.5, help="leave slower tests out (0.5)")
+    parser.add_argument("--test-seconds", type=float, default=1.0, help="leave slower tests out (1)")
     parser.add_argument("--mutant-seconds", type=float, default=4.0, help="time for the tests of one mutant (4)")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
     parser.add_argument("--list", action="store_true", help="list the mutants and judge none")

@@ -1,6 +1,7 @@
 """What a manifest makes of the objects around it: which keys concern it, which jobs it gives, in which state."""
 
 import json
+import time
 
 import pytest
 
@@ -231,7 +232,15 @@ class TestPlanning:
         assert job.unpublished is (state is State.SKIPPED)
         assert job.ended_at == (NOW if state is State.SKIPPED else None)
 
-    def test_a_time_without_a_zone_is_utc(self):
+    def test_a_time_without_a_zone_is_utc_wherever_the_machine_stands(self, monkeypatch):
+        monkeypatch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        at = drops.data_time(workflow().manifest, [info("x", data_time="2025-06-15T15:06:40")])
+        monkeypatch.undo()
+        time.tzset()
+        assert at == NOW
+
+    def test_the_earliest_time_that_is_told_counts(self):
         made = workflow().manifest
         at = drops.data_time(made, [info("inbox/acme/d/a.csv", data_time="2025-06-15T15:06:40")])
         assert at == NOW

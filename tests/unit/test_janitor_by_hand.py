@@ -120,14 +120,17 @@ class TestLeading:
         assert events(world, "janitor_alive") == []
 
     def test_it_says_that_it_lives_every_five_minutes_and_what_it_did(self, world):
-        runner = world.runner()
+        runner, done_now = world.runner(), Counter()
+        runner.janitor.urgent = lambda _: done_now
+        (urgent,) = [job.func for job in runner.janitor.scheduler().get_jobs() if job.name == "urgent"]
         started = world.clock.now()
         for at, times in ((0, 1), (299, 1), (300, 2), (599, 2), (600, 3)):
             world.clock.at = started + at
-            runner.janitor._led(Counter)
+            urgent()
             assert len(events(world, "janitor_alive")) == times, f"after {at} seconds"
         assert events(world, "chores_done") == []
-        runner.janitor._led(lambda: Counter(jobs_resend=2, none=0))
+        done_now.update(jobs_resend=2, none=0)
+        urgent()
         (done,) = events(world, "chores_done")
         assert done["jobs_resend"] == 2
         assert "none" not in done
@@ -136,8 +139,11 @@ class TestLeading:
         Leader(world.runner()).turn()
         second, felt = world.runner(), []
         second.janitor._pulse = lambda: felt.append("beat")
-        assert not Leader(second).turn()
+        second.janitor.urgent = lambda _: pytest.fail("it does not lead")
+        (urgent,) = [job.func for job in second.janitor.scheduler().get_jobs() if job.name == "urgent"]
+        urgent()
         assert felt == ["beat"]
+        assert events(world, "chores_failed") == []
 
     def test_the_chores_come_on_their_intervals(self, world):
         made = world.runner().janitor.scheduler()
