@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from console.cli.guard import Exit
-from console.cli.output import Printer, job_shape
+from console.cli.job_facts import job_shape
+from console.cli.output import Printer
 from core.errors import AdeError, UsageError
 from core.jobs import Job
 from core.ports import JobTable, Pause

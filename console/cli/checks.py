@@ -14,7 +14,7 @@ from posixpath import basename
 
 from console.cli import wire
 from console.cli.acts import scope_words
-from console.cli.output import plural, span
+from console.cli.job_facts import plural, span
 from core.errors import AdeError, RecordNewer, SettingsError
 from core.jobs import State
 from core.keys import INBOX, is_ignored

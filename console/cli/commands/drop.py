@@ -9,7 +9,8 @@ from console.cli.acts import follow
 from console.cli.commands.sweep import tell_refusals
 from console.cli.desk import Desk, inbox_folder, lay_out, manifest_name, read_manifest
 from console.cli.guard import Exit, exit_of
-from console.cli.output import Printer, Progress, job_shape, note, size
+from console.cli.job_facts import job_shape, note, size
+from console.cli.output import Printer, Progress
 from core.drops import is_placeholder
 from core.errors import KeyRefused, ManifestInvalid, UsageError
 from core.jobs import Job

@@ -6,7 +6,8 @@ from pathlib import Path
 from console.cli import wire
 from console.cli.acts import follow
 from console.cli.guard import Exit, exit_of
-from console.cli.output import Printer, job_shape, note
+from console.cli.job_facts import job_shape, note
+from console.cli.output import Printer
 from core.errors import ObjectMissing
 from core.jobs import Job, State
 from core.ports import ObjectStore

@@ -6,7 +6,8 @@ import getpass
 from console.cli import wire
 from console.cli.acts import add_scope, pause_shape, read_scope, scope_words
 from console.cli.guard import Exit
-from console.cli.output import Printer, when
+from console.cli.job_facts import when
+from console.cli.output import Printer
 from core.ports import Pause
 
 

@@ -6,7 +6,8 @@ from console.cli import wire
 from console.cli.acts import act
 from console.cli.commands.jobs import every, row
 from console.cli.guard import Exit
-from console.cli.output import Printer, job_shape, plural
+from console.cli.job_facts import job_shape, plural
+from console.cli.output import Printer
 from core.jobs import State
 from core.ports import JobQuery
 

@@ -5,7 +5,8 @@ import argparse
 from console.cli import wire
 from console.cli.explain import accounted
 from console.cli.guard import Exit
-from console.cli.output import Printer, counts, job_shape, progress, size, span, when
+from console.cli.job_facts import counts, job_shape, progress, size, span, when
+from console.cli.output import Printer
 from core.jobs import RETRIABLE, Job, State
 from runner.results import job_folder
 
