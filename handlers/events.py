@@ -20,7 +20,7 @@ class UnknownEvent(AdeError):
     """A body that is no change notice that we know."""
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     CREATED = "created"  # or changed
     REMOVED = "removed"
 
@@ -31,7 +31,7 @@ class Change:
 
     bucket: str
     key: str
-    kind: Kind
+    kind: ChangeKind
     sequencer: str = ""  # orders changes of one key, where the store gives one
     version: str | None = None
 
@@ -41,9 +41,18 @@ class Change:
         return self.sequencer.upper().ljust(64, "0")
 
 
-_KINDS = {"ObjectCreated": Kind.CREATED, "ObjectRemoved": Kind.REMOVED, "LifecycleExpiration": Kind.REMOVED}
-_BRIDGE_KINDS = {"Object Created": Kind.CREATED, "Object Deleted": Kind.REMOVED}
-_WEED_KINDS = {"create": Kind.CREATED, "update": Kind.CREATED, "rename": Kind.CREATED, "delete": Kind.REMOVED}
+_KINDS = {
+    "ObjectCreated": ChangeKind.CREATED,
+    "ObjectRemoved": ChangeKind.REMOVED,
+    "LifecycleExpiration": ChangeKind.REMOVED,
+}
+_BRIDGE_KINDS = {"Object Created": ChangeKind.CREATED, "Object Deleted": ChangeKind.REMOVED}
+_WEED_KINDS = {
+    "create": ChangeKind.CREATED,
+    "update": ChangeKind.CREATED,
+    "rename": ChangeKind.CREATED,
+    "delete": ChangeKind.REMOVED,
+}
 _WEED_BUCKETS = "/buckets/"
 _WEED_OWN = (".uploads", ".system")  # parts under way, its own books
 _WEED_VERSIONS = re.compile(r"(.+)\.versions(?:/v_[^/]+)?$")
@@ -165,7 +174,7 @@ def _from_seaweedfs(event: Mapping[str, Any]) -> list[Change]:
     moved = [(event["key"], told.get("old_entry"), kind)]
     if event["event_type"] == "rename":
         at = f"{told.get('new_parent_path', '')}/{told['new_entry']['name']}"
-        moved = [(event["key"], told.get("old_entry"), Kind.REMOVED), (at, told["new_entry"], Kind.CREATED)]
+        moved = [(event["key"], told.get("old_entry"), ChangeKind.REMOVED), (at, told["new_entry"], ChangeKind.CREATED)]
     found = []
     for path, entry, what in moved:
         bucket, slash, key = path.removeprefix(_WEED_BUCKETS).partition("/")
@@ -176,7 +185,7 @@ def _from_seaweedfs(event: Mapping[str, Any]) -> list[Change]:
         versioned = _WEED_VERSIONS.match(key)
         if versioned:
             # Where the bucket keeps versions, an object is a folder of them; which one counts is told last.
-            found.append(Change(bucket=bucket, key=versioned[1], kind=Kind.CREATED, sequencer=_weed_time(told)))
+            found.append(Change(bucket=bucket, key=versioned[1], kind=ChangeKind.CREATED, sequencer=_weed_time(told)))
         elif not folder:
             found.append(Change(bucket=bucket, key=key, kind=what, sequencer=_weed_time(told)))
     return found

@@ -29,11 +29,10 @@ from core.keys import (
 )
 from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQueue
 from core.statuses import status_key
-from handlers.packages import Packages
 from handlers.recording import Due, Planned, Recorded, Recorder
 from handlers.rejections import Rejections, home, is_unread, unread_line
 from handlers.views import ListedView, LiveView, View
-from handlers.workflows import Workflows, manifests_at
+from handlers.workflows import Packages, Workflows, manifests_at
 from infra.lanes import Lanes
 from infra.statuses import Statuses
 from infra.wiring import Stack
@@ -56,8 +55,22 @@ class Report:
     failed: list[str] = field(default_factory=list)  # what could not be looked at now, each with the reason
 
 
+def report_dict(report: Report) -> dict[str, list[str]]:
+    """The documented shape of a look at the bucket."""
+    done = report.recorded
+    return {
+        "created": [j.job_id for j in done.created],
+        "queued": [j.job_id for j in done.queued],
+        "superseded": [j.job_id for j in done.superseded],
+        "met": [j.job_id for j in done.met],
+        "rejected": report.rejected,
+        "refused": report.refused,
+        "failed": report.failed,
+    }
+
+
 @dataclass
-class Look:
+class IntakeLook:
     """One look under way: at the keys of one folder, or at a whole tenant."""
 
     view: View
@@ -109,7 +122,7 @@ class Intake:
             report.objects += 1
             folders.setdefault(key[: key.rfind("/") + 1], []).append(key)
         generation = functools.cache(self._table.generation)
-        looks = [(Look(LiveView(self._store), report, due, generation), keys) for keys in folders.values()]
+        looks = [(IntakeLook(LiveView(self._store), report, due, generation), keys) for keys in folders.values()]
         try:
             self._folders.each(lambda look: self._look(*look), looks)
         except Exception:
@@ -152,13 +165,13 @@ class Intake:
         objects = list(self._store.objects(f"{INBOX}{tenant}/", aside=aside))
         standing = list(self._store.objects(f"{CONFIGS}{tenant}/", aside=aside))
         report.objects += len(objects)
-        look = Look(ListedView([*objects, *standing, *shared], aside), report, Due())
+        look = IntakeLook(ListedView([*objects, *standing, *shared], aside), report, Due())
         try:
             self._sweep_tenant(look, tenant)
         finally:
             self._recorder.settle(look.due)  # what was recorded need not wait for the janitor
 
-    def _sweep_tenant(self, look: Look, tenant: str) -> None:
+    def _sweep_tenant(self, look: IntakeLook, tenant: str) -> None:
         inbox = look.view.below(f"{INBOX}{tenant}/")
         local = [o for o in inbox if is_manifest(basename(o.key))]
         manifests = [*local, *manifests_at(look.view, f"{CONFIGS}{tenant}/")]
@@ -191,7 +204,7 @@ class Intake:
         self._report_folders(look, {folder: [] for folder in gone if folder not in folders}, set())
         self._reject_standing(look, tenant)
 
-    def _report_folders(self, look: Look, folders: dict[str, list[str]], invalid: set[str]) -> None:
+    def _report_folders(self, look: IntakeLook, folders: dict[str, list[str]], invalid: set[str]) -> None:
         """Report on folders and the files in them that nobody reads; `invalid`: folders of manifests of no use."""
         for folder, unread in folders.items():
             # A manifest that does not validate may have meant these files.
@@ -201,7 +214,7 @@ class Intake:
                 self._rejections.report(look.view, folder, shown, remembered=True)
             look.report.refused += [unread_line(key) for key in shown]
 
-    def _reject_standing(self, look: Look, tenant: str) -> None:
+    def _reject_standing(self, look: IntakeLook, tenant: str) -> None:
         for folder in sorted({_folder(o.key) for o in manifests_at(look.view, f"{CONFIGS}{tenant}/")}):
             with self._guarded(look.report, folder):
                 self._rejections.report(look.view, folder, (), remembered=True)
@@ -218,7 +231,7 @@ class Intake:
                 raise
             report.failed.append(f"{what!r}: {type(error).__name__}: {error}")
 
-    def _look(self, look: Look, keys: list[str]) -> None:
+    def _look(self, look: IntakeLook, keys: list[str]) -> None:
         """The keys of one folder, in their order."""
         wanted = set(keys)
         for key in keys:
@@ -239,7 +252,7 @@ class Intake:
             with self._guarded(look.report, folder):
                 self._report_folder(look, folder, set(keys))
 
-    def _report_folder(self, look: Look, folder: str, keys: set[str]) -> None:
+    def _report_folder(self, look: IntakeLook, folder: str, keys: set[str]) -> None:
         """Report anew on one folder; `keys`: what this look is about."""
         if folder.startswith(CONFIGS):
             self._rejections.report(look.view, folder, ())
@@ -257,7 +270,7 @@ class Intake:
         self._rejections.report(look.view, folder, unread)
         look.report.refused += [unread_line(key) for key in unread if key in keys]
 
-    def _config_changed(self, look: Look, key: str) -> None:
+    def _config_changed(self, look: IntakeLook, key: str) -> None:
         if key.startswith(SHARED):
             self._replan_awaiting(look)
             return
@@ -271,7 +284,7 @@ class Intake:
         if is_manifest(at.name):
             look.folders.add(_folder(key))
 
-    def _changed(self, look: Look, key: str) -> None:
+    def _changed(self, look: IntakeLook, key: str) -> None:
         at, info = place(key), look.view.head(key)
         if key in look.view.aside:
             look.report.failed.append(f"{key!r}: {look.view.aside[key]}")
@@ -288,7 +301,7 @@ class Intake:
         for workflow in workflows:
             self._plan_all(look, workflow)
 
-    def _arrived(self, look: Look, key: str, info: ObjectInfo | None) -> None:
+    def _arrived(self, look: IntakeLook, key: str, info: ObjectInfo | None) -> None:
         at = place(key)
         own, *above = _ancestors(at.tenant, at.folder)
         above.append(f"{CONFIGS}{at.tenant}/")
@@ -316,7 +329,7 @@ class Intake:
         elif is_spreadsheet(at.name) and not found and info is not None:
             self._recorder.place(self._unselected(look, info), look.report.recorded, look.due)
 
-    def _plan_all(self, look: Look, workflow: Workflow) -> set[str]:
+    def _plan_all(self, look: IntakeLook, workflow: Workflow) -> set[str]:
         """Plan every input set of a workflow; the keys it takes."""
         inputs = list(self._inputs(look.view, workflow))
         sets: dict[str, list[ObjectInfo]] = {}
@@ -331,7 +344,7 @@ class Intake:
         look.due.give_way(unselected(i, now=self._clock.now(), reason="") for i in look.view.infos(auxiliary))
         return {i.key for i in inputs}
 
-    def _plan_some(self, look: Look, workflow: Workflow, info: ObjectInfo) -> None:
+    def _plan_some(self, look: IntakeLook, workflow: Workflow, info: ObjectInfo) -> None:
         """Plan the one input set that an object belongs to."""
         if workflow.too_long(info.key):
             return
@@ -351,7 +364,7 @@ class Intake:
             return (i for i in view.below(workflow.base) if wanted(i.key))
         return iter(view.infos([key for key in view.names(workflow.base) if wanted(key)]))
 
-    def _plan(self, look: Look, workflow: Workflow, sets: list[list[ObjectInfo]]) -> None:
+    def _plan(self, look: IntakeLook, workflow: Workflow, sets: list[list[ObjectInfo]]) -> None:
         """Plan input sets of a workflow and bring them to the table."""
         now, info = self._clock.now(), workflow.info
         fresh = [s for s in sets if (info.key, info.version, workflow.subject(s[0].key)) not in look.planned]
@@ -410,7 +423,7 @@ class Intake:
         now = plan(loaded, primaries, package=package, auxiliary={}, now=self._clock.now())
         return now[0].generation == job.generation
 
-    def _unselected(self, look: Look, info: ObjectInfo) -> Job:
+    def _unselected(self, look: IntakeLook, info: ObjectInfo) -> Job:
         at = place(info.key)
         reason = f"no manifest selects {info.key}"
         for folder in _ancestors(at.tenant, at.folder):
@@ -419,7 +432,7 @@ class Intake:
                     reason = f"manifest {other.key} does not validate; see {rejected_key(other.key)}"
         return unselected(info, now=self._clock.now(), reason=reason)
 
-    def _replan_awaiting(self, look: Look) -> None:
+    def _replan_awaiting(self, look: IntakeLook) -> None:
         """A shared package changed: whoever waits may be complete now."""
         cursor: str | None = None
         while True:

@@ -24,9 +24,8 @@ from core.keys import (
     rejected_key,
 )
 from core.ports import ObjectInfo, ObjectStore
-from handlers.packages import Packages
 from handlers.views import View
-from handlers.workflows import Workflows
+from handlers.workflows import Packages, Workflows
 
 _REMEMBERED = 100_000
 _LARGEST = 1024 * 1024

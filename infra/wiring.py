@@ -13,14 +13,14 @@ from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from core.settings import Settings
 from infra.addresses import Address, parse_address
 from infra.clocks import SystemClock
-from infra.folder import FolderStore
+from infra.local.folder import FolderStore
+from infra.local.sqlite import Database
+from infra.local.sqlite_queue import SqliteWorkQueue
+from infra.local.sqlite_table import SqliteJobTable
 from infra.logs import Log
-from infra.sqlite import Database
-from infra.sqlite_queue import SqliteWorkQueue
-from infra.sqlite_table import SqliteJobTable
 
 if TYPE_CHECKING:
-    from infra.remote import Caller
+    from infra.aws.calls import Caller
 
 _LEAST_CALL_SECONDS = 2.0  # less is not enough for a service that is well
 
@@ -82,7 +82,7 @@ def open_stack(
 
 def _store(settings: Settings, call: Calls, opened: contextlib.ExitStack) -> ObjectStore:
     if settings.store_url:
-        from infra.s3 import S3Store  # noqa: PLC0415 - boto3 takes a moment that the embedded mode need not wait
+        from infra.aws.s3 import S3Store  # noqa: PLC0415 - boto3 takes a moment that the embedded mode need not wait
 
         address = parse_address(settings.store_url)
         return opened.enter_context(contextlib.closing(S3Store(address, caller=call(address))))
@@ -98,7 +98,7 @@ def _table(
     opened: contextlib.ExitStack,
 ) -> JobTable:
     if settings.table_url:
-        from infra.dynamodb import DynamoJobTable  # noqa: PLC0415 - as above
+        from infra.aws.dynamodb import DynamoJobTable  # noqa: PLC0415 - as above
 
         address = parse_address(settings.table_url)
         table = DynamoJobTable(address, clock, wake, caller=call(address))
@@ -108,7 +108,7 @@ def _table(
 
 def _queue(settings: Settings, clock: Clock, call: Calls, opened: contextlib.ExitStack) -> WorkQueue:
     if settings.queue_url:
-        from infra.sqs import SqsWorkQueue  # noqa: PLC0415 - as above
+        from infra.aws.sqs import SqsWorkQueue  # noqa: PLC0415 - as above
 
         address = parse_address(settings.queue_url)
         return opened.enter_context(contextlib.closing(SqsWorkQueue(address, clock, caller=call(address))))
@@ -139,7 +139,7 @@ def _database(settings: Settings, opened: contextlib.ExitStack, *, busy_seconds:
 
 
 def _caller(address: Address, *, log: Log | None, patience: float) -> "Caller":
-    from infra.remote import Caller  # noqa: PLC0415 - as above
+    from infra.aws.calls import Caller  # noqa: PLC0415 - as above
 
     def tell(what: str, why: str) -> None:
         if log is not None:

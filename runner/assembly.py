@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.errors import AdeError
-from infra.ecs import task_shield
+from infra.aws.ecs import task_shield
 from infra.lanes import Lanes
+from infra.local.presence import Presence, new_owner
+from infra.local.pulse import Pulse, alive_file
 from infra.logs import Log
-from infra.presence import Presence, new_owner
-from infra.pulse import Pulse, alive_file
 from infra.wiring import Stack
 from runner.attempt import Attempts, Boxes
 from runner.fleet import Fleet

@@ -36,7 +36,7 @@ _QUIET_SECONDS = 10.0  # without a job of another tenant: then one tenant may ha
 
 
 class Shield(Protocol):
-    """Asks whoever runs this process to let it live while jobs run (infra/ecs.py). No method raises."""
+    """Asks whoever runs this process to let it live while jobs run (infra/aws/ecs.py). No method raises."""
 
     def start(self) -> None: ...
 

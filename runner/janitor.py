@@ -28,8 +28,8 @@ from core.jobs import ENDED, Job, State, move
 from core.keys import WORK
 from core.ports import Clock, JobQuery, JobTable, Message, ObjectStore, WorkQueue
 from infra.lanes import Lanes
+from infra.local.presence import Presence
 from infra.logs import Log
-from infra.presence import Presence
 from infra.statuses import Statuses
 from runner.attempt import Boxes
 from runner.changes import mutate

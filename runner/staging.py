@@ -16,7 +16,7 @@ from core.settings import Settings
 from core.verdicts import Verdict
 
 
-class Source(Protocol):
+class StagedSource(Protocol):
     """What staging needs of an ObjectStore; the desk of `ade try` has no more than this."""
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes: ...
@@ -44,7 +44,7 @@ class Staged:
     requirements: Path | None
 
 
-def stage(store: Source, job: Job, scratch: Path, *, file_mb: int) -> Staged:
+def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Staged:
     """Fetch manifest, config and inputs; raise StagingFailed where one is gone, too large or refused."""
     if job.manifest is None:
         raise StagingFailed(Verdict.BOX_FAILED, f"job {job.job_id} has no manifest in its row; drop it again")
@@ -88,7 +88,7 @@ def make_order(job: Job, manifest: Manifest, inputs: list[dict[str, Any]], confi
     }
 
 
-def fetch_config(store: Source, refs: tuple[ObjectRef, ...], place: str, target: Path) -> Path | None:
+def fetch_config(store: StagedSource, refs: tuple[ObjectRef, ...], place: str, target: Path) -> Path | None:
     """Unpack a config package: one zip, or the objects of a folder."""
     if not refs:
         return None

@@ -23,8 +23,8 @@ from core.retries import Retry, decide
 from core.settings import Settings
 from core.statuses import HELD_SECONDS, since
 from core.verdicts import EXPLAINED, Fault, Verdict
+from infra.local.presence import Presence
 from infra.logs import Log
-from infra.presence import Presence
 from runner.attempt import Attempts, Outcome
 from runner.changes import mutate
 from runner.leases import Beats, Held, fenced

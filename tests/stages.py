@@ -16,7 +16,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from core.errors import StoreUnavailable
-from infra.local_cloud import MINISTACK, SEAWEEDFS, install
+from infra.deploy.local_cloud import MINISTACK, SEAWEEDFS, install
 from tests.contract.servers import VENVS
 from tests.support.clients import CLIENTS
 

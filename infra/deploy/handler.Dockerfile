@@ -7,4 +7,4 @@ COPY core ${LAMBDA_TASK_ROOT}/core
 COPY infra ${LAMBDA_TASK_ROOT}/infra
 COPY handlers ${LAMBDA_TASK_ROOT}/handlers
 # No USER: Lambda runs every image as an unprivileged user of its own choice.
-CMD ["handlers.aws_lambda.handler"]
+CMD ["handlers.sources.aws_lambda.handler"]

@@ -6,14 +6,13 @@ from typing import Any, Final
 from runner.engine import a1
 from runner.engine.findings import Findings
 from runner.engine.ledger import OUTSIDE, TableBooks
-from runner.engine.mapping.layout import OutColumn
-from runner.engine.mapping.tables import MappedTable
-from runner.engine.orders import Order
-from runner.engine.rules.load import Package
+from runner.engine.mapping.table_mapping import MappedTable, OutColumn
+from runner.engine.protocol import Order
+from runner.engine.rules.load import RulePackage
 from runner.engine.sources import SourceTable
 from runner.engine.stream import TableStream
-from runner.engine.survey import Source
-from runner.engine.workbook import Workbook
+from runner.engine.survey import SurveyedInput
+from runner.engine.workbook import NormalizedBook
 
 VERSION: Final = 1
 ENGINE_VERSION: Final = "0.1.0"
@@ -27,8 +26,8 @@ class Artifact:
         self,
         order: Order,
         *,
-        package: Package,
-        sources: list[Source],
+        package: RulePackage,
+        sources: list[SurveyedInput],
         tables: list[MappedTable],
         columns: list[OutColumn],
         findings: Findings,
@@ -45,7 +44,7 @@ class Artifact:
         self._extra: list[dict[str, Any]] = []
         self._redact = bool(order.manifest.get("redact_headers"))
 
-    def streamed(self, streams: list[TableStream], workbook: Workbook) -> None:
+    def streamed(self, streams: list[TableStream], workbook: NormalizedBook) -> None:
         self._streams = streams
         self._sheets = workbook.sheets()
         self._extra = workbook.extra
@@ -104,7 +103,7 @@ class Artifact:
             "summary": summary,
         }
 
-    def _input(self, source: Source) -> dict[str, Any]:
+    def _input(self, source: SurveyedInput) -> dict[str, Any]:
         file = source.file
         return {
             "role": "primary",
@@ -116,7 +115,7 @@ class Artifact:
             "notes": source.notes,
         }
 
-    def _sheet(self, source: Source, row: dict[str, Any]) -> dict[str, Any]:
+    def _sheet(self, source: SurveyedInput, row: dict[str, Any]) -> dict[str, Any]:
         books = source.books.get(row["index"])
         if books is None:
             return {
@@ -140,7 +139,7 @@ class Artifact:
             "beside": [{"range": one.area, "cells": one.cells} for one in books.beside],
         }
 
-    def _table(self, books: TableBooks, source: Source) -> dict[str, Any]:
+    def _table(self, books: TableBooks, source: SurveyedInput) -> dict[str, Any]:
         table = books.source
         skipped = "a hook left it out" if table in source.skipped else None
         if skipped is None and table.id not in self._tables:

@@ -5,10 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from runner.engine.channel import Channel
-from runner.engine.errors import EngineStop, place_of
-from runner.engine.job import Job
-from runner.engine.orders import read_order
+from runner.engine.job import EngineJob
+from runner.engine.protocol import EngineStop, EventWriter, place_of, read_order
 
 SAID: Final = 0  # the end was said, whatever it was
 UNSAID: Final = 70
@@ -26,7 +24,7 @@ def run(order: dict[str, Any], channel: TextIO | None, *, folder: Path | None = 
 
 
 def _run(order: dict[str, Any], channel: TextIO | None, folder: Path) -> int:
-    voice = Channel(channel)
+    voice = EventWriter(channel)
     if "verify" in order:
         _verify(order, voice, folder)
         return SAID
@@ -34,7 +32,7 @@ def _run(order: dict[str, Any], channel: TextIO | None, folder: Path) -> int:
     asked = order.get("verification")
     if asked is not None and (problem is None or problem[0] == "nothing_mapped"):
         asked = {**asked, "verify": {**asked["verify"], "audit": problem is not None}}
-        _verify(asked, Channel(channel, last="verified"), folder)
+        _verify(asked, EventWriter(channel, last="verified"), folder)
     if problem is None:
         voice.succeed(summary)
     else:
@@ -44,10 +42,10 @@ def _run(order: dict[str, Any], channel: TextIO | None, folder: Path) -> int:
     return SAID
 
 
-def _work(order: dict[str, Any], voice: Channel, folder: Path) -> tuple[dict[str, Any], Problem | None]:
+def _work(order: dict[str, Any], voice: EventWriter, folder: Path) -> tuple[dict[str, Any], Problem | None]:
     """Write the outputs: the counts, or the problem that there was."""
     try:
-        return Job(read_order(order, folder), voice).run(), None
+        return EngineJob(read_order(order, folder), voice).run(), None
     except EngineStop as stop:
         return {}, (stop.code, stop.message, stop.where)
     except MemoryError:
@@ -57,7 +55,7 @@ def _work(order: dict[str, Any], voice: Channel, folder: Path) -> tuple[dict[str
         return {}, ("engine_error", f"the engine broke: {type(error).__name__}", place_of(error))
 
 
-def _verify(order: dict[str, Any], voice: Channel, folder: Path) -> None:
+def _verify(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
     from runner.engine.verifying import carry_out  # noqa: PLC0415  # a box that starts cold may do without
 
     carry_out(order, voice, folder)

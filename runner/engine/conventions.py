@@ -12,13 +12,13 @@ from typing import Final
 
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
-from runner.engine.mapping.tables import MappedTable
+from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.reading import Block, blocks_of
 from runner.engine.sources import SourceTable
 from runner.engine.spool import SpooledSheet
-from runner.engine.survey import Source
+from runner.engine.survey import SurveyedInput
 from runner.engine.values import decisions
-from runner.engine.values.decisions import Around, Choice, Tally, add_values, fresh_tally, settle
+from runner.engine.values.decisions import Around, ConventionChoice, Tally, add_values, fresh_tally, settle
 from runner.engine.values.tallies import DateTally, NumberTally, Signature
 
 _PERCENT = re.compile(r"%|\bpercent|\bpct\b|\bprozent", re.IGNORECASE)
@@ -28,7 +28,7 @@ _WITNESS: Final = 0.8  # the share of a column's texts that must be numbers for 
 Tallies = dict[int, Tally]  # by column index within the table
 
 
-def decide(source: Source, tables: Sequence[MappedTable], fields: Sequence[Field], findings: Findings) -> None:
+def decide(source: SurveyedInput, tables: Sequence[MappedTable], fields: Sequence[Field], findings: Findings) -> None:
     """Give every table of a source the conventions of its columns."""
     by_name = {f.name: f for f in fields}
     delimiter = source.notes.get("delimiter")
@@ -154,7 +154,7 @@ def _votes(said: Sequence[Around]) -> Around:
     )
 
 
-def _record(choice: Choice, source: SourceTable, index: int, field: Field, findings: Findings) -> None:
+def _record(choice: ConventionChoice, source: SourceTable, index: int, field: Field, findings: Findings) -> None:
     findings.chose(
         choice.kind,
         choice.chosen,

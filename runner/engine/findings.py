@@ -9,7 +9,7 @@ KEPT_PER_CODE: Final = 1000
 SEVERITIES: Final = ("error", "warning", "info")
 
 
-class Place(NamedTuple):
+class FindingPlace(NamedTuple):
     """The table a finding belongs to."""
 
     input: str
@@ -20,7 +20,7 @@ class Place(NamedTuple):
 class Finding(NamedTuple):
     code: str
     severity: str
-    place: Place | None
+    place: FindingPlace | None
     row: int | None
     column: int | None
     field: str | None
@@ -54,14 +54,14 @@ class Finding(NamedTuple):
         return {k: v for k, v in found.items() if v is not None}
 
 
-class Reading(NamedTuple):
+class ChosenReading(NamedTuple):
     """One choice between readings: what was chosen, what spoke for each, and the manifest line that settles it."""
 
     kind: str  # header, decimal, date_order, encoding, delimiter, quote, total, group, unit, …
     chosen: str
     evidence: Mapping[str, int]  # reading -> how many values, rows or cells spoke for it
     sure: bool
-    place: Place | None
+    place: FindingPlace | None
     row: int | None
     column: int | None
     field: str | None
@@ -93,7 +93,7 @@ class Findings:
         self.totals: dict[tuple[str, str, str | None], int] = {}
         self._per_code: dict[str, int] = {}
         self._cap = kept_per_code
-        self.readings: list[Reading] = []
+        self.readings: list[ChosenReading] = []
 
     def add(
         self,
@@ -101,7 +101,7 @@ class Findings:
         severity: str,
         message: str,
         *,
-        place: Place | None = None,
+        place: FindingPlace | None = None,
         row: int | None = None,
         column: int | None = None,
         field: str | None = None,
@@ -129,14 +129,14 @@ class Findings:
         message: str = "",
         settle: str | None = None,
         severity: str = "warning",
-        place: Place | None = None,
+        place: FindingPlace | None = None,
         row: int | None = None,
         column: int | None = None,
         field: str | None = None,
         count: int = 1,
     ) -> None:
         """Record a choice between readings; one without enough evidence is also a finding, with its remedy."""
-        self.readings.append(Reading(kind, chosen, evidence, sure, place, row, column, field, settle))
+        self.readings.append(ChosenReading(kind, chosen, evidence, sure, place, row, column, field, settle))
         if not sure:
             remedy = f"; to settle it: {settle}" if settle else ""
             self.add(

@@ -9,36 +9,38 @@ from typing import IO, Any, Final, NoReturn
 
 from runner.engine import conventions
 from runner.engine.artifact import Artifact
-from runner.engine.channel import Channel
-from runner.engine.checks.declared import FieldChecks
-from runner.engine.checks.rows import RowRule
-from runner.engine.errors import EngineStop
+from runner.engine.checking import FieldChecks, RowCheck
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
-from runner.engine.headings import Headings
 from runner.engine.lookups import Lookups
-from runner.engine.mapping.layout import OutColumn, TablePlan, lay_out
-from runner.engine.mapping.nothing import expects_columns, nothing_mapped, unused_rules
-from runner.engine.mapping.tables import MappedTable, map_table
-from runner.engine.orders import Order
-from runner.engine.rules.hooks import Hooks
-from runner.engine.rules.load import Package, load
-from runner.engine.rules.row_types import row_scores
+from runner.engine.mapping.table_mapping import (
+    MappedTable,
+    OutColumn,
+    TablePlan,
+    expects_columns,
+    lay_out,
+    map_table,
+    nothing_mapped,
+    unused_rules,
+)
+from runner.engine.protocol import EngineStop, EventWriter, Order
+from runner.engine.rules.hooks import Hooks, row_scores
+from runner.engine.rules.load import RulePackage, load
 from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strands
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
-from runner.engine.survey import Source, survey
-from runner.engine.workbook import Workbook
+from runner.engine.survey import DeclaredNames, SurveyedInput, survey
+from runner.engine.workbook import NormalizedBook
 from runner.engine.writing import SheetWriter
 
 _SAY_EVERY: Final = 65_536  # rows between two words of progress
 _SHEETS: Final = 10  # sheets that a finding names
 
 
-class Job:
+class EngineJob:
     """Carries one order out."""
 
-    def __init__(self, order: Order, channel: Channel) -> None:
+    def __init__(self, order: Order, channel: EventWriter) -> None:
         self.order = order
         self.channel = channel
         self.findings = Findings()
@@ -58,7 +60,7 @@ class Job:
         finally:
             package.log_failures()
 
-    def _run(self, package: Package) -> dict[str, Any]:
+    def _run(self, package: RulePackage) -> dict[str, Any]:
         fields = self._fields(package)
         shared = {
             "params": self.order.params,
@@ -101,23 +103,23 @@ class Job:
         artifact.write(self.times, summary)
         return summary
 
-    def _fields(self, package: Package) -> list[Field]:
+    def _fields(self, package: RulePackage) -> list[Field]:
         """The declared fields, then those that only a file in columns/ speaks of."""
         known = {f.name for f in self.order.fields}
         implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in known]
         return [*self.order.fields, *implied]
 
-    def _structure(self, fields: list[Field], package: Package, hooks: Hooks) -> list[Source]:
+    def _structure(self, fields: list[Field], package: RulePackage, hooks: Hooks) -> list[SurveyedInput]:
         clock = perf_counter()
         files = self.order.primary
         if not files:
             raise EngineStop("engine_error", "the order has no primary input", remedy="see docs/engine-order.md")
         reading = self.order.manifest.get("reading") or {}
-        sources = [Source(f, reading) for f in files]
+        sources = [SurveyedInput(f, reading) for f in files]
         room = Room()
         for n, source in enumerate(sources):
             survey(
-                source, self.reading, self.findings, room=room, headings=partial(Headings, fields),
+                source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, fields),
                 provenance=bool(self.output.get("provenance")),
                 scores=partial(row_scores, package, hooks, input=source.file.name),
             )  # fmt: skip
@@ -129,7 +131,9 @@ class Job:
         self.times.spend("structure", clock)
         return sources
 
-    def _map(self, sources: list[Source], fields: list[Field], package: Package, hooks: Hooks) -> list[MappedTable]:
+    def _map(
+        self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
+    ) -> list[MappedTable]:
         clock = perf_counter()
         mapped: list[MappedTable] = []
         for source in sources:
@@ -183,7 +187,7 @@ class Job:
         return {what: (name, [t.source.place_of(what) for t in tables]) for what, name in names.items()}
 
     def _stop_unmapped(
-        self, package: Package, sources: list[Source], tables: list[MappedTable], fields: list[Field]
+        self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
     ) -> NoReturn:
         """End the job with its artifact: no field was found, so there is nothing to write."""
         stop = nothing_mapped(tables, fields, redact=bool(self.order.manifest.get("redact_headers")))
@@ -196,7 +200,7 @@ class Job:
         artifact.write(self.times, artifact.summary())
         raise stop
 
-    def _leave_all_out(self, sources: list[Source]) -> None:
+    def _leave_all_out(self, sources: list[SurveyedInput]) -> None:
         """The books of a job that writes nothing."""
         refs = _refs()
         for source in sources:
@@ -208,7 +212,7 @@ class Job:
             for books in () if known else source.books.values():
                 books.report(self.findings)
 
-    def _settle(self, sources: list[Source], tables: list[MappedTable], fields: list[Field]) -> None:
+    def _settle(self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]) -> None:
         """Decide how each column is written before any of them is transformed."""
         clock = perf_counter()
         for source in sources:
@@ -231,16 +235,16 @@ class Job:
         self,
         artifact: Artifact,
         *,
-        sources: list[Source],
+        sources: list[SurveyedInput],
         tables: list[MappedTable],
         plans: list[TablePlan],
-        package: Package,
+        package: RulePackage,
         hooks: Hooks,
     ) -> bool:
         """Passes 3 to 5; whether any field got a value."""
         title, name = str(self.order.manifest.get("name", "")), self.output.get("sheet") or "Normalized"
         with self._opened("normalized.xlsx") as file:
-            workbook = Workbook(file, artifact.columns, title=title, sheet=name)
+            workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
             line = self._pipeline(artifact.columns, package, hooks, workbook.main)
             spelled = {
                 name: values
@@ -266,7 +270,7 @@ class Job:
         self.times["read"] = reading
         return any(s.filled for s in streams.values())
 
-    def _note_split(self, workbook: Workbook) -> None:
+    def _note_split(self, workbook: NormalizedBook) -> None:
         if workbook.main is not None and len(workbook.main.names) > 1:
             shown = ", ".join(f"{name} ({rows} rows)" for name, rows in workbook.sheets()[:_SHEETS])
             more = len(workbook.main.names) - _SHEETS
@@ -287,13 +291,13 @@ class Job:
                 file.close()
 
     def _pipeline(
-        self, columns: list[OutColumn], package: Package, hooks: Hooks, sheet: SheetWriter | None
+        self, columns: list[OutColumn], package: RulePackage, hooks: Hooks, sheet: SheetWriter | None
     ) -> Pipeline:
         fields = {c.field.name: c.field for c in columns if c.field is not None}
         return Pipeline(
             columns=columns,
             checks={name: FieldChecks(f, self.lookups.allowed(f)) for name, f in fields.items()},
-            row_rules=[RowRule(r, fields) for r in self.order.manifest.get("rules") or ()],
+            row_rules=[RowCheck(r, fields) for r in self.order.manifest.get("rules") or ()],
             package=package,
             hooks=hooks,
             findings=self.findings,
@@ -301,7 +305,7 @@ class Job:
             strict=self.strict,
         )
 
-    def _pour(self, source: Source, streams: Mapping[str, TableStream]) -> None:
+    def _pour(self, source: SurveyedInput, streams: Mapping[str, TableStream]) -> None:
         """Every table's rows are counted; those of tables that are used go on into the output."""
         by_sheet: dict[int, list[SourceTable]] = {}
         for table in (*source.tables, *source.skipped):
@@ -327,7 +331,7 @@ def _refs() -> Iterator[str]:
     return (f"t{n}" for n in count(1))
 
 
-def leave_out(sources: list[Source], hooks: Hooks, findings: Findings) -> None:
+def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) -> None:
     """Let hooks leave tables out."""
     seen = [
         {

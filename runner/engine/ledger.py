@@ -1,15 +1,15 @@
 """The books of a sheet: every row that was read is data in the output, or is listed with what it was taken for.
 
-Rows read are counted while the sheet is read, data rows while they are written, each on its own. What the structure
-pass says of the others is put beside them, and what is still unexplained then belongs to no table and is listed as
-such. Cells in rows of a table that stand in none of its columns are listed by range.
+Rows read are counted while the sheet is read, data rows while they are written, independently. What the structure
+pass says of the others is added, and whatever is still unexplained belongs to no table and is listed as
+such. Cells in rows of a table that lie outside its columns are listed by range.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from runner.engine import a1
-from runner.engine.findings import Findings, Place
+from runner.engine.findings import FindingPlace, Findings
 from runner.engine.reading import Block
 from runner.engine.rowsets import RowSet, Run
 from runner.engine.sources import SourceTable
@@ -28,7 +28,7 @@ _REASONS: Final = {
 _SEVERAL: Final = 2  # cells of a row, or beside a table: no title and no remark any more
 
 
-class Entry(NamedTuple):
+class LeftOut(NamedTuple):
     """A run of rows that are the same thing. Blank rows inside are not counted."""
 
     first: int
@@ -107,7 +107,7 @@ class TableBooks:
     def rows_in(self) -> int:
         return self.rows_out + sum(self.left_out.values())
 
-    def entries(self, outside: RowSet) -> list[Entry]:
+    def entries(self, outside: RowSet) -> list[LeftOut]:
         sets = [*self.kinds.items(), *self.around.items()]
         return _entries([(run, kind) for kind, rows in sets for run in rows], outside, self.ref)
 
@@ -115,7 +115,9 @@ class TableBooks:
 class SheetBooks:
     """What became of every row of one sheet."""
 
-    def __init__(self, sheet: SpooledSheet, tables: Sequence[tuple[SourceTable, str, bool]], place: Place) -> None:
+    def __init__(
+        self, sheet: SpooledSheet, tables: Sequence[tuple[SourceTable, str, bool]], place: FindingPlace
+    ) -> None:
         """`tables`: each with its short name, and whether it was left out."""
         self.place = place
         self._sheet = sheet
@@ -143,7 +145,7 @@ class SheetBooks:
     def rows_read(self) -> int:
         return self._read.count
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LeftOut]:
         """Every row that was read, in runs from top to bottom."""
         runs = [entry for table in self.tables for entry in table.entries(self._outside)]
         return sorted([*runs, *self.outside], key=lambda entry: entry.first)
@@ -165,7 +167,7 @@ class SheetBooks:
                 place=self.place, row=one.top, column=one.left, rule="structure", count=one.cells,
             )  # fmt: skip
 
-    def _report_outside(self, entry: Entry, findings: Findings) -> None:
+    def _report_outside(self, entry: LeftOut, findings: Findings) -> None:
         several = self._most(entry.first, entry.last) >= _SEVERAL
         verb = "holds cells and belongs" if entry.rows == 1 else "hold cells and belong"
         findings.add(
@@ -179,7 +181,7 @@ class SheetBooks:
             for first, last in rows:
                 if (most := self._most(first, last)) >= _SEVERAL:
                     severity = "warning" if most * 2 >= len(table.source.table.columns) else "info"
-                    entry = Entry(first, last, kind, last - first + 1)
+                    entry = LeftOut(first, last, kind, last - first + 1)
                     verb = "holds" if entry.rows == 1 else "hold"
                     what = f"{entry.words} {verb} several cells, taken for {kind if entry.rows > 1 else 'a ' + kind}"
                     findings.add(
@@ -314,15 +316,15 @@ def _areas(columns: dict[int, Beside]) -> Iterator[Beside]:
         yield area
 
 
-def _entries(runs: Iterable[tuple[Run, str]], between: RowSet, table: str | None = None) -> list[Entry]:
+def _entries(runs: Iterable[tuple[Run, str]], between: RowSet, table: str | None = None) -> list[LeftOut]:
     """Runs of the same thing joined across blank rows; rows of `between` part them."""
-    out: list[Entry] = []
+    out: list[LeftOut] = []
     for (first, last), kind in sorted(runs):
         rows = last - first + 1
         if out and out[-1].kind == kind and out[-1].last < first and not between.meets(out[-1].last + 1, first - 1):
             out[-1] = out[-1]._replace(last=last, rows=out[-1].rows + rows)
         else:
-            out.append(Entry(first, last, kind, rows, table))
+            out.append(LeftOut(first, last, kind, rows, table))
     return out
 
 

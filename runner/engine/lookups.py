@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from runner.engine.errors import EngineStop
 from runner.engine.fields import Field
-from runner.engine.findings import Findings, Place
+from runner.engine.findings import FindingPlace, Findings
 from runner.engine.mapping.headers import normalized
-from runner.engine.orders import InputFile
+from runner.engine.protocol import EngineStop, InputFile
 from runner.engine.reading import InputUnreadable, open_book
 from runner.engine.sources import SourceTable, chunks
 from runner.engine.structure import find_tables
@@ -64,10 +63,10 @@ def _read(file: InputFile, findings: Findings | None) -> Lookup:
         with open_book(file.path, name=file.file) as book:
             if findings is not None:
                 for choice in book.choices:
-                    findings.chose(**vars(choice) | {"settle": _SETTLE}, place=Place(file.name, "", ""))
+                    findings.chose(**vars(choice) | {"settle": _SETTLE}, place=FindingPlace(file.name, "", ""))
             for sheet in book.sheets:
                 for table in find_tables(sheet):
-                    place = Place(file.name, sheet.name, file.name)
+                    place = FindingPlace(file.name, sheet.name, file.name)
                     source = SourceTable(place, sheet, table)
                     columns: list[list[Any]] = [[] for _ in source.columns]
                     for _, rows in chunks([source]):

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from runner.engine import merges
-from runner.engine.captions import Caption, Captions
-from runner.engine.findings import Place
+from runner.engine import filling
+from runner.engine.filling import Caption, CaptionColumn
+from runner.engine.findings import FindingPlace
 from runner.engine.reading import Area, Block, Sheet, blocks_of
 from runner.engine.rowsets import RowSet
 from runner.engine.spool import SpooledSheet
@@ -44,7 +44,7 @@ class SourceTable:
 
     def __init__(
         self,
-        place: Place,
+        place: FindingPlace,
         sheet: Sheet,
         table: Table,
         leaving: Leaving | None = None,
@@ -69,7 +69,7 @@ class SourceTable:
         self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may stand above the data
         self.taken = RowSet()  # rows that went into the output, or would have if the table were not skipped
         self.hidden = RowSet()  # rows that would have, were they not hidden
-        self.merged = merges.within(merged, self.top, self.bottom)
+        self.merged = filling.within(merged, self.top, self.bottom)
 
     @property
     def id(self) -> str:
@@ -139,7 +139,7 @@ class SourceTable:
     def _is_hidden(self, row: int) -> bool:
         return row in self._hidden and not any(row in rows for rows in self.left_out.values())
 
-    def added_columns(self, rows: Rows, captions: Captions) -> list[list[Any]]:
+    def added_columns(self, rows: Rows, captions: CaptionColumn) -> list[list[Any]]:
         """The values of the columns that the source does not have."""
         count = len(rows.numbers)
         made: dict[str, list[Any]] = {}
@@ -194,7 +194,7 @@ def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
     todo = sorted((t for t in tables if t.has_data), key=lambda t: t.top)
     if not todo:
         return
-    captions = {t.id: Captions() for t in todo if t.added}
+    captions = {t.id: CaptionColumn() for t in todo if t.added}
     for block in blocks_of(todo[0].sheet):
         if block.numbers[0] > todo[-1].bottom:
             return

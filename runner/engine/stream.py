@@ -5,23 +5,19 @@ from operator import ne
 from time import perf_counter
 from typing import Any, Final
 
-from runner.engine import a1, merges
-from runner.engine.checks.chunk import Origin
-from runner.engine.checks.declared import FieldChecks
-from runner.engine.checks.rows import RowRule
+from runner.engine import a1, filling
+from runner.engine.checking import FieldChecks, Origin, RowCheck
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
-from runner.engine.mapping.layout import OutColumn, TablePlan
-from runner.engine.mapping.tables import MappedTable
+from runner.engine.mapping.table_mapping import MappedTable, OutColumn, TablePlan
 from runner.engine.reading import CellError, NoCachedValue
 from runner.engine.rules.columns import Cells
 from runner.engine.rules.hooks import Hooks
-from runner.engine.rules.load import Package
+from runner.engine.rules.load import RulePackage
 from runner.engine.sources import Rows
 from runner.engine.values.convert import REMARKS, Converted, Converter
 from runner.engine.writing import SheetWriter
-from runner.engine.writing.cells import holdable
-from runner.engine.writing.texts import MAX_TEXT, too_long
+from runner.engine.writing.parts import MAX_TEXT, holdable, too_long
 
 _NAMED: Final = 20  # columns that a finding names
 
@@ -43,8 +39,8 @@ class Pipeline:
         *,
         columns: Sequence[OutColumn],
         checks: Mapping[str, FieldChecks],
-        row_rules: Sequence[RowRule],
-        package: Package,
+        row_rules: Sequence[RowCheck],
+        package: RulePackage,
         hooks: Hooks,
         findings: Findings,
         sheet: SheetWriter | None,
@@ -84,7 +80,7 @@ class TableStream:
                 converter.use_allowed(allowed[out.field.name])
             self.converters.append(converter)
         columns = [self._column(n) for n in range(len(pipeline.columns))]
-        self._merges = [None if at is None else merges.of_column(table.source.merged, at) for at in columns]
+        self._merges = [None if at is None else filling.of_column(table.source.merged, at) for at in columns]
         self._said: set[tuple[int, str]] = set()
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
@@ -175,9 +171,9 @@ class TableStream:
             return raw
         field = self._line.columns[n].field
         if field is not None and field.merged == "fill":
-            return merges.filled(raw, covered)
+            return filling.filled(raw, covered)
         where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "reading"}
-        origin.flag(list(covered), merges.CODE, "warning", merges.MESSAGE, **where)
+        origin.flag(list(covered), filling.CODE, "warning", filling.MESSAGE, **where)
         return raw
 
     def _broken(self, raw: list[Any], origin: Origin, n: int) -> None:

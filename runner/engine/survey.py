@@ -1,22 +1,70 @@
-"""Pass 1 for a whole job: open each input, find its tables, say what was found."""
+"""Pass 1 for a whole job: opens each input, finds its tables, and scores rows that spell declared fields as headers."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
 
-from runner.engine.errors import EngineStop
-from runner.engine.findings import Findings, Place
-from runner.engine.headings import Headings
+from runner.engine.fields import Field
+from runner.engine.findings import FindingPlace, Findings
 from runner.engine.ledger import SheetBooks
-from runner.engine.orders import InputFile
+from runner.engine.mapping.headers import normalized
+from runner.engine.protocol import EngineStop, InputFile
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
 from runner.engine.sources import GROUP, PROVENANCE, Leaving, SourceTable
 from runner.engine.spool import Room, SpooledSheet
 from runner.engine.structure import RowScores, Table, look_through
 
+SPELLED: Final = {"header": 4.0}
+BELOW: Final = {"data": 4.0}  # what stands right under the names is data, unless it looks very much like units
+NOTHING: Final[dict[str, float]] = {}
 
-class Source:
+
+class DeclaredNames:
+    """Scores rows by how many cells are a declared name, label or synonym.
+
+    Called for every row of a sheet, so a row that cannot be one costs a single set operation.
+    """
+
+    def __init__(self, fields: Iterable[Field]) -> None:
+        fields = list(fields)
+        names = [name for field in fields for name, _ in field.names]
+        self._keys = {normalized(name) for f in fields if f.required or f.unique for name, _ in f.names} - {""}
+        self._names = {normalized(name) for name in names} - {""}
+        self._spellings = {spelling for name in names for spelling in _spellings(name)}
+        self._enough = min(2, len(self._names))
+        self._last = -1
+
+    def __call__(self, number: int, values: Sequence[object]) -> Mapping[str, float]:
+        if self._spellings.isdisjoint(values):
+            return BELOW if number == self._last + 1 else NOTHING
+        texts = [v for v in values if isinstance(v, str)]
+        found = {n for n in map(normalized, texts) if n in self._names}
+        if not found or len(found) < self._enough or len(found) * 3 < len(texts):
+            return NOTHING
+        self._last = number
+        return SPELLED
+
+    def spelled(self, values: Sequence[object]) -> int:
+        """How many of these values are a declared name, label or synonym."""
+        return sum(1 for v in values if isinstance(v, str) and normalized(v) in self._names)
+
+    def key(self, name: str) -> bool:
+        """Whether this is the name of a required or unique field."""
+        return normalized(name) in self._keys
+
+    def absent(self, columns: Sequence[Sequence[object]]) -> bool:
+        """Whether no row of these columns can be one."""
+        return all(map(self._spellings.isdisjoint, columns))
+
+
+def _spellings(name: str) -> set[str]:
+    spaced = name.replace("_", " ")
+    forms = {name, spaced, name.replace(" ", "_")}
+    return {f for form in forms for f in (form, form.lower(), form.upper(), form.title(), form.capitalize())}
+
+
+class SurveyedInput:
     """A primary input: read once, and again only where a sheet was too large to be set aside."""
 
     def __init__(self, file: InputFile, reading: dict[str, Any] | None = None) -> None:
@@ -70,24 +118,24 @@ class Source:
                 for t in every
                 if t.sheet.index == index
             ]
-            self.books[index] = SheetBooks(spool, mine, Place(self.file.name, spool.name, ""))
+            self.books[index] = SheetBooks(spool, mine, FindingPlace(self.file.name, spool.name, ""))
 
 
 def survey(
-    source: Source,
+    source: SurveyedInput,
     reading: dict[str, Any],
     findings: Findings,
     *,
     room: Room,
     provenance: bool,
-    headings: Callable[[], Headings],
+    headings: Callable[[], DeclaredNames],
     scores: Callable[..., RowScores | None],
 ) -> None:
     """Find the tables of an input; what is left out is said."""
     with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
         for chosen in book.choices:
-            findings.chose(**vars(chosen), place=Place(source.file.name, "", ""))
+            findings.chose(**vars(chosen), place=FindingPlace(source.file.name, "", ""))
         patterns = reading.get("sheets") or ("*",)
         for plain in book.sheets:
             sheet = SpooledSheet(plain, room)
@@ -97,7 +145,7 @@ def survey(
                 row["skipped"] = "no pattern of reading.sheets names it"
             elif sheet.visibility != "visible" and reading.get("hidden_sheets", "skip") == "skip":
                 row["skipped"] = "it is hidden"
-                place = Place(source.file.name, sheet.name, "")
+                place = FindingPlace(source.file.name, sheet.name, "")
                 findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
             else:
                 found = look_through(
@@ -110,10 +158,10 @@ def survey(
                     for choice in table.table.choices:
                         findings.chose(**choice._asdict(), place=table.place)
                 if isinstance(plain, Remarking):
-                    _report_remarks(plain, findings, Place(source.file.name, sheet.name, ""))
+                    _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
 
 
-def _report_remarks(sheet: Remarking, findings: Findings, place: Place) -> None:
+def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -> None:
     """Rows that the reader had two readings for."""
     for remark in sheet.remarks():
         said = f"{remark.message}; to settle it: {remark.settle}" if remark.settle else remark.message
@@ -136,9 +184,9 @@ def _leaving(sheet: Sheet, reading: dict[str, Any], *, provenance: bool) -> Leav
     )
 
 
-def _placed(found: list[Table], source: Source, sheet: Sheet, leaving: Leaving) -> Iterator[SourceTable]:
+def _placed(found: list[Table], source: SurveyedInput, sheet: Sheet, leaving: Leaving) -> Iterator[SourceTable]:
     merged = sheet.layout().merged
     for table in found:
-        place = Place(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
+        place = FindingPlace(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
         epoch_1904 = source.notes.get("epoch") == 1904
         yield SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=merged)

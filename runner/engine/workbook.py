@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Sequence
 from typing import IO, Any, Final
 
-from runner.engine.errors import EngineStop
 from runner.engine.fields import ANY
 from runner.engine.findings import Findings
-from runner.engine.mapping.layout import OutColumn
-from runner.engine.writing import BookWriter, Column, SheetWriter
-from runner.engine.writing.styles import FORMATS
+from runner.engine.mapping.table_mapping import OutColumn
+from runner.engine.protocol import EngineStop
+from runner.engine.writing import BookWriter, OutputColumn, SheetWriter
+from runner.engine.writing.parts import FORMATS
 
 _MAX_COLUMNS: Final = 16_384  # of a sheet, in every spreadsheet program
 _FINDING: Final = ("severity", "code", "cell", "field", "message", "rule", "sheet", "input", "table", "file", "line")
 
 
-class Workbook:
+class NormalizedBook:
     """The output. Without a file to write to, it counts rows and writes nothing."""
 
     def __init__(self, file: IO[bytes] | None, columns: Sequence[OutColumn], *, title: str, sheet: str) -> None:
@@ -50,7 +50,7 @@ class Workbook:
     def _add(self, name: str, header: Sequence[str], rows: list[list[Any]]) -> None:
         if self._book is None:
             return
-        sheet = self._book.sheet(name, [Column(h) for h in header])
+        sheet = self._book.sheet(name, [OutputColumn(h) for h in header])
         width = len(header)
         body = [row[:width] + [None] * (width - len(row)) for row in rows]
         if body:
@@ -59,8 +59,8 @@ class Workbook:
         self.extra.append({"name": sheet.names[0], "rows": len(body)})
 
 
-def _column(column: OutColumn) -> Column:
+def _column(column: OutColumn) -> OutputColumn:
     field = column.field
     if field is None or field.type == ANY:
-        return Column(column.header)
-    return Column.typed(column.header, field.type, field.number_format or FORMATS.get(field.type))
+        return OutputColumn(column.header)
+    return OutputColumn.typed(column.header, field.type, field.number_format or FORMATS.get(field.type))

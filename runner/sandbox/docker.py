@@ -17,8 +17,7 @@ from core.errors import SandboxUnavailable
 from core.ports import BoxOrder, BoxReport, Isolation
 from core.verdicts import Verdict
 from runner.sandbox.box.limits import THREADS
-from runner.sandbox.builds import BOX_ID
-from runner.sandbox.jailer import open_to_all
+from runner.sandbox.jail import BOX_ID, open_to_all
 from runner.sandbox.levels import require
 from runner.sandbox.session import CHANNEL, FIRST_OUTPUT, Engine, Kernel, Session, write_order
 

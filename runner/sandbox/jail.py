@@ -15,32 +15,478 @@ then hears what its job is:
   6. seccomp: a list of the system calls that computing needs.
 
 Outputs leave through descriptors of files that the runner opened: the runner never follows a path that a box chose.
-What the box says comes through a pipe and is checked (channel.py). Between lock-down and the go the runner looks at
+What the box says comes through a pipe and is checked (claims.py). Between lock-down and the go the runner looks at
 /proc/<pid>/status from outside and lets nothing run that is not locked down. Where there are rules, process 1 is the
 *warden*: it forks the engine before either hears of the job, outlives it, kills what it left behind, and then verifies
 the outputs. Where there are none, it is the engine, which verifies what it wrote.
 
-Which rungs hold on a host is found out by running a canary (box/canary.py) through this same code, weakest promise
-last (probe.py). The order of the rungs above matters: capabilities go after the mounts that need them, Landlock after
-the root it speaks about, rlimits after what has to be opened, and seccomp last because it forbids all the rest.
+Which rungs hold on a host is found out by running a canary (box/lockdown.py) through this same code: builds are tried
+strongest first, and only what the canary met counts. The order of the rungs above matters: capabilities go after the
+mounts that need them, Landlock after the root it speaks about, rlimits after what has to be opened, and seccomp last
+because it forbids all the rest.
 """
 
+import json
+import os
+import shutil
+import sys
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from core.errors import SandboxUnavailable
-from core.ports import BoxOrder, BoxReport, Isolation
+from core.manifests import parse_manifest
+from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation
 from core.verdicts import Verdict
-from runner.sandbox import probe
-from runner.sandbox.builds import Build, candidates
-from runner.sandbox.cgroups import Cgroups
-from runner.sandbox.jailer import Jailer
-from runner.sandbox.levels import require
+from runner.sandbox.box import landlock, namespaces, seccomp
+from runner.sandbox.box.zygote import Plan
+from runner.sandbox.cgroups import Cgroups, Group
+from runner.sandbox.levels import gaps_of, level_of, require
 from runner.sandbox.registry import Registry
-from runner.sandbox.session import Engine
+from runner.sandbox.session import CHANNEL, GRACE, OWN_ROOT, Engine, Kernel, Session, write_order
+from runner.sandbox.zygotes import Box, Pool, ZygoteProcess
+
+BOX_ID = 64_900  # user and group of boxes where the runner is root; in no distribution's list
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Build:
+    """One way."""
+
+    namespaces: str  # "own", "bubblewrap" or "none"
+    own_user: bool = False
+    landlock: bool = True
+    seccomp: bool = True
+
+    @property
+    def cold_only(self) -> bool:
+        """Bubblewrap makes its namespaces around one job; nothing can be forked into them later."""
+        return self.namespaces == "bubblewrap"
+
+    @property
+    def kept(self) -> bool:
+        """The first process can be a warden that outlives the engine: nothing in its namespace can touch it."""
+        return self.namespaces == "own"
+
+    @property
+    def verifies(self) -> bool:
+        """The warden may verify: no engine can signal, trace or write to it, and it sees every one of them dead."""
+        return self.kept and self.seccomp
+
+    @property
+    def box_root(self) -> str | None:
+        """Where a box finds its job; None: where the host has it."""
+        return None if self.namespaces == "none" else namespaces.JOB
+
+    def plan(self, engine: Engine, *, network: bool, root: Path, warm: bool) -> Plan:
+        kind = {"own": "own", "bubblewrap": "given", "none": "none"}[self.namespaces]
+        return Plan(
+            module=f"{engine.package}.boxed",
+            package=engine.package,
+            paths=engine.paths,
+            namespaces=kind,
+            landlock=self.landlock,
+            seccomp=self.seccomp,
+            network=network,
+            box_id=BOX_ID if self.own_user else None,
+            root=str(root),
+            rehearsal=rehearsal() if warm and engine.rehearses else None,
+        )
+
+    def shown(self, order: BoxOrder) -> list[tuple[str, str]]:
+        """What of the host a box sees, and where."""
+        scratch = order.scratch.resolve()
+        pairs = [(scratch / "in", f"{namespaces.JOB}/in"), (scratch / "config", f"{namespaces.JOB}/config")]
+        if order.layer is not None:
+            pairs.append((order.layer.resolve(), namespaces.LAYER))
+        there = [(str(source), target) for source, target in pairs if source.is_dir()]
+        return there if self.box_root else [(source, source) for source, _ in there]
+
+    def layer(self, order: BoxOrder) -> str | None:
+        """Where a box sees its layer."""
+        if order.layer is None:
+            return None
+        return namespaces.LAYER if self.box_root else str(order.layer.resolve())
+
+    def wrapper(self, order: BoxOrder, engine: Engine) -> list[str]:
+        """The command that has to stand before the zygote's."""
+        if self.namespaces != "bubblewrap":
+            return []
+        args = ["bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+        args += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+        args += ["--uid", str(namespaces.INSIDE_USER), "--gid", str(namespaces.INSIDE_USER)]
+        args += [] if order.network else ["--unshare-net"]
+        places = ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/etc/ld.so.cache"]
+        places += ["/etc/localtime", "/usr/share/zoneinfo", sys.base_prefix, sys.prefix]
+        places += [str(OWN_ROOT / "runner"), *([] if engine.root is None else [str(engine.root)])]
+        if order.network:
+            places += ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki"]
+        for place in dict.fromkeys(places):
+            if os.path.islink(place):  # noqa: PTH114 - the link itself is wanted, as it stands
+                args += ["--symlink", os.readlink(place), place]  # noqa: PTH115 - as above
+            else:
+                args += ["--ro-bind-try", place, place]
+        for device in ("/dev/null", "/dev/zero", "/dev/urandom"):
+            args += ["--dev-bind", device, device]
+        for source, target in self.shown(order):
+            args += ["--ro-bind", source, target]
+        return [*args, "--proc", "/proc", "--chdir", "/", "--"]
+
+
+def rehearsal() -> dict[str, Any]:
+    """A small job of our own for the engine to warm up on, and how to verify its outputs."""
+    manifest = {
+        "manifest": 1,
+        "name": "rehearsal",
+        "fields": [{"name": "id", "type": "integer"}, {"name": "name"}, {"name": "start", "type": "date"}],
+    }
+    inputs = [{"role": "primary", "name": "rehearsal.csv", "path": "", "size": 0, "sha256": "0" * 64}]
+    return {
+        "order": 1,
+        "job": {"job_id": "rehearsal", "tenant": "_rehearsal", "workflow": "rehearsal", "attempt": 1},
+        "manifest": parse_manifest(json.dumps(manifest).encode()).model_dump(mode="json"),
+        "params": {},
+        "inputs": inputs,
+        "config": {"path": None, "digest": ""},
+        "outputs": ["normalized.xlsx", "artifact.json"],
+        "sandbox": {"driver": "jail", "level": "none", "rungs": {}},
+        "verify": {"audit": False, "inputs": inputs, "title": manifest["name"], "formats": []},
+        "text": "id,name,start\n1,Ann,2026-01-05\n2,Bob,2026-02-06\n",
+    }
+
+
+def candidates() -> list[Build]:
+    """Every build worth trying on this host."""
+    has_landlock, has_seccomp = landlock.version() > 0, seccomp.supported()
+    root = os.geteuid() == 0
+    found = [Build(namespaces="own", own_user=True)] if root else []
+    found.append(Build(namespaces="own"))
+    if shutil.which("bwrap"):
+        found.append(Build(namespaces="bubblewrap"))
+    found.append(Build(namespaces="none"))
+    return [
+        Build(
+            namespaces=build.namespaces,
+            own_user=build.own_user,
+            landlock=has_landlock,
+            seccomp=has_seccomp,
+        )
+        for build in found
+    ]
+
+
+_NAMESPACES = {"user", "pid", "mnt", "net", "ipc", "uts"}
+
+
+class Jailer:
+    """One build, carried out."""
+
+    def __init__(
+        self,
+        build: Build,
+        *,
+        engine: Engine,
+        run_dir: Path,
+        cgroups: Cgroups | None,
+        warm: bool,
+        recycle_after: int,
+    ) -> None:
+        self.build = build
+        self.warm = warm and not build.cold_only
+        self.cgroups = cgroups
+        self._engine = engine
+        self._registry = Registry(run_dir)
+        self._root = run_dir.resolve() / "root"
+        self._root.mkdir(parents=True, exist_ok=True)
+        self._pool = Pool(self._make, recycle_after=recycle_after, version=engine.version)
+
+    def run(
+        self,
+        order: BoxOrder,
+        isolation: Isolation,
+        *,
+        killed: Callable[[], Verdict | None],
+        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
+        canary: dict[str, Any] | None = None,
+    ) -> BoxReport:
+        """As Sandbox.run; a `canary` is what the box is told beside its order, to try things instead of working."""
+        with Session(order, warden=self.build.verifies, engine=True) as session, ExitStack() as stack:
+            if self.build.own_user:
+                open_to_all(order.scratch / "in")
+                open_to_all(order.scratch / "config")
+            group = None
+            if self.cgroups is not None and order.grouped:
+                limits = order.limits
+                group = stack.enter_context(
+                    self.cgroups.group(
+                        order.label, memory_mb=limits.memory_mb, processes=limits.processes + self._kept(session)
+                    )
+                )
+            box = self._box(stack, session, isolation, canary)
+            stack.callback(box.close)
+            stack.callback(box.kill)  # whatever happens below, it does not outlive us
+            self._look_over(box, network=order.network)
+            if group is not None:
+                for pid in box.pids:
+                    _put_in(group, pid)
+
+            def kernel() -> Kernel | None:
+                return group.seen() if group is not None else None
+
+            # A canary is nobody's job: a janitor that looks for jobs without a runner must not find it.
+            with nullcontext() if canary is not None else self._registry.entry(order.label, box.pid):
+                box.go()
+                control = box.gate if box.kept else box.report
+                watched = session.watch(control, killed=killed, kill=box.kill, on_event=on_event, pid=box.pids[-1])
+                if box.kept and watched.report is None:  # the warden was killed, and everything with it
+                    watched.report = box.leave(GRACE)
+                    return session.report(watched, kernel())
+                report = session.report(watched, kernel())
+                if not box.kept:
+                    return report
+                if not session.wants_verification(report):
+                    box.leave(GRACE)
+                    return report
+                session.order_verification(isolation, report, first=max(session.fds) + 3)
+                seen = session.watch_verification(
+                    box.report,
+                    box.verify(),
+                    killed=killed,
+                    kill=box.kill,
+                    pid=box.pid,
+                    kernel=kernel,
+                    spent=report.cpu_seconds,
+                )
+                return replace(report, verification=seen)
+
+    def hand_over(self, tenant: str) -> None:
+        """Let the next tenant have this one's zygote."""
+        self._pool.hand_over(tenant)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _box(self, stack: ExitStack, session: Session, isolation: Isolation, canary: dict[str, Any] | None) -> Box:
+        """A box from the tenant's zygote or, where that has failed, from one of its own."""
+        order = session.order
+        if self.warm:
+            try:
+                zygote = stack.enter_context(self._pool.zygote(order.tenant, network=order.network))
+                return self._start(zygote, session, isolation, canary)
+            except SandboxUnavailable:
+                self._pool.discard(order.tenant, network=order.network)
+        zygote = self._make(order.network, order)
+        stack.callback(zygote.close)
+        return self._start(zygote, session, isolation, canary)
+
+    def _make(self, network: bool, order: BoxOrder | None = None) -> ZygoteProcess:  # noqa: FBT001 - a factory
+        plan = self.build.plan(self._engine, network=network, root=self._root, warm=order is None)
+        return ZygoteProcess(plan, wrapper=[] if order is None else self.build.wrapper(order, self._engine))
+
+    def _start(
+        self,
+        zygote: ZygoteProcess,
+        session: Session,
+        isolation: Isolation,
+        canary: dict[str, Any] | None,
+    ) -> Box:
+        order = session.order
+        root = self.build.box_root or str(order.scratch.resolve())
+        path = order.scratch / "order.json"
+        layer = self.build.layer(order)
+        write_order(path, session.engine_order(isolation, root=root, layer=layer) | (canary or {}))
+        targets = sorted(session.fds)
+        shown = self.build.shown(order)
+        request = {
+            "targets": targets,
+            "divided": self._kept(session),
+            "kept": len(session.kept),
+            "warden": session.verification_limits,
+            "channel": CHANNEL,
+            "limits": session.limits,
+            "canary": canary is not None,
+            "path": [] if layer is None else [layer],
+            "show": shown if self.build.namespaces == "own" else [],
+            "readable": [target for _, target in shown],
+        }
+        order_fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            handed = [order_fd, *(session.fds[target] for target in targets), *session.kept]
+            return zygote.start(request, handed, processes=1 + self._kept(session))
+        finally:
+            os.close(order_fd)
+
+    def _kept(self, session: Session) -> bool:
+        """Whether the box gets a warden: the engine alone needs none."""
+        return self.build.kept and not session.engine_verifies
+
+    def _look_over(self, box: Box, *, network: bool) -> None:
+        """Refuse a box that is not locked down, by what the kernel says of it and not by what it says itself."""
+        wanted = {"NoNewPrivs": "1", "CapEff": "0" * 16, "CapPrm": "0" * 16}
+        if self.build.seccomp:
+            wanted["Seccomp"] = "2"
+        wrong: list[str] = []
+        for pid in box.pids:
+            status = _status(pid)
+            wrong += [
+                f"{name} is not {value}" for name, value in wanted.items() if f"\n{name}:\t{value}\n" not in status
+            ]
+        if self.build.namespaces != "none":  # a fork stays in its parent's, and neither process may leave them
+            kinds = _NAMESPACES - ({"net"} if network else set())
+            wrong += [f"its {kind} namespace is ours" for kind in sorted(kinds) if _shares(box.pid, kind)]
+        if wrong:
+            raise SandboxUnavailable(f"the box is not locked down: {', '.join(wrong)}")
+
+
+def _shares(pid: int, kind: str) -> bool:
+    """Whether a process is in the same namespace as we are; what cannot be seen counts as shared."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{kind}") == _own_namespace(kind)  # noqa: PTH115 - often
+    except OSError:
+        return True
+
+
+@cache
+def _own_namespace(kind: str) -> str:
+    return os.readlink(f"/proc/self/ns/{kind}")  # noqa: PTH115 - beside the other
+
+
+def _put_in(group: Group, pid: int) -> None:
+    try:
+        group.add(pid)
+    except OSError as error:
+        raise SandboxUnavailable(f"the box could not be put into its control group: {error}") from error
+
+
+def _status(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except OSError as error:
+        raise SandboxUnavailable("the box ended before it began") from error
+
+
+def open_to_all(folder: Path) -> None:
+    """Let the user of boxes read a job's own copies; the folders around them stay closed to everybody else."""
+    if not folder.is_dir():
+        return
+    for place, _, files in os.walk(folder):
+        _add_mode(place, 0o555, os.O_DIRECTORY)
+        for name in files:
+            _add_mode(f"{place}/{name}", 0o444, 0)
+
+
+def _add_mode(path: str, bits: int, flags: int) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    try:
+        mode = os.fstat(fd).st_mode & 0o777
+        if mode & bits != bits:
+            os.fchmod(fd, mode | bits)
+    finally:
+        os.close(fd)
+
+
+_LIMITS = BoxLimits(wall_seconds=20, cpu_seconds=7, memory_mb=256, file_mb=1)
+_TENANT = "_canary"
+_UNKNOWN = Isolation(driver="jail", level="none", rungs={}, gaps=())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """The build to use, what it gives, and why stronger ones were passed over."""
+
+    jailer: Jailer
+    isolation: Isolation
+    refused: tuple[str, ...]
+
+
+def strongest(builds: Sequence[Build], make: Callable[[Build], Jailer], run_dir: Path) -> Found:
+    """The first build whose canary meets what the build promises; raises SandboxUnavailable where none does."""
+    refused: list[str] = []
+    for build in builds:
+        jailer = make(build)
+        try:
+            answers = send_canary(jailer, run_dir)
+            rungs = rungs_met(jailer, answers)
+            missing = _broken_promises(build, rungs)
+            if not missing:
+                level = level_of(rungs)
+                gaps = (*gaps_of(rungs), *(f"passed over: {reason}" for reason in refused))
+                isolation = Isolation(driver="jail", level=level, rungs=rungs, gaps=gaps)
+                jailer.hand_over(_TENANT)
+                return Found(jailer=jailer, isolation=isolation, refused=tuple(refused))
+            reason = f"the canary got past {', '.join(missing)}"
+        except SandboxUnavailable as error:
+            reason = str(error)
+        jailer.close()
+        refused.append(f"{_name(build)}: {reason}")
+    raise SandboxUnavailable(
+        f"no jail can be had on this host ({'; '.join(refused)}); docs/sandbox.md says what to install or allow"
+    )
+
+
+def send_canary(jailer: Jailer, run_dir: Path) -> dict[str, Any]:
+    """What a box of this build could do."""
+    scratch = run_dir.resolve() / f"canary-{os.getpid()}-{os.urandom(4).hex()}"
+    (scratch / "in").mkdir(parents=True)
+    try:
+        (scratch / "in" / "0").write_bytes(b"tweet")
+        forbidden = scratch / "forbidden"
+        forbidden.write_bytes(b"not for the box")
+        order = BoxOrder(
+            label=scratch.name,
+            tenant=_TENANT,
+            scratch=scratch,
+            job={"inputs": [{"path": "in/0"}]},
+            outputs=(),
+            limits=_LIMITS,
+        )
+        told = {"forbidden": str(forbidden)}
+        report = jailer.run(order, _UNKNOWN, killed=lambda: None, canary=told)
+        if report.verdict is not Verdict.OK:
+            raise SandboxUnavailable(f"the canary died: {report.message or report.verdict}")
+        return dict(report.claim["summary"])
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def rungs_met(jailer: Jailer, answers: dict[str, Any]) -> dict[str, bool]:
+    """Which rungs the canary ran into."""
+    if answers["read_input"] != "done" or answers["imports"] != "done":
+        raise SandboxUnavailable("a box of this build cannot read its own job")
+    limits = answers["cpu_limit"] == _LIMITS.cpu_seconds and answers["core_limit"] == 0
+    return {
+        "namespaces": answers["stat_outside"] == "ENOENT",  # and the jailer has compared every one from outside
+        "landlock": jailer.build.landlock and answers["list_root"] == "EACCES",
+        "seccomp": answers["socket"] == "EPERM" and answers["fork"] == "EAGAIN",
+        "rlimits": limits,
+        "cgroup": jailer.cgroups is not None,
+        "own_user": jailer.build.own_user,
+        "warm": jailer.warm,
+        "sealed": answers["read_outside"] != "done"
+        and answers["write_input"] != "done"
+        and answers["make_file"] != "done",
+    }
+
+
+def _broken_promises(build: Build, rungs: dict[str, bool]) -> list[str]:
+    promised = {
+        "namespaces": build.namespaces != "none",
+        "landlock": build.landlock,
+        "seccomp": build.seccomp,
+        "rlimits": True,
+        "sealed": build.landlock or build.namespaces != "none",
+    }
+    return [name for name, wanted in promised.items() if wanted and not rungs[name]]
+
+
+def _name(build: Build) -> str:
+    user = " with a user of its own" if build.own_user else ""
+    return f"namespaces={build.namespaces}{user}"
+
 
 RECYCLE_AFTER = 500  # jobs of one zygote
 STALE_SECONDS = 60.0  # a group that is still empty after this long belongs to nobody
@@ -70,7 +516,7 @@ class JailSandbox:
         cgroups = Cgroups.find() if self._options.cgroups else None
         self._cgroups = cgroups if cgroups is not None and cgroups.usable() else None
         self._lock = threading.Lock()
-        self._found: probe.Found | None = None
+        self._found: Found | None = None
 
     def isolation(self) -> Isolation:
         try:
@@ -103,11 +549,11 @@ class JailSandbox:
             if self._found is not None:
                 self._found.jailer.close()
 
-    def _probed(self) -> probe.Found:
+    def _probed(self) -> Found:
         with self._lock:
             if self._found is None:
                 builds = candidates() if self._options.builds is None else self._options.builds
-                self._found = probe.strongest(builds, self._jailer, self._run_dir)
+                self._found = strongest(builds, self._jailer, self._run_dir)
             return self._found
 
     def _jailer(self, build: Build) -> Jailer:

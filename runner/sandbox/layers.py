@@ -16,7 +16,7 @@ from pathlib import Path
 from core.errors import AdeError
 from core.ports import BoxLimits, BoxOrder, Sandbox
 from core.verdicts import Verdict
-from runner.sandbox.install.names import ARCHIVE, safe_name
+from runner.sandbox.install.wheels import ARCHIVE, safe_name
 
 MIB = 1024 * 1024
 MAX_FILES = 50_000

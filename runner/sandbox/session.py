@@ -1,12 +1,19 @@
-"""What every driver does around a box: folders, pipes and outputs before, watching while, judging after."""
+"""What every driver does around a box: folders and pipes before, watching while it runs, a verdict after.
+
+A box is watched from outside: channel, log, clock, and the runner's wish to end it. How it ended is judged from what
+the runner saw and, where nothing contradicts it, from what the box says.
+"""
 
 import json
 import os
+import re
+import select
+import signal
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
@@ -14,11 +21,320 @@ from typing import Any, Self
 
 from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation, Verification
 from core.verdicts import EXPLAINED, Verdict
-from runner.sandbox import outputs
-from runner.sandbox.box.limits import Limits
-from runner.sandbox.endings import Seen, judge
-from runner.sandbox.logs import CappedLog
-from runner.sandbox.watch import Excess, Watch, Watched
+from runner.sandbox import claims
+from runner.sandbox.box.limits import MIB, TASKS, THREADS, KernelLimits
+from runner.sandbox.claims import CappedLog, Channel, ChannelViolation
+
+_CODES = {
+    "input_unreadable": Verdict.INPUT_UNREADABLE,
+    "nothing_mapped": Verdict.NOTHING_MAPPED,
+    "rule_error": Verdict.RULE_ERROR,
+    "config_refused": Verdict.CONFIG_REFUSED,
+    "out_of_memory": Verdict.MEMORY,
+    "bad_output": Verdict.BAD_OUTPUT,  # of a box that verifies another's outputs
+    "engine_error": Verdict.RULE_ERROR,  # or the input's, where no rule was there to bring it about
+}
+_OWN_KILL = {
+    Verdict.CANCELLED: "cancelled",
+    Verdict.LEASE_LOST: "the lease was lost while the box ran",
+    Verdict.RELEASED: "given back by its runner",
+}
+_REFUSED_FORK = "BlockingIOError"  # what Python makes of the answer that a refused fork gets, and of little else
+_NAME = re.compile(r"[A-Za-z_0-9]{1,40}")
+_TRACE = re.compile(r"(?:(?:^| )[a-z_]{1,30}/[a-z_0-9]{1,30}\.py:[0-9]{1,5}){1,20}")
+OUT_OF_MEMORY = 72  # exit code of our own code in the box
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """What the runner observed of one box."""
+
+    end: dict[str, Any] | None  # the closing event, checked for form
+    code: int | None  # exit status, negative: killed by that signal; None: it was never learnt
+    cpu_seconds: float = 0.0
+    killed_as: Verdict | None = None  # why we killed it
+    violation: str | None = None  # what was wrong on the channel or with the log
+    output_problem: str | None = None
+    output_at_limit: str | None = None
+    out_of_memory: bool = False  # the kernel says so
+    too_many_processes: bool = False  # the kernel says so
+    setup_problem: str | None = None  # our own code could not build the box
+    trusted: bool = False  # there was no Python of the sender's in the box
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    verdict: Verdict
+    message: str
+    where: dict[str, Any] = field(default_factory=dict)
+    suspicion: str = ""  # what speaks for a fault of the engine's own, in names and lines of our code
+
+
+def judge(seen: Seen, limits: BoxLimits) -> Ending:
+    """The verdict. What the kernel says goes before what the box says."""
+    if seen.setup_problem is not None:
+        return Ending(verdict=Verdict.BOX_FAILED, message=f"the box could not start: {seen.setup_problem}")
+    if seen.killed_as is not None:
+        return _killed_by_us(seen.killed_as, seen, limits)
+    if seen.violation is not None:
+        return Ending(verdict=Verdict.BAD_OUTPUT, message=f"the box broke its protocol: {seen.violation}")
+    if seen.out_of_memory:
+        return _memory(limits)
+    if seen.code is None:
+        return Ending(verdict=Verdict.BOX_FAILED, message="the keeper of the box was lost")
+    if seen.code < 0:
+        return _signalled(-seen.code, seen, limits)
+    if seen.end is None:
+        return _silent(seen, limits)
+    return _said(seen.end, seen, limits)
+
+
+def _killed_by_us(why: Verdict, seen: Seen, limits: BoxLimits) -> Ending:
+    if why is Verdict.WALL_CLOCK:
+        message = f"still running after {limits.wall_seconds:g} s of wall clock"
+    elif why is Verdict.BAD_OUTPUT:
+        message = f"the box broke its protocol: {seen.violation}"
+    elif why is Verdict.FILE_SIZE:
+        message = (
+            f"wrote more than a box may: {limits.file_mb} MiB a file, "
+            f"and no more log than {limits.log_bytes} bytes, many times over"
+        )
+    elif why is Verdict.PROCESSES:
+        message = "had more threads than a box may have"
+    else:
+        message = _OWN_KILL.get(why, str(why))
+    return Ending(verdict=why, message=message)
+
+
+def _signalled(number: int, seen: Seen, limits: BoxLimits) -> Ending:
+    # The kernel ends process 1 of a namespace by SIGKILL, and counts CPU for limits more coarsely than for usage.
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and seen.cpu_seconds >= limits.cpu_seconds / 2):
+        return Ending(verdict=Verdict.CPU, message=f"used more than {limits.cpu_seconds} s of CPU")
+    if number == signal.SIGXFSZ:
+        return _file_size(limits)
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = str(number)
+    if number == signal.SIGSYS:
+        return Ending(verdict=Verdict.SIGNAL, message="made a system call that no box may make (SIGSYS)")
+    return Ending(verdict=Verdict.SIGNAL, message=f"killed by {name}")
+
+
+def _silent(seen: Seen, limits: BoxLimits) -> Ending:
+    if seen.output_at_limit is not None:
+        return _file_size(limits)
+    if seen.code == OUT_OF_MEMORY:
+        return _memory(limits)
+    return Ending(verdict=Verdict.BAD_OUTPUT, message=f"ended with exit code {seen.code} and no closing word")
+
+
+def _said(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
+    if end["ok"] or _CODES[end["error"]["code"]] in EXPLAINED:
+        if seen.output_problem is not None:
+            return Ending(verdict=Verdict.BAD_OUTPUT, message=seen.output_problem)
+        if seen.code != 0:
+            message = f"said it was done and ended with exit code {seen.code}"
+            return Ending(verdict=Verdict.BAD_OUTPUT, message=message)
+    if end["ok"]:
+        return Ending(verdict=Verdict.OK, message="")
+    error = end["error"]
+    trace = str(error["where"].pop("trace", ""))
+    verdict = _CODES[error["code"]]
+    suspicion = ""
+    if error["code"] == "engine_error":
+        verdict = Verdict.INPUT_UNREADABLE if seen.trusted else verdict
+        suspicion = _suspicion(str(error["where"].get("exception", "")), trace)
+    if error["code"] in {"engine_error", "rule_error"}:
+        if seen.output_at_limit is not None:
+            return _file_size(limits)
+        if seen.too_many_processes or _REFUSED_FORK in error["message"]:
+            message = f"tried to start more than {limits.processes} further processes"
+            return Ending(verdict=Verdict.PROCESSES, message=message, where=error["where"])
+    return Ending(verdict=verdict, message=error["message"], where=error["where"], suspicion=suspicion)
+
+
+def _suspicion(exception: str, trace: str) -> str:
+    """What a box claims to have met in our code. A rule can claim it, too, so only words of the right form count."""
+    name = exception if _NAME.fullmatch(exception) else "an error"
+    return f"{name} at {trace if _TRACE.fullmatch(trace) else 'an unknown place'}"
+
+
+def _memory(limits: BoxLimits) -> Ending:
+    return Ending(verdict=Verdict.MEMORY, message=f"used more than {limits.memory_mb} MiB of memory")
+
+
+def _file_size(limits: BoxLimits) -> Ending:
+    return Ending(verdict=Verdict.FILE_SIZE, message=f"wrote a file of more than {limits.file_mb} MiB")
+
+
+LOOK = 0.1  # how often a box is looked at for what the kernel may not hold it to
+TICK = 0.05  # how often the runner is asked whether the box shall end
+GRACE = 10.0  # how long a keeper may take to end a tree it was told to end
+SLACK_MB = 8  # file systems keep room for themselves
+_CHUNK = 64 * 1024
+
+
+@dataclass(slots=True)
+class Watched:
+    """What came out of it."""
+
+    report: dict[str, Any] | None = None  # the keeper's closing words; None: the keeper was lost
+    end: dict[str, Any] | None = None  # the engine's closing event, checked for form
+    verified: dict[str, Any] | None = None  # what it says of its own outputs; counts only where no rule was there
+    killed_as: Verdict | None = None
+    violation: str | None = None
+
+
+class Excess:
+    """What a box has taken of the host that not every level's limits count: threads, and disk behind a file's end."""
+
+    def __init__(self, pid: int | None, outputs: Sequence[int], limits: BoxLimits) -> None:
+        self._status = None if pid is None else f"/proc/{pid}/status"
+        self._outputs = outputs
+        self._threads = TASKS + THREADS + limits.processes
+        self._blocks = (limits.file_mb + SLACK_MB) * MIB // 512
+        self._next = time.monotonic() + LOOK
+
+    def seen(self, now: float) -> Verdict | None:
+        """Looked at now and then: what is too much."""
+        if now < self._next:
+            return None
+        self._next = now + LOOK
+        if any(os.fstat(fd).st_blocks > self._blocks for fd in self._outputs):
+            return Verdict.FILE_SIZE
+        return Verdict.PROCESSES if self._count() > self._threads else None
+
+    def _count(self) -> int:
+        if self._status is None:
+            return 0
+        try:
+            with open(self._status, "rb") as status:  # noqa: PTH123 - often
+                return int(status.read().partition(b"\nThreads:")[2].split(None, 1)[0])
+        except (OSError, IndexError, ValueError):
+            return 0
+
+
+class Watch:
+    """One pass over a running box. Owns the reading ends it is given and closes them."""
+
+    def __init__(
+        self,
+        *,
+        control: socket.socket,
+        channel_fd: int,
+        log: tuple[int, CappedLog] | None = None,
+        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
+        excess: Excess,
+    ) -> None:
+        self._excess = excess
+        self.channel = Channel()
+        self._control = control
+        self._fds: dict[int, Callable[[bytes], None]] = {channel_fd: self._channel_data}
+        self._log = None
+        if log is not None:
+            log_fd, self._log = log
+            self._fds[log_fd] = self._log.write
+        self._on_event = on_event
+        self._result = Watched()
+        self._said = b""
+        for fd in self._fds:
+            os.set_blocking(fd, False)
+        control.setblocking(False)
+
+    def until_over(self, *, deadline: float, killed: Callable[[], Verdict | None], kill: Callable[[], None]) -> Watched:
+        """Follow the box to its end; `kill` is called once, when it has to end sooner."""
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        for fd in self._fds:
+            poll.register(fd, select.POLLIN)
+        give_up: float | None = None
+        try:
+            while not self._over:
+                now = time.monotonic()
+                if give_up is None:
+                    why = self._reason_to_kill(now, deadline, killed)
+                    if why is not None:
+                        self._result.killed_as = why
+                        give_up = now + GRACE
+                        kill()
+                elif now > give_up:
+                    break
+                left = deadline - now if give_up is None else give_up - now
+                for fd, _ in poll.poll(max(1.0, min(TICK, left) * 1000)):
+                    if not self._take(fd):
+                        poll.unregister(fd)
+            self._drain()
+        finally:
+            for fd in self._fds:
+                os.close(fd)
+        return self._result
+
+    @property
+    def _over(self) -> bool:
+        return self._result.report is not None or self._control.fileno() < 0
+
+    def _reason_to_kill(self, now: float, deadline: float, killed: Callable[[], Verdict | None]) -> Verdict | None:
+        if self._result.violation is not None:
+            return Verdict.BAD_OUTPUT
+        if self._log is not None and self._log.flooded:
+            return Verdict.FILE_SIZE
+        why = killed()
+        if why is not None:
+            return why
+        return Verdict.WALL_CLOCK if now >= deadline else self._excess.seen(now)
+
+    def _take(self, fd: int) -> bool:
+        """Read once from a ready descriptor; whether more may come."""
+        if fd not in self._fds:
+            return self._control_data()
+        try:
+            data = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return True
+        if data:
+            self._fds[fd](data)
+        return bool(data)
+
+    def _control_data(self) -> bool:
+        try:
+            data = self._control.recv(_CHUNK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            data = b""
+        if not data:
+            self._control.close()
+            return False
+        self._said += data
+        if b"\n" in self._said:
+            self._result.report = json.loads(self._said.split(b"\n", 1)[0])
+        return True
+
+    def _channel_data(self, data: bytes) -> None:
+        if self._result.violation is not None:
+            return
+        try:
+            for event in self.channel.feed(data):
+                if event["event"] not in ("end", "verified"):
+                    self._on_event(event)
+        except ChannelViolation as violation:
+            self._result.violation = str(violation)
+
+    def _drain(self) -> None:
+        """The box is dead: what it left in the pipes still counts."""
+        for fd, take in self._fds.items():
+            try:
+                while data := os.read(fd, _CHUNK):
+                    take(data)
+            except BlockingIOError:
+                continue
+        try:
+            self.channel.close()
+        except ChannelViolation as violation:
+            self._result.violation = self._result.violation or str(violation)
+        self._result.end, self._result.verified = self.channel.end, self.channel.verified
+
 
 OWN_ROOT = Path(__file__).resolve().parents[2]  # where our own packages are imported from
 NULL, LOG, CHANNEL, FIRST_OUTPUT = 0, 1, 3, 4  # descriptors in the box
@@ -84,8 +400,8 @@ class Session:
         self._stack.callback(self._log.close)
         asked = self._verification
         more = asked.outputs if asked is not None and self.engine_verifies else ()
-        opened = outputs.open_outputs(self._out, (*order.outputs, *more))
-        self._stack.callback(outputs.close_all, tuple(opened.values()))
+        opened = claims.open_outputs(self._out, (*order.outputs, *more))
+        self._stack.callback(claims.close_all, tuple(opened.values()))
         self._channel_read, channel_write = os.pipe2(os.O_CLOEXEC)
         self._log_read, log_write = os.pipe2(os.O_CLOEXEC)
         self._opened = tuple(opened.values())
@@ -103,20 +419,20 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release_box_ends()
-        outputs.close_all(self._our_ends)
+        claims.close_all(self._our_ends)
         self._stack.close()
 
     def release_box_ends(self) -> None:
         """The box has its ends of the pipes; ours must not keep them open."""
-        outputs.close_all(self._box_ends)
+        claims.close_all(self._box_ends)
         self._box_ends = []
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> KernelLimits:
         return _limits(self.order.limits)
 
     @property
-    def verification_limits(self) -> Limits:
+    def verification_limits(self) -> KernelLimits:
         return _limits(self.order.limits if self._verification is None else self._verification.limits)
 
     def engine_order(self, isolation: Isolation, *, root: str, layer: str | None) -> dict[str, Any]:
@@ -234,16 +550,16 @@ class Session:
         order = self.order.scratch / VERIFY_ORDER
         write_order(order, {})
         self.kept.append(os.open(order, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
-        self.kept += outputs.open_outputs(self._out, asked.outputs).values()
+        self.kept += claims.open_outputs(self._out, asked.outputs).values()
         for name in self.order.outputs:
             self.kept.append(os.open(self._out / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
-        self._stack.callback(outputs.close_all, self.kept)
+        self._stack.callback(claims.close_all, self.kept)
 
     def _report(
         self, order: BoxOrder, watched: Watched, kernel: Kernel, started: float, *, spent: float = 0.0
     ) -> BoxReport:
         said = watched.report or {}
-        found, problem = outputs.collect(self._out, order.outputs, order.limits.file_mb)
+        found, problem = claims.collect(self._out, order.outputs, order.limits.file_mb)
         cpu = max(0.0, float(said.get("cpu", 0.0)) - spent)
         seen = Seen(
             end=watched.end,
@@ -252,7 +568,7 @@ class Session:
             killed_as=watched.killed_as,
             violation=watched.violation,
             output_problem=problem,
-            output_at_limit=outputs.at_limit(self._out, order.outputs, order.limits.file_mb),
+            output_at_limit=claims.at_limit(self._out, order.outputs, order.limits.file_mb),
             out_of_memory=kernel.out_of_memory,
             too_many_processes=kernel.too_many_processes,
             setup_problem=said.get("setup_problem"),
@@ -282,7 +598,7 @@ def _no_code(order: BoxOrder) -> bool:
     return order.trusted and order.layer is None and not _has_config(order)
 
 
-def _limits(given: BoxLimits) -> Limits:
+def _limits(given: BoxLimits) -> KernelLimits:
     return {
         "cpu_seconds": given.cpu_seconds,
         "memory_mb": given.memory_mb,

@@ -7,8 +7,7 @@ import stat
 from pathlib import Path
 
 from runner.sandbox.box import kernel, seccomp
-from runner.sandbox.box.bpf import ALLOW, KILL, Program
-from runner.sandbox.box.bpf import errno as fails_with
+from runner.sandbox.box.seccomp import ALLOW, KILL, Program, fails_with
 
 PLAIN = 12_345
 # What Docker's default profile refuses without CAP_SYS_ADMIN, as far as a sandbox would want it.

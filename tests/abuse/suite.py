@@ -23,9 +23,8 @@ from core.ports import BoxReport, Sandbox
 from core.verdicts import Verdict
 from runner.sandbox.box import seccomp
 from runner.sandbox.box.keeper import descendants
-from runner.sandbox.builds import Build
 from runner.sandbox.cgroups import Cgroups
-from runner.sandbox.jail import JailSandbox, Options
+from runner.sandbox.jail import Build, JailSandbox, Options
 from runner.sandbox.process import ProcessSandbox
 from tests.abuse import privileges
 from tests.abuse.boxes import ENGINE, LIMITS, alive, log_of, never, order

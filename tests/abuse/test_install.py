@@ -12,7 +12,7 @@ import pytest
 from core.verdicts import Verdict
 from runner.sandbox import layers as layers_module
 from runner.sandbox.drivers import make_layers
-from runner.sandbox.install.requirements import Refused, parse
+from runner.sandbox.install.wheels import RequirementRefused, parse
 from runner.sandbox.jail import JailSandbox
 from runner.sandbox.layers import LayerRefused, unpack
 from tests.abuse.boxes import ENGINE, never, order, result
@@ -151,7 +151,7 @@ def test_layers_that_nobody_asked_for_in_a_long_time_are_collected(prepare, hous
     ],
 )
 def test_words_that_lead_anywhere_else_are_refused(line):
-    with pytest.raises(Refused, match="line 2"):
+    with pytest.raises(RequirementRefused, match="line 2"):
         parse(f"helper\n{line}\n")
 
 

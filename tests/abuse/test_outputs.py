@@ -12,8 +12,7 @@ import pytest
 from core.ports import Verification
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.sandbox.box.keeper import descendants
-from runner.sandbox.builds import Build
-from runner.sandbox.jail import JailSandbox, Options
+from runner.sandbox.jail import Build, JailSandbox, Options
 from runner.sandbox.process import ProcessSandbox
 from runner.sandbox.session import Session
 from runner.staging import OUTPUTS
@@ -38,7 +37,7 @@ def rewrite(fd, data):
 
 def zipped(parts):
     import io
-    from runner.engine.writing.archive import Archive
+    from runner.engine.writing.book import Archive
     body = io.BytesIO()
     archive = Archive(body)
     for name, part in parts:

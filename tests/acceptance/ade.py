@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 from unittest.mock import patch
 
-from console.main import main
+from console.cli.main import main
 
 ADE = Path(sys.executable).with_name("ade")
 MEMBERS = {

@@ -6,8 +6,8 @@ import urllib.request
 import pytest
 
 from infra.addresses import parse_address
-from infra.aws import client
-from infra.local_cloud import free_port
+from infra.aws.calls import client
+from infra.deploy.local_cloud import free_port
 from tests.acceptance.ade import CSV, MEMBERS
 from tests.contract import servers
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from infra.local_cloud import free_port
+from infra.deploy.local_cloud import free_port
 from tests.acceptance.ade import Ade
 from tests.support.ecs_agent import ecs_agent
 

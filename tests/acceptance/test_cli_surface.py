@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from console.commands import COMMANDS
-from console.exits import Exit
-from console.main import build_parser
+from console.cli.commands import COMMANDS
+from console.cli.guard import Exit
+from console.cli.main import build_parser
 from core.jobs import State
 from core.manifests import manifest_schema
 from core.settings import PREFIX, Settings
@@ -103,7 +103,7 @@ def test_links_between_pages_lead_somewhere():
 
 
 def test_help_loads_nothing_heavy():
-    code = "import sys; from console.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    code = "import sys; from console.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
     code += "print([m for m in ('pydantic', 'rich', 'sqlite3.dbapi2', 'apscheduler') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     # sqlite3 is known to the guard by its error alone, which costs little.

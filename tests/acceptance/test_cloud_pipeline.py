@@ -12,9 +12,9 @@ import boto3
 import pytest
 
 from infra.addresses import parse_address
-from infra.aws import client
-from infra.local_cloud import free_port
-from infra.minio_events import MinioEvents
+from infra.aws.calls import client
+from infra.deploy.local_cloud import free_port
+from infra.minio import MinioEvents
 from tests.acceptance.ade import CSV, MEMBERS, Ade, Up
 from tests.contract import servers
 from tests.support.clients import clients

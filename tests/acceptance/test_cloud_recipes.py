@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from infra.dynamodb_items import table_definition
+from infra.aws.dynamodb_items import table_definition
 from tests.acceptance.ade import CSV, MEMBERS, Ade
 from tests.contract import servers
 from tests.support.strict_cloud import Account, strict_ministack

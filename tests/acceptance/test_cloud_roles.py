@@ -15,9 +15,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from core.keys import rejected_key
-from infra import handler_zip
-from infra.deploy_plan import make_plan
-from infra.local_cloud import free_port
+from infra.deploy import handler_zip
+from infra.deploy.local_cloud import free_port
+from infra.deploy.plan import make_plan
 from tests.acceptance.ade import CSV, MEMBERS, Ade
 from tests.contract import servers
 from tests.support.strict_cloud import Account, Deployed, strict_ministack

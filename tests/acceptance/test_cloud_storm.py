@@ -18,8 +18,8 @@ import pytest
 from core.keys import OUTPUTS
 from core.ports import JobQuery, Message
 from core.settings import Settings
-from infra.local_cloud import free_port
-from infra.provision import provision
+from infra.aws.provision import provision
+from infra.deploy.local_cloud import free_port
 from infra.wiring import Stack, open_stack
 from tests.contract import servers
 from tests.support.crew import JANITOR, LISTEN, RUN, Crew, call, check_outcome, ended

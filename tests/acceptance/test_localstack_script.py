@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from infra.local_cloud import Server, free_port, running
-from infra.provision import Step
+from infra.aws.provision import Step
+from infra.deploy.local_cloud import Server, free_port, running
 from tests.acceptance.ade import Ade
 from tests.contract import servers
 from tests.support.clients import clients

@@ -11,9 +11,9 @@ import pytest
 from minio import Minio
 
 from infra.addresses import parse_address
-from infra.aws import client
-from infra.local_cloud import Server, free_port
-from infra.s3 import S3Store
+from infra.aws.calls import client
+from infra.aws.s3 import S3Store
+from infra.deploy.local_cloud import Server, free_port
 from tests.contract import servers
 from tests.support.clients import clients
 

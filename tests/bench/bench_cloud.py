@@ -19,8 +19,8 @@ from pathlib import Path
 from core.chores import wake_at
 from core.jobs import Job, State
 from core.ports import JobQuery, Message
-from infra.dynamodb_items import job_item
-from infra.local_cloud import Server, ministack
+from infra.aws.dynamodb_items import job_item
+from infra.deploy.local_cloud import Server, ministack
 from tests.bench import prices
 from tests.bench.bench_spine import job as a_row
 from tests.bench.cloud_rig import TENANTS, Rig, rig

@@ -20,9 +20,9 @@ from core.chores import Timings, wake_at
 from core.jobs import Job, ObjectRef, State, start
 from core.ports import Caps, JobQuery, Message
 from infra.clocks import SystemClock
-from infra.sqlite import Database
-from infra.sqlite_queue import SqliteWorkQueue
-from infra.sqlite_table import SqliteJobTable
+from infra.local.sqlite import Database
+from infra.local.sqlite_queue import SqliteWorkQueue
+from infra.local.sqlite_table import SqliteJobTable
 
 CAPS = Caps(tenant=0, workflow=0)
 ROUNDS = 400

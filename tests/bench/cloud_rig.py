@@ -10,16 +10,16 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.boxes import boxes
+from console.cli.boxes import boxes
 from core.settings import Settings
 from handlers.arrivals import Arrivals
 from handlers.intake import Intake
-from handlers.poller import Poller
+from handlers.sources.event_queue import Poller
 from infra.addresses import parse_address
-from infra.local_cloud import Server, free_port
+from infra.aws.provision import provision
+from infra.aws.sqs_events import EventsQueue
+from infra.deploy.local_cloud import Server, free_port
 from infra.logs import Log
-from infra.provision import provision
-from infra.sqs_events import EventsQueue
 from infra.wiring import Stack, open_stack
 from runner.assembly import Runner, assemble
 from runner.sandbox.layers import Layers

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from infra.dynamodb_items import BY_STATE, BY_TENANT, BY_TIME, BY_WAKE, table_definition
+from infra.aws.dynamodb_items import BY_STATE, BY_TENANT, BY_TIME, BY_WAKE, table_definition
 
 _WRITTEN, _READ = 1024, 4096
 _INDEXES = {

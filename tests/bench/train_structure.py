@@ -27,11 +27,10 @@ sys.path.insert(0, str(ROOT))
 
 from runner.engine.reading import Layout, open_book  # noqa: E402
 from runner.engine.structure import features  # noqa: E402
-from runner.engine.structure.finder import Finder  # noqa: E402
-from runner.engine.structure.finding import tables_in  # noqa: E402
+from runner.engine.structure.finder import Finder, tables_in  # noqa: E402
 from runner.engine.structure.heads import Asked  # noqa: E402
-from runner.engine.structure.labels import Label  # noqa: E402
-from runner.engine.structure.model import FLOOR  # noqa: E402
+from runner.engine.structure.labelling import FLOOR  # noqa: E402
+from runner.engine.structure.tables import Label  # noqa: E402
 from tests.bench.structure_scores import LINES, TABLES, box, counts, score  # noqa: E402
 
 WORDS = {"header": 0, "data": 1, "derived": 2, "group": 3, "metadata": 4, "notes": 5}

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.addresses import parse_address
-from infra.aws import client
+from infra.aws.calls import client
+from infra.aws.dynamodb import DynamoJobTable
+from infra.aws.dynamodb_items import table_definition
+from infra.aws.s3 import S3Store
+from infra.aws.sqs import SqsWorkQueue
 from infra.clocks import HandClock
-from infra.dynamodb import DynamoJobTable
-from infra.dynamodb_items import table_definition
-from infra.local_cloud import Server
-from infra.s3 import S3Store
-from infra.sqs import SqsWorkQueue
+from infra.deploy.local_cloud import Server
 from tests.contract import servers
 from tests.contract.embedded import job_wake_at
 from tests.contract.rigs import Factory, Rig

@@ -8,10 +8,10 @@ from core.chores import Timings, wake_at
 from core.jobs import Job
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.clocks import HandClock
-from infra.folder import FolderStore
-from infra.sqlite import Database
-from infra.sqlite_queue import SqliteWorkQueue
-from infra.sqlite_table import SqliteJobTable
+from infra.local.folder import FolderStore
+from infra.local.sqlite import Database
+from infra.local.sqlite_queue import SqliteWorkQueue
+from infra.local.sqlite_table import SqliteJobTable
 
 _TIMINGS = Timings()
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from core.errors import StoreUnavailable
-from infra import local_cloud
 from infra.addresses import parse_address
-from infra.aws import client
+from infra.aws.calls import client
 from infra.clocks import HandClock
-from infra.local_cloud import Server
+from infra.deploy import local_cloud
+from infra.deploy.local_cloud import Server
 
 VENVS = Path(__file__).parents[2] / ".venv-cloud"
 _RUNNING = ExitStack()

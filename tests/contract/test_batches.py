@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from core.ports import JobTable, Message, ObjectStore, WorkQueue
-from infra.sqs import SqsWorkQueue
+from infra.aws.sqs import SqsWorkQueue
 from tests.contract.jobs import a_job
 
 

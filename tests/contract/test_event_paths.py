@@ -16,21 +16,21 @@ import pytest
 from core.errors import SettingsError, StoreUnavailable
 from core.jobs import Job
 from core.ports import JobQuery, JobTable
-from handlers import aws_lambda
 from handlers.arrivals import Arrivals
-from handlers.aws_lambda import LambdaHandler
 from handlers.intake import Intake
-from handlers.poller import Poller
-from handlers.webhook import Webhook
+from handlers.sources import aws_lambda
+from handlers.sources.aws_lambda import LambdaHandler
+from handlers.sources.event_queue import Poller
+from handlers.sources.webhook import Webhook
 from infra.addresses import parse_address
-from infra.aws import client
+from infra.aws.calls import client
+from infra.aws.s3 import S3Store
+from infra.aws.sqs_events import EventsQueue
 from infra.clocks import SystemClock
-from infra.folder import FolderStore
-from infra.local_cloud import Hook, Server, free_port
-from infra.local_cloud import seaweedfs as start_seaweedfs
+from infra.deploy.local_cloud import Hook, Server, free_port
+from infra.deploy.local_cloud import seaweedfs as start_seaweedfs
+from infra.local.folder import FolderStore
 from infra.logs import Log
-from infra.s3 import S3Store
-from infra.sqs_events import EventsQueue
 from tests.contract import servers
 from tests.contract.embedded import sqlite_queue, sqlite_table
 

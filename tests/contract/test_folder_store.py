@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import KeyRefused, ObjectMissing
-from infra.folder import FolderStore
+from infra.local.folder import FolderStore
 
 LIMIT = 1 << 20
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from infra import folder, inotify
-from infra.folder import FolderStore
-from infra.watch import _AT_ONCE, FolderWatch
+from infra.local import folder, folder_watch
+from infra.local.folder import FolderStore
+from infra.local.folder_watch import _AT_ONCE, FolderWatch
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_outputs_are_not_watched(store: FolderStore, watch: FolderWatch):
 
 
 def test_an_overflow_asks_for_a_full_look(store: FolderStore, watch: FolderWatch, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(watch._inotify, "read", lambda: [inotify.Event(-1, inotify.OVERFLOW, "")])
+    monkeypatch.setattr(watch._inotify, "read", lambda: [folder_watch.Event(-1, folder_watch.OVERFLOW, "")])
     assert next(watch.batches(idle_seconds=0)) == {None}
 
 
@@ -205,7 +205,7 @@ def test_without_inotify_changes_are_found_by_looking(store: FolderStore, file: 
     def none_here() -> None:
         raise OSError("this system has no inotify")
 
-    monkeypatch.setattr(inotify, "Inotify", none_here)
+    monkeypatch.setattr(folder_watch, "Inotify", none_here)
     with closing(FolderWatch(store)) as watch:
         shutil.copy(file, store.root / "inbox/acme/a.csv")
         assert "inbox/acme/a.csv" in next(watch.batches(idle_seconds=0))
@@ -214,7 +214,7 @@ def test_without_inotify_changes_are_found_by_looking(store: FolderStore, file: 
 def test_without_inotify_a_file_that_vanishes_while_looking_does_no_harm(
     store: FolderStore, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(inotify, "Inotify", lambda: (_ for _ in ()).throw(OSError("none")))
+    monkeypatch.setattr(folder_watch, "Inotify", lambda: (_ for _ in ()).throw(OSError("none")))
     with closing(FolderWatch(store)) as watch:
         monkeypatch.setattr("os.walk", lambda top: [(str(top), [], ["gone.csv"])])
         assert next(watch.batches(idle_seconds=0)) <= {"inbox/gone.csv", "configs/gone.csv"}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from core.keys import MAX_KEY_BYTES
-from infra.folder import FolderStore
-from infra.watch import FolderWatch
+from infra.local.folder import FolderStore
+from infra.local.folder_watch import FolderWatch
 from tests.support.world import World
 
 DEEP = 2_500  # folders: deeper than Python recurses and than a path may be long
@@ -116,7 +116,7 @@ def test_folders_that_we_may_not_list_keep_no_other_tenant_waiting(world: World,
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
         return scandir(path)
 
-    monkeypatch.setattr("infra.folder.os.scandir", guarded)
+    monkeypatch.setattr("infra.local.folder.os.scandir", guarded)
     report = world.intake.sweep()
     assert "globex" in {job.tenant for job in report.recorded.created}
     assert all(any(f"inbox/{tenant}/private/" in line for line in report.failed) for tenant in hostile)

@@ -11,8 +11,8 @@ import pytest
 
 from core.errors import ObjectChanged, ObjectMissing, PreconditionFailed, StoreUnavailable
 from infra.addresses import parse_address
-from infra.local_cloud import Server, free_port
-from infra.s3 import S3Store
+from infra.aws.s3 import S3Store
+from infra.deploy.local_cloud import Server, free_port
 from tests.contract import servers
 from tests.support.fault_proxy import Faults, Saying, fault_proxy
 

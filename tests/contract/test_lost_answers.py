@@ -11,14 +11,13 @@ from core.errors import ObjectMissing, PreconditionFailed, StoreUnavailable
 from core.jobs import Job, State, move, start
 from core.ports import Caps, JobQuery, Message, Refused
 from infra.addresses import parse_address
-from infra.aws import client
+from infra.aws.calls import Caller, client
+from infra.aws.dynamodb import DynamoJobTable
+from infra.aws.dynamodb_items import job_key, table_definition
+from infra.aws.s3 import S3Store
+from infra.aws.sqs import SqsWorkQueue
 from infra.clocks import HandClock
-from infra.dynamodb import DynamoJobTable
-from infra.dynamodb_items import job_key, table_definition
-from infra.local_cloud import free_port
-from infra.remote import Caller
-from infra.s3 import S3Store
-from infra.sqs import SqsWorkQueue
+from infra.deploy.local_cloud import free_port
 from tests.contract import servers
 from tests.contract.embedded import job_wake_at
 from tests.contract.jobs import NOW, a_job, with_reason

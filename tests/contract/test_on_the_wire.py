@@ -14,10 +14,10 @@ import pytest
 from core.errors import StoreUnavailable
 from core.ports import Message
 from infra.addresses import parse_address
+from infra.aws.s3 import S3Store
+from infra.aws.sqs import SqsWorkQueue
 from infra.clocks import HandClock
-from infra.local_cloud import Server, free_port
-from infra.s3 import S3Store
-from infra.sqs import SqsWorkQueue
+from infra.deploy.local_cloud import Server, free_port
 from tests.contract import servers
 from tests.support.certificates import certificate_in
 from tests.support.fault_proxy import Faults, Saying, Seen, fault_proxy

@@ -11,13 +11,12 @@ import pytest
 from botocore.exceptions import ClientError, FlexibleChecksumError
 from botocore.parsers import ResponseParserError
 
-from console import checks_jobs
+from console.cli import checks
 from core.errors import StoreUnavailable
 from core.settings import Settings
 from infra.addresses import parse_address
-from infra.aws import client
-from infra.local_cloud import free_port
-from infra.remote import Answered, Caller
+from infra.aws.calls import Answered, Caller, client
+from infra.deploy.local_cloud import free_port
 from infra.wiring import open_stack
 from tests.contract import servers
 
@@ -120,12 +119,12 @@ class TestClocks:
             settings = Settings(storage_data_dir=tmp_path, store_url=servers.url("s3", "clocks", server))
             servers.admin("s3", server.endpoint).create_bucket(Bucket="clocks")
             with open_stack(settings) as stack:
-                assert [check.level for check in checks_jobs.check_store(stack)] == ["ok"]
+                assert [check.level for check in checks.check_store(stack)] == ["ok"]
                 (caller,) = stack.callers
                 assert caller.ahead == pytest.approx(0, abs=2)
-                assert list(checks_jobs.check_clocks(stack)) == []
+                assert list(checks.check_clocks(stack)) == []
                 caller.ahead = 63.0
-                (check,) = checks_jobs.check_clocks(stack)
+                (check,) = checks.check_clocks(stack)
         assert check.level == "warning"
         assert check.said.startswith("our clock is at least 63 s ahead of that of s3://clocks")
         assert "set-ntp" in check.remedy

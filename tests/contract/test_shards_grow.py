@@ -7,10 +7,10 @@ import pytest
 from core.jobs import State, move
 from core.ports import JobQuery
 from infra.addresses import parse_address
-from infra.aws import client
-from infra.dynamodb import DynamoJobTable
-from infra.dynamodb_items import table_definition
-from infra.local_cloud import free_port
+from infra.aws.calls import client
+from infra.aws.dynamodb import DynamoJobTable
+from infra.aws.dynamodb_items import table_definition
+from infra.deploy.local_cloud import free_port
 from tests.contract import servers
 from tests.contract.embedded import job_wake_at
 from tests.contract.jobs import NOW, a_job

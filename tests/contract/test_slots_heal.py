@@ -6,8 +6,8 @@ import pytest
 
 from core.jobs import Job, State, move, start
 from core.ports import Caps, JobQuery, JobTable, Refused
-from infra.dynamodb import DynamoJobTable
-from infra.dynamodb_items import job_key, number, slots_key
+from infra.aws.dynamodb import DynamoJobTable
+from infra.aws.dynamodb_items import job_key, number, slots_key
 from tests.contract.jobs import NOW, a_job
 from tests.contract.rigs import Rig
 

@@ -8,8 +8,7 @@ import openpyxl
 import pytest
 
 from runner.engine.fields import Field
-from runner.engine.mapping.evidence import Sample
-from runner.engine.mapping.score import ColumnIn, choose
+from runner.engine.mapping.score import ColumnIn, Sample, choose
 
 LABELLED = Path(__file__).parents[3] / "shared" / "corpus" / "labelled"
 

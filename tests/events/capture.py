@@ -17,9 +17,9 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from infra.addresses import Address
-from infra.aws import client
-from infra.local_cloud import Hook, free_port, ministack
-from infra.local_cloud import seaweedfs as start_seaweedfs
+from infra.aws.calls import client
+from infra.deploy.local_cloud import Hook, free_port, ministack
+from infra.deploy.local_cloud import seaweedfs as start_seaweedfs
 from tests.contract import servers
 from tests.contract.servers import VENVS
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.events import Change, Kind, UnknownEvent, decode, newest
+from handlers.events import Change, ChangeKind, UnknownEvent, decode, newest
 
 GOLDEN = {path.stem: json.loads(path.read_text()) for path in sorted(Path(__file__).parent.glob("*.json"))}
 
@@ -98,27 +98,30 @@ def test_whatever_comes_is_decoded_or_refused(body):
 
 
 class TestOrder:
-    def change(self, key: str, kind: Kind, sequencer: str) -> Change:
+    def change(self, key: str, kind: ChangeKind, sequencer: str) -> Change:
         return Change(bucket="drops", key=key, kind=kind, sequencer=sequencer)
 
     def test_the_later_sequencer_wins_whatever_came_first(self):
-        made = self.change("a", Kind.CREATED, "0055AED6DCD90281E5")
-        gone = self.change("a", Kind.REMOVED, "0055AED6DCD90281E7")
+        made = self.change("a", ChangeKind.CREATED, "0055AED6DCD90281E5")
+        gone = self.change("a", ChangeKind.REMOVED, "0055AED6DCD90281E7")
         assert newest([gone, made]) == newest([made, gone]) == [gone]
 
     def test_sequencers_of_differing_length_are_padded_on_the_right(self):
-        early = self.change("a", Kind.CREATED, "0055AED6DC")
-        late = self.change("a", Kind.REMOVED, "0055AED6DC01")
+        early = self.change("a", ChangeKind.CREATED, "0055AED6DC")
+        late = self.change("a", ChangeKind.REMOVED, "0055AED6DC01")
         assert newest([late, early]) == [late]
 
     def test_sequencers_are_hexadecimal_whatever_their_letters(self):
-        early, late = self.change("a", Kind.CREATED, "0055aed6dc"), self.change("a", Kind.REMOVED, "0055AED6DE")
+        early, late = (
+            self.change("a", ChangeKind.CREATED, "0055aed6dc"),
+            self.change("a", ChangeKind.REMOVED, "0055AED6DE"),
+        )
         assert newest([late, early]) == [late]
 
     def test_without_sequencers_the_last_to_come_wins(self):
-        first, last = self.change("a", Kind.CREATED, ""), self.change("a", Kind.REMOVED, "")
+        first, last = self.change("a", ChangeKind.CREATED, ""), self.change("a", ChangeKind.REMOVED, "")
         assert newest([first, last]) == [last]
 
     def test_keys_are_not_compared_with_each_other(self):
-        one, two = self.change("a", Kind.CREATED, "01"), self.change("b", Kind.CREATED, "02")
+        one, two = self.change("a", ChangeKind.CREATED, "01"), self.change("b", ChangeKind.CREATED, "02")
         assert newest([two, one]) == [two, one]

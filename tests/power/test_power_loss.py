@@ -12,10 +12,10 @@ import pytest
 
 from core.ports import Message
 from infra.clocks import HandClock
-from infra.folder import FolderStore
-from infra.sqlite import Database
-from infra.sqlite_queue import SqliteWorkQueue
-from infra.sqlite_table import SqliteJobTable
+from infra.local.folder import FolderStore
+from infra.local.sqlite import Database
+from infra.local.sqlite_queue import SqliteWorkQueue
+from infra.local.sqlite_table import SqliteJobTable
 from tests.contract.jobs import NOW, a_job
 from tests.power.disk import Disk, record, write_out
 

@@ -10,7 +10,7 @@ from typing import Any
 from core.errors import ObjectRefused, PreconditionFailed, StoreUnavailable
 from core.jobs import Job
 from core.ports import Caps, Delivery, Fetched, Folder, JobQuery, Level, Message, ObjectInfo, Page, Pause, Refused
-from infra.sqs_events import RawEvent
+from infra.aws.sqs_events import RawEvent
 from tests.sim.parts import SimQueue, SimStore, SimTable
 from tests.sim.scheduler import Actor, Death, Process, Scheduler
 

@@ -35,7 +35,7 @@ from core.settings import Settings
 from core.verdicts import Verdict
 from handlers.arrivals import Arrivals
 from handlers.intake import Intake
-from handlers.poller import Poller
+from handlers.sources.event_queue import Poller
 from infra.logs import Log
 from infra.wiring import Stack
 from runner.attempt import Boxes

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from console.commands.run import Drain
+from console.cli.commands.run import Drain
 from core.jobs import Job, State
 from core.ports import Pause
 from tests.contract.jobs import a_job

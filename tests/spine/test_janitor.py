@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from console.service import log_chores
+from console.cli.service import log_chores
 from core.jobs import Job, Lease, State
 from core.ports import Message, Pause
 from runner.janitor import ALIVE

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from console import checks_jobs
-from console.commands.jobs import rows
+from console.cli import checks
+from console.cli.commands.jobs import rows
 from core.errors import RecordNewer
 from core.jobs import State
 from core.ports import JobQuery, NewerRow
@@ -108,7 +108,7 @@ def test_jobs_lists_a_newer_row_with_a_note(world, state):
 def test_doctor_warns_of_a_newer_row_and_says_what_to_do(world):
     job = recorded(world)
     rewrite(world, job.job_id, version=NEXT, state="PARKED")
-    (check,) = checks_jobs.check_rows(world.fragile)
+    (check,) = checks.check_rows(world.fragile)
     assert (check.level, job.job_id in check.said) == ("warning", True)
     assert "upgrade" in check.remedy
 

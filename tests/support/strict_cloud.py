@@ -17,8 +17,8 @@ import botocore.session
 import pytest
 from botocore.config import Config
 
-from infra import local_cloud
-from infra.local_cloud import Server
+from infra.deploy import local_cloud
+from infra.deploy.local_cloud import Server
 from tests.support.certificates import certificate_in
 
 SERVICES = "s3,sqs,dynamodb,cloudformation,cloudwatch,iam,logs,sts,lambda,ecs,ec2,events"

@@ -11,7 +11,7 @@ from engine_jobs import Outcome, run_job
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.engine.mapping import tables as mapping_tables
+from runner.engine.mapping import table_mapping as mapping_tables
 
 MARK = "Zqx9Secret"
 NUMBER = 918273645

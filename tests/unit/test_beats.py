@@ -14,10 +14,10 @@ from core.errors import StoreUnavailable
 from core.jobs import Job, State, start
 from core.ports import Caps
 from core.verdicts import Verdict
-from infra.dynamodb import DynamoJobTable
-from infra.remote import Caller, timeouts
-from infra.sqlite import Database
-from infra.sqs import SqsWorkQueue
+from infra.aws.calls import Caller, timeouts
+from infra.aws.dynamodb import DynamoJobTable
+from infra.aws.sqs import SqsWorkQueue
+from infra.local.sqlite import Database
 from infra.wiring import open_stack
 from runner.leases import Beats, Held
 from tests.support.places import PLACES

@@ -3,13 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.engine.findings import Findings, Place
+from runner.engine.findings import FindingPlace, Findings
 from runner.engine.ledger import SheetBooks
 from runner.engine.reading import Layout
 from runner.engine.rowsets import RowSet
 from runner.engine.sources import Leaving, SourceTable, chunks, strands
 from runner.engine.spool import Room, SpooledSheet
-from runner.engine.structure import Box, Column, Table
+from runner.engine.structure import CellRange, Column, Table
 
 WIDTH, HEIGHT = 9, 30
 numbers = st.sets(st.integers(1, 60))
@@ -75,12 +75,12 @@ def tables(draw):
             body = draw(st.lists(st.sampled_from("dddddgtnr"), min_size=bottom - top, max_size=bottom - top))
             rows = dict(zip(range(top + 1, bottom + 1), body, strict=True))
             inside = [n for n, kind in rows.items() if kind == "d"]
-            data = Box(min(inside), left, max(inside), right) if inside else None
+            data = CellRange(min(inside), left, max(inside), right) if inside else None
             sets = {kind: frozenset(n for n, k in rows.items() if k == kind) for kind in "gtnr"}
             around = draw(st.sampled_from([((), ()), ((top - 1,), ()), ((), (bottom + 1, bottom + 2))]))
             made.append(
                 Table(
-                    range=Box(top, left, bottom, right), header_rows=(top,), data_range=data, confidence=1.0,
+                    range=CellRange(top, left, bottom, right), header_rows=(top,), data_range=data, confidence=1.0,
                     columns=tuple(Column(n, f"c{n}") for n in range(left, right + 1)),
                     groups=sets["g"], totals=sets["t"], asides=sets["n"], repeated=sets["r"],
                     titles=tuple(n for n in around[0] if n > 0), notes=around[1],
@@ -102,13 +102,13 @@ def test_every_row_and_cell_is_where_plain_sets_say(found, held, gone_rows, skip
     sheet = SpooledSheet(Given(held), Room(loose=loose))
     list(sheet.blocks())
     leaving = Leaving(hidden_rows=frozenset(gone_rows), hidden_columns=frozenset(gone_columns))
-    sources = [SourceTable(Place("i", "s", f"x{n}"), sheet, table, leaving) for n, table in enumerate(found)]
+    sources = [SourceTable(FindingPlace("i", "s", f"x{n}"), sheet, table, leaving) for n, table in enumerate(found)]
     for strand in strands(sources):
         for table, rows in chunks(strand):
             table.taken.add(rows.numbers)
             table.hidden.add(rows.hidden)
     mine = [(source, f"t{n}", n in skipped) for n, source in enumerate(sources)]
-    books = SheetBooks(sheet, mine, Place("i", "s", ""))
+    books = SheetBooks(sheet, mine, FindingPlace("i", "s", ""))
     books.report(Findings())
 
     rows = {row for row, _ in held}

@@ -8,8 +8,8 @@ import pytest
 
 from infra import clocks
 from infra.clocks import SystemClock
-from infra.sqlite import Database
-from infra.sqlite_table import SqliteJobTable
+from infra.local.sqlite import Database
+from infra.local.sqlite_table import SqliteJobTable
 
 DAY = 86_400.0
 

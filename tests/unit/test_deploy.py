@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import yaml
 
-from console.main import build_parser
+from console.cli.main import build_parser
 from core.errors import UsageError
 from core.settings import Settings, unknown_variables
-from infra import remote
-from infra.deploy_plan import make_plan
-from infra.dynamodb_items import table_definition
-from infra.pulse import Pulse, alive_file
-from infra.template import Template
+from infra.aws import calls
+from infra.aws.dynamodb_items import table_definition
+from infra.deploy.plan import make_plan
+from infra.deploy.template import Template
+from infra.local.pulse import Pulse, alive_file
 from runner import janitor
 
 ROLES = ("HandlerRole", "RunnerRole", "JanitorRole")
@@ -330,7 +330,7 @@ class TestAlarms:
         alarm = stack["CallsThrottledAlarm"]
         assert (alarm["Namespace"], alarm["MetricName"]) == (counted["MetricNamespace"], counted["MetricName"])
         patterns = re.findall(r'\$\.why = "([^"]+)"', stack[f"{part}Throttled"]["FilterPattern"])
-        throttled = [code for code in remote._BUSY if re.search("Thrott|Throughput|SlowDown", code)]
+        throttled = [code for code in calls._BUSY if re.search("Thrott|Throughput|SlowDown", code)]
         assert [code for code in throttled if not any(fnmatch(code, pattern) for pattern in patterns)] == []
 
     def test_silence_of_the_janitor_is_an_alarm_and_not_a_lack_of_data(self):

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from core.errors import UsageError
-from infra.deploy_plan import Plan, make_plan
-from infra.template import TEMPLATE, Template
+from infra.deploy.plan import DeployPlan, make_plan
+from infra.deploy.template import TEMPLATE, Template
 from tests.acceptance.ade import Ade
 
 COMPUTE = {"RunnerImage": "ade-drop:1", "Vpc": "vpc-1", "Subnets": "subnet-1,subnet-2"}
 ZIP = {"HandlerBucket": "code", "HandlerKey": "handler.zip"}
 
 
-def ids(plan: Plan) -> set[str]:
+def ids(plan: DeployPlan) -> set[str]:
     return {one.id for one in plan.resources}
 
 

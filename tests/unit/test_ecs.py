@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.ecs import Agent, Pace, TaskShield, task_shield
-from infra.local_cloud import free_port
+from infra.aws.ecs import Agent, Pace, TaskShield, task_shield
+from infra.deploy.local_cloud import free_port
 from infra.logs import Log
 from tests.support.ecs_agent import EcsAgent, ecs_agent
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from infra import handler_zip
-from infra.template import PACKAGE_NAME
+from infra.deploy import handler_zip
+from infra.deploy.template import PACKAGE_NAME
 from tests.acceptance.ade import Ade
 
 ROOT = Path(__file__).parents[2]
@@ -18,9 +18,9 @@ PYTHON = f"3.{sys.version_info.minor}"
 ALONE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import handlers.aws_lambda, infra.s3, infra.dynamodb, infra.sqs
+import handlers.sources.aws_lambda, infra.aws.s3, infra.aws.dynamodb, infra.aws.sqs
 from infra.addresses import parse_address
-from infra.aws import client
+from infra.aws.calls import client
 for service in ("s3", "sqs", "dynamodb"):
     client(parse_address(f"{service}://x?endpoint=http://127.0.0.1:1")).close()
 """

@@ -6,9 +6,8 @@ import threading
 import pytest
 
 from core.errors import StoreUnavailable
-from handlers.arrivals import Arrivals
-from handlers.events import Change, Kind
-from handlers.gathering import Gathering
+from handlers.arrivals import Arrivals, Gathering
+from handlers.events import Change, ChangeKind
 from handlers.intake import Report
 from infra.lanes import Lanes
 from infra.logs import Log
@@ -46,7 +45,7 @@ class Line(list):
 
 
 def told(name: str) -> list[Change]:
-    return [Change(bucket="drops", key=f"inbox/acme/{name}.csv", kind=Kind.CREATED)]
+    return [Change(bucket="drops", key=f"inbox/acme/{name}.csv", kind=ChangeKind.CREATED)]
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import subprocess
 import sys
 import threading
 
-from infra.bells import Listener, ring
+from infra.local.bells import Listener, ring
+from infra.local.presence import Presence, new_owner
 from infra.logs import Log
-from infra.presence import Presence, new_owner
 
 
 def test_a_ring_wakes_a_listener_of_another_thread(tmp_path):
@@ -32,7 +32,7 @@ def test_a_ring_between_two_waits_is_not_lost(tmp_path):
 
 def test_the_death_of_a_process_is_known_at_once(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from infra.presence import Presence;"
+        "import sys; from pathlib import Path; from infra.local.presence import Presence;"
         "p = Presence(Path(sys.argv[1]), 'runner-x-1-a'); print('up', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

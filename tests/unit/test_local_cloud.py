@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from console.local_cloud import how_to
+from console.cli.use_local_cloud import how_to
 from core.errors import UsageError
-from infra.local_cloud import Ports, Server, free_port, keep_ports
+from infra.deploy.local_cloud import Ports, Server, free_port, keep_ports
 
 STORE = Server("SeaweedFS", "http://127.0.0.1:8333", "key", "secret", 1)
 USUAL = {"s3": 0, "aws": 0, "webhook": 0}

@@ -9,8 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from runner.engine.fields import Field
-from runner.engine.mapping.evidence import Sample
-from runner.engine.mapping.score import ColumnIn, choose
+from runner.engine.mapping.score import ColumnIn, Sample, choose
 
 WORDS = ("agent", "attorney", "name", "city", "firm", "date", "start", "end", "amount", "email", "id", "2", "plan")
 VALUES = {

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from core.settings import Settings
-from infra.provision import Step, provision
+from infra.aws.provision import Step, provision
 from tests.support.minio_server import EMPTY, MinioServer, minio_server
 
 ARN = "arn:minio:sqs::ADE:webhook"

@@ -5,8 +5,8 @@ import sqlite3
 from core.chores import Timings, wake_at
 from core.jobs import State
 from infra.clocks import HandClock
-from infra.sqlite import SCHEMA, Database
-from infra.sqlite_table import SqliteJobTable
+from infra.local.sqlite import SCHEMA, Database
+from infra.local.sqlite_table import SqliteJobTable
 from tests.contract.jobs import NOW, a_job
 
 OLD = SCHEMA.replace("  resting    INTEGER NOT NULL DEFAULT 0, -- 1: only to expire or to forget it\n", "").replace(

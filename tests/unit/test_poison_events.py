@@ -11,14 +11,14 @@ import pytest
 
 from core.errors import CallRefused
 from handlers.arrivals import Arrivals
-from handlers.aws_lambda import LambdaHandler
 from handlers.events import UnknownEvent, decode, newest
 from handlers.intake import Report
-from handlers.poller import Poller
-from handlers.webhook import Webhook
+from handlers.sources.aws_lambda import LambdaHandler
+from handlers.sources.event_queue import Poller
+from handlers.sources.webhook import Webhook
+from infra.aws.sqs_events import RawEvent
+from infra.local.sqlite import Database
 from infra.logs import Log
-from infra.sqlite import Database
-from infra.sqs_events import RawEvent
 
 TOKEN = "a secret of some length"
 LOG = Log(stream=io.StringIO())

@@ -7,18 +7,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.engine.reading import InputUnreadable, ReadLimits, open_book
-from runner.engine.reading.rows import OutOfOrder, ascending, rows_of
-from runner.engine.reading.styles import Kind, Styles
-from runner.engine.reading.xlsx import chunks, patterns, quick
-from runner.engine.reading.xlsx.careful import careful_rows
-from runner.engine.reading.xlsx.cells import CellReader
-from runner.engine.reading.xlsx.chunks import Opened
+from runner.engine.reading.number_formats import NumberKind, Styles
+from runner.engine.reading.row_order import OutOfOrder, ascending, rows_of
+from runner.engine.reading.xlsx import markup, quick
+from runner.engine.reading.xlsx.careful import CellReader, careful_rows
+from runner.engine.reading.xlsx.markup import Opened
 from runner.engine.reading.xlsx.quick import quick_blocks
-from runner.engine.reading.xlsx.shared_strings import read_strings
+from runner.engine.reading.xlsx.workbooks import read_strings
 from tests.unit.workbook_makers import sheet, strings, xlsx
 
 LIMITS = ReadLimits()
-STYLES = Styles(kinds=[Kind.NUMBER, Kind.DATE, Kind.DATETIME, Kind.TIME, Kind.DURATION, Kind.ANY, Kind.NUMBER])
+STYLES = Styles(
+    kinds=[
+        NumberKind.NUMBER,
+        NumberKind.DATE,
+        NumberKind.DATETIME,
+        NumberKind.TIME,
+        NumberKind.DURATION,
+        NumberKind.ANY,
+        NumberKind.NUMBER,
+    ]
+)
 SHARED = strings("<t>zero</t>", "<t>one &amp; a</t>", "<t/>", "<r><t>three</t></r>")
 
 texts = st.text(st.sampled_from("abZ 019.,&<>\"'_x000D_\n\té東😀#-"), max_size=8)
@@ -113,7 +122,7 @@ def test_what_was_learnt_of_earlier_rows_never_misreads_later_ones(xml, size):
     raw = xml.encode()
     careful = list(ascending(careful_rows([raw], cells(), LIMITS), LIMITS))
     pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
-    with mock.patch.object(chunks, "_AT_LEAST", size), mock.patch.object(quick, "_LEARN", size // 2):
+    with mock.patch.object(markup, "_AT_LEAST", size), mock.patch.object(quick, "_LEARN", size // 2):
         found = list(ascending(rows_of(quick_blocks(Opened(pieces, b"sheetData"), cells(), LIMITS)), LIMITS))
     assert repr(found) == repr(careful)
 
@@ -170,13 +179,13 @@ def test_how_many_ways_are_listed_changes_nothing(monkeypatch, most):
         for r in range(1, 500)
     )
     raw = sheet(rows).encode()
-    monkeypatch.setattr(patterns, "MOST_WAYS", most)
+    monkeypatch.setattr(quick, "MOST_WAYS", most)
     found = list(rows_of(quick_blocks(Opened([raw], b"sheetData"), cells(), LIMITS)))
     assert repr(found) == repr(list(careful_rows([raw], cells(), LIMITS)))
 
 
 def test_sheets_of_too_many_ways_are_read_by_the_parser(monkeypatch):
-    monkeypatch.setattr(patterns, "MOST", 0)
+    monkeypatch.setattr(quick, "MOST", 0)
     raw = sheet('<row r="1"><c r="A1"><v>1</v></c></row>').encode()
     assert list(rows_of(quick_blocks(Opened([raw], b"sheetData"), cells(), LIMITS))) == [(1, [1])]
 

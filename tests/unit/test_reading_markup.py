@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.engine.reading import OutOfOrder, blocks_of, open_book, rows_of
-from runner.engine.reading.xlsx import chunks, quick
+from runner.engine.reading.xlsx import markup, quick
 from tests.unit.workbook_makers import MAIN, sheet, strings, xlsx, xlsx_parts, zipped
 
 TEXTS = [
@@ -222,7 +222,7 @@ def test_every_legal_spelling_gives_the_same_cells(tmp_path_factory, grid, hidde
         return  # CDATA in an encoding that cannot hold its characters is no legal spelling
     escaped = [f"<t xml:space='preserve'>{t.replace('&', '&amp;').replace('<', '&lt;')}</t>" for t in shared]
     path = zipped(tmp_path_factory.mktemp("markup") / "book.xlsx", xlsx_parts(raw, shared=strings(*escaped)), method=0)
-    with mock.patch.object(chunks, "_AT_LEAST", size), mock.patch.object(quick, "_LEARN", size):
+    with mock.patch.object(markup, "_AT_LEAST", size), mock.patch.object(quick, "_LEARN", size):
         one, two, layout = read_all(path)
     wanted = []
     for number, cells in grid.items():

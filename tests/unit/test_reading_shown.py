@@ -7,7 +7,7 @@ import openpyxl
 import pytest
 
 from runner.engine.reading import Shown, open_book
-from runner.engine.reading.shown import shower_of
+from runner.engine.reading.number_formats import shower_of
 from runner.engine.values.convert import text_of
 from tests.unit.engine_jobs import run_job
 from tests.unit.workbook_makers import biff, brt, container, ods, sheet, styles, wide, xls_stream, xlsb, xlsx

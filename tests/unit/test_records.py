@@ -12,7 +12,7 @@ from core.jobs import Job
 from core.ports import Message
 from core.records import RECORD_VERSION, dump_job, job_dict, load_job
 from core.verdicts import Verdict
-from infra.sqs_messages import decode, encode, newer
+from infra.aws.sqs import decode, encode, newer
 from tests.contract.jobs import a_job
 
 RECORDS = Path(__file__).parents[1] / "records"

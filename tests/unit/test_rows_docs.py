@@ -13,10 +13,10 @@ from core.chores import Timings, wake_at
 from core.jobs import InputRef, Job, JobError, Lease, ObjectRef, State, start
 from core.records import load_job
 from core.verdicts import Verdict
-from infra import dynamodb_items as items
+from infra.aws import dynamodb_items as items
 from infra.clocks import HandClock
-from infra.sqlite import Database
-from infra.sqlite_table import SqliteJobTable
+from infra.local.sqlite import Database
+from infra.local.sqlite_table import SqliteJobTable
 from tests.bench.meter import item_bytes
 from tests.contract.jobs import NOW, a_job
 

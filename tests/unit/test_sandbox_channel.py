@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.sandbox.channel import MAX_LINE, Channel, ChannelViolation, parse_line
-from runner.sandbox.logs import printable
+from runner.sandbox.claims import MAX_LINE, Channel, ChannelViolation, parse_line, printable
 
 END = b'{"event": "end", "ok": true, "summary": {"rows_out": 3}}\n'
 

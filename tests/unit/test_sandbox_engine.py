@@ -6,8 +6,7 @@ import os
 import pytest
 
 from core.verdicts import Verdict
-from runner.sandbox.builds import Build
-from runner.sandbox.jail import JailSandbox, Options
+from runner.sandbox.jail import Build, JailSandbox, Options
 from runner.sandbox.process import ProcessSandbox
 from tests.abuse.boxes import log_of, never
 from tests.abuse.jobs import job

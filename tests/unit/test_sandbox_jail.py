@@ -15,9 +15,8 @@ from core.errors import SandboxUnavailable, SettingsError
 from core.ports import Isolation
 from core.verdicts import Verdict
 from runner.sandbox.box.keeper import descendants
-from runner.sandbox.builds import Build
 from runner.sandbox.drivers import make_sandbox
-from runner.sandbox.jail import JailSandbox, Options
+from runner.sandbox.jail import Build, JailSandbox, Options
 from runner.sandbox.levels import gaps_of, level_of, require
 from runner.sandbox.session import OWN_ROOT
 from tests.abuse.boxes import ENGINE, LIMITS, alive, eventually, log_of, never, order, result
@@ -137,7 +136,7 @@ def test_a_box_that_could_not_start_leaves_no_descriptor_open(jail, tmp_path, mo
     def broken(*_):
         raise SandboxUnavailable("broken on purpose")
 
-    monkeypatch.setattr("runner.sandbox.jailer.Jailer._make", broken)
+    monkeypatch.setattr("runner.sandbox.jail.Jailer._make", broken)
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(SandboxUnavailable, match="on purpose"):
         answer(sandbox, tmp_path, "def main(order): return 1")
@@ -223,7 +222,7 @@ def test_a_host_that_gives_no_jail_is_level_none_and_says_why(tmp_path):
 
 def test_a_build_whose_promise_does_not_hold_is_passed_over(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "runner.sandbox.probe._broken_promises", lambda build, rungs: [] if build.namespaces == "none" else ["seccomp"]
+        "runner.sandbox.jail._broken_promises", lambda build, rungs: [] if build.namespaces == "none" else ["seccomp"]
     )
     options = Options(builds=(Build(namespaces="own"), Build(namespaces="none")))
     sandbox = JailSandbox(run_dir=tmp_path / "run", min_level="confined", engine=ENGINE, options=options)
@@ -238,7 +237,7 @@ sys.path[:0] = [sys.argv[1]]
 from pathlib import Path
 from tests.abuse.boxes import ENGINE, never, order
 from runner.sandbox.jail import JailSandbox, Options
-from runner.sandbox.builds import Build
+from runner.sandbox.jail import Build
 options = Options(builds=(Build(namespaces=sys.argv[3]),))
 sandbox = JailSandbox(run_dir=Path(sys.argv[2]) / "run", min_level="confined", engine=ENGINE, options=options)
 given = order(Path(sys.argv[2]), "import time\\nprint('up', flush=True)\\ntime.sleep(600)")

@@ -8,10 +8,9 @@ import pytest
 
 from core.ports import BoxLimits
 from core.verdicts import FAULTS, Fault, Verdict
-from runner.sandbox.builds import Build
 from runner.sandbox.cgroups import Cgroups
-from runner.sandbox.endings import Seen, judge
-from runner.sandbox.jail import JailSandbox, Options
+from runner.sandbox.jail import Build, JailSandbox, Options
+from runner.sandbox.session import Seen, judge
 from tests.abuse.boxes import ENGINE, LIMITS, never, order, result
 
 OK = {"event": "end", "ok": True, "summary": {}}

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner.sandbox.box import seccomp
-from runner.sandbox.box.bpf import ALLOW, KILL
-from runner.sandbox.box.bpf import errno as fails_with
+from runner.sandbox.box.seccomp import ALLOW, KILL, fails_with
 
 ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 PID = 4711

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from console.sources import Watcher
 from core.settings import Settings
 from handlers.intake import Intake, Report
+from handlers.sources.listening import Watcher
 from infra.logs import Log
 from infra.wiring import open_stack
 

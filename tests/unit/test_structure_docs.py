@@ -8,7 +8,7 @@ from runner.engine.scan import scan_file
 from runner.engine.structure import Finder
 from runner.engine.structure.features import names
 from runner.engine.structure.finder import KEPT
-from runner.engine.structure.labels import NAMES
+from runner.engine.structure.tables import NAMES
 
 PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/structure.md").read_text(encoding="utf-8")
 

@@ -3,9 +3,9 @@
 import pytest
 
 from runner.engine.fields import Field
-from runner.engine.headings import Headings
 from runner.engine.reading import Layout, open_book
 from runner.engine.structure import look_through
+from runner.engine.survey import DeclaredNames
 from tests.unit.engine_jobs import run_job
 from tests.unit.table_makers import COLUMNS, FIRST, NUMBERS, TEXTS, dice_of, rows_of, written
 from tests.unit.test_structure_finding import Grid, members
@@ -28,7 +28,7 @@ WORDS = [
 
 def looked_at(folder, lines, kind, names=None, reading=None):
     fields = [Field({"name": name, "type": "text"}) for name in names or ()]
-    headings = Headings(fields) if fields else None
+    headings = DeclaredNames(fields) if fields else None
     path = written(folder, lines, kind)
     with open_book(path, name=path.name) as book:
         return look_through(book.sheets[0], headings=headings, reading=reading)

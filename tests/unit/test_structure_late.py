@@ -5,10 +5,10 @@ from datetime import date
 import pytest
 
 from runner.engine.fields import Field
-from runner.engine.headings import Headings
 from runner.engine.reading import Layout
-from runner.engine.reading.rows import turned
+from runner.engine.reading.row_order import turned
 from runner.engine.structure import Finder, look_through
+from runner.engine.survey import DeclaredNames
 
 pytestmark = pytest.mark.slow
 HEADER = ["Id", "Name", "Start", "Pay"]
@@ -78,7 +78,7 @@ def test_a_row_that_only_mentions_totals_stays_data():
 
 def test_a_header_written_again_on_every_page_is_no_data():
     fields = [Field({"name": name, "type": "string"}) for name in ("id", "name", "start", "pay")]
-    found = tables(sheet(lambda n: HEADER), headings=Headings(fields))
+    found = tables(sheet(lambda n: HEADER), headings=DeclaredNames(fields))
     headers = {n for table in found for n in table.header_rows}
     assert headers | found[-1].left_out == {1, *ODD}
     assert all(table.data_range.top == table.header_rows[-1] + 1 for table in found)

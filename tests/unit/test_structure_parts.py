@@ -10,37 +10,36 @@ from hypothesis import strategies as st
 from runner.engine import scan
 from runner.engine.reading import CellError, DeclaredTable, Layout
 from runner.engine.structure import Finder, find_tables
-from runner.engine.structure.cells import Kind, Mark, look
-from runner.engine.structure.headers import columns
-from runner.engine.structure.rows import row_of
+from runner.engine.structure.facts import CellKind, Mark, cell_facts, row_of
+from runner.engine.structure.heads import columns
+from runner.engine.structure.keeping import Usual
 from runner.engine.structure.tables import letters
-from runner.engine.structure.usual import Usual
 
 
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
-        (None, Kind.BLANK),
-        ("  ", Kind.BLANK),
-        ("Name", Kind.TEXT),
-        (3, Kind.NUMBER),
-        ("1,234.50", Kind.NUMBER),
-        ("(12.5%)", Kind.NUMBER),
-        ("£31.00", Kind.NUMBER),
-        ("2019/20", Kind.NUMBER),
-        (True, Kind.BOOL),
-        (date(2024, 1, 2), Kind.DATE),
-        ("2024-01-02", Kind.DATE),
-        ("3 Jan 2024", Kind.DATE),
-        ("n/a", Kind.FILLER),
-        ("..", Kind.FILLER),
-        (CellError("#N/A"), Kind.ERROR),
-        (float("nan"), Kind.NUMBER),
-        (float("inf"), Kind.NUMBER),
+        (None, CellKind.BLANK),
+        ("  ", CellKind.BLANK),
+        ("Name", CellKind.TEXT),
+        (3, CellKind.NUMBER),
+        ("1,234.50", CellKind.NUMBER),
+        ("(12.5%)", CellKind.NUMBER),
+        ("£31.00", CellKind.NUMBER),
+        ("2019/20", CellKind.NUMBER),
+        (True, CellKind.BOOL),
+        (date(2024, 1, 2), CellKind.DATE),
+        ("2024-01-02", CellKind.DATE),
+        ("3 Jan 2024", CellKind.DATE),
+        ("n/a", CellKind.FILLER),
+        ("..", CellKind.FILLER),
+        (CellError("#N/A"), CellKind.ERROR),
+        (float("nan"), CellKind.NUMBER),
+        (float("inf"), CellKind.NUMBER),
     ],
 )
 def test_kind_of_a_cell(value, kind):
-    assert look(value)[0] == kind
+    assert cell_facts(value)[0] == kind
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,7 @@ def test_kind_of_a_cell(value, kind):
     ],
 )
 def test_mark_of_a_text(text, mark):
-    assert look(text)[2] & mark
+    assert cell_facts(text)[2] & mark
 
 
 def test_column_letters():

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.engine.structure import find_tables, look_through
-from runner.engine.structure.layouts import rises
-from runner.engine.structure.rows import row_of
+from runner.engine.structure.facts import row_of
+from runner.engine.structure.features import rises
 from tests.unit.test_structure_finding import HEADER, Grid, members, only_table, shifted
 
 FORM = [

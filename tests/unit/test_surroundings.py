@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from console import checks_jobs
+from console.cli import checks
 from core.errors import SandboxUnavailable, StoreUnavailable
 from core.jobs import State
 from core.ports import Delivery, Message, Refused
@@ -213,7 +213,7 @@ def test_a_drain_waits_for_the_store_without_a_hot_loop_and_then_does_the_work(w
 
 
 def doctor(world: World) -> list[Any]:
-    return list(checks_jobs.check_queue(world.fragile))
+    return list(checks.check_queue(world.fragile))
 
 
 def test_a_stop_waits_for_no_probe(world: World):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from runner.engine.values.dates import DateReader, from_serial
 from runner.engine.values.decisions import decide_order
-from runner.engine.values.memo import BAD
 from runner.engine.values.tallies import DateTally
+from runner.engine.values.words import BAD
 
 US = DateReader((), day_first=False)
 EU = DateReader((), day_first=True)

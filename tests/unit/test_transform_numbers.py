@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.engine.values.memo import BAD
 from runner.engine.values.numbers import parse_integer, parse_number, take_apart
+from runner.engine.values.words import BAD
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.engine.findings import Place
+from runner.engine.findings import FindingPlace
 from runner.engine.reading import NO_CACHED_VALUE, CellError, Layout
-from runner.engine.reading.rows import turned
+from runner.engine.reading.row_order import turned
 from runner.engine.sources import SourceTable, chunks, strands
 from runner.engine.spool import Room, SpooledSheet
-from runner.engine.structure import Box, Column, Table
+from runner.engine.structure import CellRange, Column, Table
 
 
 class Rows:
@@ -90,9 +90,9 @@ def test_a_sheet_too_large_for_its_room_is_read_again_and_gives_the_room_back():
 
 def table(sheet, top, bottom, left, right, without=()):
     columns = tuple(Column(n, f"c{n}") for n in range(left, right + 1))
-    box = Box(top, left, bottom, right)
+    box = CellRange(top, left, bottom, right)
     found = Table(range=box, header_rows=(), data_range=box, columns=columns, confidence=1.0, totals=frozenset(without))
-    return SourceTable(Place("i", "s", f"{top}-{left}"), sheet, found)
+    return SourceTable(FindingPlace("i", "s", f"{top}-{left}"), sheet, found)
 
 
 @pytest.mark.parametrize("room", [0, 10**6])

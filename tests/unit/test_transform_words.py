@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.engine.values.clean import cleaner
-from runner.engine.values.memo import BAD
-from runner.engine.values.words import parse_boolean, parse_email, parse_phone, parse_url
+from runner.engine.values.words import BAD, cleaner, parse_boolean, parse_email, parse_phone, parse_url
 
 
 @pytest.mark.parametrize(

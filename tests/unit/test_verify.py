@@ -16,9 +16,9 @@ from core.verdicts import FAULTS, Fault, Verdict
 from runner.engine import boxed
 from runner.engine.report import report
 from runner.engine.verifying import BadOutput
-from runner.engine.verifying.book import Sheet, named, read_book
 from runner.engine.verifying.document import read_document
-from runner.engine.writing import BookWriter, Column
+from runner.engine.verifying.workbook_check import WrittenSheet, named, read_book
+from runner.engine.writing import BookWriter, OutputColumn
 from runner.verify import counts, verified
 from tests.support.outputs import artifact, as_bytes, audit, check, members, order_to_verify, workbook, zipped
 
@@ -322,12 +322,13 @@ def test_whatever_our_writer_writes_is_read_back(names, headers, rows, formats, 
     wanted = []
     for name in names:
         columns = [
-            Column(h, f, kind) for h, f, kind in zip(headers, formats, (int, str, date, None, float), strict=False)
+            OutputColumn(h, f, kind)
+            for h, f, kind in zip(headers, formats, (int, str, date, None, float), strict=False)
         ]
         sheet = book.sheet(name, columns)
         sheet.write([list(column)[: len(rows)] for column in zip(*rows, strict=True)][: len(columns)], len(rows))
         sheet.close()
-        wanted.append(Sheet(named(sheet.names[0]), len(columns), len(rows)))
+        wanted.append(WrittenSheet(named(sheet.names[0]), len(columns), len(rows)))
     book.close()
     assert read_book(io.BytesIO(body.getvalue()), title=title, formats=FORMATS) == wanted
 
@@ -340,17 +341,17 @@ def test_no_other_byte_stands_in_any_place(at, byte):
         sheets = read_book(io.BytesIO(made), title="", formats=[])
     except BadOutput:
         return
-    assert sheets == [Sheet("Normalized", 1, 1)]
+    assert sheets == [WrittenSheet("Normalized", 1, 1)]
 
 
 def test_a_very_wide_book_is_read_back(tmp_path):
     body = io.BytesIO()
     book = BookWriter(body, title="")
-    sheet = book.sheet("wide", [Column("h" * 300) for _ in range(16_384)])
+    sheet = book.sheet("wide", [OutputColumn("h" * 300) for _ in range(16_384)])
     sheet.write([["y" * 200]] * 16_384, 1)
     sheet.close()
     book.close()
-    assert read_book(body, title="", formats=[]) == [Sheet("wide", 16_384, 1)]
+    assert read_book(body, title="", formats=[]) == [WrittenSheet("wide", 16_384, 1)]
 
 
 def test_the_audit_of_a_job_that_wrote_no_workbook_passes_with_its_counts(tmp_path):

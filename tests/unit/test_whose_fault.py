@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from console import checks_jobs
+from console.cli import checks
 from core.errors import PackageRefused
 from core.jobs import ObjectRef, State
 from core.packages import check_zip, read_member
@@ -14,8 +14,8 @@ from core.ports import BoxReport
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import without_places
 from runner.engine import boxed
-from runner.sandbox.channel import Channel, ChannelViolation
-from runner.sandbox.endings import Seen, judge
+from runner.sandbox.claims import Channel, ChannelViolation
+from runner.sandbox.session import Seen, judge
 from runner.staging import fetch_config
 from tests.abuse.boxes import LIMITS
 from tests.support.world import World
@@ -185,7 +185,7 @@ def test_a_likely_fault_of_the_engines_is_seen_by_the_operator_and_costs_one_att
     events = [json.loads(line) for line in world.log._stream.getvalue().splitlines()]
     (event,) = [event for event in events if event["event"] == "engine_fault_suspected"]
     assert (event["level"], event["what"], event["rules"], event["job_id"]) == ("error", what, False, job.job_id)
-    (check,) = checks_jobs.check_engine(world.fragile)
+    (check,) = checks.check_engine(world.fragile)
     assert check.level == "warning"
     assert job.job_id in check.said
     assert what in check.said
@@ -194,5 +194,5 @@ def test_a_likely_fault_of_the_engines_is_seen_by_the_operator_and_costs_one_att
 def test_nothing_is_suspected_of_a_job_that_went_well(world):
     world.intake.changed(world.drop())
     world.work_off(world.runner())
-    assert [check.level for check in checks_jobs.check_engine(world.fragile)] == ["ok"]
+    assert [check.level for check in checks.check_engine(world.fragile)] == ["ok"]
     assert "engine_fault" not in world.log._stream.getvalue()

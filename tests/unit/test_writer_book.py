@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from python_calamine import CalamineWorkbook
 
 from runner.engine.reading import CellError
-from runner.engine.writing import BookWriter, Column
+from runner.engine.writing import BookWriter, OutputColumn
 from runner.engine.writing import book as book_module
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -53,38 +53,38 @@ def test_openpyxl_reads_back_what_was_written(value):
     expected = datetime(2026, 1, 31) if type(value) is date else value
     if value == "_x0041_":
         expected = "_x005F_x0041_"  # openpyxl leaves escapes as they stand
-    assert by_openpyxl(write([Column("a"), Column("b")], [[value, 1]])) == [[expected, 1]]
+    assert by_openpyxl(write([OutputColumn("a"), OutputColumn("b")], [[value, 1]])) == [[expected, 1]]
 
 
 @pytest.mark.parametrize("value", CELLS, ids=repr)
 def test_calamine_reads_back_what_was_written(value):
-    assert by_calamine(write([Column("a"), Column("b")], [[value, 1]])) == [[value, 1]]
+    assert by_calamine(write([OutputColumn("a"), OutputColumn("b")], [[value, 1]])) == [[value, 1]]
 
 
 def test_a_duration_is_written_as_hours():
-    assert by_calamine(write([Column("a")], [[timedelta(hours=30)]])) == [[timedelta(hours=30)]]
+    assert by_calamine(write([OutputColumn("a")], [[timedelta(hours=30)]])) == [[timedelta(hours=30)]]
 
 
 def test_control_characters_are_spelled_the_way_spreadsheets_do():
-    assert by_calamine(write([Column("a")], [["a\x00b\x1fc\rd"]])) == [["a\x00b\x1fc\rd"]]
+    assert by_calamine(write([OutputColumn("a")], [["a\x00b\x1fc\rd"]])) == [["a\x00b\x1fc\rd"]]
 
 
 def test_lone_surrogates_and_noncharacters_do_not_break_the_file():
-    assert len(by_openpyxl(write([Column("a")], [["a\ud800b\uffffc"]]))) == 1
+    assert len(by_openpyxl(write([OutputColumn("a")], [["a\ud800b\uffffc"]]))) == 1
 
 
 def test_a_text_longer_than_a_cell_is_cut():
-    assert len(by_openpyxl(write([Column("a")], [["x" * 40_000]]))[0][0]) == 32_767
+    assert len(by_openpyxl(write([OutputColumn("a")], [["x" * 40_000]]))[0][0]) == 32_767
 
 
 def test_an_error_stays_an_error():
-    sheet = openpyxl.load_workbook(write([Column("a")], [[CellError("#DIV/0!")]])).active
+    sheet = openpyxl.load_workbook(write([OutputColumn("a")], [[CellError("#DIV/0!")]])).active
     assert (sheet["A2"].data_type, sheet["A2"].value) == ("e", "#DIV/0!")
 
 
 def test_numbers_no_cell_can_hold_become_text_or_an_error():
     rows = [[10**15], [float("inf")], [float("nan")], [date(1850, 1, 1)]]
-    assert [r[0] for r in by_openpyxl(write([Column("a")], rows))] == [
+    assert [r[0] for r in by_openpyxl(write([OutputColumn("a")], rows))] == [
         "1000000000000000",
         "#NUM!",
         "#NUM!",
@@ -93,13 +93,13 @@ def test_numbers_no_cell_can_hold_become_text_or_an_error():
 
 
 def test_blank_cells_are_not_written():
-    file = write([Column("a"), Column("b")], [[None, 1], ["x", None]])
+    file = write([OutputColumn("a"), OutputColumn("b")], [[None, 1], ["x", None]])
     assert by_openpyxl(file) == [[None, 1], ["x", None]]
     assert b'<c r="A2"' not in zipfile.ZipFile(file).read("xl/worksheets/sheet1.xml")
 
 
 def test_the_header_is_styled_frozen_and_filtered():
-    sheet = openpyxl.load_workbook(write([Column("a"), Column("b")], [["x", 1]])).active
+    sheet = openpyxl.load_workbook(write([OutputColumn("a"), OutputColumn("b")], [["x", 1]])).active
     assert sheet.freeze_panes == "A2"
     assert sheet.auto_filter.ref == "A1:B2"
     assert sheet["A1"].font.b is True
@@ -108,9 +108,9 @@ def test_the_header_is_styled_frozen_and_filtered():
 
 def test_formats_are_real_number_formats():
     columns = [
-        Column.typed("d", "date", "yyyy-mm-dd"),
-        Column.typed("m", "money", "#,##0.00"),
-        Column.typed("t", "text", "@"),
+        OutputColumn.typed("d", "date", "yyyy-mm-dd"),
+        OutputColumn.typed("m", "money", "#,##0.00"),
+        OutputColumn.typed("t", "text", "@"),
     ]
     sheet = openpyxl.load_workbook(write(columns, [[date(2026, 1, 31), 5, "007"]])).active
     assert [c.number_format for c in sheet[2]] == ["yyyy-mm-dd", "#,##0.00", "@"]
@@ -118,26 +118,26 @@ def test_formats_are_real_number_formats():
 
 
 def test_a_text_in_a_date_column_keeps_the_default_format():
-    sheet = openpyxl.load_workbook(write([Column.typed("d", "date", "yyyy-mm-dd")], [["soon"]])).active
+    sheet = openpyxl.load_workbook(write([OutputColumn.typed("d", "date", "yyyy-mm-dd")], [["soon"]])).active
     assert sheet["A2"].number_format == "General"
 
 
 def test_the_dimension_and_widths_are_those_of_all_rows():
-    file = write([Column("a"), Column("b")], [["x" * 30, 1]] * 5000)
+    file = write([OutputColumn("a"), OutputColumn("b")], [["x" * 30, 1]] * 5000)
     sheet = ET.fromstring(zipfile.ZipFile(file).read("xl/worksheets/sheet1.xml"))
     assert sheet.find(f"{MAIN}dimension").get("ref") == "A1:B5001"
     assert [c.get("width") for c in sheet.iter(f"{MAIN}col")] == ["32", "8"]
 
 
 def test_widths_stay_between_eight_and_sixty():
-    file = write([Column("a"), Column("h" * 200)], [["x" * 500, 1]])
+    file = write([OutputColumn("a"), OutputColumn("h" * 200)], [["x" * 500, 1]])
     sheet = ET.fromstring(zipfile.ZipFile(file).read("xl/worksheets/sheet1.xml"))
     assert [c.get("width") for c in sheet.iter(f"{MAIN}col")] == ["60", "60"]
 
 
 def test_rows_beyond_the_limit_go_on_on_a_next_sheet(monkeypatch):
     monkeypatch.setattr(book_module, "MAX_ROWS", 1000)
-    file = write([Column("a")], [[n] for n in range(2500)], chunk=300)
+    file = write([OutputColumn("a")], [[n] for n in range(2500)], chunk=300)
     book = openpyxl.load_workbook(file)
     assert book.sheetnames == ["Normalized", "Normalized (2)", "Normalized (3)"]
     assert [s.max_row for s in book] == [1000, 1000, 503]
@@ -146,7 +146,7 @@ def test_rows_beyond_the_limit_go_on_on_a_next_sheet(monkeypatch):
 
 
 def test_an_empty_table_is_a_header_alone():
-    assert by_openpyxl(write([Column("a")], [])) == []
+    assert by_openpyxl(write([OutputColumn("a")], [])) == []
 
 
 def test_a_sheet_without_columns_opens():
@@ -154,18 +154,21 @@ def test_a_sheet_without_columns_opens():
 
 
 def test_names_that_no_sheet_may_bear_are_replaced():
-    assert openpyxl.load_workbook(write([Column("a")], [], name="a/b:[c]*?\\" + "x" * 40)).sheetnames == [
+    assert openpyxl.load_workbook(write([OutputColumn("a")], [], name="a/b:[c]*?\\" + "x" * 40)).sheetnames == [
         "a_b__c____" + "x" * 21
     ]
 
 
 def test_the_same_rows_give_the_same_bytes():
     rows = [[n, f"t{n}"] for n in range(100)]
-    assert write([Column("a"), Column("b")], rows).getvalue() == write([Column("a"), Column("b")], rows).getvalue()
+    assert (
+        write([OutputColumn("a"), OutputColumn("b")], rows).getvalue()
+        == write([OutputColumn("a"), OutputColumn("b")], rows).getvalue()
+    )
 
 
 def test_every_part_is_sound_xml_and_the_archive_is_whole():
-    archive = zipfile.ZipFile(write([Column("a & <b>")], [["x"]], name="A&B"))
+    archive = zipfile.ZipFile(write([OutputColumn("a & <b>")], [["x"]], name="A&B"))
     assert archive.testzip() is None
     for name in archive.namelist():
         ET.fromstring(archive.read(name))
@@ -184,7 +187,7 @@ values = st.one_of(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(values, values, values), min_size=1, max_size=12))
 def test_any_mix_of_values_reads_back(rows):
-    file = write([Column("a"), Column("b"), Column("end")], [[*r[:2], "."] for r in rows])
+    file = write([OutputColumn("a"), OutputColumn("b"), OutputColumn("end")], [[*r[:2], "."] for r in rows])
     seen = by_calamine(file)
     wanted = [["" if v is None else v for v in r[:2]] + ["."] for r in rows]
     assert seen == wanted
@@ -197,14 +200,14 @@ def test_any_mix_of_values_reads_back(rows):
     )
 )
 def test_any_text_reads_back(texts):
-    seen = by_calamine(write([Column("a"), Column("b")], [[t, "."] for t in texts]))
+    seen = by_calamine(write([OutputColumn("a"), OutputColumn("b")], [[t, "."] for t in texts]))
     assert [r[0] for r in seen] == texts
 
 
 def test_days_of_early_1900_are_written_as_spreadsheets_count_them():
     """Excel counts a 29 February 1900: the days before it have serials 1 to 59."""
     days = [date(1900, 1, 1), date(1900, 2, 27), date(1900, 2, 28), date(1900, 3, 1)]
-    file = write([Column("a"), Column("b")], [[d, datetime(d.year, d.month, d.day, 12)] for d in days])
+    file = write([OutputColumn("a"), OutputColumn("b")], [[d, datetime(d.year, d.month, d.day, 12)] for d in days])
     cells = ET.fromstring(zipfile.ZipFile(file).read("xl/worksheets/sheet1.xml")).iter(f"{MAIN}v")
     assert [float(c.text) for c in cells] == [1, 1.5, 58, 58.5, 59, 59.5, 61, 61.5]
     assert [r[0].date() for r in by_openpyxl(file)] == days
@@ -296,7 +299,7 @@ HOSTILE = [
 def test_no_value_gets_out_of_its_cell(value):
     """Alone and among others; every cell beside it stays what it is and no part of the workbook breaks."""
     for rows in ([[value, "."]], [[value, "."], ["text", 5], [1, value], [None, "&"]]):
-        archive = zipfile.ZipFile(write([Column("a"), Column("b")], rows))
+        archive = zipfile.ZipFile(write([OutputColumn("a"), OutputColumn("b")], rows))
         for name in archive.namelist():
             ET.fromstring(archive.read(name))
         sheet = ET.fromstring(archive.read("xl/worksheets/sheet1.xml"))
@@ -320,7 +323,7 @@ def test_names_headers_titles_and_formats_are_escaped_too(text):
     file = io.BytesIO()
     book = BookWriter(file, title=text)
     for _ in range(2):
-        sheet = book.sheet(text, [Column(text), Column.typed(text, "money", text)])
+        sheet = book.sheet(text, [OutputColumn(text), OutputColumn.typed(text, "money", text)])
         sheet.write([["x"], [1.5]], 1)
         sheet.close()
     book.close()
@@ -334,7 +337,7 @@ def test_names_headers_titles_and_formats_are_escaped_too(text):
 
 @pytest.mark.parametrize("name", ["History", "'quoted'", "😀" * 31, "x" * 30 + "'y", "'", "a" * 40])
 def test_a_sheet_name_is_one_that_excel_opens(name):
-    (found,) = openpyxl.load_workbook(write([Column("a")], [], name=name)).sheetnames
+    (found,) = openpyxl.load_workbook(write([OutputColumn("a")], [], name=name)).sheetnames
     assert len(found.encode("utf-16-le")) <= 62
     assert found.casefold() != "history"
     assert found == found.strip("' ")
@@ -348,7 +351,7 @@ def decoded(xml_text):
 @settings(max_examples=400, deadline=None)
 @given(st.text(alphabet="_x0D5F\x01\r\uffffé😀 ", min_size=1, max_size=24))
 def test_texts_that_look_like_escapes_come_back(text):
-    archive = zipfile.ZipFile(write([Column("a"), Column("b")], [[text, "."]]))
+    archive = zipfile.ZipFile(write([OutputColumn("a"), OutputColumn("b")], [[text, "."]]))
     cell = next(
         c for c in ET.fromstring(archive.read("xl/worksheets/sheet1.xml")).iter(f"{MAIN}c") if c.get("r") == "A2"
     )
@@ -359,7 +362,7 @@ def test_texts_that_look_like_escapes_come_back(text):
     ("text", "units"), [("😀" * 20_000, 32_766), ("é" * 40_000, 32_767), ("a" + "😀" * 16_383, 32_767)]
 )
 def test_a_cell_holds_32767_utf16_units(text, units):
-    file = write([Column("a"), Column("b")], [[text, "x"], ["short", "y"]])
+    file = write([OutputColumn("a"), OutputColumn("b")], [[text, "x"], ["short", "y"]])
     (written,) = [r[0] for r in by_openpyxl(file)][:1]
     assert len(written.encode("utf-16-le")) // 2 == units
     assert text.startswith(written)

@@ -3,16 +3,15 @@
 from pathlib import Path
 from typing import BinaryIO
 
-from runner.engine.reading import errors, ole, sniffing
-from runner.engine.reading.archives import Archive
-from runner.engine.reading.binary.xls import open_xls
-from runner.engine.reading.binary.xlsb import open_xlsb
-from runner.engine.reading.books import Book, TextOptions
-from runner.engine.reading.delimited.books import open_delimited
-from runner.engine.reading.limits import ReadLimits
-from runner.engine.reading.opendocument.books import is_opendocument, open_ods
-from runner.engine.reading.webpages.books import open_page
-from runner.engine.reading.xlsx.packages import Package
+from runner.engine.reading import containers, errors, sniffing
+from runner.engine.reading.books import Book, ReadLimits, TextOptions
+from runner.engine.reading.containers import ZipArchive
+from runner.engine.reading.delimited import open_delimited
+from runner.engine.reading.ods import is_opendocument, open_ods
+from runner.engine.reading.webpages import open_page
+from runner.engine.reading.xls import open_xls
+from runner.engine.reading.xlsb import open_xlsb
+from runner.engine.reading.xlsx.markup import OoxmlPackage
 from runner.engine.reading.xlsx.workbooks import open_xlsx
 
 _DEFAULTS = ReadLimits()
@@ -39,7 +38,7 @@ def _open(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -
     size = file.tell()
     if size > limits.max_file_bytes:
         raise errors.too_large(f"{size} bytes, {limits.max_file_bytes} are allowed")
-    if head.startswith(ole.MAGIC):
+    if head.startswith(containers.MAGIC):
         return _open_container(file, limits, options)
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _open_zip(file, limits)
@@ -54,16 +53,16 @@ def _open(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -
 
 
 def _open_zip(file: BinaryIO, limits: ReadLimits) -> Book:
-    archive = Archive(file, limits, what="a zip-based workbook")
+    archive = ZipArchive(file, limits, what="a zip-based workbook")
     if is_opendocument(archive):
         return open_ods(file, archive, limits)
-    package = Package(archive, limits)
+    package = OoxmlPackage(archive, limits)
     part = package.workbook_part()
     return open_xlsb(file, package, part) if part.endswith(".bin") else open_xlsx(file, package, part)
 
 
 def _open_container(file: BinaryIO, limits: ReadLimits, options: TextOptions) -> Book:
-    container = ole.Container(file, limits)
-    if (refused := ole.refusal(container)) is not None:
+    container = containers.Container(file, limits)
+    if (refused := containers.refusal(container)) is not None:
         raise refused
     return open_xls(file, container, limits, declared=options.encoding)

@@ -5,12 +5,12 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from runner.engine.checks.chunk import Origin
-from runner.engine.errors import EngineStop
+from runner.engine.checking import Origin
+from runner.engine.protocol import EngineStop
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.rules.call import Rule, RuleFailed
-from runner.engine.values.memo import Bad
 from runner.engine.values.numbers import to_number
+from runner.engine.values.words import Bad
 
 _PLAIN: Final = frozenset(
     {type(None), str, int, float, bool, date, datetime, time, timedelta, CellError, NoCachedValue, Shown}

@@ -1,28 +1,22 @@
-"""Call hooks at their moments and take from their answers only what they may say."""
+"""Calls hooks and row_types detectors, and takes from their answers only what they may say."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from runner.engine.errors import EngineStop
 from runner.engine.findings import Findings
+from runner.engine.protocol import EngineStop
 from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.rules.columns import SEVERITIES, plain_value, stop
-from runner.engine.rules.load import Package
+from runner.engine.rules.load import ROW_LABELS, RulePackage
 
-MAX_SHEET_ROWS: Final = 1_048_575
-ANSWERS: Final[dict[str, frozenset[str]]] = {  # what a hook may answer; a hook that is not here may return anything
-    "after_structure": frozenset({"skip"}),
-    "after_mapping": frozenset({"mapping"}),
-    "after_transform": frozenset({"columns"}),
-    "after_validate": frozenset({"issues"}),
-    "finalize": frozenset({"sheets"}),
-}
+SHOWN = 50  # cells of a row that rules are shown
+RowScores = Callable[[int, Sequence[object]], Mapping[str, float]]
 
 
 class Hooks:
     """The hooks of a package, with what every rule of a job shares."""
 
-    def __init__(self, package: Package, findings: Findings, shared: dict[str, Any], *, strict: bool) -> None:
+    def __init__(self, package: RulePackage, findings: Findings, shared: dict[str, Any], *, strict: bool) -> None:
         self._package = package
         self._findings = findings
         self._strict = strict
@@ -148,3 +142,54 @@ class Hooks:
                         rule=rule.name, file=rule.file, line=rule.line, remedy="return totals, not the data again",
                     )  # fmt: skip
                 yield str(name), [list(r) for r in rows]
+
+
+def row_scores(package: RulePackage, hooks: Hooks, **place: str) -> RowScores | None:
+    """What the package's rules say about the rows of one sheet; None where it has no such rules."""
+    if not package.row_types:
+        return None
+    broken: set[str] = set()
+
+    def scores(number: int, values: Sequence[object]) -> dict[str, float]:
+        total: dict[str, float] = {}
+        for label, rules in package.row_types.items():
+            for rule in rules:
+                if rule.name in broken:
+                    continue
+                try:
+                    answer = rule.call(
+                        **hooks.shared, **place, row_index=number, row_values_sample=list(values[:SHOWN])
+                    )
+                    for name, delta in _said(rule, label, answer).items():
+                        total[name] = total.get(name, 0.0) + delta
+                except RuleFailed as failure:
+                    broken.add(rule.name)  # once is enough: it would fail on every row
+                    hooks.failed(failure)
+        return total
+
+    return scores
+
+
+def _said(rule: Rule, label: str, answer: Any) -> dict[str, float]:
+    remedy = f'return {{"scores": {{label: number}}}}, a number or None; labels are {", ".join(ROW_LABELS)}'
+    if answer is None:
+        return {}
+    scores = answer.get("scores") if isinstance(answer, dict) else {label: answer}
+    if not isinstance(scores, dict):
+        raise RuleFailed(rule, f"returned {type(answer).__name__}", None, remedy)
+    for name, delta in scores.items():
+        if name not in ROW_LABELS or isinstance(delta, bool) or not isinstance(delta, (int, float)):
+            raise RuleFailed(rule, "returned a score of a wrong label or type", None, remedy)
+        if not -100 <= delta <= 100:
+            raise RuleFailed(rule, "returned a score that is not between -100 and 100", None, remedy)
+    return {name: float(delta) for name, delta in scores.items() if delta}
+
+
+MAX_SHEET_ROWS: Final = 1_048_575
+ANSWERS: Final[dict[str, frozenset[str]]] = {  # what a hook may answer; a hook that is not here may return anything
+    "after_structure": frozenset({"skip"}),
+    "after_mapping": frozenset({"mapping"}),
+    "after_transform": frozenset({"columns"}),
+    "after_validate": frozenset({"issues"}),
+    "finalize": frozenset({"sheets"}),
+}

@@ -7,9 +7,17 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
-from runner.engine.errors import EngineStop
-from runner.engine.rules.call import SOURCES, Rule, literals_of, log_traceback
-from runner.engine.rules.slips import check_field, check_folders, check_functions, meant
+from runner.engine.protocol import EngineStop
+from runner.engine.rules.call import (
+    SOURCES,
+    Rule,
+    check_field,
+    check_folders,
+    check_functions,
+    literals_of,
+    log_traceback,
+    meant,
+)
 
 _ALWAYS: Final = ("params", "state", "lookups", "log", "job")
 _TABLE: Final = ("input", "sheet", "table")
@@ -39,7 +47,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
 }  # folder -> functions that are called
 
 
-class Package(NamedTuple):
+class RulePackage(NamedTuple):
     """Everything a config package brings."""
 
     detectors: list[Rule]
@@ -60,9 +68,9 @@ class Package(NamedTuple):
                     print(line, flush=True)  # noqa: T201
 
 
-def load(folder: Path | None, fields: Collection[str] = ()) -> Package:
+def load(folder: Path | None, fields: Collection[str] = ()) -> RulePackage:
     """Load every rule; EngineStop names the file and line of what cannot be loaded or would never be called."""
-    package = Package([], {}, {}, {}, {name: [] for name in HOOKS}, [], [])
+    package = RulePackage([], {}, {}, {}, {name: [] for name in HOOKS}, [], [])
     if folder is None:
         return package
     sys.dont_write_bytecode = True
@@ -80,7 +88,7 @@ def load(folder: Path | None, fields: Collection[str] = ()) -> Package:
     return package
 
 
-def _load_file(package: Package, part: str, path: Path) -> None:
+def _load_file(package: RulePackage, part: str, path: Path) -> None:
     file = f"{part}/{path.name}"
     module, rules = _rules_in(path, file)
     known = FUNCTIONS[part]

@@ -1,13 +1,12 @@
-"""From labelled rows to bands: a header and the body below it, across all columns."""
+"""Step 4: cuts labelled rows into draft tables: bands from top to bottom, strips from left to right, then again."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
-from runner.engine.structure.cells import Kind, Mark
-from runner.engine.structure.labels import BODY, Label
-from runner.engine.structure.layouts import rises
-from runner.engine.structure.likeness import Profile
-from runner.engine.structure.rows import Row
+from runner.engine.structure.facts import CellKind, Mark, Profile, Row
+from runner.engine.structure.features import rises
+from runner.engine.structure.tables import BODY, Choice, Label
 
 HEADER_GAP = 5  # blank rows between two header rows that part them
 BODY_GAP = 8  # blank rows in a body after which rows of another shape are another table
@@ -77,7 +76,7 @@ def _same(rows: Sequence[Row], at: int, band: Band) -> bool:
 
 def _rising(row: Row) -> bool:
     """Whether a row names its columns by years, hours or classes, or by years alone."""
-    values = [at for at in row.filled if row.kinds[at] == Kind.NUMBER]
+    values = [at for at in row.filled if row.kinds[at] == CellKind.NUMBER]
     years = sum(1 for at in values if row.marks[at] & Mark.YEAR)
     return rises(row) >= RISING or (years > 1 and years == len(values))
 
@@ -95,7 +94,7 @@ def fits(rows: Sequence[Row], at: int, band: Band) -> bool:
             continue  # the first value under a name
         if len(same) * 2 < len(held) or not same:
             return False
-        if row.kinds[column] == Kind.TEXT:
+        if row.kinds[column] == CellKind.TEXT:
             if row.marks[column] & _NOTES and not any(other.marks[column] & _NOTES for other in same):
                 return False
             if not Profile(str(other.values[column]) for other in same).like(str(row.values[column])):
@@ -164,3 +163,216 @@ def _trim(rows: Sequence[Row], band: Band, labels: Sequence[Label]) -> None:
             break
     while band.body and not band.head and labels[band.body[0]] is Label.GROUP:
         band.body.pop(0)
+
+
+UNLIKE_HEIGHT = 0.85  # of the shorter to the taller: what stands beside is another table
+NUMBERS = 0.9  # of a column's cells that are of the kind
+STRAY = 0.5  # of the rows; what is filled less and has no header is no column
+
+
+@dataclass(slots=True)
+class Strip:
+    """Neighbouring columns (0-based, both ends included) of a band, and what they hold."""
+
+    left: int
+    right: int
+    head: int = 0  # columns with something in the header rows
+    rows: int = 0  # body rows with something in them
+    first: int = 0  # place in the body of the first of them
+    last: int = 0
+
+    @property
+    def width(self) -> int:
+        return self.right - self.left + 1
+
+
+def strips(rows: Sequence[Row], band: Band) -> list[Strip]:
+    """The band cut at every column that is blank from top to bottom."""
+    used: set[int] = set()
+    for at in band.all:
+        used.update(rows[at].filled)
+    out: list[Strip] = []
+    for column in sorted(used):
+        if out and out[-1].right == column - 1:
+            out[-1].right = column
+        else:
+            out.append(Strip(column, column))
+    for strip in out:
+        inside = range(strip.left, strip.right + 1)
+        strip.head = len({c for at in band.head for c in rows[at].filled if c in inside})
+        own = [place for place, at in enumerate(band.body) if any(c in inside for c in rows[at].filled)]
+        strip.rows = len(own)
+        strip.first, strip.last = (own[0], own[-1]) if own else (0, 0)
+    return out
+
+
+def groups(rows: Sequence[Row], band: Band) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Column ranges that are tables of their own, from left to right, and strays that belong to none."""
+    parts = strips(rows, band)
+    height = max(strip.rows for strip in parts)
+    solid = [s for s in parts if s.head or s.rows > height * STRAY or s.width > 2]
+    strays = [(s.left, s.right) for s in parts if s not in solid]
+    out: list[list[Strip]] = []
+    for strip in solid:
+        if out and not _parted(rows, band, out[-1], strip):
+            out[-1].append(strip)
+        else:
+            out.append([strip])
+    ranges = [(group[0].left, group[-1].right) for group in out]
+    return [part for one in ranges for part in _repeats(rows, band, *one)], strays
+
+
+def _repeats(rows: Sequence[Row], band: Band, left: int, right: int) -> list[tuple[int, int]]:
+    """The range cut where its only header row starts over: Year, Month, Jobs, Year, Month, Rate."""
+    whole = [(left, right)]
+    if len(band.head) != 1:
+        return whole
+    texts = [str(value) for value in rows[band.head[0]].values[left : right + 1]]
+    if len(texts) < right - left + 1 or texts.count(texts[0]) < 2:
+        return whole
+    period = texts.index(texts[0], 1)
+    same = sum(1 for at in range(period) if len(set(texts[at::period])) == 1)
+    if len(texts) % period or same < 2 or same * 2 < period:
+        return whole
+    return [(at, at + period - 1) for at in range(left, right + 1, period)]
+
+
+def _parted(rows: Sequence[Row], band: Band, left: list[Strip], right: Strip) -> bool:
+    width = left[-1].right - left[0].left + 1
+    if min(right.width, width) < 2 or not right.rows or not any(strip.rows for strip in left):
+        return False
+    # Compared by where they start and end: a column that is filled here and there still belongs to its table.
+    tall = max(strip.last for strip in left) - min(strip.first for strip in left) + 1
+    own = right.last - right.first + 1
+    if min(own, tall) < UNLIKE_HEIGHT * max(own, tall) and abs(own - tall) > 1:
+        return not _leans(rows, band, left, right)
+    if not band.head or right.head < right.width or len(left) > 1 or left[0].head < left[0].width:
+        return False
+    return _same_header(rows, band, left[0], right) or (_key(rows, band, left[0].left) and _key(rows, band, right.left))
+
+
+def _leans(rows: Sequence[Row], band: Band, left: list[Strip], right: Strip) -> bool:
+    """Whether named columns of nothing but numbers, filled from the first row on, get their keys from the left."""
+    near = right.left == left[-1].right + 2
+    if not near or not band.head or right.head < right.width or right.first != left[0].first:
+        return False
+    leaf = rows[band.head[-1]]
+    if any(at >= len(leaf.kinds) or leaf.kinds[at] != CellKind.TEXT for at in range(right.left, right.right + 1)):
+        return False
+    body = [rows[at] for at in band.body]
+    numbers = all(
+        _share(body, at, (CellKind.NUMBER, CellKind.FILLER)) >= NUMBERS for at in range(right.left, right.right + 1)
+    )
+    return numbers and _share(body, left[0].left, (CellKind.TEXT, CellKind.DATE)) >= NUMBERS
+
+
+def _share(body: Sequence[Row], column: int, kinds: Sequence[CellKind]) -> float:
+    held = [row.kinds[column] for row in body if column < len(row.kinds) and row.kinds[column]]
+    return sum(1 for kind in held if kind in kinds) / len(held) if held else 0.0
+
+
+def _same_header(rows: Sequence[Row], band: Band, left: Strip, right: Strip) -> bool:
+    leaf = rows[band.head[-1]].values
+    a = {str(value) for value in leaf[left.left : left.right + 1] if value is not None}
+    b = [str(value) for value in leaf[right.left : right.right + 1] if value is not None]
+    first = left.left < len(leaf) and right.left < len(leaf) and leaf[left.left] == leaf[right.left]
+    return bool(b) and first and sum(1 for one in b if one in a) * 2 >= len(b)
+
+
+def _key(rows: Sequence[Row], band: Band, column: int) -> bool:
+    """A column of different texts in nearly every row: what names a table's rows."""
+    values = [rows[at].values[column] for at in band.body if column < len(rows[at].kinds) and rows[at].kinds[column]]
+    texts = sum(1 for at in band.body if column < len(rows[at].kinds) and rows[at].kinds[column] == CellKind.TEXT)
+    return len(values) >= 2 and texts >= 0.8 * len(band.body) and len(set(map(str, values))) >= 0.9 * len(values)
+
+
+DEPTH = 3
+LONG = 20  # rows of a body in which single cells can be told from columns
+SLIPS = 0.05  # share of rows that a column without a header needs
+MANY = 10  # cells that are no slips any more
+
+Classify = Callable[[Sequence[Row]], tuple[list[Label], Sequence[Sequence[float]]]]
+
+
+@dataclass(slots=True)
+class Draft:
+    """A table before it gets its names: its own rows (cut to its columns) and what they were taken for."""
+
+    rows: list[Row]
+    labels: list[Label]
+    chances: list[Sequence[float]]
+    band: Band
+    left: int  # 0-based
+    right: int
+    beside: bool = False  # another table stands beside it
+    strays: int = 0  # columns further out that hold cells of no table
+    declared: bool = False  # the file itself says that this is a table
+    form: bool = False  # labels with values of all kinds beside them: one record
+    settled: bool = False  # the manifest says which rows are its header
+    choices: list[Choice] = field(default_factory=list)  # readings that could have been others
+
+
+def cut(row: Row, left: int, right: int) -> Row | None:
+    """The row as if the sheet had only these columns; None where nothing is left."""
+    filled = tuple([at for at in row.filled if left <= at <= right])
+    if not filled:
+        return None
+    blank = bytes(left)
+    end = right + 1
+    zeros = (0,) * left
+    return replace(
+        row,
+        kinds=blank + row.kinds[left:end],
+        marks=zeros + row.marks[left:end],
+        lengths=zeros + row.lengths[left:end],
+        words=zeros + row.words[left:end],
+        values=(None,) * left + row.values[left:end],
+        filled=filled,
+        last=filled[-1] + 1,
+        width=len(filled),
+    )
+
+
+def cut_rows(rows: Sequence[Row], left: int, right: int) -> list[Row]:
+    out: list[Row] = []
+    for row in rows:
+        one = cut(row, left, right)
+        if one is not None:
+            one.ordinal = len(out)
+            one.gap = one.number - out[-1].number - 1 - one.skipped if out else one.number - rows[0].number
+            out.append(one)
+    return out
+
+
+def drafts(rows: Sequence[Row], classify: Classify, depth: int = DEPTH) -> list[Draft]:
+    labels, chances = classify(rows)
+    out: list[Draft] = []
+    for band in bands(rows, labels):
+        tables, strays = groups(rows, band)
+        if len(tables) > 1 and depth:
+            first, last = band.all[0], band.all[-1]
+            for left, right in tables:
+                inner = drafts(cut_rows(rows[first : last + 1], left, right), classify, depth - 1)
+                for draft in inner:
+                    draft.beside = True
+                out += inner
+        elif tables:
+            left, right = tables[0][0], tables[-1][1]
+            if not strays and right == max(rows[at].filled[-1] for at in band.all):
+                right = max(rows[at].last for at in band.all) - 1
+            trimmed = _trimmed(rows, band, right)
+            outside = sum(1 for one in strays if one[1] < left or one[0] > right) + (trimmed < right)
+            out.append(Draft(list(rows), labels, list(chances), band, left, trimmed, strays=outside))
+    return out
+
+
+def _trimmed(rows: Sequence[Row], band: Band, right: int) -> int:
+    """The last column without those further out that have no header and hold a slip of the hand or two."""
+    if not band.head or len(band.body) < LONG:
+        return right
+    named = max(rows[at].last for at in band.head) - 1
+    counts = Counter(column for at in band.body for column in rows[at].filled if column > named)
+    few = min(SLIPS * len(band.body), MANY)
+    while right > named and counts[right] <= few:
+        right -= 1
+    return right

@@ -10,19 +10,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from runner.engine.structure.cells import Kind, Mark
-from runner.engine.structure.drafts import Draft
-from runner.engine.structure.labels import Label
-from runner.engine.structure.likeness import Profile
-from runner.engine.structure.rows import Row
-from runner.engine.structure.tables import Choice
+from runner.engine.structure.bands import Draft
+from runner.engine.structure.facts import CellKind, Mark, Profile, Row
+from runner.engine.structure.tables import Choice, Label
 from runner.engine.structure.totals import Says, row_says
 
 SURE = 3.0  # points from which a row is a caption
 DOUBT = 1.0  # points from which it could be one
 NAMED = 200  # doubtful rows that are told one by one
 PURE = 0.9  # of a column's cells that are blank, or values
-_TEXT = int(Kind.TEXT)
+_TEXT = int(CellKind.TEXT)
 
 
 class Captions(NamedTuple):

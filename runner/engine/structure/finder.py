@@ -1,25 +1,77 @@
 """Finds the tables of a sheet while its rows stream by.
 
-Theory of operation. The line classifier looks at a row with its neighbours and costs half a millisecond,
-too much for a million rows that all look alike. So the finder keeps in full only the rows that can matter:
-the first ones of the sheet, every row that looks unlike what is usual by then, and a few rows around each
-of those. The rest are *plain*: the kinds of their cells are what their columns usually hold. They are only
-counted, and are data like their neighbours. Memory is bounded by KEPT rows, whatever the sheet's size.
+Theory of operation. The classifier looks at a row with its neighbours and costs half a millisecond, too much for a
+million rows that all look alike. So the finder keeps in full only the rows that can matter: the first ones of the
+sheet, every row unlike what is usual by then, and a few rows around each of those (keeping.py). The rest are *plain*:
+the kinds of their cells are what their columns usually hold. They are only counted, and are data like their neighbours.
+Memory is bounded by KEPT rows, whatever the sheet's size. At the end of the sheet the kept rows are labelled
+(features.py, labelling.py), cut into drafts (bands.py, settled.py), and shaped into tables (heads.py, captions.py,
+shaping.py); sums.py then checks the totals.
 """
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
-from runner.engine.structure import features, finding, model, sums
+from runner.engine.structure import features, labelling, settled, shaping, sums
+from runner.engine.structure.bands import drafts
+from runner.engine.structure.facts import Row, row_of
 from runner.engine.structure.heads import Asked
-from runner.engine.structure.labels import RowScores
-from runner.engine.structure.late import Headings, Late
-from runner.engine.structure.rows import Row, row_of
-from runner.engine.structure.tables import Table
-from runner.engine.structure.usual import Usual
+from runner.engine.structure.keeping import Headings, Late, Usual
+from runner.engine.structure.shaping import shape
+from runner.engine.structure.tables import Choice, Label, RowScores, Table
+
+LONG = 5_000  # rows from which neighbours are taken for data unasked
+# What a plain row is for: data, all but surely; the classifier would say so at two hundred times the cost.
+PLAIN = [0.97 if label is Label.DATA else 0.006 for label in Label]
+
+Told = Mapping[int, Mapping[str, float]]  # what rules in `row_types/` say: by row number, then by label
+
+
+class Judge(labelling.Sequel, Protocol):
+    """Gives rows their chances; the shipped trees, or in training a booster that has not seen the file."""
+
+    def chances_of(self, vectors: Sequence[Sequence[float]]) -> list[list[float]]: ...
+
+
+def tables_in(kept: Sequence[Row], asked: Asked, judge: Judge) -> list[Table]:
+    """The tables of a sheet, from top to bottom and left to right."""
+    layout, told = asked.layout, asked.told
+
+    def classify(rows: Sequence[Row]) -> tuple[list[Label], list[list[float]]]:
+        total = rows[-1].ordinal + 1 if rows else 0
+        if total <= LONG:
+            rows = [replace(row, plain=False) for row in rows]
+        vectors = features.vectors(rows, total=total)
+        judged = iter(judge.chances_of([vector for vector in vectors if vector]))
+        chances = [next(judged) if vector else PLAIN for vector in vectors]
+        return labelling.decode(rows, chances, judge, _points(rows, layout, told))
+
+    choices: list[Choice] = []
+    if asked.fixed is not None:
+        if (only := settled.draft(kept, asked.fixed, classify)) is not None:
+            return [shape(only, asked)]
+        choices.append(settled.missing(asked.fixed))
+    known, rest = settled.take(kept, layout.declared_tables)
+    one = settled.find(rest, asked) if not known else None
+    guessed = [one] if one else shaping.prune(drafts(rest, classify) if rest else [], asked, known)
+    for draft in (known + guessed)[:1]:
+        draft.choices += choices
+    found = [shape(draft, asked) for draft in known + guessed]
+    return sorted(found, key=lambda table: (table.range.top, table.range.left))
+
+
+def _points(rows: Sequence[Row], layout: Layout, told: Told) -> labelling.Points:
+    """What the built-in detectors and the rules say of these rows, summed."""
+    points = labelling.points(rows, layout)
+    for number, scores in told.items():
+        sums = points.setdefault(number, {})
+        for name, delta in scores.items():
+            sums[name] = sums.get(name, 0.0) + delta
+    return points
+
 
 AROUND = features.WINDOW  # rows kept before and after one that stands out
 KEPT = 4_000  # rows kept in full; what stands out after that is counted with the rest
@@ -180,7 +232,7 @@ class Finder:
         asked = Asked(self._scores, layout, frozenset(self._ruled), captions=self._captions, fixed=self._header)
         if names is not None:
             asked = replace(asked, spelled=names.spelled, key=names.key)
-        found = finding.tables_in(kept, asked, model.load())
+        found = tables_in(kept, asked, labelling.load())
         return [
             self._late.leave_out(table, {row.filled[0] for row in kept if row.number in table.groups})
             for table in found

@@ -1,18 +1,175 @@
-"""Settles a table's header: a row that names columns, or the first of the data."""
+"""Settles a table's header: does a row name the columns below it, or is it the first of the data?
 
+The classifier sees kinds and lengths. Where all cells are texts these say little, so each column votes on its values:
+does the text come again below, is it written as the others are, does it read like a column's name?
+"""
+
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import log
+from typing import NamedTuple
 
 from runner.engine.reading import Layout
-from runner.engine.structure import detectors, features, headers, naming
-from runner.engine.structure.bands import Band
-from runner.engine.structure.cells import Kind, Mark
-from runner.engine.structure.drafts import Draft
-from runner.engine.structure.labels import Label
-from runner.engine.structure.layouts import falls, rises
-from runner.engine.structure.rows import Row
-from runner.engine.structure.tables import Choice, Column
+from runner.engine.structure import features, labelling
+from runner.engine.structure.bands import Band, Draft
+from runner.engine.structure.facts import CellKind, Mark, Profile, Row, text_shape
+from runner.engine.structure.features import falls, rises
+from runner.engine.structure.tables import Choice, Column, Label, letters
+
+JOIN = " / "
+MAX_NAME = 200
+Area = tuple[int, int, int, int]
+
+
+def columns(head: Sequence[Row], left: int, right: int, merged: Sequence[Area] = ()) -> tuple[Column, ...]:
+    """The columns from `left` to `right` (0-based, both included) under these header rows."""
+    lines = [_texts(row, left, right) for row in head]
+    for at, row in enumerate(head[:-1]):
+        _carry(lines[at], lines[at + 1 :], [m for m in merged if m[0] <= row.number <= m[2]], left)
+    out: list[Column] = []
+    for offset in range(right - left + 1):
+        parts: list[str] = []
+        for line in lines:
+            text = line[offset]
+            if text and (not parts or parts[-1] != text):
+                parts.append(text)
+        index = left + offset + 1
+        name = JOIN.join(parts)[:MAX_NAME] or f"Column {letters(index)}"
+        out.append(Column(index, name, tuple(parts), generated=not parts))
+    return tuple(out)
+
+
+def _texts(row: Row, left: int, right: int) -> list[str]:
+    return [_text(row.values[at]) if at < len(row.values) else "" for at in range(left, right + 1)]
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return " ".join(str(value).split())
+
+
+def _carry(line: list[str], below: Sequence[list[str]], merged: Sequence[Area], left: int) -> None:
+    """A caption reaches to the right: as its merge says, else until another cell with a leaf below."""
+    spans = {m[1] - left - 1: m[3] - left - 1 for m in merged if m[3] > m[1]}
+    if spans:
+        for start, end in spans.items():
+            if 0 <= start < len(line):
+                for at in range(start, min(end, len(line) - 1) + 1):
+                    line[at] = line[at] or line[start]
+        return
+    caption = ""
+    for at, text in enumerate(line):
+        leaf = any(other[at] for other in below)
+        if text:
+            # A cell with nothing under it is a leaf itself and spans nothing.
+            caption = text if leaf else ""
+        elif not leaf:
+            caption = ""
+        else:
+            line[at] = caption
+
+
+MOST_ROWS = 400  # rows below that are looked at
+FEW = 3  # texts from which a way of writing can be called a column's own
+SAME = 0.8  # of a column's texts written alike
+MOST_COLUMNS = 40  # columns that are looked at
+LONG = 3.0  # times the length of a name that the texts below it have where they are texts to read
+COMMON_NAMES = 0.2  # share of texts below that read like names: where more do, one above says nothing
+CLEAR_VOTE = 2.0  # points that leave no doubt
+# What nobody names a column: addresses, answers, numbers with a sign or a code in front.
+VALUE = re.compile(
+    r"\S+@\S+\.\w+|(?:https?://|www\.)\S+|\+?\d[\d ()/.-]{5,}|yes|no|true|false|ja|nein|oui|non|[A-Z]{1,6}-?\d{3,}",
+    re.IGNORECASE,
+)
+_NAMES = int(Mark.NAME | Mark.CODE)
+_YEAR = int(Mark.YEAR)
+_TEXT, _FILLER = int(CellKind.TEXT), int(CellKind.FILLER)
+
+
+class Votes(NamedTuple):
+    """What speaks for a header, and what for one more row of data, column by column."""
+
+    points: float  # above zero: a header
+    names: int  # columns that speak for names
+    values: int  # columns that speak for values
+
+    @property
+    def sure(self) -> bool:
+        return abs(self.points) >= CLEAR_VOTE
+
+
+def votes(first: Row, below: Sequence[Row]) -> Votes:
+    """How the columns of a row vote."""
+    some = below[:MOST_ROWS]
+    each = [_vote(first, some, at) for at in first.filled[:MOST_COLUMNS]]
+    names, values = sum(1 for one in each if one > 0), sum(1 for one in each if one < 0)
+    speaking = names + values
+    points = sum(each) / max(1.0, speaking**0.5)
+    texts = [key for key, _ in groupby(str(first.values[at]) for at in first.filled if first.kinds[at] == _TEXT)]
+    if len(texts) > 1 and len(set(texts)) < len(texts):
+        points -= 1.0  # names differ from each other
+    used = {
+        at for row in some for at in row.filled if sum(at in other.filled for other in some[:20]) * 2 > len(some[:20])
+    }
+    blank = len(used.difference(first.filled))
+    points -= 1.0 if blank * 4 > len(used) else 0.0
+    return Votes(points, names, values)
+
+
+def _vote(first: Row, below: Sequence[Row], at: int) -> float:
+    kind = first.kinds[at]
+    kinds = Counter(row.kinds[at] for row in below if at < len(row.kinds) and row.kinds[at] not in (0, _FILLER))
+    count = kinds.total()
+    if first.values[at] == "#" and count:
+        return 1.0
+    if not count or kind == _FILLER:
+        return 0.0
+    texts = kinds[_TEXT]
+    if kind != _TEXT:
+        years = sum(1 for row in below if at < len(row.kinds) and row.kinds[at] and row.marks[at] & _YEAR)
+        if first.marks[at] & _YEAR and years * 5 < count and len(first.filled) > 1:
+            return 1.0  # a year over what is none
+        return -1.5 if kinds[kind] * 2 > count else 0.0
+    if (count - texts) * 2 > count:
+        return 2.5
+    return _among_texts(first, [row for row in below if at < len(row.kinds) and row.kinds[at] == _TEXT], at)
+
+
+def _among_texts(first: Row, below: Sequence[Row], at: int) -> float:
+    """The vote of a text over texts."""
+    text = str(first.values[at])
+    profile = Profile(str(row.values[at]) for row in below)
+    if profile.has(text):
+        return -2.5
+    count = profile.count
+    own = text_shape(text)
+    points = -1.5 if VALUE.fullmatch(text.strip()[:200]) else 0.0
+    named = sum(1 for row in below if row.marks[at] & _NAMES)
+    if first.marks[at] & _NAMES and named <= COMMON_NAMES * count:
+        points += 1.5
+    if count >= FEW:
+        form, times = profile.forms.most_common(1)[0]
+        if times >= SAME * count:
+            telling = any(char in form for char in "9@-_/")
+            points += (-2.0 if telling else -0.7) if own.form == form else (1.5 if telling else 1.0)
+        elif profile.styles[own.style, own.digits, own.signs] == 0:
+            points += 1.0
+        elif profile.like(text):
+            points -= 0.5
+        # A value that few others share would be the odd one out among values that come again and again.
+        distinct = len(profile.texts)
+        if distinct * 2 <= count:
+            points += min(2.0, 0.5 * (count / distinct - 1.0))
+    if profile.length > LONG * own.length and own.words <= FEW:
+        points += 1.0
+    return points
+
 
 Spelled = Callable[[Sequence[object]], int]  # how many of these values are declared names
 
@@ -20,11 +177,11 @@ TOLD = 4.0  # points of a rule or of declared names that settle it
 STYLED = 0.7  # points for bold, colour, a filter or frozen rows that settle it
 BELIEF = 0.4  # weight of the line classifier's odds against what the values say
 MOST = 4.0  # of these odds, as a logarithm
-CLEAR = 1.0  # points from which nobody needs to be asked
+CERTAIN = 1.0  # points from which nobody needs to be asked
 ABOVE = 3  # rows above a body among which its header may have been taken for a title
-WIDE = 0.6  # of a table's columns that such a row names
+NAMED_SHARE = 0.6  # of a table's columns that such a row names
 BELIEVED = 0.7  # chance of a header row among others that its values cannot talk down
-MANY = 6  # numbers that do not rise from left to right by chance
+MANY_VALUES = 6  # numbers that do not rise from left to right by chance
 RISING = 0.9  # of its numbers or dates that rise from left to right: years, hours, classes
 
 
@@ -65,21 +222,19 @@ def settle(draft: Draft, asked: Asked) -> None:
     if _settled(draft, leaf, asked):
         return
     body = [draft.rows[at] for at in draft.band.body]
-    vote = naming.votes(row, body)
+    vote = votes(row, body)
     points = vote.points + BELIEF * _odds(draft, leaf)
     alone = len(draft.band.head) == 1
     if not alone:
-        if _lone_key(draft, row, body) or (
-            vote.points <= -naming.CLEAR and draft.chances[leaf][Label.HEADER] < BELIEVED
-        ):
+        if _lone_key(draft, row, body) or (vote.points <= -CLEAR_VOTE and draft.chances[leaf][Label.HEADER] < BELIEVED):
             _lower(draft)
             settle(draft, asked)
         return
     if points <= 0:
         behead(draft)
-        if points > -CLEAR:
+        if points > -CERTAIN:
             note(draft, row.number, vote, header=False)
-    elif points < CLEAR:
+    elif points < CERTAIN:
         note(draft, row.number, vote, header=True)
 
 
@@ -92,11 +247,11 @@ def _promote(draft: Draft, asked: Asked) -> None:
     rest = [draft.rows[at] for at in draft.band.body[1:]]
     if not rest or (row.number in asked.told and asked.header(row.number) < TOLD):
         return
-    vote = naming.votes(row, rest)
+    vote = votes(row, rest)
     points = vote.points + BELIEF * _odds(draft, first)
     if asked.spelled is not None and asked.spelled(row.values):
         points += TOLD
-    if points >= CLEAR and (not vote.values or points >= TOLD):
+    if points >= CERTAIN and (not vote.values or points >= TOLD):
         draft.labels[first] = Label.HEADER
         draft.band = Band([first], draft.band.body[1:], draft.band.again)
     elif points > 0 and vote.names:
@@ -112,15 +267,15 @@ def _raise(draft: Draft) -> bool:
         if below.gap or below.skipped or draft.labels[at] not in (Label.TITLE, Label.NOTE, Label.GROUP):
             return False
         wide = sum(1 for one in row.filled if draft.left <= one <= draft.right)
-        if wide < 2 or wide < WIDE * (draft.right - draft.left + 1) or wide != row.width:
+        if wide < 2 or wide < NAMED_SHARE * (draft.right - draft.left + 1) or wide != row.width:
             continue
-        points = naming.votes(row, body).points
+        points = votes(row, body).points
         between = list(range(at + 1, draft.band.body[0]))
-        if points >= naming.CLEAR:
+        if points >= CLEAR_VOTE:
             _relabel(draft, at, between, Label.HEADER)
             draft.band = Band([at], between + draft.band.body, draft.band.again)
             return True
-        if points >= (CLEAR if wide == draft.right - draft.left + 1 else 0.0):
+        if points >= (CERTAIN if wide == draft.right - draft.left + 1 else 0.0):
             return False
         _relabel(draft, at, between, Label.DATA)
         draft.band = Band([], [at, *between, *draft.band.body], draft.band.again)
@@ -140,7 +295,7 @@ def _lone_key(draft: Draft, row: Row, body: Sequence[Row]) -> bool:
     if row.width > 1 or above.width < 2 or column not in above.filled:
         return False
     kinds = [one.kinds[column] for one in body if column < len(one.kinds) and one.kinds[column]]
-    return kinds.count(Kind.TEXT) * 2 > len(kinds)
+    return kinds.count(CellKind.TEXT) * 2 > len(kinds)
 
 
 def _settled(draft: Draft, at: int, asked: Asked) -> bool:
@@ -151,17 +306,17 @@ def _settled(draft: Draft, at: int, asked: Asked) -> bool:
     if _counts_up(row):
         return True
     near = draft.rows[max(0, at - 1) : at + 2]
-    return detectors.styled(near, asked.layout, row.number) >= STYLED
+    return labelling.styled(near, asked.layout, row.number) >= STYLED
 
 
 def _counts_up(row: Row) -> bool:
     """Whether a row names its columns by years, months, hours or classes."""
     if rises(row) < RISING:
-        return falls(row) >= RISING and row.width >= 2 * MANY
-    kinds = {row.kinds[at] for at in row.filled if row.kinds[at] in (Kind.NUMBER, Kind.DATE)}
+        return falls(row) >= RISING and row.width >= 2 * MANY_VALUES
+    kinds = {row.kinds[at] for at in row.filled if row.kinds[at] in (CellKind.NUMBER, CellKind.DATE)}
     values = [row.values[at] for at in row.filled if row.kinds[at] in kinds]
-    years = all(row.marks[at] & Mark.YEAR for at in row.filled if row.kinds[at] == Kind.NUMBER)
-    return len(kinds) == 1 and (kinds == {Kind.DATE} or years or len(values) >= MANY or features.steady(row))
+    years = all(row.marks[at] & Mark.YEAR for at in row.filled if row.kinds[at] == CellKind.NUMBER)
+    return len(kinds) == 1 and (kinds == {CellKind.DATE} or years or len(values) >= MANY_VALUES or features.steady(row))
 
 
 def extend(draft: Draft, asked: Asked) -> None:
@@ -169,7 +324,7 @@ def extend(draft: Draft, asked: Asked) -> None:
     if asked.key is None or not draft.band.head or not draft.band.body:
         return
     head = [draft.rows[at] for at in draft.band.head]
-    keys = asked.keys(headers.columns(head, draft.left, draft.right, asked.layout.merged))
+    keys = asked.keys(columns(head, draft.left, draft.right, asked.layout.merged))
     for at in range(draft.band.body[-1] + 1, len(draft.rows)):
         row = draft.rows[at]
         inside = all(draft.left <= one <= draft.right for one in row.filled)
@@ -188,7 +343,7 @@ def _odds(draft: Draft, at: int) -> float:
     return max(-MOST, min(MOST, log(max(chance, 1e-9) / other)))
 
 
-def note(draft: Draft, number: int, vote: naming.Votes, *, header: bool) -> None:
+def note(draft: Draft, number: int, vote: Votes, *, header: bool) -> None:
     evidence = {"header": vote.names, "none": vote.values}
     if header:
         message = f"row {number} was taken for the header, but it is much like the rows below it"

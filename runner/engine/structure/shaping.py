@@ -1,16 +1,82 @@
-"""Gives a draft its final form: places, names, rows to leave out, confidence and reasons."""
+"""Drops drafts that are no tables and gives the rest their final form: range, names, left-out rows, confidence."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
-from runner.engine.structure import captions, headers
-from runner.engine.structure.cells import Kind, Mark
-from runner.engine.structure.drafts import Draft
-from runner.engine.structure.heads import Asked
-from runner.engine.structure.labels import Label
-from runner.engine.structure.rows import Row
+from runner.engine.structure import captions, heads
+from runner.engine.structure.bands import Draft
+from runner.engine.structure.facts import CellKind, Mark, Row
+from runner.engine.structure.heads import Asked, behead, extend, settle
 from runner.engine.structure.sums import EXACT, read
-from runner.engine.structure.tables import Box, Table
+from runner.engine.structure.tables import CellRange, Label, Table
 from runner.engine.structure.totals import Says, row_says
+
+SURE = 0.8  # chance of a header above which nothing below it makes a form of its table
+SHARE = 0.5  # of the cells of the biggest table with a header that a body without one needs beside it
+LOW, TALL = 2, 4  # body rows of what is no table beside one
+LABELS = 0.9  # of a form's rows that start with a text, no text twice
+MIXED = 0.65  # of a form's values, at most, that have the kind usual in their column
+
+
+def prune(found: Sequence[Draft], asked: Asked, known: Sequence[Draft] = ()) -> list[Draft]:
+    """The drafts worth keeping; `known` tables, which the file declares, stand beside them."""
+    for draft in found:
+        draft.form = _is_form(draft)
+        if draft.form:
+            behead(draft)
+        settle(draft, asked)
+        extend(draft, asked)
+    every = [*found, *known]
+    headed = max((_cells(one) for one in every if one.band.head and one.band.body), default=0)
+    tall = max((len(one.band.body) for one in every), default=0)
+    return [draft for draft in found if _stands(draft, headed, tall)]
+
+
+def _stands(draft: Draft, headed: int, tall: int) -> bool:
+    """Whether the draft is worth calling a table beside the biggest and the tallest of its sheet."""
+    if not draft.band.body:
+        return not tall
+    if not draft.band.head:
+        return _cells(draft) >= SHARE * headed
+    return not draft.beside or len(draft.band.body) >= LOW or tall < TALL
+
+
+def _is_form(draft: Draft) -> bool:
+    """Labels on the left and values of all kinds right of them: one record, no header."""
+    if len(draft.band.head) > 1 or not draft.band.body or _over_values(draft) > 1:
+        return False
+    if any(draft.chances[at][Label.HEADER] >= SURE for at in draft.band.head):
+        return False  # a rule or a declared name says so, or all the looks of it do
+    rows = [draft.rows[at] for at in draft.band.all]
+    names = [row.values[row.filled[0]] for row in rows if row.kinds[row.filled[0]] == CellKind.TEXT]
+    if len(names) < LABELS * len(rows) or len(set(names)) < len(names):
+        return False
+    columns: dict[int, Counter[int]] = {}
+    for row in rows:
+        for at in row.filled[1:]:
+            columns.setdefault(at, Counter())[row.kinds[at]] += 1
+    usual = sum(max(kinds.values()) for kinds in columns.values())
+    return 0 < usual <= MIXED * sum(kinds.total() for kinds in columns.values())
+
+
+def _over_values(draft: Draft) -> int:
+    """Columns in which the last header row has a text and the body mostly values."""
+    leaf = draft.rows[draft.band.head[-1]] if draft.band.head else None
+    if leaf is None:
+        return 0
+    body = [draft.rows[at] for at in draft.band.body]
+    return sum(1 for at in leaf.filled if leaf.kinds[at] == CellKind.TEXT and _valued(body, at))
+
+
+def _valued(body: Sequence[Row], column: int) -> bool:
+    kinds = [row.kinds[column] for row in body if column < len(row.kinds) and row.kinds[column]]
+    return sum(1 for kind in kinds if kind != CellKind.TEXT) * 2 > len(kinds)
+
+
+def _cells(draft: Draft) -> int:
+    own = (draft.rows[at] for at in draft.band.body)
+    return sum(1 + row.skipped for row in own) * (draft.right - draft.left + 1)
+
 
 NEAR = 6  # title and note rows further away than this are not the table's own
 EDGE = 5
@@ -24,7 +90,7 @@ def shape(draft: Draft, asked: Asked) -> Table:
     rows, band = draft.rows, draft.band
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
-    columns = headers.columns(head, draft.left, draft.right, asked.layout.merged)
+    columns = heads.columns(head, draft.left, draft.right, asked.layout.merged)
     lone = captions.captions(draft, told, asked.keys(columns))
     groups = lone.sure | frozenset(lone.doubtful if asked.captions == "fill" else ())
     totals = frozenset(rows[at].number for at in band.body if _spoken_total(draft, at, told)) - groups
@@ -34,9 +100,9 @@ def shape(draft: Draft, asked: Asked) -> Table:
     body = [at for at in band.body if rows[at].number not in out]
     first, last = rows[band.all[0]], rows[band.all[-1]]
     return Table(
-        range=Box(first.number, left, last.number, right),
+        range=CellRange(first.number, left, last.number, right),
         header_rows=tuple(row.number for row in head),
-        data_range=Box(_top(rows, body[0]), left, rows[body[-1]].number, right) if body else None,
+        data_range=CellRange(_top(rows, body[0]), left, rows[body[-1]].number, right) if body else None,
         columns=columns,
         confidence=_confidence(draft),
         why=tuple(_why(draft, groups, totals)),
@@ -99,7 +165,7 @@ def _outweighs(draft: Draft, at: int) -> bool:
     above = [draft.rows[one] for one in draft.band.body if one < at]
     seen = 0
     for column in row.filled:
-        if draft.left <= column <= draft.right and row.kinds[column] == Kind.NUMBER:
+        if draft.left <= column <= draft.right and row.kinds[column] == CellKind.NUMBER:
             own = _number(row.values[column], max)
             others = [_number(one.values[column], min) for one in above if _holds(one, column)]
             if own is None or len(others) < ADDENDS:
@@ -124,13 +190,13 @@ def _label_column(draft: Draft) -> int | None:
     own = [draft.rows[at] for at in draft.band.body[:200]]
     for column in range(draft.left, draft.right + 1):
         kinds = [row.kinds[column] for row in own if _holds(row, column)]
-        if len(kinds) * 3 >= len(own) * 2 and kinds.count(Kind.TEXT) * 2 > len(kinds):
+        if len(kinds) * 3 >= len(own) * 2 and kinds.count(CellKind.TEXT) * 2 > len(kinds):
             return column
     return None
 
 
 def _holds(row: Row, column: int) -> bool:
-    return column < len(row.kinds) and row.kinds[column] != Kind.BLANK
+    return column < len(row.kinds) and row.kinds[column] != CellKind.BLANK
 
 
 def _ends(rows: Sequence[Row], body: Sequence[int], place: int) -> bool:
@@ -195,8 +261,8 @@ def _header_reason(head: Sequence[Row], below: Sequence[Row]) -> str:
     over = 0
     for at in leaf.filled:
         kinds = [row.kinds[at] for row in below if at < len(row.kinds) and row.kinds[at]]
-        values = sum(1 for kind in kinds if kind != Kind.TEXT)
-        over += leaf.kinds[at] == Kind.TEXT and values * 2 > len(kinds)
+        values = sum(1 for kind in kinds if kind != CellKind.TEXT)
+        over += leaf.kinds[at] == CellKind.TEXT and values * 2 > len(kinds)
     what = f"text over values in {over} of {_count(len(leaf.filled), 'column')}" if over else "unlike the rows below"
     return f"header in {_plural(len(head), 'row')} {numbers}: {what}"
 

@@ -14,7 +14,7 @@ from math import fsum, isfinite
 from typing import Any, NamedTuple
 
 from runner.engine.reading import Block, Shown, Value
-from runner.engine.structure.tables import Box, Choice, Table
+from runner.engine.structure.tables import CellRange, Choice, Table
 from runner.engine.structure.totals import Says, Sort, row_says
 
 PLACES = 5  # rows that a message names
@@ -108,7 +108,7 @@ class Suspect:
         return self.says > Says.NOTHING and self.adds_up
 
 
-class Look:
+class TotalsCheck:
     """Goes over the rows of one table and judges those that may be totals."""
 
     def __init__(self, table: Table) -> None:
@@ -222,7 +222,7 @@ class Look:
         edges = [n for n in (self.first_data, self.last_data, *kept) if n]
         box = table.data_range
         if box is not None:
-            box = Box(min(edges), box.left, max(edges), box.right) if edges else None
+            box = CellRange(min(edges), box.left, max(edges), box.right) if edges else None
         why = table.why
         if totals:
             why = (*why, f"{len(totals)} total row{'s' * (len(totals) > 1)} left out of the data")
@@ -378,7 +378,7 @@ def _decimals(text: str) -> int:
 
 def settle(tables: Sequence[Table], blocks: Iterable[Block]) -> list[Table]:
     """The tables with their totals settled by a second look over the sheet's rows, where there are any to settle."""
-    looks = {at: Look(table) for at, table in enumerate(tables) if table.suspected and table.data_range}
+    looks = {at: TotalsCheck(table) for at, table in enumerate(tables) if table.suspected and table.data_range}
     if looks:
         bottom = max(table.data_range.bottom for at, table in enumerate(tables) if at in looks and table.data_range)
         for block in blocks:

@@ -1,10 +1,29 @@
-"""What the structure pass finds: tables with exact places, and why they are thought to be tables."""
+"""What the structure pass returns: row labels, and tables with exact places and the reasons for them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import NamedTuple
 
 from runner.engine.structure.totals import Says
+
+
+class Label(IntEnum):
+    """A rule in `row_types/` names a label in lower case: `{"scores": {"total": 1.5}}`."""
+
+    HEADER = 0
+    DATA = 1
+    TOTAL = 2  # a sum, a mean: derived from other rows
+    GROUP = 3  # a caption over the data rows that follow
+    TITLE = 4  # above a table and no part of it
+    NOTE = 5  # below or beside a table and no part of it
+
+
+BODY = frozenset({Label.DATA, Label.TOTAL, Label.GROUP})
+NAMES: Mapping[str, Label] = {label.name.lower(): label for label in Label}
+
+# Row number (1-based) and values, to what rules add to a label's score. One point multiplies odds by e.
+RowScores = Callable[[int, Sequence[object]], Mapping[str, float]]
 
 
 def letters(column: int) -> str:
@@ -17,7 +36,7 @@ def letters(column: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class CellRange:
     """A rectangle of cells, 1-based, both ends included."""
 
     top: int
@@ -60,9 +79,9 @@ class Table:
     stand in none of `groups`, `totals`, `asides` and `repeated`. `data_range` is None where a header has no data.
     """
 
-    range: Box
+    range: CellRange
     header_rows: tuple[int, ...]
-    data_range: Box | None
+    data_range: CellRange | None
     columns: tuple[Column, ...]
     confidence: float
     why: tuple[str, ...] = ()

@@ -15,9 +15,8 @@ from typing import Any, Final
 from runner.engine.fields import ANY, Field
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.values import dates, numbers, words
-from runner.engine.values.clean import cleaner, column_cleaner
 from runner.engine.values.decisions import Convention, settle, tally_of
-from runner.engine.values.memo import BAD, KEPT, Bad, Memo
+from runner.engine.values.words import BAD, KEPT, Bad, ParsingMemo, cleaner, column_cleaner
 
 TEXT_KINDS: Final = frozenset({str, type(None)})
 NATIVE: Final[dict[str, frozenset[type]]] = {
@@ -89,7 +88,7 @@ class Converter:
         self._allowed: dict[str, Any] = {}
         self._spelled: frozenset[str] = frozenset()
         self.use_allowed(field.allowed or ())
-        self._memo = Memo(self._parser())
+        self._memo = ParsingMemo(self._parser())
         self._other = self._others()
 
     def use_allowed(self, values: Iterable[Any]) -> None:

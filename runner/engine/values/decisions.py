@@ -10,10 +10,9 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import NUMERIC, Field
-from runner.engine.values.clean import cleaner
-from runner.engine.values.dates import PIVOT, SHORT_YEARS
-from runner.engine.values.formats import day_first_in
+from runner.engine.values.dates import PIVOT, SHORT_YEARS, day_first_in
 from runner.engine.values.tallies import DateTally, NumberTally, OrderCount, TruthTally
+from runner.engine.values.words import cleaner
 
 Tally = NumberTally | DateTally | TruthTally
 _DATES: Final = frozenset({"date", "datetime"})
@@ -47,7 +46,7 @@ class Convention(NamedTuple):
     cross_unclear: bool = False  # an x may be a mark or a cross
 
 
-class Choice(NamedTuple):
+class ConventionChoice(NamedTuple):
     """A choice between readings, as `Findings.chose` takes it."""
 
     kind: str
@@ -75,7 +74,7 @@ class Around(NamedTuple):
 _NOTHING_AROUND: Final = Around()
 
 
-def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tuple[Convention, list[Choice]]:
+def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tuple[Convention, list[ConventionChoice]]:
     """The convention of one column of a field, and the choices that it took."""
     if isinstance(tally, TruthTally):
         return Convention(cross_unclear=tally.cross_unclear()), []
@@ -85,7 +84,7 @@ def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tupl
     return convention, [c for c in choices if c is not None]
 
 
-def _settle_dates(field: Field, tally: DateTally, around: Around) -> tuple[Convention, list[Choice | None]]:
+def _settle_dates(field: Field, tally: DateTally, around: Around) -> tuple[Convention, list[ConventionChoice | None]]:
     given = field.day_first if field.day_first is not None else day_first_in(field.formats)
     if given is not None:
         _, pivot, years = decide_years(tally, field.name)
@@ -102,7 +101,9 @@ def _settle_dates(field: Field, tally: DateTally, around: Around) -> tuple[Conve
     return convention, [choice, other, *years]
 
 
-def _settle_numbers(field: Field, tally: NumberTally, around: Around) -> tuple[Convention, list[Choice | None]]:
+def _settle_numbers(
+    field: Field, tally: NumberTally, around: Around
+) -> tuple[Convention, list[ConventionChoice | None]]:
     decimal, choice = field.decimal, None
     if decimal is None:
         decimal, choice = decide_decimal(tally, field.type, field.name, around)
@@ -177,7 +178,7 @@ class _Hints(NamedTuple):
 
 def decide_decimal(
     tally: NumberTally, kind: str, name: str, around: Around = _NOTHING_AROUND
-) -> tuple[str | None, Choice | None]:
+) -> tuple[str | None, ConventionChoice | None]:
     """A column's decimal sign, None where no value has one; and what is to be recorded."""
     point, comma, unclear = tally.point, tally.comma, tally.open
     if not (point or comma or unclear):
@@ -202,7 +203,7 @@ def decide_decimal(
     read_as = (
         "as whole thousands" if grouped == unclear else "as decimals" if not grouped else "by the decimal sign chosen"
     )
-    return chosen, Choice(
+    return chosen, ConventionChoice(
         kind="decimal",
         chosen=chosen,
         evidence=evidence,
@@ -263,7 +264,7 @@ def _decimal_hints(tally: NumberTally, kind: str, around: Around) -> _Hints:
 
 def decide_order(
     tally: OrderCount, name: str, around: Around = _NOTHING_AROUND, *, dotted: bool = False
-) -> tuple[bool | None, Choice | None]:
+) -> tuple[bool | None, ConventionChoice | None]:
     """Whether a column's day comes first, None where no value asks for it; and what is to be recorded."""
     day, month, unclear = tally.day, tally.month, tally.open
     if not (day or month or unclear):
@@ -282,7 +283,7 @@ def decide_order(
     if around.day or around.month:
         evidence |= {"other columns: day first": around.day, "other columns: month first": around.month}
     word = "day" if chosen else "month"
-    return chosen, Choice(
+    return chosen, ConventionChoice(
         kind="date_order",
         chosen=f"{word} first",
         evidence=evidence,
@@ -314,7 +315,7 @@ def _slightly_for_day(tally: OrderCount, around: Around) -> int:
     return signs + (first > second) - (second > first)
 
 
-def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[Choice]]:
+def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[ConventionChoice]]:
     """Whether short years come first, from which one on they belong to the last century, and what is to be recorded."""
     years = tally.short_years
     if not years:
@@ -325,7 +326,7 @@ def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[Choice]]:
         # Years vary less than days: where the last numbers vary more, they are the days.
         year_first = len(leading) * 2 <= len(years) > 3
         word, other = ("year", "day") if year_first else ("day", "year")
-        choice = Choice(
+        choice = ConventionChoice(
             kind="date_order",
             chosen=f"{word} first",
             evidence={"different first numbers": len(leading), "different last numbers": len(years)},
@@ -340,7 +341,7 @@ def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[Choice]]:
     unclear = sum(count for year, count in years.items() if year in SHORT_YEARS)
     if not unclear:
         return False, pivot, []
-    choice = Choice(
+    choice = ConventionChoice(
         kind="century",
         chosen=f"from 19{pivot:02} on" if pivot < 100 else "from 2000 on",
         evidence={"19xx": sum(n for y, n in years.items() if y >= pivot), "either": unclear},
@@ -362,14 +363,16 @@ def _pivot(years: set[int]) -> int:
     return max((b - a, b) for a, b in pairwise(ring) if b >= SHORT_YEARS[0])[1]
 
 
-def decide_unit(tally: NumberTally, name: str, around: Around = _NOTHING_AROUND) -> tuple[bool, Choice | None]:
+def decide_unit(
+    tally: NumberTally, name: str, around: Around = _NOTHING_AROUND
+) -> tuple[bool, ConventionChoice | None]:
     """Whether numbers without a percent sign count hundredths; and what is to be recorded."""
     shares, beyond, ones, signed = tally.shares, tally.beyond, tally.ones, tally.signed
     if not beyond and not (ones and signed):
         return False, None
     in_percent = beyond > shares
     plain = shares + beyond + ones
-    return in_percent, Choice(
+    return in_percent, ConventionChoice(
         kind="unit",
         chosen="percent" if in_percent else "share",
         evidence={"with a percent sign": signed, "up to 1": shares, "exactly 1": ones, "beyond 1": beyond},
@@ -383,12 +386,12 @@ def decide_unit(tally: NumberTally, name: str, around: Around = _NOTHING_AROUND)
     )
 
 
-def currencies_told(tally: NumberTally, name: str) -> Choice | None:
+def currencies_told(tally: NumberTally, name: str) -> ConventionChoice | None:
     """A column of several currencies loses which amount is in which."""
     seen = {c: n for c, n in _currency_names(tally).items() if c}
     if len(seen) < 2:
         return None
-    return Choice(
+    return ConventionChoice(
         kind="currency",
         chosen="amounts only",
         evidence={f"currency {n}": count for n, count in enumerate(sorted(seen.values(), reverse=True), 1)},

@@ -9,7 +9,7 @@ import re
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from runner.engine.values.memo import BAD, Bad
+from runner.engine.values.words import BAD, Bad
 
 _CURRENCY = (
     r"(?:US\$|CA\$|AU?\$|NZ\$|HK\$|R\$|C\$|S\$|[$\u00a2-\u00a5\u058f\u060b\u09f3\u0e3f\u17db\ufdfc\uff04\uffe0\uffe1\uffe5\uffe6\u20a0-\u20cf]|kr\.?|z[łl]|Kč|Ft|Rs\.?|SFr\.?|CHF|Fr\.|"

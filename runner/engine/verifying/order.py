@@ -4,21 +4,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
-from runner.engine.channel import Channel
-from runner.engine.errors import place_of
-from runner.engine.orders import open_target
+from runner.engine.protocol import EventWriter, open_target, place_of
 from runner.engine.report import report
 from runner.engine.verifying.balance import balance
-from runner.engine.verifying.book import named, read_book
 from runner.engine.verifying.document import MAX_BYTES, read_document
 from runner.engine.verifying.refusal import BadOutput
+from runner.engine.verifying.workbook_check import named, read_book
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
 _INPUT: Final = ("role", "name", "sha256", "size")
 _ODD: Final = "the outputs broke the verifier"
 
 
-def carry_out(order: dict[str, Any], voice: Channel, folder: Path) -> None:
+def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
     """Say whether the outputs hold; the report is written from what has been checked."""
     try:
         places = {given["name"]: given["path"] for given in order["inputs"]}

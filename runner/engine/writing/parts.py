@@ -1,9 +1,302 @@
-"""The small parts of a workbook beside its cells."""
+"""The XML of a normalized workbook: escaped text, its few styles, small parts, and cells by column chunk.
 
-from typing import Final
+A chunk of cells is assembled as one join over a zip of pieces (constants, row numbers and values), so that a column of
+one type costs no Python code per cell. Mixed columns are formatted cell by cell.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from itertools import repeat
+from math import isfinite
+from typing import Any, Final
 
 from runner.engine import a1
-from runner.engine.writing.texts import attribute, escaped
+from runner.engine.reading import CellError, NoCachedValue, Shown
+
+MAX_TEXT: Final = 32_767  # UTF-16 units: a character beyond U+FFFF counts twice
+_FORBIDDEN: Final = "\x00-\x08\x0b-\x1f\ufffe\uffff"  # XML cannot hold these
+_ESCAPE_LIKE = re.compile(f"_(?=x[0-9A-Fa-f]{{4}}[_{_FORBIDDEN}])")  # a forbidden one will begin with "_", too
+_UNSPEAKABLE = re.compile(f"[{_FORBIDDEN}]")
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SUSPECTS: Final = ("&", "<", ">")
+
+
+def escaped(text: str) -> str:
+    """`text` as XML content. Characters XML cannot hold are spelled `_xHHHH_`, as spreadsheets do."""
+    if "_x" in text:
+        text = _ESCAPE_LIKE.sub("_x005F_", text)
+    if not text.isprintable():
+        text = _UNSPEAKABLE.sub(lambda c: f"_x{ord(c[0]):04X}_", text)
+        text = _SURROGATE.sub("\ufffd", text)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def attribute(text: str) -> str:
+    return escaped(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
+
+
+def cell_text(text: str) -> str:
+    """A cell's text with the element around it."""
+    if too_long(text):
+        text = cut(text, MAX_TEXT)
+    keep = ' xml:space="preserve"' if text[:1].isspace() or text[-1:].isspace() or "\n" in text else ""
+    return f"<is><t{keep}>{escaped(text)}</t></is>"
+
+
+def too_long(text: str) -> bool:
+    """Whether a text is more than a cell can hold."""
+    if 2 * len(text) <= MAX_TEXT or text.isascii():
+        return len(text) > MAX_TEXT
+    return len(text) + len(_BEYOND.findall(text)) > MAX_TEXT
+
+
+def cut(text: str, units: int) -> str:
+    """The start of a text, no more than so many UTF-16 units; no character is cut in two."""
+    raw = text[:units].encode("utf-16-le", "surrogatepass")[: 2 * units]
+    return raw.decode("utf-16-le", "ignore")
+
+
+def harmless(texts: Sequence[str]) -> bool:
+    """True where none of the texts needs escaping, cutting or blanks kept: one look for a whole chunk."""
+    joined = "|".join(texts)
+    if not joined.isprintable() or joined[:1] == " " or joined[-1:] == " ":
+        return False
+    if any(suspect in joined for suspect in _SUSPECTS):
+        return False
+    if "_" in joined and "_x" in joined:  # one character is found many times as fast as two
+        return False
+    if " " in joined and (" |" in joined or "| " in joined):
+        return False
+    if 2 * len(joined) <= MAX_TEXT:
+        return True
+    longest = max(map(len, texts))
+    if joined.isascii() or 2 * longest <= MAX_TEXT:
+        return longest <= MAX_TEXT
+    return not any(map(too_long, texts))
+
+
+HEADER: Final = 1
+FORMATS: Final = {
+    "text": "@",
+    "email": "@",
+    "phone": "@",
+    "url": "@",
+    "enum": "@",
+    "integer": "0",
+    "money": "#,##0.00",
+    "percent": "0.00%",
+    "date": "yyyy-mm-dd",
+    "datetime": "yyyy-mm-dd hh:mm:ss",
+    "time": "hh:mm:ss",
+}
+KIND_OF: Final[dict[str, type]] = {
+    "integer": int,
+    "decimal": float,
+    "money": float,
+    "percent": float,
+    "date": date,
+    "datetime": datetime,
+    "time": time,
+    "boolean": bool,
+}
+BUILT_IN: Final = {"0": 1, "0.00": 2, "#,##0": 3, "#,##0.00": 4, "0%": 9, "0.00%": 10, "@": 49}
+_FIRST_OWN: Final = 164
+DURATION: Final = "[h]:mm:ss"
+
+
+class StyleSheet:
+    """Hands out style numbers for number formats."""
+
+    def __init__(self, formats: Sequence[str] = ()) -> None:
+        """`formats`: those that have their numbers already, in order."""
+        self._formats = list(formats)
+        self.by_kind = {
+            date: self.of(FORMATS["date"]),
+            datetime: self.of(FORMATS["datetime"]),
+            time: self.of(FORMATS["time"]),
+            timedelta: self.of(DURATION),
+        }
+
+    def of(self, number_format: str | None) -> int:
+        """The style of a number format; 0, the default, for none."""
+        if not number_format or number_format == "General":
+            return 0
+        if number_format not in self._formats:
+            self._formats.append(number_format)
+        return self._formats.index(number_format) + 2
+
+    def xml(self) -> str:
+        own = [f for f in self._formats if f not in BUILT_IN]
+        number = {f: BUILT_IN.get(f) or _FIRST_OWN + own.index(f) for f in self._formats}
+        formats = "".join(f'<numFmt numFmtId="{number[f]}" formatCode="{attribute(f)}"/>' for f in own)
+        plain = '<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>'
+        header = (
+            '<xf numFmtId="0" fontId="1" fillId="2" borderId="1" xfId="0" applyFont="1" applyFill="1" '
+            'applyBorder="1" applyAlignment="1"><alignment vertical="center"/></xf>'
+        )
+        cells = "".join(
+            f'<xf numFmtId="{number[f]}" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>'
+            for f in self._formats
+        )
+        return (
+            '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+            '<styleSheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
+            + (f'<numFmts count="{len(own)}">{formats}</numFmts>' if own else "")
+            + '<fonts count="2"><font><sz val="11"/><name val="Calibri"/><family val="2"/></font>'
+            '<font><b/><sz val="11"/><color rgb="FFFFFFFF"/><name val="Calibri"/><family val="2"/></font></fonts>'
+            '<fills count="3"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/>'
+            '</fill><fill><patternFill patternType="solid"><fgColor rgb="FF1F3864"/><bgColor indexed="64"/>'
+            "</patternFill></fill></fills>"
+            '<borders count="2"><border><left/><right/><top/><bottom/><diagonal/></border><border><left/><right/><top/>'
+            '<bottom style="thin"><color rgb="FF8EA9DB"/></bottom><diagonal/></border></borders>'
+            '<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>'
+            f'<cellXfs count="{len(self._formats) + 2}">{plain}{header}{cells}</cellXfs>'
+            '<cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>'
+        )
+
+
+_DAY_ZERO: Final = 693_594  # 1899-12-30
+_MIDNIGHT_ZERO: Final = datetime(1899, 12, 30)  # noqa: DTZ001
+_LEAP_DAY: Final = 60  # Excel counts a 29 February 1900, so the days before it have a number less
+_ONE_DAY: Final = timedelta(days=1)
+MAX_EXACT: Final = 10**15
+_INLINE: Final = '" t="inlineStr'
+_NUMBERS: Final = {int, float}
+_TRUTH: Final = {True: "1", False: "0"}
+Pieces = list[Iterable[str]]
+
+
+def serial(value: Any) -> str:
+    """A date, time or duration as the number a spreadsheet stores."""
+    kind = type(value)
+    if kind is date:
+        day = value.toordinal() - _DAY_ZERO
+        return str(day if day > _LEAP_DAY else day - 1)
+    if kind is datetime:
+        gap = value.replace(tzinfo=None) - _MIDNIGHT_ZERO
+        if gap.days <= _LEAP_DAY:
+            gap -= _ONE_DAY
+    elif kind is time:
+        gap = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
+    else:
+        gap = value
+    return repr(gap.days + (gap.seconds + gap.microseconds / 1e6) / 86_400)
+
+
+def holdable(value: Any) -> bool:
+    """Whether a cell can hold the value: no more than 15 digits, nothing before 1900, no negative time."""
+    if type(value) in (date, datetime):
+        return bool(value.year >= 1900)
+    if type(value) is int:
+        return -MAX_EXACT < value < MAX_EXACT
+    if type(value) is Decimal:  # only what no float stands for is one
+        return False
+    return type(value) is not timedelta or value >= timedelta()
+
+
+def spelled(value: Any) -> str:
+    """A value of any other kind as text."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001  # a rule's own kind of value, or more digits than Python spells
+        return f"({type(value).__name__})"
+
+
+class Serials(dict[Any, str]):
+    """Each different date formatted once."""
+
+    def __missing__(self, value: Any) -> str:
+        if len(self) > 50_000:
+            self.clear()
+        text = self[value] = serial(value)
+        return text
+
+
+class CellFormatter:
+    """Formats the chunks of one column; `style_of` tells the style of a value's kind."""
+
+    def __init__(self, letters: str, style: int, kind: type | None, styles: dict[type, int]) -> None:
+        self._letters = letters
+        self._styles = dict(styles)
+        if kind is not None:
+            self._styles[kind] = style
+            if kind is float:
+                self._styles[int] = style
+        self._serials = Serials()
+        self.odd = 0  # cells that could not be written as they were
+
+    def pieces(self, values: list[Any], rows: list[str]) -> Pieces:
+        """Iterables that, zipped with those of the other columns and joined, give the rows."""
+        kinds = set(map(type, values))
+        gaps = type(None) in kinds
+        kinds.discard(type(None))
+        if not kinds:
+            return []
+        kind = float if kinds == _NUMBERS else next(iter(kinds))
+        if len(kinds) == 1 or kinds == _NUMBERS:
+            uniform = self._uniform(kind, [v for v in values if v is not None] if gaps else values)
+            if uniform is not None:
+                head = f'<c r="{self._letters}'
+                opening, text, closing = uniform
+                if self._styles.get(kind):
+                    opening = f'" s="{self._styles[kind]}{opening}'
+                if not gaps:
+                    return [repeat(head), rows, repeat(opening), text, repeat(closing)]
+                fill = iter(text)
+                return [
+                    [
+                        "" if v is None else f"{head}{r}{opening}{next(fill)}{closing}"
+                        for v, r in zip(values, rows, strict=True)
+                    ]
+                ]
+        return [[self._cell(v, r) for v, r in zip(values, rows, strict=True)]]
+
+    def _uniform(self, kind: type, values: list[Any]) -> tuple[str, Iterable[str], str] | None:
+        """What stands before, in and after each cell of a column of one kind; None where cells differ too much."""
+        if kind is str:
+            if harmless(values):
+                return _INLINE + '"><is><t>', values, "</t></is></c>"
+        elif kind is float or kind is int:
+            if min(values) > -MAX_EXACT and max(values) < MAX_EXACT and isfinite(sum(values)):
+                return '"><v>', map(repr, values), "</v></c>"
+        elif kind is bool:
+            return '" t="b"><v>', map(_TRUTH.__getitem__, values), "</v></c>"
+        elif kind is date and min(values).year >= 1900:
+            return '"><v>', map(self._serials.__getitem__, values), "</v></c>"
+        return None
+
+    def _cell(self, value: Any, row: str) -> str:
+        if value is None:
+            return ""
+        kind = type(value)
+        style = f' s="{self._styles[kind]}"' if self._styles.get(kind) else ""
+        opening = f'<c r="{self._letters}{row}"{style}'
+        if kind is str:
+            self.odd += too_long(value)
+            return f'{opening} t="inlineStr">{cell_text(value)}</c>' if value else ""
+        if kind is Shown:
+            return f'<c r="{self._letters}{row}" t="inlineStr">{cell_text(value.shown)}</c>'
+        if kind is float:
+            return f"{opening}><v>{value!r}</v></c>" if isfinite(value) else f'{opening} t="e"><v>#NUM!</v></c>'
+        if kind is int and holdable(value):
+            return f"{opening}><v>{value}</v></c>"
+        if kind is bool:
+            return f'{opening} t="b"><v>{int(value)}</v></c>'
+        if kind in (date, datetime, time, timedelta) and holdable(value):
+            return f"{opening}><v>{serial(value)}</v></c>"
+        if kind is CellError:
+            return f'{opening} t="e"><v>{escaped(value)}</v></c>'
+        if kind is NoCachedValue:
+            return ""
+        self.odd += 1
+        # What a spreadsheet cannot hold as such is kept as text: digits beyond 15, days before 1900.
+        return f'<c r="{self._letters}{row}" t="inlineStr">{cell_text(spelled(value))}</c>'
+
 
 _XML: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"

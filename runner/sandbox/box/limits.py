@@ -11,7 +11,7 @@ THREADS = 32  # rules may use threads; memory bounds them further
 TASKS = 256  # at most, with room for what starts beside a box; a control group says it more exactly
 
 
-class Limits(TypedDict):
+class KernelLimits(TypedDict):
     """BoxLimits as it travels to the box."""
 
     cpu_seconds: int
@@ -21,7 +21,7 @@ class Limits(TypedDict):
     processes: int
 
 
-def apply(limits: Limits, *, baseline: int, tasks: int) -> None:
+def apply(limits: KernelLimits, *, baseline: int, tasks: int) -> None:
     """Set the limits of this process for good.
 
     `baseline`: address space in use before the job, which is ours and not the job's. `tasks`: processes and

@@ -1,18 +1,104 @@
 """From a fresh fork to a box: every right is given up here, in this order, before the first byte of the job.
 
-Standard library only. `become_box` never returns: a fork must not run on into the zygote's code.
+Also here: which files a box needs to see to run Python, and the canary, which tries from inside what a box must not be
+able to do. Standard library only. `become_box` never returns: a fork must not run on into the zygote's code.
 """
 
+import errno
 import json
 import os
 import resource
 import signal
+import socket
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
-from runner.sandbox.box import canary, code, kernel, landlock, limits, namespaces, seccomp
+from runner.sandbox.box import kernel, landlock, limits, namespaces, seccomp
+
+
+def run_canary(order: dict[str, Any], channel: TextIO) -> int:
+    """As an engine runs: the answers go out as the summary of the closing event."""
+    answers: dict[str, Any] = {
+        "pid": os.getpid(),
+        "uid": os.getuid(),
+        "read_outside": _tried(lambda: os.close(os.open(order["forbidden"], os.O_RDONLY))),
+        "stat_outside": _tried(lambda: os.stat(order["forbidden"])),  # noqa: PTH116 - stays light
+        "list_root": _tried(lambda: os.listdir("/")),  # noqa: PTH208 - as above
+        "read_input": _tried(lambda: os.close(os.open(order["inputs"][0]["path"], os.O_RDONLY))),
+        "write_input": _tried(lambda: os.close(os.open(order["inputs"][0]["path"], os.O_WRONLY))),
+        "make_file": _tried(lambda: os.close(os.open("/tmp/ade-canary", os.O_CREAT | os.O_WRONLY))),  # noqa: S108
+        "socket": _tried(lambda: socket.socket(socket.AF_UNIX).close()),
+        "fork": _tried(_fork),
+        "cpu_limit": resource.getrlimit(resource.RLIMIT_CPU)[0],
+        "core_limit": resource.getrlimit(resource.RLIMIT_CORE)[0],
+        "imports": _tried(lambda: __import__("decimal")),
+    }
+    channel.write(json.dumps({"event": "end", "ok": True, "summary": answers}) + "\n")
+    return 0
+
+
+def _tried(attempt: Callable[[], object]) -> str:
+    """ "done", or the name of the error."""
+    try:
+        attempt()
+    except OSError as error:
+        return errno.errorcode.get(error.errno or 0, "OSError")
+    except Exception as error:  # noqa: BLE001 - any failure is an answer
+        return type(error).__name__
+    return "done"
+
+
+def _fork() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")
+FILES = ("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+NETWORK_FILES = (
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/gai.conf",
+    "/etc/services",
+    "/etc/ssl",
+    "/etc/pki",
+    "/usr/share/ca-certificates",
+)
+
+
+def paths(packages: tuple[str, ...], *, network: bool) -> list[str]:
+    """Every file and folder to show; `packages` are imported already, and their folders are shown too."""
+    wanted = [*LIBRARIES, *FILES, *(NETWORK_FILES if network else ())]
+    wanted += [entry for entry in sys.path if _is_library(entry)]
+    wanted.append(f"{sys.base_prefix}/lib")
+    for name in packages:
+        wanted += list(sys.modules[name].__path__)
+    return _outermost([path for path in wanted if os.path.exists(path)])  # noqa: PTH110 - stays light
+
+
+def _is_library(entry: str) -> bool:
+    """A place of the interpreter or of installed packages; not a checkout that happens to be on the path."""
+    if not os.path.isdir(entry):  # noqa: PTH112 - as above
+        return False
+    name = os.path.basename(entry)  # noqa: PTH119 - as above
+    return name in {"site-packages", "dist-packages"} or entry.startswith(f"{sys.base_prefix}/lib")
+
+
+def _outermost(wanted: list[str]) -> list[str]:
+    """Without what lies below another one."""
+    kept: list[str] = []
+    for path in sorted(set(wanted)):
+        if not any(path.startswith(f"{outer}/") and not os.path.islink(outer) for outer in kept):  # noqa: PTH114
+            kept.append(path)
+    return kept
+
 
 if TYPE_CHECKING:
     from runner.sandbox.box.zygote import Zygote
@@ -110,7 +196,7 @@ def _lock_down(zygote: "Zygote", request: dict[str, Any], parent: int) -> int:
     tasks = limits.TASKS + (0 if plan.namespaces != "none" else limits.tasks_of_user())
     if plan.landlock:
         readable = [*zygote.code, *request["readable"]]
-        landlock.restrict(readable=readable, writable=code.DEVICES, network=plan.network)
+        landlock.restrict(readable=readable, writable=DEVICES, network=plan.network)
     return tasks
 
 
@@ -165,7 +251,7 @@ def _others() -> bool:
 def _run(zygote: "Zygote", request: dict[str, Any], order_fd: int) -> int:
     with os.fdopen(order_fd, "rb") as file:
         order = json.load(file)
-    run = canary.run if request["canary"] else zygote.engine.run
+    run = run_canary if request["canary"] else zygote.engine.run
     with os.fdopen(request["channel"], "w", encoding="utf-8") as channel:
         return int(run(order, channel))
 

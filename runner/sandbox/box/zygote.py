@@ -17,7 +17,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.sandbox.box import code, kernel, limits, lockdown, namespaces
+from runner.sandbox.box import kernel, limits, lockdown, namespaces
 
 MAX_REQUEST = 128 * 1024
 MAX_FDS = 64
@@ -128,12 +128,12 @@ def prepare(plan: Plan, control: socket.socket) -> Zygote:
     kernel.set_name("ade-zygote")
     sys.path += [path for path in plan.paths if path not in sys.path]
     engine = importlib.import_module(plan.module)
-    shown = code.paths((plan.package, "runner.sandbox.box"), network=plan.network)
+    shown = lockdown.paths((plan.package, "runner.sandbox.box"), network=plan.network)
     if plan.rehearsal is not None:
         rehearse(engine, plan.rehearsal)
     own = None
     if plan.namespaces == "own":
-        namespaces.build_root(plan.root, shown, code.DEVICES)
+        namespaces.build_root(plan.root, shown, lockdown.DEVICES)
         own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     if plan.seccomp:
         lockdown.warm_filters(network=plan.network)

@@ -6,9 +6,16 @@ import zipfile
 from pathlib import Path
 from typing import Any, TextIO
 
-from runner.sandbox.install.names import ARCHIVE, safe_name
-from runner.sandbox.install.requirements import Refused, parse
-from runner.sandbox.install.wheels import Wheel, Wheelhouse, members, resolve
+from runner.sandbox.install.wheels import (
+    ARCHIVE,
+    RequirementRefused,
+    Wheel,
+    Wheelhouse,
+    members,
+    parse,
+    resolve,
+    safe_name,
+)
 
 _BLOCK = 1024 * 1024
 
@@ -17,7 +24,7 @@ def run(order: dict[str, Any], channel: TextIO) -> int:
     """As the contract of engines says (docs/engine-order.md)."""
     try:
         end = {"ok": True, "summary": _install(order)}
-    except Refused as refused:
+    except RequirementRefused as refused:
         end = _failed("config_refused", str(refused))
     except MemoryError:
         end = _failed("out_of_memory", "the wheels need more memory than an installation may use")
@@ -31,7 +38,7 @@ def _install(order: dict[str, Any]) -> dict[str, Any]:
     text = Path(order["inputs"][0]["path"]).read_text(encoding="utf-8", errors="replace")
     wanted, strict = parse(text)
     if not order["layer"]:
-        raise Refused("there is no wheelhouse here; ask the operator to set ADE_WHEELHOUSE")
+        raise RequirementRefused("there is no wheelhouse here; ask the operator to set ADE_WHEELHOUSE")
     wheels = resolve(wanted, Wheelhouse(Path(order["layer"])), strict=strict)
     with (
         os.fdopen(os.dup(order["outputs"][ARCHIVE]), "wb") as file,
@@ -45,7 +52,7 @@ def _copy(wheel: Wheel, archive: zipfile.ZipFile) -> int:
     count = 0
     for target, info, source in members(wheel):
         if not safe_name(target):
-            raise Refused(f"{wheel.path.name} holds a file with a name that leads elsewhere")
+            raise RequirementRefused(f"{wheel.path.name} holds a file with a name that leads elsewhere")
         with source.open(info) as content, archive.open(zipfile.ZipInfo(target), "w") as out:
             while block := content.read(_BLOCK):
                 out.write(block)

@@ -1,6 +1,7 @@
-"""The wheels of a wheelhouse: which of them meet the requirements, and what is in them."""
+"""A requirements.txt as far as a box accepts it, and the wheels of a wheelhouse that meet it."""
 
 import hashlib
+import re
 import stat
 import zipfile
 from collections.abc import Iterator
@@ -14,7 +15,86 @@ from packaging.tags import sys_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from runner.sandbox.install.requirements import Refused, Wanted
+ARCHIVE = "layer.zip"
+
+
+def safe_name(name: str) -> bool:
+    """Whether `name` is a plain relative path of moderate length."""
+    parts = name.split("/")
+    return (
+        0 < len(name) <= 1000
+        and all(part not in {"", ".", ".."} and len(part.encode()) <= 255 for part in parts)
+        and not any(char in name for char in "\\\0\n\r")
+    )
+
+
+_HASH = re.compile(r"\s--hash=(\w+):([0-9a-fA-F]+)")
+_COMMENT = re.compile(r"(^|\s)#.*$")
+
+
+class RequirementRefused(Exception):
+    """A requirement that cannot be met here; the message says which and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    requirement: Requirement
+    hashes: frozenset[str]  # SHA-256, lower case; empty: none was given
+    line: int
+
+    @property
+    def name(self) -> str:
+        return canonicalize_name(self.requirement.name)
+
+
+def parse(text: str) -> tuple[list[Wanted], bool]:
+    """What is asked for, and whether everything must come with a hash."""
+    wanted: list[Wanted] = []
+    strict = False
+    for number, line in _logical_lines(text):
+        if line == "--require-hashes":
+            strict = True
+            continue
+        hashes = _HASH.findall(f" {line}")
+        rest = _HASH.sub("", f" {line}").strip()
+        if rest.startswith("-") or " --" in rest:
+            raise RequirementRefused(f"requirements.txt line {number}: options other than --hash are not taken")
+        if any(kind != "sha256" for kind, _ in hashes):
+            raise RequirementRefused(f"requirements.txt line {number}: only sha256 hashes are taken")
+        try:
+            requirement = Requirement(rest)
+        except InvalidRequirement as error:
+            raise RequirementRefused(
+                f"requirements.txt line {number}: not a name with versions; paths and addresses are not taken"
+            ) from error
+        if requirement.url is not None:
+            raise RequirementRefused(
+                f"requirements.txt line {number}: {requirement.name} names an address; put its wheel into the "
+                "wheelhouse and name it by version"
+            )
+        found = frozenset(value.lower() for _, value in hashes)
+        strict = strict or bool(found)
+        wanted.append(Wanted(requirement=requirement, hashes=found, line=number))
+    return wanted, strict
+
+
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    lines: list[tuple[int, str]] = []
+    held, first = "", 0
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = _COMMENT.sub("", raw).rstrip()
+        first = first or number
+        if line.endswith("\\"):
+            held += line[:-1] + " "
+            continue
+        whole = (held + line).strip()
+        if whole:
+            lines.append((first, whole))
+        held, first = "", 0
+    if held.strip():
+        lines.append((first, held.strip()))
+    return lines
+
 
 MAX_METADATA = 4 * 1024 * 1024
 _ROUNDS = 100
@@ -61,7 +141,7 @@ class Wheelhouse:
                 return wheel
         asked = ", ".join(sorted({str(requirement.specifier) or "any version" for requirement in wanted}))
         why = "has another hash than the one given" if fitting else "is not in the wheelhouse for this Python"
-        raise Refused(f"{name} ({asked}) {why}; ask the operator to add its wheel to ADE_WHEELHOUSE")
+        raise RequirementRefused(f"{name} ({asked}) {why}; ask the operator to add its wheel to ADE_WHEELHOUSE")
 
 
 def resolve(wanted: list[Wanted], house: Wheelhouse, *, strict: bool) -> list[Wheel]:
@@ -76,12 +156,12 @@ def resolve(wanted: list[Wanted], house: Wheelhouse, *, strict: bool) -> list[Wh
         fresh = {}
         for name, requirements in asked.items():
             if strict and not hashes.get(name):
-                raise Refused(f"{name} has no --hash in requirements.txt, and others have")
+                raise RequirementRefused(f"{name} has no --hash in requirements.txt, and others have")
             fresh[name] = house.best(name, requirements, hashes.get(name, frozenset()))
         if fresh == chosen:
             return [chosen[name] for name in sorted(chosen)]
         chosen = fresh
-    raise Refused("the requirements do not come to rest; give exact versions")
+    raise RequirementRefused("the requirements do not come to rest; give exact versions")
 
 
 def _closure(direct: list[Requirement], chosen: dict[str, Wheel]) -> dict[str, list[Requirement]]:
@@ -108,13 +188,13 @@ def needs(wheel: Wheel) -> list[Requirement]:
     with zipfile.ZipFile(wheel.path) as archive:
         names = [n for n in archive.namelist() if n.count("/") == 1 and n.endswith(".dist-info/METADATA")]
         if len(names) != 1:
-            raise Refused(f"{wheel.path.name} is not a wheel: it has no metadata")
+            raise RequirementRefused(f"{wheel.path.name} is not a wheel: it has no metadata")
         with archive.open(names[0]) as file:
             raw = file.read(MAX_METADATA)
     try:
         return [Requirement(line) for line in BytesHeaderParser().parsebytes(raw).get_all("Requires-Dist", [])]
     except InvalidRequirement as error:
-        raise Refused(f"{wheel.path.name} has requirements that cannot be read") from error
+        raise RequirementRefused(f"{wheel.path.name} has requirements that cannot be read") from error
 
 
 def members(wheel: Wheel) -> Iterator[tuple[str, zipfile.ZipInfo, zipfile.ZipFile]]:
@@ -124,7 +204,7 @@ def members(wheel: Wheel) -> Iterator[tuple[str, zipfile.ZipInfo, zipfile.ZipFil
             if info.is_dir():
                 continue
             if stat.S_ISLNK(info.external_attr >> 16):
-                raise Refused(f"{wheel.path.name} holds a link: {info.filename!r}")
+                raise RequirementRefused(f"{wheel.path.name} holds a link: {info.filename!r}")
             target = _target(info.filename)
             if target is not None:
                 yield target, info, archive

@@ -1,16 +1,190 @@
-"""Rows through a full XML parser: slower, and right for every dialect."""
+"""Stored cells to values, and rows through a full XML parser: slower than quick.py, and right for every dialect."""
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import repeat
+from json import loads
+from typing import NamedTuple
 
-from runner.engine.reading import errors
-from runner.engine.reading.limits import ReadLimits
-from runner.engine.reading.rows import RowBuilder
-from runner.engine.reading.texts import XML_BLANKS
-from runner.engine.reading.values import Row
-from runner.engine.reading.xlsx.cells import CellReader
-from runner.engine.reading.xlsx.coordinates import cell
-from runner.engine.reading.xlsx.markup import Attributes, Markup, local
-from runner.engine.reading.xlsx.style_parts import number
+from runner.engine.reading import errors, number_formats
+from runner.engine.reading.books import NO_CACHED_VALUE, CellError, ReadLimits, Row, Value
+from runner.engine.reading.number_formats import NumberKind, Shower, Styles, dated, shown
+from runner.engine.reading.row_order import RowBuilder
+from runner.engine.reading.strings import XML_BLANKS, SharedStrings, unescaped, without_entities
+from runner.engine.reading.xlsx.markup import Attributes, Markup, cell, local, number
+
+_SEPARATOR = "\x1f"  # no XML text can hold it
+_MEMO = 50_000  # dates, booleans and errors repeat; the memory of them is bounded
+_EXACT = 1e15  # whole numbers below this one are exact in a double
+_POINTS_NOWHERE = CellError("#VALUE!")  # an index past the end of the strings: there is no value to give
+
+
+class Stored(NamedTuple):
+    """How a cell is stored."""
+
+    kind: str = ""
+    style: int = 0
+    formula: bool = False
+    strip: bool = False  # blanks around its text do not count
+
+
+class StringMemo(dict[str, Value]):
+    """Remembers what a text means."""
+
+    def __init__(self, meaning: Callable[[str], Value]) -> None:
+        super().__init__()
+        self._meaning = meaning
+
+    def __missing__(self, text: str) -> Value:
+        if len(self) >= _MEMO:
+            self.clear()
+        value = self[text] = self._meaning(text)
+        return value
+
+
+class CellReader:
+    """Turns (type, style, text, formula) into a value, with the book's strings, styles and epoch at hand."""
+
+    def __init__(self, strings: Callable[[], SharedStrings], styles: Styles, *, epoch_1904: bool) -> None:
+        self._load_strings = strings
+        self._loaded: SharedStrings | None = None
+        self._styles = styles
+        self._epoch_1904 = epoch_1904
+        self._shown: dict[int, StringMemo] = {}
+        self._memos: dict[str | NumberKind, StringMemo] = {
+            "b": StringMemo(_boolean),
+            "e": StringMemo(_error),
+            "d": StringMemo(number_formats.iso_value),
+            **{kind: StringMemo(partial(self._dated, kind)) for kind in NumberKind},
+        }
+
+    def counts(self, style: int) -> bool:
+        """Whether a number in this style is just a number, not a date or a time."""
+        return self._styles.kind(style) is NumberKind.NUMBER
+
+    def column(self, stored: Stored, texts: Sequence[str], *, plain: bool) -> list[Value]:
+        """Many cells that are stored alike; the texts still hold their entities, and none is empty.
+
+        ``plain`` ones are known to be an index, a day or a number in its simplest form, and need no closer look.
+        """
+        kind, style, formula, _ = stored
+        if plain:
+            return self._plain(kind, style, texts)
+        joined = _SEPARATOR.join(texts)
+        if "&" in joined:
+            texts = list(map(without_entities, texts))
+        if kind in ("str", "inlineStr"):
+            return _texts(texts, joined, strip=stored.strip)
+        found: list[Value] | None = None
+        if kind == "s":
+            found = self._shared(texts)
+        elif kind in self._memos:
+            found = list(map(self._memos[kind].__getitem__, texts))
+        elif kind in ("", "n"):
+            number = self._styles.kind(style)
+            found = (
+                _numbers(texts)
+                if number is NumberKind.NUMBER
+                else list(map(self._memo(number, style).__getitem__, texts))
+            )
+        return found or [self.value(kind, style, one, formula=formula) for one in texts]
+
+    def _plain(self, kind: str, style: int, texts: Sequence[str]) -> list[Value]:
+        if kind == "s":
+            try:
+                return list(map(self._strings().listed.__getitem__, map(int, texts)))
+            except IndexError:
+                return list(map(self._shared_at, texts))
+        number = self._styles.kind(style)
+        if number is NumberKind.NUMBER:
+            numbers: list[Value] = loads(f"[{','.join(texts)}]")
+            return numbers
+        return list(map(self._memo(number, style).__getitem__, texts))
+
+    def value(self, kind: str, style: int, text: str | None, *, formula: bool) -> Value:
+        """One cell; ``text`` is None where it stores no value at all."""
+        if not text:
+            return NO_CACHED_VALUE if formula and (text is None or kind != "str") else None
+        if kind == "s":
+            return self._shared_at(text.strip())
+        if kind in ("str", "inlineStr"):
+            return unescaped(text)
+        if kind in ("b", "e", "d"):
+            return self._memos[kind][text]
+        number = self._styles.kind(style)
+        return number_formats.number_from_text(text) if number is NumberKind.NUMBER else self._memo(number, style)[text]
+
+    def _shared(self, texts: Sequence[str]) -> list[Value] | None:
+        strings = self._strings()
+        try:
+            indexes = list(map(int, texts))
+            if min(indexes) < 0:
+                return None
+            if max(indexes) < len(strings.listed):
+                return list(map(strings.listed.__getitem__, indexes))
+            return list(map(strings.__getitem__, indexes))
+        except (ValueError, IndexError):
+            return None
+
+    def _shared_at(self, text: str) -> Value:
+        strings = self._strings()
+        if not (text.isascii() and text.isdecimal()) or len(text) > 12 or int(text) >= len(strings):
+            return _POINTS_NOWHERE
+        return strings[int(text)]
+
+    def _strings(self) -> SharedStrings:
+        if self._loaded is None:
+            self._loaded = self._load_strings()
+        return self._loaded
+
+    def _memo(self, kind: NumberKind, style: int) -> StringMemo:
+        if kind is not NumberKind.SHOWN:
+            return self._memos[kind]
+        if style not in self._shown:
+            self._shown[style] = StringMemo(partial(_shown, self._styles.shows[style]))
+        return self._shown[style]
+
+    def _dated(self, kind: NumberKind, text: str) -> Value:
+        serial = number_formats.number_from_text(text)
+        if not isinstance(serial, int | float):
+            return serial
+        return dated(kind, serial, epoch_1904=self._epoch_1904)
+
+
+def _numbers(texts: Sequence[str]) -> list[Value] | None:
+    """Plain numbers, whole ones as int; None where any needs a closer look."""
+    try:
+        if texts[0].isdecimal():
+            return list(map(int, texts))
+    except ValueError:
+        pass
+    try:
+        numbers = list(map(float, texts))
+    except ValueError:
+        return None
+    if not math.isfinite(sum(numbers)) or max(numbers) >= _EXACT or min(numbers) <= -_EXACT:
+        return None
+    return [int(one) if one.is_integer() else one for one in numbers]
+
+
+def _texts(texts: Sequence[str], joined: str, *, strip: bool) -> list[Value]:
+    found = list(map(str.strip, texts, repeat(XML_BLANKS))) if strip else list(texts)
+    if "_x" in joined:
+        found = list(map(unescaped, found))
+    return [one or None for one in found] if "" in found else list(found)
+
+
+def _shown(show: Shower, text: str) -> Value:
+    return shown(show, number_formats.number_from_text(text))
+
+
+def _boolean(text: str) -> Value:
+    return text.strip().lower() not in ("0", "false")
+
+
+def _error(text: str) -> Value:
+    return CellError(text)
 
 
 class SheetData:

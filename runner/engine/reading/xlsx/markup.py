@@ -1,11 +1,54 @@
-"""XML as events: no DTD, no entities, no endless tags; prefixes dropped: dialects differ only in them."""
+"""The package of an .xlsx and its XML: parts, relations, A1 references, events, and chunks of a part.
 
+XML becomes events without DTDs, entities or endless tags; prefixes are dropped, as dialects differ only in them. A big
+part is cut into chunks that end where an element ends, so that each can be read alone.
+"""
+
+import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from typing import Literal
 from xml.parsers import expat
 
 from runner.engine.reading import errors
-from runner.engine.reading.limits import ReadLimits
+from runner.engine.reading.books import Area, ReadLimits
+from runner.engine.reading.containers import Entry, ZipArchive
+
+
+@lru_cache(maxsize=20_000)
+def column_number(letters: str) -> int:
+    """A is 1. Zero for what is no column."""
+    number = 0
+    for letter in letters.upper():
+        if not "A" <= letter <= "Z":
+            return 0
+        number = number * 26 + ord(letter) - 64
+        if number > 1_000_000:
+            return 0
+    return number
+
+
+def cell(reference: str) -> tuple[int, int]:
+    """(row, column) of a reference such as ``$B$7``; 0 for the part that is missing or wrong."""
+    reference = reference.replace("$", "").strip()
+    letters = reference.rstrip("0123456789")
+    digits = reference[len(letters) :]
+    row = int(digits) if digits and len(digits) < 10 else 0
+    return row, column_number(letters)
+
+
+def area(reference: str) -> Area | None:
+    """The area of ``A1:C5`` or ``A1``; None where it is none."""
+    first, _, last = reference.partition(":")
+    row, column = cell(first)
+    last_row, last_column = cell(last or first)
+    if min(row, column, last_row, last_column) < 1:
+        return None
+    return min(row, last_row), min(column, last_column), max(row, last_row), max(column, last_column)
+
 
 Attributes = dict[str, str]
 Event = tuple[Literal["start"], str, Attributes] | tuple[Literal["end"], str, str]
@@ -93,3 +136,215 @@ def attribute(attributes: Attributes, name: str) -> str | None:
             if local(key) == name:
                 return held
     return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relation:
+    kind: str  # the last word of the type's address: worksheet, styles, sharedStrings …
+    part: str  # name of the part it leads to
+
+
+class OoxmlPackage:
+    def __init__(self, archive: ZipArchive, limits: ReadLimits) -> None:
+        self.archive = archive
+        self.limits = limits
+
+    def relations(self, part: str) -> dict[str, Relation]:
+        """Relations of a part by id; none where the part has no relations file."""
+        folder, name = posixpath.split(part)
+        entry = self.archive.find(posixpath.join(folder, "_rels", f"{name}.rels"))
+        if entry is None:
+            return {}
+        found = {}
+        for event in self.events(entry):
+            if event[0] == "start" and event[1] == "Relationship" and event[2].get("TargetMode") != "External":
+                relation = _relation(folder, event[2])
+                found[event[2].get("Id", "")] = relation
+        return found
+
+    def events(self, entry: Entry) -> Iterator[Event]:
+        """Every event of a part that is neither a sheet nor the strings."""
+        if entry.size > self.limits.max_part_bytes:
+            raise errors.too_large(f"its part {entry.name[-60:]!r} has {entry.size} bytes")
+        return events(self.archive.stream(entry), what=entry.name, limits=self.limits)
+
+    def workbook_part(self) -> str:
+        """Name of the workbook part, wherever the package keeps it."""
+        for relation in self.relations("").values():
+            if relation.kind == "officeDocument":
+                if self.archive.find(relation.part) is None:
+                    raise errors.damaged("its workbook part is missing")
+                return relation.part
+        for name in ("xl/workbook.xml", "xl/workbook.bin", "workbook.xml"):
+            if self.archive.find(name) is not None:
+                return name
+        raise errors.not_a_spreadsheet(_kind_of_zip(self.archive))
+
+
+def _relation(folder: str, attributes: Attributes) -> Relation:
+    target = (attributes.get("Target") or "").replace("\\", "/")
+    part = target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
+    return Relation(kind=(attribute(attributes, "Type") or "").rpartition("/")[2], part=part)
+
+
+def _kind_of_zip(archive: ZipArchive) -> str:
+    names = archive.entries
+    if any(name.startswith("word/") for name in names):
+        return "a Word document (.docx)"
+    if any(name.startswith("ppt/") for name in names):
+        return "a PowerPoint presentation (.pptx)"
+    if "META-INF/MANIFEST.MF" in names:
+        return "a Java archive (.jar)"
+    if any(name.startswith("Index/") and name.endswith(".iwa") for name in names):
+        return "an Apple Numbers, Pages or Keynote document"
+    inside = [name for name in names if name.lower().endswith((".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".csv"))]
+    if inside:
+        return f"a zip that holds {len(inside)} spreadsheet(s)"
+    return f"a zip with {len(names)} other file(s)"
+
+
+_AT_LEAST = 256 * 1024  # enough rows at once to work by column, few enough to stay in the processor's cache
+_MAX_HEAD = 1024 * 1024
+_TAG_BLANKS = 1024  # bytes at a part's end that a closing tag may reach over
+_ENCODING = re.compile(rb"""^<\?xml[^>]*encoding\s*=\s*["']([^"']*)["']""")
+_ROOT = re.compile(rb"<([A-Za-z_][\w.:-]*)")
+
+
+class Opened:
+    """A part read up to its first tag of a name, with or without a prefix.
+
+    ``plain`` tells whether it may be cut as text from there: UTF-8, no DTD, no comment and no instruction before it.
+    ``root`` is the part's root element, without its attributes.
+    """
+
+    def __init__(self, pieces: Iterable[bytes], tag: bytes, *, closing: bytes = b"") -> None:
+        source = iter(pieces)
+        wanted = re.compile(rb"<(?:([A-Za-z_][\w.-]*):)?" + tag + rb"[\s/>]")
+        raw = b""
+        match = None
+        while match is None and len(raw) < _MAX_HEAD and (piece := next(source, None)) is not None:
+            raw += piece
+            match = wanted.search(raw)
+        at = match.start() if match else 0
+        self.head = raw[:at]
+        self.prefix = match[1] + b":" if match and match[1] else b""
+        self.closing = closing or tag
+        root = _ROOT.search(self.head)
+        self.root = b"<" + root[1] + b">" if root else b""
+        self.plain = (
+            root is not None
+            and match is not None
+            and b"<!" not in self.head
+            and self.head.count(b"<?") < 2
+            and _is_utf8(self.head)
+        )
+        self.rest: Iterator[bytes] = chain([raw[at:]], source)
+
+    def whole(self) -> Iterator[bytes]:
+        return chain([self.head], self.rest)
+
+    def is_empty_element(self) -> bool:
+        """Whether the tag that was looked for is closed at once, as ``<sheetData/>``."""
+        first = next(self.rest, b"")
+        self.rest = chain([first], self.rest)
+        return first[: first.find(b">") + 1].endswith(b"/>")
+
+
+class Chunks:
+    """Texts that each end with an ``ending`` tag, the last one with the closing tag; prefixes taken out."""
+
+    def __init__(self, opened: Opened, *, ending: bytes, what: str, limits: ReadLimits) -> None:
+        self._pieces = opened.rest
+        self._ending = b"</" + opened.prefix + ending + b">"
+        self._loose_ending = re.compile(rb"</(?:[\w.-]+:)?" + ending + rb"\s*>")
+        self._name = opened.closing
+        self._closing = re.compile(rb"</(?:[\w.-]+:)?" + opened.closing + rb"\s*>")
+        self._before = 64 + len(opened.prefix)  # bytes before the closing tag's name that it may begin in
+        self._searched = 0
+        self._prefix = opened.prefix.decode("ascii", "replace")
+        self._what = what
+        self._max_element = limits.max_token_bytes * 4
+        self._held = b""
+        self._given = b""
+
+    def __iter__(self) -> Iterator[str]:
+        for piece in self._pieces:
+            raw = self._held = self._held + piece
+            if len(raw) < _AT_LEAST:
+                continue
+            if self._closed():
+                break
+            cut = raw.rfind(self._ending) + len(self._ending)
+            if cut < len(self._ending) and (cut := self._loose_cut(raw)) < 0:
+                if len(raw) > self._max_element:
+                    raise errors.hostile(f"one element of over {len(raw)} bytes in {self._what}")
+                continue
+            yield self._text(cut)
+        closed = self._closed()
+        if closed is None:
+            raise errors.truncated("a workbook")
+        yield self._text(closed.end())
+
+    def _closed(self) -> re.Match[bytes] | None:
+        """The closing tag, however it is written: its name is rare, so that finding it first costs nothing."""
+        at = self._held.find(self._name, self._searched)
+        while at >= 0:
+            tag = self._held.rfind(b"</", max(at - self._before, 0), at)
+            if tag >= 0 and (found := self._closing.match(self._held, tag)):
+                return found
+            at = self._held.find(self._name, at + 1)
+        self._searched = max(len(self._held) - self._before - _TAG_BLANKS, 0)
+        return None
+
+    def _loose_cut(self, raw: bytes) -> int:
+        """Where the last element ends whose tag holds blanks or another prefix; negative where none does."""
+        return max((found.end() for found in self._loose_ending.finditer(raw)), default=-1)
+
+    def rest(self) -> Iterator[bytes]:
+        """What follows the text that was given last."""
+        return chain([self._held], self._pieces)
+
+    def again(self) -> Iterator[bytes]:
+        """The text that was given last and what follows it, as it stands in the part, for a parser."""
+        return chain([self._given], self.rest())
+
+    def _text(self, cut: int) -> str:
+        self._given, self._held = self._held[:cut], self._held[cut:]
+        self._searched = 0
+        try:
+            text = self._given.decode()
+        except UnicodeDecodeError as error:
+            raise errors.damaged(f"{self._what} is not UTF-8 text") from error
+        if "\r" in text:  # XML reads every line end as one newline
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        if self._prefix:
+            text = text.replace(f"<{self._prefix}", "<").replace(f"</{self._prefix}", "</")
+        return text
+
+
+def is_odd(chunk: str, prefixed: str) -> bool:
+    """Comments, CDATA and processing instructions may hide tags, a second prefix does: only a parser can tell."""
+    return (
+        ("!" in chunk and "<!" in chunk)  # one letter is found faster than two
+        or ("?" in chunk and "<?" in chunk)
+        or (":" in chunk and prefixed in chunk)
+    )
+
+
+def _is_utf8(head: bytes) -> bool:
+    if head[:3] == b"\xef\xbb\xbf":
+        return True
+    match = _ENCODING.match(head)
+    return head[:1] == b"<" and (match is None or match[1].lower() in (b"utf-8", b"utf8", b"us-ascii"))
+
+
+def drain(pieces: Iterator[bytes]) -> None:
+    """Read to the end for the checksum alone."""
+    for _ in pieces:
+        pass
+
+
+def number(attributes: Attributes, name: str) -> int:
+    """A whole number in an attribute; 0 where it is absent or is none."""
+    text = attributes.get(name, "").strip().removeprefix("+")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0

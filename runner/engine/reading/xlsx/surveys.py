@@ -1,4 +1,4 @@
-"""One quick look over a sheet before its rows are read: is it in order, what is hidden, what stands out."""
+"""A quick survey of a sheet before its rows are read: order, hidden parts, layout."""
 
 import re
 from collections.abc import Iterator
@@ -7,15 +7,21 @@ from itertools import chain
 from operator import lt
 
 from runner.engine.reading import errors
-from runner.engine.reading.books import Layout
-from runner.engine.reading.layouts import Marker
-from runner.engine.reading.limits import ReadLimits
-from runner.engine.reading.styles import Styles
-from runner.engine.reading.texts import without_entities
-from runner.engine.reading.xlsx.chunks import Chunks, Opened, is_odd
-from runner.engine.reading.xlsx.coordinates import area, cell, column_number
-from runner.engine.reading.xlsx.markup import Attributes, attribute, events
-from runner.engine.reading.xlsx.style_parts import number
+from runner.engine.reading.books import Layout, ReadLimits
+from runner.engine.reading.number_formats import Marker, Styles
+from runner.engine.reading.strings import without_entities
+from runner.engine.reading.xlsx.markup import (
+    Attributes,
+    Chunks,
+    Opened,
+    area,
+    attribute,
+    cell,
+    column_number,
+    events,
+    is_odd,
+    number,
+)
 
 _MAX_TAIL = 64 * 1024 * 1024
 _ROW_NUMBER = re.compile(r'<row r="([0-9]{1,10})"')

@@ -1,27 +1,255 @@
-"""An .xlsx or .xlsm opened: its sheets, styles, strings and epoch."""
+"""Opens .xlsx and .xlsm: the parts that sheets share (strings, styles, declared tables), then each sheet's rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import BinaryIO
+from itertools import chain
+from typing import BinaryIO, TypeVar
 
 from runner.engine.reading import errors
-from runner.engine.reading.archives import Entry
-from runner.engine.reading.books import Book, Format, Layout, Sheet, Visibility
-from runner.engine.reading.rows import OutOfOrder, ascending, gathered, rows_of, turned
-from runner.engine.reading.strings import SharedStrings
-from runner.engine.reading.styles import Styles
-from runner.engine.reading.values import Block, Row
-from runner.engine.reading.xlsx.careful import careful_rows
-from runner.engine.reading.xlsx.cells import CellReader
-from runner.engine.reading.xlsx.chunks import Opened
-from runner.engine.reading.xlsx.markup import attribute
-from runner.engine.reading.xlsx.packages import Package, Relation
+from runner.engine.reading.books import Block, Book, DeclaredTable, Format, Layout, ReadLimits, Row, Sheet, Visibility
+from runner.engine.reading.containers import Entry
+from runner.engine.reading.number_formats import CellStyle, NumberFormat, Styles, format_of
+from runner.engine.reading.row_order import OutOfOrder, ascending, gathered, rows_of, turned
+from runner.engine.reading.strings import XML_BLANKS, SharedStrings, unescaped, without_entities
+from runner.engine.reading.xlsx.careful import CellReader, careful_rows
+from runner.engine.reading.xlsx.markup import (
+    Attributes,
+    Chunks,
+    Event,
+    OoxmlPackage,
+    Opened,
+    Relation,
+    area,
+    attribute,
+    drain,
+    events,
+    is_odd,
+    number,
+)
 from runner.engine.reading.xlsx.quick import quick_blocks
-from runner.engine.reading.xlsx.shared_strings import read_strings
-from runner.engine.reading.xlsx.style_parts import StylesReader, number
 from runner.engine.reading.xlsx.surveys import NotPlain, Survey, Surveyor, parsed_survey, survey
-from runner.engine.reading.xlsx.tables import NAMED_AREAS, declared_tables, name_areas
+
+_WHAT = "sharedStrings.xml"
+_OPEN, _CLOSE = "<si><t>", "</t>"
+_SPACE_KEPT = '<si><t xml:space="preserve">'
+_MARK = "\x01"  # no XML text can hold it: stands before texts whose blanks are kept
+_KEPT = _OPEN + _MARK
+
+
+def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
+    """All shared strings in order; phonetic guides are left out, runs of rich text joined."""
+    strings = SharedStrings(limits)
+    opened = Opened(pieces, b"si", closing=b"sst")
+    batches = _cut(opened, limits) if opened.plain else _parsed(opened.whole(), limits)
+    for batch in batches:
+        strings.extend(batch)
+    return strings
+
+
+def _cut(opened: Opened, limits: ReadLimits) -> Iterator[list[str | None]]:
+    """Take the part apart as text; hand what is not plain to the parser."""
+    source = Chunks(opened, ending=b"si", what=_WHAT, limits=limits)
+    for chunk in source:
+        if is_odd(chunk, ":si"):
+            yield from _parsed(chain([opened.root], source.again()), limits)
+            return
+        done, end, tail = chunk.rpartition("</si>")
+        batch = _quick(done)
+        if batch is None:
+            yield from _parsed([b"<sst>", (done + end).encode(), b"</sst>"], limits)
+        else:
+            yield batch
+        if "<si" in tail:  # an empty <si/> after the last text
+            yield from _parsed([b"<sst>", tail[: tail.rfind("</")].encode(), b"</sst>"], limits)
+    drain(source.rest())
+
+
+def _quick(chunk: str) -> list[str | None] | None:
+    """The strings of a chunk where each is one plain text; None where any is not."""
+    if not chunk:
+        return []
+    chunk = chunk.replace(_SPACE_KEPT, _KEPT)
+    if not chunk.startswith(_OPEN) or not chunk.endswith(_CLOSE):
+        return None
+    texts = chunk[len(_OPEN) : -len(_CLOSE)].split(_CLOSE + "</si>" + _OPEN)
+    if chunk.count("<") != 4 * len(texts) - 1:
+        return None
+    found = [(one[1:] if one.startswith(_MARK) else one.strip(XML_BLANKS)) or None for one in texts]
+    if "&" in chunk:
+        found = [without_entities(one) if one and "&" in one else one for one in found]
+    if "_x" in chunk:
+        found = [unescaped(one) if one and "_x" in one else one for one in found]
+    return found
+
+
+def _parsed(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[list[str | None]]:
+    runs: list[str] = []
+    batch: list[str | None] = []
+    phonetic = keep = False
+    for event in events(pieces, what=_WHAT, limits=limits):
+        name = event[1]
+        if event[0] == "start":
+            if name == "si":
+                runs.clear()
+            elif name == "rPh":
+                phonetic = True
+            elif name == "t":
+                keep = event[2].get("xml:space") == "preserve"
+        elif name == "t":
+            if not phonetic:
+                runs.append(event[2] if keep else event[2].strip(XML_BLANKS))
+        elif name == "rPh":
+            phonetic = False
+        elif name == "si":
+            batch.append(unescaped("".join(runs)) or None)
+            if len(batch) >= 1024:
+                yield batch
+                batch = []
+    yield batch
+
+
+_T = TypeVar("_T")
+
+
+class StylesReader:
+    """Fed with the events of a styles part."""
+
+    def __init__(self) -> None:
+        self._formats: dict[int, NumberFormat] = {}
+        self._fonts: list[tuple[bool, bool]] = []
+        self._fills: list[bool] = []
+        self._borders: list[tuple[bool, bool]] = []
+        self._section = ""
+        self._path: list[str] = []
+        self.styles = Styles()
+
+    def read(self, events: Iterable[Event], limits: ReadLimits) -> Styles:
+        for event in events:
+            if len(self.styles.kinds) > limits.max_styles:
+                raise errors.hostile(f"over {limits.max_styles} cell styles")
+            if event[0] == "start":
+                self._path.append(event[1])
+                self._start(event[1], event[2])
+            else:
+                self._path.pop()
+                if len(self._path) == 1:
+                    self._section = ""
+        return self.styles
+
+    def _start(self, name: str, attributes: Attributes) -> None:
+        depth = len(self._path)
+        if depth == 2:
+            self._section = name
+        elif self._section == "numFmts" and name == "numFmt":
+            self._formats[number(attributes, "numFmtId")] = format_of(attributes.get("formatCode", ""))
+        elif self._section == "fonts":
+            self._font(name, attributes, depth)
+        elif self._section == "fills":
+            self._fill(name, attributes, depth)
+        elif self._section == "borders":
+            self._border(name, attributes, depth)
+        elif self._section == "cellXfs":
+            self._format(name, attributes)
+
+    def _font(self, name: str, attributes: Attributes, depth: int) -> None:
+        if depth == 3:
+            self._fonts.append((False, False))
+        elif name in ("b", "i") and self._fonts and attributes.get("val", "1") not in ("0", "false"):
+            bold, italic = self._fonts[-1]
+            self._fonts[-1] = (bold or name == "b", italic or name == "i")
+
+    def _fill(self, name: str, attributes: Attributes, depth: int) -> None:
+        if depth == 3:
+            self._fills.append(False)
+        elif name == "patternFill" and self._fills:
+            self._fills[-1] = attributes.get("patternType", "none") not in ("none", "gray125")
+        elif name == "gradientFill" and self._fills:
+            self._fills[-1] = True
+
+    def _border(self, name: str, attributes: Attributes, depth: int) -> None:
+        if depth == 3:
+            self._borders.append((False, False))
+        elif self._borders and attributes.get("style", "none") != "none":
+            top, bottom = self._borders[-1]
+            self._borders[-1] = (top or name == "top", bottom or name == "bottom")
+
+    def _format(self, name: str, attributes: Attributes) -> None:
+        if name == "xf":
+            identity = number(attributes, "numFmtId")
+            bold, italic = _at(self._fonts, number(attributes, "fontId"), (False, False))
+            top, bottom = _at(self._borders, number(attributes, "borderId"), (False, False))
+            look = CellStyle(
+                bold=bold,
+                italic=italic,
+                filled=_at(self._fills, number(attributes, "fillId"), False),
+                border_top=top,
+                border_bottom=bottom,
+            )
+            self.styles.add(identity, self._formats, look)
+        elif name == "alignment" and self.styles.looks:
+            look = self.styles.looks[-1]
+            look.centred = attributes.get("horizontal") in ("center", "centerContinuous")
+            look.indented = number(attributes, "indent") > 0
+
+
+def _at(items: list[_T], index: int, otherwise: _T) -> _T:
+    return items[index] if index < len(items) else otherwise
+
+
+_MAX_TABLES = 1_000
+_PRINT_TITLES, _FILTER = "_xlnm.Print_Titles", "_xlnm._FilterDatabase"
+NAMED_AREAS = (_PRINT_TITLES, _FILTER)
+
+
+def declared_tables(package: OoxmlPackage, sheet_part: str, identities: list[str]) -> list[DeclaredTable]:
+    """The ListObjects of a sheet, in the order it names them; a part that is missing is passed over."""
+    if not identities:
+        return []
+    relations = package.relations(sheet_part)
+    found = []
+    for identity in identities[:_MAX_TABLES]:
+        relation = relations.get(identity)
+        entry = package.archive.find(relation.part) if relation else None
+        if entry is None:
+            continue
+        for event in package.events(entry):
+            if event[0] == "start" and event[1] == "table" and (where := area(event[2].get("ref", ""))):
+                attributes = event[2]
+                found.append(
+                    DeclaredTable(
+                        name=attributes.get("displayName") or attributes.get("name", ""),
+                        area=where,
+                        header_rows=number(attributes, "headerRowCount") if "headerRowCount" in attributes else 1,
+                        totals_rows=number(attributes, "totalsRowCount"),
+                    )
+                )
+    return found
+
+
+def name_areas(layout: Layout, names: list[tuple[str, int | None, str]], position: int) -> None:
+    """Print titles and the filter's area, which are kept as defined names of the sheet."""
+    for name, sheet, formula in names:
+        if sheet != position:
+            continue
+        if name == _PRINT_TITLES:
+            layout.print_title_rows = _rows(formula)
+        elif name == _FILTER and layout.autofilter is None:
+            layout.autofilter = area(formula.rpartition("!")[2])
+
+
+def _rows(formula: str) -> tuple[int, int] | None:
+    """The rows of ``Sheet1!$A:$A,Sheet1!$3:$4``."""
+    for reference in formula.split(","):
+        first, _, last = reference.rpartition("!")[2].replace("$", "").partition(":")
+        if _is_row(first) and _is_row(last):
+            return int(first), int(last)
+    return None
+
+
+def _is_row(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 9
+
 
 _VISIBILITY: dict[str, Visibility] = {"hidden": "hidden", "veryHidden": "very_hidden"}
 
@@ -39,7 +267,7 @@ class _Listed:
 class Workbook:
     """The parts that sheets share. Strings and styles are read when the first cell asks."""
 
-    def __init__(self, package: Package, part: str) -> None:
+    def __init__(self, package: OoxmlPackage, part: str) -> None:
         self.package = package
         self.part = part
         self.relations = package.relations(self.part)
@@ -174,7 +402,7 @@ class XlsxSheet:
         return layout
 
 
-def open_xlsx(file: BinaryIO, package: Package, part: str) -> Book:
+def open_xlsx(file: BinaryIO, package: OoxmlPackage, part: str) -> Book:
     workbook = Workbook(package, part)
     sheets: list[Sheet] = [XlsxSheet(workbook, one, index) for index, one in enumerate(workbook.listed)]
     kind: Format = "xlsm" if workbook.has_macros else "xlsx"

@@ -1,0 +1,99 @@
+"""What a pause speaks of: everything, a tenant, or one workflow of a tenant.
+
+Follow jobs to their ends, woken by the table.
+
+What retry, cancel, reset and remove share: one act on several jobs, each told, the worst ending the command."""
+
+import argparse
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from console.cli.guard import Exit
+from console.cli.job_facts import job_shape
+from console.cli.output import Printer
+from core.errors import AdeError, UsageError
+from core.jobs import Job
+from core.ports import JobTable, Pause
+
+
+def add_scope(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "scope",
+        nargs="*",
+        metavar="SCOPE",
+        help="`all`, `tenant T` or `workflow T W`; nothing: list what is paused",
+    )
+
+
+def read_scope(words: list[str]) -> tuple[str | None, str | None]:
+    match words:
+        case ["all"]:
+            return None, None
+        case ["tenant", tenant]:
+            return tenant, None
+        case ["workflow", tenant, workflow]:
+            return tenant, workflow
+    raise UsageError(f"{' '.join(words)!r} is no scope; say `all`, `tenant T` or `workflow T W`")
+
+
+def scope_words(tenant: str | None, workflow: str | None) -> str:
+    if tenant is None:
+        return "everything"
+    return f"tenant {tenant}" if workflow is None else f"workflow {workflow} of tenant {tenant}"
+
+
+def pause_shape(pause: Pause) -> dict[str, Any]:
+    return {"tenant": pause.tenant, "workflow": pause.workflow, "since": pause.since, "by": pause.by}
+
+
+_LOOK_SECONDS = 1.0
+
+
+def follow(
+    table: JobTable,
+    job_ids: Iterable[str],
+    *,
+    seconds: float | None = None,
+    seen: Callable[[Job], None],
+    each: Callable[[Job], None] = lambda _: None,
+) -> list[Job]:
+    """Wait until every job has ended and its result.json is written; the jobs as they are then.
+
+    `seen` hears each change of state, reason or progress, `each` hears every look. After `seconds` whatever is there
+    is returned. A job whose row vanishes (removed, or a placeholder that gave way) is left out.
+    """
+    until = None if seconds is None else time.monotonic() + seconds
+    wanted = list(dict.fromkeys(job_ids))
+    known: dict[str, tuple[object, ...]] = {}
+    while True:
+        jobs = [job for job_id in wanted if (job := table.get(job_id)) is not None]
+        for job in jobs:
+            facts = (job.state, job.reason, job.cancel_requested_at, str(job.summary.get("progress")))
+            if known.get(job.job_id) != facts:
+                known[job.job_id] = facts
+                seen(job)
+            each(job)
+        left = _LOOK_SECONDS if until is None else min(_LOOK_SECONDS, until - time.monotonic())
+        if all(job.ended and not job.unpublished for job in jobs) or left <= 0:
+            return jobs
+        table.wait(left)
+
+
+def act(job_ids: Iterable[str], change: Callable[[str], Job], *, done: Callable[[Job], str], out: Printer) -> int:
+    """Do it to every job; one that cannot be changed is told and stops none of the others."""
+    code, told = Exit.OK, []
+    for job_id in job_ids:
+        try:
+            job = change(job_id)
+        except AdeError as error:
+            code = Exit.USAGE
+            told.append({"job_id": job_id, "refused": str(error)})
+            out.note(f"ade: {error}")
+            continue
+        told.append(job_shape(job))
+        if not out.as_json:
+            out.line(f"{job.job_id}  {done(job)}")
+    if out.as_json:
+        out.emit(told)
+    return code

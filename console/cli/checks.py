@@ -1,0 +1,373 @@
+"""What `ade doctor` checks: this machine, the services, the table and the queue, each with how to fix it."""
+
+import itertools
+import os
+import platform
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from posixpath import basename
+
+from console.cli import wire
+from console.cli.acts import scope_words
+from console.cli.job_facts import plural, span
+from core.errors import AdeError, RecordNewer, SettingsError
+from core.jobs import State
+from core.keys import INBOX, is_ignored
+from core.ports import Isolation, JobQuery
+from core.settings import PREFIX, Settings, unknown_variables
+from infra.local.folder_watch import Inotify
+from infra.wiring import Stack
+from runner.sandbox.claims import printable
+from runner.sandbox.levels import at_least
+
+OK, WARNING, WRONG = "ok", "warning", "wrong"
+_LITTLE_BYTES, _LOW_BYTES = 100 * 1024**2, 1024**3
+_SKEW_SECONDS = 2.0
+_FEW_WATCHES = 8192
+_LEAST_PYTHON = (3, 11)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    level: str
+    said: str
+    remedy: str = ""
+
+
+def check_python() -> Iterator[Check]:
+    version = platform.python_version()
+    if tuple(map(int, platform.python_version_tuple()[:2])) < _LEAST_PYTHON:
+        yield Check("python", WRONG, f"Python {version}", "ade-drop needs 3.11 or newer: make PYTHON=python3.11 setup")
+    else:
+        yield Check("python", OK, f"Python {version} on {platform.system()} {platform.release()}")
+
+
+def check_settings() -> Iterator[Check]:
+    """Works although the settings do not parse: that is what it is for."""
+    try:
+        Settings.from_env(os.environ)
+    except SettingsError as error:
+        for line in str(error).splitlines():
+            variable = line.partition("=")[0]
+            yield Check("settings", WRONG, line, f"correct or unset {variable}; docs/settings.md lists all of them")
+    else:
+        given = sorted(v for v in os.environ if v.startswith(PREFIX))
+        yield Check(
+            "settings",
+            OK,
+            f"{len(given)} set by ADE_* variables: {', '.join(given)}" if given else "all at their defaults",
+        )
+    known = [PREFIX + name.upper() for name in Settings.__dataclass_fields__]
+    for variable in unknown_variables(os.environ):
+        near = get_close_matches(variable, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else "unset it, or check its spelling against docs/settings.md"
+        yield Check("settings", WARNING, f"{variable} means nothing to ade-drop", hint)
+
+
+def usable_settings() -> Settings:
+    """The settings, or those that the good variables alone would give, so that the other checks can go on."""
+    env = dict(os.environ)
+    for _ in range(len(env)):
+        try:
+            return Settings.from_env(env)
+        except SettingsError as error:
+            for line in str(error).splitlines():
+                env.pop(line.partition("=")[0], None)
+    return Settings()
+
+
+def check_folder(folder: Path) -> Iterator[Check]:
+    """The data folder: there or makeable, writable, with room."""
+    name = "data folder"
+    elsewhere = "or set ADE_STORAGE_DATA_DIR to a folder that this user may write to"
+    if folder.exists() and not folder.is_dir():
+        yield Check(name, WRONG, f"{folder} is no folder", f"move that file away, {elsewhere}")
+        return
+    there = folder
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    problem = _unwritable(there)
+    if problem:
+        what = str(folder) if there == folder else f"{folder} is not there and cannot be made: {there}"
+        yield Check(name, WRONG, f"{what} {problem}", f"chmod u+w {there}, or remount it writable, {elsewhere}")
+    elif there != folder:
+        yield Check(name, OK, f"{folder} is not there yet; the first command makes it")
+    else:
+        yield Check(name, OK, f"{folder.absolute()} is writable")
+    yield _free_space(there)
+
+
+def _unwritable(folder: Path) -> str:
+    """Why a folder cannot be written to; empty where it can."""
+    try:
+        if os.statvfs(folder).f_flag & os.ST_RDONLY:
+            return "is on a file system that is mounted read-only"
+        probe = folder / f".ade-doctor-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        return f"cannot be written to ({error.strerror})"
+    if not folder.stat().st_mode & 0o222:
+        # Root writes all the same, and whoever the service runs as will not.
+        return f"is marked read-only (mode {folder.stat().st_mode & 0o777:o})"
+    return ""
+
+
+def _free_space(folder: Path) -> Check:
+    free = shutil.disk_usage(folder).free
+    said = f"{free / 1024**3:.1f} GiB free on the file system of {folder}"
+    if free >= _LOW_BYTES:
+        return Check("free space", OK, said)
+    level = WRONG if free < _LITTLE_BYTES else WARNING
+    return Check("free space", level, said, "make room, or lower ADE_RETENTION_HOURS so that outputs go sooner")
+
+
+def check_watch(folder: Path) -> Iterator[Check]:
+    name = "change notice"
+    try:
+        notifier = Inotify()
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        remedy = "raise it: sysctl fs.inotify.max_user_instances=1024; until then the inbox is polled"
+        yield Check(name, WARNING, f"no inotify instance can be had ({why})", remedy)
+        return
+    notifier.close()
+    limit = _limit("max_user_watches")
+    inbox = folder / "bucket" / "inbox"
+    needed = sum(1 for _ in os.walk(inbox)) if inbox.is_dir() else 0
+    if limit is not None and needed * 2 > limit:
+        level = WRONG if needed > limit else WARNING
+        remedy = f"sysctl fs.inotify.max_user_watches={max(_FEW_WATCHES, needed * 4)}; what is not watched is swept"
+        yield Check(name, level, f"the inbox has {plural(needed, 'folder')} and the limit is {limit} watches", remedy)
+    else:
+        yield Check(name, OK, f"inotify, {plural(needed, 'folder')} of {limit or 'unknown'} watches")
+
+
+def _limit(name: str) -> int | None:
+    try:
+        return int(Path(f"/proc/sys/fs/inotify/{name}").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def check_sandbox(isolation: Isolation, settings: Settings) -> Iterator[Check]:
+    holds = [rung for rung, there in isolation.rungs.items() if there]
+    missing = [rung for rung, there in isolation.rungs.items() if not there]
+    said = f"{isolation.driver} gives level {isolation.level}; holds: {', '.join(holds) or 'nothing'}"
+    if missing:
+        said += f"; missing: {', '.join(missing)}"
+    if at_least(isolation, settings.sandbox_min_level):
+        yield Check("sandbox", OK, said)
+    else:
+        remedy = (
+            f"configs with Python are refused here (ADE_SANDBOX_MIN_LEVEL={settings.sandbox_min_level}); "
+            f"docs/sandbox.md says what a host must allow; if every config is trusted, set it to {isolation.level}"
+        )
+        yield Check("sandbox", WARNING, said, remedy)
+    for gap in isolation.gaps:
+        yield Check("sandbox", OK, f"gap: {gap}")
+
+
+def check_wheelhouse(settings: Settings) -> Iterator[Check]:
+    house = settings.wheelhouse
+    if house is None:
+        yield Check("wheelhouse", OK, "ADE_WHEELHOUSE is not set: configs with requirements.txt find no packages")
+    elif not house.is_dir():
+        yield Check("wheelhouse", WRONG, f"{house} is no folder", "make it, or unset ADE_WHEELHOUSE")
+    else:
+        n = sum(1 for _ in house.glob("*.whl"))
+        remedy = "" if n else f"fill it: pip download -d {house} PACKAGE"
+        yield Check("wheelhouse", OK if n else WARNING, f"{n} wheels in {house}", remedy)
+
+
+def check_clock(folder: Path, newest: float | None) -> Iterator[Check]:
+    """Leases and schedules need a clock that agrees with the file system's and does not go back."""
+    now = time.time()
+    set_it = "let the system keep time: timedatectl set-ntp true"
+    if newest is not None and newest > now + _SKEW_SECONDS:
+        said = f"a job was changed {newest - now:.0f} s in the future: the clock went back"
+        yield Check("clock", WRONG, said, set_it)
+        return
+    probe = folder / f".ade-doctor-clock-{os.getpid()}"
+    try:
+        probe.touch()
+        skew = probe.stat().st_mtime - time.time()
+        probe.unlink()
+    except OSError:
+        yield Check("clock", OK, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now)))
+        return
+    if abs(skew) > _SKEW_SECONDS:
+        yield Check("clock", WRONG, f"the file system's clock is {skew:+.0f} s off ours", set_it)
+    else:
+        yield Check("clock", OK, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now)))
+
+
+def guarded(name: str, checks: Iterator[Check]) -> Iterator[Check]:
+    """A check that breaks is itself a finding and stops none of the others."""
+    try:
+        yield from checks
+    except (AdeError, OSError, sqlite3.Error) as error:
+        yield Check(name, WRONG, str(error), "mend this first and run `ade doctor` again")
+
+
+_OLD_SECONDS = 300.0
+_OVERDUE_SECONDS = 60.0
+_FORGOTTEN_SECONDS = 3600.0  # what has expired may wait for what is more urgent
+_SERVICE_SKEW_SECONDS = 3.0
+_SHOWN = 20
+_LOOKED_AT = 1000
+_FAILED = 200  # failed jobs, newest first, that are looked at
+
+
+def check_table(stack: Stack) -> Iterator[Check]:
+    if stack.settings.table_url:
+        yield Check("table", OK, f"{stack.settings.table_url.partition('?')[0]} answers; {_jobs(stack)}")
+        return
+    path = stack.settings.storage_data_dir.absolute() / "ade.sqlite"
+    db = sqlite3.connect(path, timeout=5, isolation_level=None)
+    try:
+        mode = db.execute("PRAGMA journal_mode").fetchone()[0]
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        remedy = f"see who holds it (fuser {path}), and whether the file and its folder are writable"
+        yield Check("table", WRONG, f"{path} cannot be written to: {error}", remedy)
+        return
+    finally:
+        db.close()
+    if mode != "wal":
+        remedy = "put ADE_STORAGE_DATA_DIR on a local disk: network file systems do not carry WAL"
+        yield Check("table", WRONG, f"{path} is in journal mode {mode}, not WAL", remedy)
+        return
+    yield Check("table", OK, f"SQLite {sqlite3.sqlite_version}, WAL; {_jobs(stack)}")
+
+
+def _jobs(stack: Stack) -> str:
+    return ", ".join(f"{n} {state}" for state, n in sorted(stack.table.counts().items())) or "no jobs"
+
+
+def check_store(stack: Stack) -> Iterator[Check]:
+    """A bucket in the cloud: asked once; what it does not answer is an error in its own words."""
+    if stack.settings.store_url:
+        tenants = len(stack.store.folder("inbox/").folders)
+        yield Check("store", OK, f"{stack.settings.store_url.partition('?')[0]} answers; {plural(tenants, 'tenant')}")
+
+
+def check_queue(stack: Stack) -> Iterator[Check]:
+    """Waiting jobs against ADE_QUEUE_SIZE, the age of what is ready, and whether anybody works."""
+    stats, size = stack.queue.stats(), stack.settings.queue_size
+    working = wire.runners(stack)
+    full = {
+        tenant: counts[State.QUEUED]
+        for tenant, counts in stack.table.tenants().items()
+        if counts.get(State.QUEUED, 0) > size
+    }
+    for tenant, n in sorted(full.items()):
+        remedy = (
+            "start more runners (`ade run`) or raise ADE_MAX_CONCURRENCY; "
+            "ADE_QUEUE_SIZE only says when HTTP submits get 429"
+        )
+        said = f"queue full: tenant {tenant} has {plural(n, 'job')} waiting, over ADE_QUEUE_SIZE={size}"
+        yield Check("queue", WRONG, said, remedy)
+    if stats.oldest_seconds is not None and stats.oldest_seconds > _OLD_SECONDS:
+        said = f"the oldest message has been ready for {span(stats.oldest_seconds)}"
+        yield Check("queue", WARNING, said, "see `ade jobs --state QUEUED` for what they wait for")
+    if stats.ready and not working:
+        remedy = "start `ade up`, or `ade run` on another machine that shares this data"
+        yield Check("queue", WRONG, f"{plural(stats.ready, 'message')} ready and no runner is alive here", remedy)
+    for owner, why in working.items():
+        if why:
+            remedy = "mend that; it looks again every few seconds and goes on by itself, and no job has lost a try"
+            yield Check("queue", WRONG, f"{owner} takes no jobs: {printable(why)}", remedy)
+    for pause in stack.table.pauses():
+        name = scope_words(pause.tenant, pause.workflow)
+        words = "all" if pause.tenant is None else f"tenant {pause.tenant}"
+        words = f"workflow {pause.tenant} {pause.workflow}" if pause.workflow else words
+        yield Check("queue", WARNING, f"{name} is paused by {pause.by}", f"ade resume {words}")
+    moving = f"{stats.ready} ready, {stats.in_flight} in flight, {stats.delayed} delayed"
+    yield Check("queue", OK, f"{moving}; {plural(len(working), 'runner')} here")
+
+
+def check_dead(stack: Stack) -> Iterator[Check]:
+    letters = stack.queue.dead(limit=1000)
+    if not letters:
+        yield Check("dead letters", OK, "none")
+        return
+    last = letters[-1]
+    said = f"{plural(len(letters), 'job')} used up all tries through our own fault; the last: {last.reason}"
+    yield Check("dead letters", WRONG, said, "mend the cause, then `ade queue redrive`; `ade queue dead` lists them")
+
+
+def check_engine(stack: Stack) -> Iterator[Check]:
+    """Ends that a sender or a config has to answer for, and that may be a fault of the engine's all the same."""
+    failed = stack.table.page(JobQuery(states=frozenset({State.FAILED})), limit=_FAILED).jobs
+    suspected = [job for job in failed if job.summary.get("engine_fault")]
+    if not suspected:
+        yield Check("engine", OK, "no failed job looks like a fault of the engine's")
+        return
+    last = suspected[0]
+    said = f"{plural(len(suspected), 'failed job')} may be the engine's fault; the last, {last.job_id}: "
+    remedy = "report it with the log event engine_fault_suspected; where rules ran, they may have caused or forged it"
+    yield Check("engine", WARNING, said + str(last.summary["engine_fault"]), remedy)
+
+
+def check_rows(stack: Stack) -> Iterator[Check]:
+    """Rows that no program can read, or that somebody edited so that they contradict themselves."""
+    damaged = stack.table.damaged(limit=_SHOWN)
+    for why in damaged.values():
+        if isinstance(why, RecordNewer):
+            yield Check("rows", WARNING, str(why), "upgrade what runs here, as docs/upgrading.md says")
+            continue
+        yield Check("rows", WRONG, str(why), "mend the row, or delete it: the next sweep makes it anew from the inbox")
+    if not damaged:
+        yield Check("rows", OK, "every row can be read")
+
+
+def check_inbox(stack: Stack) -> Iterator[Check]:
+    """Objects that nobody will read, because their names or the store itself stand in the way."""
+    aside: dict[str, str] = {}
+    top = stack.store.level(INBOX)
+    loose = [key for key in (*top.keys, *top.strange) if not is_ignored(basename(key))]
+    for key in loose[:_SHOWN]:
+        yield Check("inbox", WARNING, f"{key!r} is in no tenant's folder", f"put it below {INBOX}<tenant>/")
+    looked = sum(1 for _ in itertools.islice(stack.store.objects(INBOX, aside=aside), _LOOKED_AT))
+    for key, why in list(aside.items())[:_SHOWN]:
+        yield Check("inbox", WARNING, f"{key!r} is set aside: {why}", "rename it, or see to its permissions")
+    if not loose and not aside:
+        more = "; more were not looked at" if looked == _LOOKED_AT else ""
+        yield Check("inbox", OK, f"{plural(looked, 'object')}, none set aside{more}")
+
+
+def check_stuck(stack: Stack) -> Iterator[Check]:
+    """Chores that nobody does: leases that ran out, publications that nobody finished."""
+    now = stack.clock.now()
+    overdue = stack.table.attention(now - _OVERDUE_SECONDS, limit=1000)
+    overdue += stack.table.outdated(now - _FORGOTTEN_SECONDS, limit=1000)
+    if not overdue:
+        yield Check("chores", OK, "nothing is overdue")
+        return
+    states = sorted({str(job.state) for job in overdue})
+    late = f"{plural(len(overdue), 'job')} overdue for a chore that nobody does"
+    said = f"{late} ({', '.join(states)}), first {overdue[0].job_id}"
+    yield Check("chores", WRONG, said, "start `ade up` or `ade janitor run`, or do them now: `ade janitor run-once`")
+
+
+def check_clocks(stack: Stack) -> Iterator[Check]:
+    """Our clock against the services' own, which are all that the machines of a fleet have in common."""
+    remedy = "let the system keep time: timedatectl set-ntp true; in a container, on its host"
+    for caller in stack.callers:
+        if caller.ahead is not None and abs(caller.ahead) > _SERVICE_SKEW_SECONDS:
+            where = "ahead of" if caller.ahead > 0 else "behind"
+            said = f"our clock is at least {abs(caller.ahead):.0f} s {where} that of {caller.service.partition('?')[0]}"
+            yield Check("clock", WARNING, said, remedy)
+
+
+def newest_change(stack: Stack) -> float | None:
+    jobs = stack.table.page(JobQuery(), limit=20).jobs
+    return max((job.updated_at for job in jobs), default=None)

@@ -1,0 +1,41 @@
+"""The commands by name: one module each, loaded when it is asked for."""
+
+import importlib
+from typing import Any
+
+COMMANDS = {
+    "up": "watch the bucket, run jobs and tidy up, all in one process; Ctrl-C drains",
+    "run": "one runner process; with --drain it ends when nothing is left to do",
+    "sweep": "look through the inbox once and record what is there",
+    "drop": "put files and a manifest into the bucket",
+    "try": "run a manifest on files at the desk: same engine and sandbox, no bucket",
+    "scan": "show the tables that the engine finds in files",
+    "jobs": "list jobs, newest first",
+    "status": "everything about one job",
+    "logs": "what a job's rules printed",
+    "outputs": "list or download what a job published",
+    "retry": "run jobs again that ended without success",
+    "retry-failed": "retry every job that failed or ran out of time",
+    "cancel": "stop jobs that have not ended",
+    "reset": "forget what a job published and run it again",
+    "remove": "delete a job: its row, its outputs and its input",
+    "pause": "start no more jobs of everything, a tenant or a workflow",
+    "resume": "take a pause back",
+    "queue": "look at the queue and its dead letters, or import messages",
+    "janitor": "do the chores: rescue, publish, enqueue, expire, collect",
+    "listen": "take bucket events from a queue or by a webhook",
+    "infra": "bucket, queues, table and notification of the cloud settings",
+    "deploy": "the CloudFormation stack: what it would create, its template, the handler's zip",
+    "init": "make a commented config package that works",
+    "manifest-schema": "print the JSON Schema of the manifest",
+    "doctor": "check this machine and say how to mend what is wrong",
+    "demo": "three messy spreadsheets from start to finish",
+    "completion": "print a completion script for bash, zsh or fish",
+    "version": "print the version",
+}
+
+
+def module_of(name: str) -> Any:
+    """The module of a command: `arguments(parser)` and `run(args, out)`."""
+    word = {"try": "try_", "manifest-schema": "schema"}.get(name, name.replace("-", "_"))
+    return importlib.import_module(f"console.cli.commands.{word}")

@@ -1,0 +1,23 @@
+"""`ade cancel JOB…`: stop jobs that have not ended."""
+
+import argparse
+
+from console.cli import wire
+from console.cli.acts import act
+from console.cli.output import Printer
+from core.jobs import Job
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("jobs", metavar="JOB", nargs="+")
+
+
+def run(args: argparse.Namespace, out: Printer) -> int:
+    with wire.opened() as stack:
+        control = wire.make_control(stack)
+        return act(args.jobs, control.cancel, done=_said, out=out)
+
+
+def _said(job: Job) -> str:
+    """A running job is asked; it is CANCELLED once its box is known to be dead."""
+    return str(job.state) if job.ended else f"{job.state}: cancel requested, to be confirmed by its runner"

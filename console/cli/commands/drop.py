@@ -1,0 +1,158 @@
+"""`ade drop`: put files and a manifest into the bucket, the manifest last."""
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+
+from console.cli import wire
+from console.cli.acts import follow
+from console.cli.commands.sweep import tell_refusals
+from console.cli.desk import Desk, inbox_folder, lay_out, manifest_name, read_manifest
+from console.cli.guard import Exit, exit_of
+from console.cli.job_facts import job_shape, note, size
+from console.cli.output import Printer, Progress
+from core.drops import is_placeholder
+from core.errors import KeyRefused, ManifestInvalid, UsageError
+from core.jobs import Job
+from core.keys import INBOX, place, rejected_key
+from core.manifests import Manifest
+from core.ports import ObjectStore
+from handlers.intake import Intake, report_dict
+from infra.wiring import Stack
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="spreadsheets that the manifest selects")
+    parser.add_argument("--manifest", metavar="M", required=True, type=Path, help="config/ beside it is dropped too")
+    parser.add_argument("--tenant", metavar="T", required=True, type=_tenant)
+    parser.add_argument("--path", metavar="P", help="folder below inbox/T/ (default: the workflow's name)")
+    parser.add_argument("--data-time", metavar="TIME", type=_time, help="the data's own time, ISO 8601")
+    parser.add_argument("--wait", action="store_true", help="follow the jobs to their ends and exit by their status")
+    parser.add_argument("--timeout", metavar="SECONDS", type=float, help="with --wait: wait no longer (exit 3)")
+
+
+def run(args: argparse.Namespace, out: Printer) -> int:
+    parcel = Parcel(args)
+    with wire.opened() as stack:
+        keys = parcel.put(stack.store)
+        report = Intake.over(stack).changed(keys)
+        if parcel.manifest_key in report.rejected:
+            return _rejected(parcel, out)
+        tell_refusals(report, out)
+        jobs = _jobs(stack, report_dict(report), parcel.workflow)
+        if not args.wait:
+            _tell(jobs, keys, out)
+            return Exit.OK
+        return _wait(stack, jobs, keys, args.timeout, out)
+
+
+class Parcel:
+    """What goes into the bucket, and in which order: the manifest last, so that the set is whole when it comes."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._files: list[Path] = args.files
+        self._metadata = {"data-time": args.data_time} if args.data_time else {}
+        self._path: Path = args.manifest
+        manifest, self.invalid = _checked(args.manifest)
+        self.workflow = manifest.name if manifest else ""
+        self.folder = inbox_folder(args.tenant, args.path if args.path is not None else self.workflow or "rejected")
+        self.manifest_key = self.folder + manifest_name(args.manifest)
+        place(self.manifest_key)
+        self._desk = self._lay_out(manifest) if manifest else None
+
+    def put(self, store: ObjectStore) -> list[str]:
+        """Upload everything; the keys in the order they were written."""
+        parts = [*(self._desk.files.items() if self._desk else ())]
+        parts += [(self.folder + path.name, path) for path in self._files]
+        primaries = {key for key, _ in parts[-len(self._files) :]}
+        parts.append((self.manifest_key, self._path))
+        progress = Progress()
+        for key, path in parts:
+            progress.show(f"{path.name} {size(path.stat().st_size)} to {key}")
+            store.put(key, path, metadata=self._metadata if key in primaries else None)
+        progress.clear()
+        return [key for key, _ in parts]
+
+    def _lay_out(self, manifest: Manifest) -> Desk | None:
+        try:
+            desk = lay_out(self._path, manifest, folder=self.folder)
+        except ManifestInvalid as error:
+            self.invalid = error
+            return None
+        for path in self._files:
+            if not path.is_file():
+                raise UsageError(f"{path} is no file")
+            if not desk.workflow.selects(self.folder + path.name):
+                patterns = ", ".join(desk.workflow.patterns)
+                raise UsageError(f"{path.name} is not selected by the manifest, whose inputs.primary are {patterns}")
+        return desk
+
+
+def _checked(path: Path) -> tuple[Manifest | None, ManifestInvalid | None]:
+    try:
+        return read_manifest(path), None
+    except ManifestInvalid as error:
+        return None, error
+
+
+def _rejected(parcel: Parcel, out: Printer) -> int:
+    """The drop is in the bucket and its rejection beside where outputs would go; say the same here."""
+    key = rejected_key(parcel.manifest_key)
+    problems = parcel.invalid.problems if parcel.invalid else []
+    if out.as_json:
+        out.emit({"rejected": key, "problems": [p.as_dict() for p in problems]})
+    for problem in problems:
+        out.note(f"{problem.path}: {problem.problem} (allowed: {problem.allowed})")
+    out.note(f"ade: the manifest does not validate; see {key}, mend it and drop it again")
+    return Exit.USAGE
+
+
+def _jobs(stack: Stack, told: dict[str, list[str]], workflow: str) -> list[Job]:
+    ids = dict.fromkeys(told["created"] + told["met"] + told["queued"])
+    found = [job for job_id in ids if (job := stack.table.get(job_id)) is not None]
+    return [job for job in found if job.workflow == workflow and not (is_placeholder(job) and not job.inputs)]
+
+
+def _tell(jobs: list[Job], keys: list[str], out: Printer) -> None:
+    if out.as_json:
+        out.emit({"keys": keys, "jobs": [job_shape(job) for job in jobs]})
+        return
+    for job in jobs:
+        out.line(f"{job.job_id}  {job.state}  {note(job)}".rstrip())
+
+
+def _wait(stack: Stack, jobs: list[Job], keys: list[str], timeout: float | None, out: Printer) -> int:
+    if not wire.runners(stack) and not all(job.ended for job in jobs):
+        out.note("no runner is alive on this machine: the jobs wait until `ade up` or `ade run` is started")
+
+    def seen(job: Job) -> None:
+        if not out.as_json:
+            out.line(f"{job.job_id}  {job.state}  {note(job)}".rstrip())
+
+    ended = follow(stack.table, [job.job_id for job in jobs], seconds=timeout, seen=seen)
+    if out.as_json:
+        out.emit({"keys": keys, "jobs": [job_shape(job) for job in ended]})
+    if not all(job.ended for job in ended):
+        out.note(f"ade: not all jobs ended within {timeout:g} seconds; they go on")
+        return Exit.TIMED_OUT
+    for job in ended:
+        out.note(f"`ade outputs {job.job_id}` shows what it published")
+    return exit_of(ended)
+
+
+def _tenant(name: str) -> str:
+    try:
+        fits = place(f"{INBOX}{name}/x").tenant == name
+    except KeyRefused:
+        fits = False
+    if not fits:
+        raise argparse.ArgumentTypeError(f"{name!r} is no tenant name; use letters, digits, '.', '_', '-', at most 63")
+    return name
+
+
+def _time(text: str) -> str:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no ISO 8601 time, such as 2026-01-31T12:00:00Z") from None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).isoformat()

@@ -1,0 +1,31 @@
+"""`ade init DIR`: make a commented config package that works."""
+
+import argparse
+from pathlib import Path
+
+from console.cli.guard import Exit
+from console.cli.output import Printer
+from console.cli.scaffold import FILES
+from core.errors import UsageError
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("dir", metavar="DIR", type=Path, help="a folder that is not there, or is empty")
+
+
+def run(args: argparse.Namespace, out: Printer) -> int:
+    folder: Path = args.dir
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is there and not empty; name a new folder")
+    for name, text in FILES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    command = f"ade try {folder / 'sample.csv'} --manifest {folder / 'manifest.json'} --out {folder / 'result'}"
+    if out.as_json:
+        out.emit({"dir": str(folder), "files": list(FILES), "try": command})
+    else:
+        for name in FILES:
+            out.line(str(folder / name))
+        out.note(f"\nnow run: {command}")
+    return Exit.OK

@@ -1,0 +1,37 @@
+"""`ade listen`: take bucket events from the events queue and by the webhook, and record what they tell of."""
+
+import argparse
+import contextlib
+import sys
+import threading
+
+from console.cli import wire
+from console.cli.guard import Exit
+from console.cli.output import Printer
+from console.cli.service import Signals
+from core.errors import UsageError
+from handlers.sources.listening import event_sources
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def run(_args: argparse.Namespace, out: Printer) -> int:
+    settings = wire.load_settings()
+    if not settings.events_url and not settings.webhook_token:
+        raise UsageError("nothing to listen to: set ADE_EVENTS_URL (a queue) or ADE_WEBHOOK_TOKEN (the webhook)")
+    if not settings.store_url:
+        raise UsageError("ADE_STORE_URL is not set: a folder bucket is watched by `ade up`, it sends no events")
+    log = wire.make_log(settings, stream=sys.stdout if out.as_json else None)
+    with wire.opened(settings, log) as stack, Signals() as signals, contextlib.ExitStack() as parts:
+        for name, source in event_sources(stack, log, parts).items():
+            thread = threading.Thread(target=source.run, name=name, daemon=True)
+            thread.start()
+            # What was taken off a queue is finished before we end.
+            parts.callback(thread.join)
+            parts.callback(source.stop)
+        webhook = settings.webhook_listen if settings.webhook_token else ""
+        log.info("listening", events=settings.events_url, webhook=webhook)
+        signals.wait()
+    return Exit.OK

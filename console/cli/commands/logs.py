@@ -1,0 +1,81 @@
+"""`ade logs JOB [-f]`: what a job's rules printed."""
+
+import argparse
+from pathlib import Path
+
+from console.cli import wire
+from console.cli.acts import follow
+from console.cli.guard import Exit, exit_of
+from console.cli.job_facts import job_shape, note
+from console.cli.output import Printer
+from core.errors import ObjectMissing
+from core.jobs import Job, State
+from core.ports import ObjectStore
+from infra.wiring import Stack
+from runner.results import job_folder
+from runner.sandbox.claims import printable
+
+_LIMIT = 64 * 1024 * 1024
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", metavar="JOB")
+    parser.add_argument("-f", "--follow", action="store_true", help="wait for the job's end; exit by its status")
+
+
+def run(args: argparse.Namespace, out: Printer) -> int:
+    with wire.opened() as stack:
+        job = wire.make_control(stack).find(args.job)
+        tail = Tail(stack, out)
+        if args.follow and not job.ended:
+            job = next(iter(follow(stack.table, [job.job_id], seen=tail.state, each=tail.look)), job)
+        tail.rest(job)
+        if out.as_json:
+            out.emit({"job": job_shape(job), "log": "\n".join(map(printable, tail.text.split("\n")))})
+    if not tail.text and not out.as_json:
+        out.note(f"job {job.job_id} is {job.state} and its rules have printed nothing")
+    return exit_of([job]) if args.follow and job.ended else Exit.OK
+
+
+class Tail:
+    """Prints a log as it grows: from the box on this machine while it runs, from the bucket afterwards."""
+
+    def __init__(self, stack: Stack, out: Printer) -> None:
+        self._stack = stack
+        self._out = out
+        self.text = ""
+
+    def state(self, job: Job) -> None:
+        if not self._out.as_json:
+            self._out.note(f"{job.state}  {note(job)}".rstrip())
+
+    def look(self, job: Job) -> None:
+        if job.state is State.RUNNING:
+            self._say(_running_log(self._stack.run_dir, job))
+
+    def rest(self, job: Job) -> None:
+        self._say(_running_log(self._stack.run_dir, job) if not job.ended else _published_log(self._stack.store, job))
+
+    def _say(self, whole: str) -> None:
+        new = whole.removeprefix(self.text)
+        if new and not self._out.as_json:
+            for line in new.splitlines():
+                print(printable(line), flush=True)
+        self.text = whole or self.text
+
+
+def _running_log(run_dir: Path, job: Job) -> str:
+    if job.lease is None:
+        return ""
+    path = run_dir / job.lease.owner / f"{job.job_id}-{job.fence}" / "log.txt"
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _published_log(store: ObjectStore, job: Job) -> str:
+    try:
+        return store.read(f"{job_folder(job)}logs.txt", limit=_LIMIT).decode("utf-8", "replace")
+    except ObjectMissing:
+        return ""

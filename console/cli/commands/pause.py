@@ -1,0 +1,39 @@
+"""`ade pause`: start no more jobs of everything, a tenant or a workflow. What runs goes on."""
+
+import argparse
+import getpass
+
+from console.cli import wire
+from console.cli.acts import add_scope, pause_shape, read_scope, scope_words
+from console.cli.guard import Exit
+from console.cli.job_facts import when
+from console.cli.output import Printer
+from core.ports import Pause
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add_scope(parser)
+
+
+def run(args: argparse.Namespace, out: Printer) -> int:
+    with wire.opened() as stack:
+        if args.scope:
+            tenant, workflow = read_scope(args.scope)
+            stack.table.pause(Pause(tenant=tenant, workflow=workflow, since=stack.clock.now(), by=_user()))
+            out.note(f"paused: {scope_words(tenant, workflow)}; running jobs go on")
+        pauses = stack.table.pauses()
+    if out.as_json:
+        out.emit([pause_shape(p) for p in pauses])
+    elif pauses:
+        rows = [(scope_words(p.tenant, p.workflow), when(p.since), p.by) for p in pauses]
+        out.table(("PAUSED", "SINCE", "BY"), rows)
+    else:
+        out.note("nothing is paused")
+    return Exit.OK
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"

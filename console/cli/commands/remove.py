@@ -1,0 +1,27 @@
+"""`ade remove JOB…`: delete a job's row, its outputs and its input."""
+
+import argparse
+
+from console.cli import wire
+from console.cli.acts import act
+from console.cli.output import Printer
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("jobs", metavar="JOB", nargs="+")
+    parser.add_argument(
+        "--keep-input",
+        action="store_true",
+        help="leave the input in the inbox; the next sweep makes a job of it again",
+    )
+
+
+def run(args: argparse.Namespace, out: Printer) -> int:
+    with wire.opened() as stack:
+        control = wire.make_control(stack)
+        return act(
+            args.jobs,
+            lambda job_id: control.remove(job_id, keep_input=args.keep_input),
+            done=lambda _: "removed",
+            out=out,
+        )

@@ -1,0 +1,70 @@
+"""`ade scan FILE…`: the tables that the engine finds, read in a process of its own."""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from console.cli.guard import Exit
+from console.cli.output import Printer
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+")
+
+
+def run(args: argparse.Namespace, out: Printer) -> int:
+    failed = False
+    rows: list[tuple[str, ...]] = []
+    for found in _scanned(args.files):
+        failed = failed or "error" in found
+        if out.as_json:
+            out.emit(found)
+        elif "error" in found:
+            out.note(f"{found['file']}: {found['error']}")
+        else:
+            rows += _rows(found)
+    if rows:
+        out.table(("FILE", "SHEET", "TABLE", "HEADER ROWS", "CONFIDENCE", "WHY"), rows)
+    return Exit.FAILED if failed else Exit.OK
+
+
+def _scanned(files: list[str]) -> Iterator[dict[str, Any]]:
+    """One object a file, in order. A file that kills the child is told, and the rest go to a new one."""
+    left = list(files)
+    while left:
+        with subprocess.Popen(
+            [sys.executable, "-I", "-B", "-m", "runner.engine.scan", *left],
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        ) as child:
+            for line in child.stdout or ():
+                yield json.loads(line)
+                del left[:1]
+        if left:
+            yield {"file": left[0], "error": f"the reader ended with code {child.returncode}", "code": "reader_ended"}
+            del left[:1]
+
+
+def _rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for sheet in found["sheets"]:
+        for table in sheet["tables"]:
+            head = ", ".join(str(n) for n in table.get("header_rows", ())) or "none"
+            confidence = table.get("confidence")
+            rows.append(
+                (
+                    found["file"],
+                    sheet["name"],
+                    str(table.get("range", "")),
+                    head,
+                    f"{confidence:.2f}" if isinstance(confidence, float | int) else "",
+                    "; ".join(str(w) for w in table.get("why", ())),
+                )
+            )
+        if not sheet["tables"]:
+            rows.append((found["file"], sheet["name"], "none found", "", "", ""))
+    return rows

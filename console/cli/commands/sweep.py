@@ -1,0 +1,38 @@
+"""`ade sweep`: look through the inbox once and record what is there."""
+
+import argparse
+
+from console.cli import wire
+from console.cli.guard import Exit
+from console.cli.output import Printer
+from handlers.intake import Intake, Report, report_dict
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def run(_args: argparse.Namespace, out: Printer) -> int:
+    with wire.opened() as stack:
+        report = Intake.over(stack).sweep()
+    if out.as_json:
+        out.emit({"objects": report.objects, **report_dict(report)})
+    else:
+        told = report_dict(report)
+        out.line(
+            f"{report.objects} objects in the inbox: {len(told['created'])} jobs new, {len(told['queued'])} queued, "
+            f"{len(told['superseded'])} superseded, {len(told['met'])} known"
+        )
+        for job_id in told["created"]:
+            out.line(f"  new: {job_id}")
+        tell_refusals(report, out)
+    return Exit.OK
+
+
+def tell_refusals(report: Report, out: Printer) -> None:
+    for key in report.rejected:
+        out.note(f"manifest {key} does not validate; its problems stand in rejected.json")
+    for problem in report.refused:
+        out.note(f"refused: {problem}")
+    for problem in report.failed:
+        out.note(f"set aside: {problem}")

@@ -1,0 +1,24 @@
+"""`ade version`."""
+
+import argparse
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from console.cli.guard import Exit
+from console.cli.output import Printer
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def run(_args: argparse.Namespace, out: Printer) -> int:
+    try:
+        found = version("ade-drop")
+    except PackageNotFoundError:
+        found = "unknown"
+    if out.as_json:
+        out.emit({"version": found, "python": platform.python_version()})
+    else:
+        out.line(f"ade-drop {found} (Python {platform.python_version()})")
+    return Exit.OK

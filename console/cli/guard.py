@@ -1,0 +1,88 @@
+"""Exit codes, named in one place; docs/commands.md has the same table.
+
+Runs one command and turns what it raises into words and an exit code."""
+
+import argparse
+import os
+import sqlite3
+import traceback
+from enum import IntEnum
+from typing import Protocol
+
+from console.cli.output import Printer
+from core.errors import AdeError, ManifestInvalid, SandboxUnavailable, StoreUnavailable
+from core.jobs import Job, State
+
+
+class Exit(IntEnum):
+    OK = 0
+    FAILED = 1  # a job failed, or the doctor found something wrong
+    USAGE = 2  # words, files, settings or a manifest that do not fit
+    TIMED_OUT = 3  # a job ran out of time, or `--wait` did
+    STOPPED = 4  # a job was cancelled or skipped, or its outputs have expired
+    UNAVAILABLE = 5  # store, table, queue or sandbox cannot be had; trying again later may work
+    INTERNAL = 70  # a fault of ade-drop itself
+    INTERRUPTED = 130  # ended by a second Ctrl-C, or by one while there was nothing to drain
+
+
+_BY_STATE = {
+    State.SUCCEEDED: Exit.OK,
+    State.FAILED: Exit.FAILED,
+    State.TIMED_OUT: Exit.TIMED_OUT,
+    State.CANCELLED: Exit.STOPPED,
+    State.SKIPPED: Exit.STOPPED,
+    State.EXPIRED: Exit.STOPPED,
+}
+# Of several jobs the worst end counts: what failed hides nothing, what was stopped hides no failure.
+_WORST_FIRST = (Exit.FAILED, Exit.TIMED_OUT, Exit.STOPPED, Exit.OK)
+
+
+def exit_of(jobs: list[Job]) -> Exit:
+    """The exit code of jobs that have ended: the worst of their ends."""
+    found = {_BY_STATE[job.state] for job in jobs}
+    return next((code for code in _WORST_FIRST if code in found), Exit.OK)
+
+
+class Command(Protocol):
+    """A module of console/cli/commands: its options, and what it does."""
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, args: argparse.Namespace, out: Printer) -> int: ...
+
+
+def run(command: Command, args: argparse.Namespace) -> int:
+    out = Printer(as_json=bool(getattr(args, "json", False)))
+    try:
+        return command.run(args, out)
+    except ManifestInvalid as error:
+        problems = [f"  {p.path}: {p.problem} (allowed: {p.allowed})" for p in error.problems]
+        return _say(out, "\n".join(["the manifest does not validate:", *problems]), Exit.USAGE)
+    except (StoreUnavailable, SandboxUnavailable) as error:
+        return _say(out, str(error), Exit.UNAVAILABLE)
+    except AdeError as error:
+        return _say(out, str(error), Exit.USAGE)
+    except BrokenPipeError:
+        raise
+    except (OSError, sqlite3.DatabaseError) as error:
+        return _say(out, _os_words(error), Exit.UNAVAILABLE)
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last line: a fault of ours, told as one
+        if os.environ.get("ADE_LOG_LEVEL") == "debug":
+            traceback.print_exc()
+        said = f"internal error: {type(error).__name__}: {error}\nADE_LOG_LEVEL=debug shows where; please report it"
+        return _say(out, said, Exit.INTERNAL)
+
+
+def _say(out: Printer, text: str, code: Exit) -> int:
+    if out.as_json:
+        out.emit({"error": text, "exit": int(code)})
+    out.note(f"ade: {text}")
+    return code
+
+
+def _os_words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return f"{type(error).__name__}: {error}"

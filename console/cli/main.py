@@ -1,0 +1,85 @@
+"""The command `ade`: words in, an exit code out. Only the module of the command that was asked for is loaded."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from console.cli import guard
+from console.cli.commands import COMMANDS, module_of
+
+EPILOG = """\
+examples:
+  ade up                                                watch the bucket, run jobs, tidy up
+  ade drop members.xlsx --manifest manifest.json --tenant acme --wait
+  ade try members.xlsx --manifest manifest.json --out result/
+  ade jobs --state FAILED
+  ade doctor
+
+Settings are ADE_* variables (docs/settings.md). Exit codes and JSON shapes stand in docs/commands.md.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, but a wrong word also says where help is."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(2, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+
+
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The tree of commands. `only`: give options to this one and leave the others as bare names."""
+    parser = Parser(
+        prog="ade",
+        description="Drop a spreadsheet and a manifest into a bucket; a clean workbook and an audit come out.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and end")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    for name, summary in COMMANDS.items():
+        one = commands.add_parser(
+            name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if only in (None, name):
+            module_of(name).arguments(one)
+            add_json(one)
+    return parser
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json` on a command and on each of its own subcommands."""
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to its own tree
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for child in action.choices.values():
+                add_json(child)
+            return
+    if "--json" not in parser._option_string_actions:  # noqa: SLF001
+        parser.add_argument("--json", action="store_true", help="print JSON (docs/commands.md)")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if words is None else words)
+    if words[:1] == ["--version"]:
+        words[0] = "version"
+    only = next((w for w in words if not w.startswith("-")), "")
+    parser = build_parser(only if only in COMMANDS else "")
+    args = parser.parse_args(words)
+    if args.command is None:
+        parser.print_help()
+        return 2
+    return _guarded(args)
+
+
+def _guarded(args: argparse.Namespace) -> int:
+    """Run a command; what goes wrong on purpose is told in its own words, without a traceback."""
+    try:
+        code = guard.run(module_of(args.command), args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough; Python must not complain while it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code

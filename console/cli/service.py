@@ -1,0 +1,160 @@
+"""Ctrl-C and SIGTERM: the first one asks for a drain, the second ends at once. The handler only sets a flag.
+
+Watch, fleet and janitor of one process, each in a thread of its own, ended together."""
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType, TracebackType
+from typing import Self
+
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from console.cli.boxes import boxes, require_asked_level
+from console.cli.guard import Exit
+from handlers.intake import Intake
+from handlers.sources.listening import ReportLog, make_sources
+from infra.logs import Log
+from infra.wiring import Stack
+from runner.assembly import Runner, assemble
+from runner.attempt import Boxes
+from runner.janitor import CHORES_SECONDS
+
+
+class Signals:
+    """While it is entered, the first signal makes `wait` return; a second one ends the process."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._before: dict[int, object] = {}
+        self._wakeup = -1
+
+    def __enter__(self) -> Self:
+        # The pipe is written by the interpreter's own handler: a signal that comes just before `select` begins would
+        # otherwise leave it asleep, for our handler only runs between two bytecodes.
+        self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)  # type: ignore[arg-type]
+        signal.set_wakeup_fd(self._wakeup)
+        os.close(self._read)
+        os.close(self._write)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Sleep until a signal, a `wake` or the time is over; whether an end was asked for."""
+        select.select([self._read], [], [], seconds)
+        self._clear()
+        return self.asked
+
+    def wake(self) -> None:
+        """Make `wait` return; from any thread."""
+        os.write(self._write, b"w")
+
+    def _clear(self) -> None:
+        try:
+            os.read(self._read, 4096)
+        except BlockingIOError:
+            return
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            # Boxes die with us and leases are taken over: that is what they are for.
+            os._exit(Exit.INTERRUPTED)
+        self.asked = True
+
+
+class Service:
+    """What `ade up`, `ade demo` and `ade run` are made of."""
+
+    def __init__(self, stack: Stack, boxes: Boxes, log: Log, *, role: str, everything: bool) -> None:
+        self._log = log
+        self._tell = ReportLog(log)
+        self._grace_seconds = stack.settings.drain_seconds
+        self._sweeper: Intake | None = Intake.over(stack) if everything else None
+        self.runner: Runner = assemble(stack, boxes, log, role=role, sweep=self._sweep if everything else None)
+        self._scratch = stack.run_dir / self.runner.presence.owner
+        self._opened = contextlib.ExitStack()
+        self._sources = make_sources(stack, log, self._opened) if everything else {}
+        self._scheduler: BackgroundScheduler | None = self.runner.janitor.scheduler() if everything else None
+        self._threads: list[threading.Thread] = []
+        self.failed: BaseException | None = None
+
+    def start(self, *, drain: Callable[[], bool] | None = None, on_end: Callable[[], None] = lambda: None) -> None:
+        """Begin. `on_end` is called when the fleet has ended, or when a part broke and all must end."""
+        log_chores(self._log, self.runner)
+        if self._scheduler is not None:
+            self._scheduler.start()
+        for name, source in self._sources.items():
+            self._spawn(name, source.run, on_end)
+
+        def work() -> None:
+            self.runner.fleet.run(drain=drain, grace_seconds=self._grace_seconds)
+            on_end()
+
+        self._spawn("fleet", work, on_end)
+
+    def stop(self) -> None:
+        """Take nothing new; what runs may end. A second call does nothing more."""
+        for source in self._sources.values():
+            source.stop()
+        self.runner.fleet.stop()
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+        if self._scheduler is not None and self._scheduler.running:
+            self._scheduler.shutdown(wait=True)
+        self._opened.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self.runner.close()
+
+    def _spawn(self, name: str, target: Callable[[], None], on_end: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                target()
+            except BaseException as error:  # noqa: BLE001 - a part that broke must not leave a half-dead service
+                self.failed = error
+                self._log.error("service_failed", part=name, error=f"{type(error).__name__}: {error}")
+                on_end()
+
+        thread = threading.Thread(target=guarded, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _sweep(self) -> None:
+        if self._sweeper is not None:
+            self._tell(self._sweeper.sweep())
+
+
+def log_chores(log: Log, runner: Runner) -> None:
+    """Do what somebody waits for once, also where no janitor runs: what others of this machine left when they died.
+
+    For no longer than a round of the janitor: whoever starts has work of its own, and what expires can wait.
+    """
+    done = {name: n for name, n in runner.janitor.urgent(CHORES_SECONDS).items() if n}
+    if done:
+        log.info("chores_done", **done)
+
+
+@contextlib.contextmanager
+def service(stack: Stack, log: Log, *, role: str, everything: bool) -> Iterator[Service]:
+    """A service with its sandbox; left, it has drained."""
+    with boxes(stack.settings, stack.run_dir) as sandbox:
+        require_asked_level(stack.settings, sandbox)
+        made = Service(stack, sandbox, log, role=role, everything=everything)
+        try:
+            yield made
+        finally:
+            made.stop()
+            made.join()

@@ -1,0 +1,211 @@
+"""Clients of services and calls to them: what is tried again, for how long, and what callers see.
+
+A call ends in one of three ways. It returns. It raises Answered: the service gave a definite no that the caller
+asked for (no such key, condition failed). Or it raises StoreUnavailable: the service did not answer
+within the deadline, or refused in a way that trying again will not change. botocore's own retries are off, so this
+is the only place that waits: exponential, fully jittered, never a hot loop.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Collection
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+import boto3
+import botocore.loaders
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    FlexibleChecksumError,
+    HTTPClientError,
+    IncompleteReadError,
+)
+from botocore.exceptions import ConnectionError as NotConnected
+from botocore.parsers import ResponseParserError
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
+from core.errors import CallRefused, StoreUnavailable
+from infra.addresses import Address
+
+_LOCK = threading.Lock()
+_MODELS = botocore.loaders.create_loader()  # parsing a service's model takes longer than most calls
+
+
+def client(address: Address, *, read_timeout: float = 30.0, connect_timeout: float = 5.0) -> Any:
+    """A boto3 client, safe to share between threads; infra/remote.py does all the waiting and trying again."""
+    own_server = address.endpoint is not None
+    config = Config(
+        connect_timeout=connect_timeout,
+        read_timeout=read_timeout,
+        retries={"total_max_attempts": 1},
+        max_pool_connections=32,
+        # Older S3 clones know no checksum but Content-MD5, which we send ourselves.
+        request_checksum_calculation="when_required" if own_server else "when_supported",
+        response_checksum_validation="when_required" if own_server else "when_supported",
+        s3={"addressing_style": address.options.get("addressing", "path" if own_server else "auto")},
+    )
+    with _LOCK:
+        core = botocore.session.get_session()
+        core.register_component("data_loader", _MODELS)
+        session = boto3.session.Session(botocore_session=core, region_name=address.region)
+        region = address.region or session.region_name or ("us-east-1" if own_server else None)
+        return session.client(address.service, endpoint_url=address.endpoint, region_name=region, config=config)
+
+
+T = TypeVar("T")
+
+# The service is there and asks for patience. Other codes are transient by their HTTP status alone.
+_BUSY = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        "ConditionalRequestConflict",  # S3: another conditional write to the key is under way
+        "InternalError",
+        "InternalFailure",
+        "InternalServerError",
+        "KMS.ThrottlingException",
+        "KmsThrottled",
+        "LimitExceededException",
+        "OperationAborted",
+        "OverLimit",  # SQS: too many messages in flight
+        "PriorRequestNotComplete",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServiceUnavailable",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    }
+)
+_BUSY_REASONS = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+_BUSY_STATUS = frozenset({408, 429, 500, 502, 503, 504})
+# Refused, broken and silent connections, and answers that were cut short or damaged on their way.
+_BROKEN = (
+    HTTPClientError,
+    NotConnected,  # botocore's own, and no HTTPClientError
+    IncompleteReadError,
+    FlexibleChecksumError,
+    ResponseParserError,  # not even a BotoCoreError
+    ConnectionError,
+    TimeoutError,
+)
+
+
+class Answered(Exception):
+    """A definite no that the caller asked to be told about."""
+
+    def __init__(self, code: str, response: dict[str, Any]) -> None:
+        super().__init__(code)
+        self.code = code
+        self.response = response
+
+
+def timeouts(seconds: float) -> dict[str, float]:
+    """What a client may wait in one try, so that a call by `Caller.within(seconds)` ends in that time."""
+    return {"connect_timeout": seconds / 6, "read_timeout": seconds / 4}
+
+
+class Caller:
+    """Makes calls to one service under one policy."""
+
+    def __init__(
+        self,
+        service: str,
+        *,
+        deadline: float = 30.0,
+        longest_wait: float = 4.0,
+        on_retry: Callable[[str, str], None] = lambda _what, _why: None,
+    ) -> None:
+        self.service = service
+        self.ahead: float | None = None  # by how much our clock was ahead of the service's in the last answer, at least
+        self._deadline = deadline
+        self._longest_wait = longest_wait
+        self._on_retry = on_retry
+
+    def within(self, seconds: float) -> "Caller":
+        """One whose calls end within `seconds`, several tries included, where the client has matching timeouts."""
+        return Caller(self.service, deadline=seconds / 2, longest_wait=seconds / 12, on_retry=self._on_retry)
+
+    def __call__(self, what: str, act: Callable[[], T], *, expect: Collection[str] = ()) -> T:
+        """Do `act` until it returns, answers with a code of `expect`, or the deadline is over.
+
+        `act` may run several times, and an earlier run may have taken effect although its answer was lost.
+        """
+        began = time.time()
+
+        def timed() -> T:
+            nonlocal began
+            began = time.time()
+            return act()
+
+        retrying = Retrying(
+            retry=retry_if_exception(transient),
+            wait=wait_random_exponential(multiplier=0.05, max=self._longest_wait),
+            stop=stop_after_delay(self._deadline),
+            before_sleep=lambda state: self._on_retry(what, _why(state)),
+            reraise=True,
+        )
+        try:
+            answer = retrying(timed)
+            self._compare_clocks(answer, began, time.time())
+            return answer
+        except ClientError as error:
+            code = _code(error)
+            if code in expect or _cancelled(error) in expect:
+                raise Answered(code, error.response) from error
+            kind = StoreUnavailable if transient(error) else CallRefused
+            raise kind(f"{self.service} refused {what}: {_told(error)}") from error
+        except (BotoCoreError, *_BROKEN) as error:
+            raise StoreUnavailable(f"{self.service} did not answer {what}: {error}; is it up?") from error
+
+    def _compare_clocks(self, answer: object, began: float, ended: float) -> None:
+        """The service said its time, in whole seconds, some moment between the two."""
+        headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}) if isinstance(answer, dict) else {}
+        with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
+            theirs = parsedate_to_datetime(headers["date"]).timestamp()
+            self.ahead = max(began - (theirs + 1), 0.0) or min(ended - theirs, 0.0)
+
+
+def transient(error: BaseException) -> bool:
+    """Whether the same call may well succeed a moment later."""
+    if isinstance(error, ClientError):
+        if _code(error) == "TransactionCanceledException":
+            reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
+            return bool(reasons & _BUSY_REASONS) and "ConditionalCheckFailed" not in reasons
+        return _code(error) in _BUSY or _status(error) in _BUSY_STATUS
+    return isinstance(error, _BROKEN)
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _status(error: ClientError) -> int:
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _cancelled(error: ClientError) -> str | None:
+    """The reason of a cancelled transaction that decides."""
+    reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
+    return "ConditionalCheckFailed" if "ConditionalCheckFailed" in reasons else None
+
+
+def _told(error: ClientError) -> str:
+    message = error.response.get("Error", {}).get("Message", "")
+    return f"{_code(error)} ({_status(error)}) {message}".strip()
+
+
+def _why(state: RetryCallState) -> str:
+    error = state.outcome.exception() if state.outcome is not None else None
+    return _code(error) if isinstance(error, ClientError) else type(error).__name__

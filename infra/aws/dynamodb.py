@@ -1,0 +1,329 @@
+"""JobTable on DynamoDB.
+
+Theory of operation. A job is one item; every write of it is conditional on its rev. Slots are counters per tenant
+and per workflow that change only in the transaction that moves a job into or out of RUNNING (dynamodb_slots.py).
+Because the rev condition pins the state that the job had before, the counters always equal the number of RUNNING jobs:
+two runners cannot both take the last slot, and a lost runner's slot is freed by whoever moves its job on. Pauses stand
+on the same items, so that a start reads nothing beforehand. Indexes lag behind, so what they name is read again from
+the base item and judged by that. A tenant's fence item is raised before a row with a greater fence is removed, and read
+by whoever adds one after it saw that the row is gone. Each write carries a name of its own: where a retry meets a
+failed condition, the name tells whether the earlier try had got through.
+"""
+
+import contextlib
+import copy
+import threading
+import uuid
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any
+
+from core.errors import RowUnreadable
+from core.jobs import Job, State, first
+from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
+from infra.addresses import Address
+from infra.aws import dynamodb_items as items
+from infra.aws.calls import Answered, Caller, client, timeouts
+from infra.aws.dynamodb_items import Item, number, text
+from infra.aws.dynamodb_reads import Reads
+from infra.aws.dynamodb_slots import Slots
+
+_NO = "ConditionalCheckFailed"
+_ONE_NO = "ConditionalCheckFailedException"
+_DONE_BEFORE = "IdempotentParameterMismatchException"
+_TRIES = 5
+
+
+class DynamoJobTable:
+    """One table, made by `infra/aws/provision.py` or the template. Safe to share between threads."""
+
+    def __init__(
+        self, address: Address, clock: Clock, wake_at: Callable[[Job], float | None], *, caller: Caller | None = None
+    ) -> None:
+        self._address = address
+        self._name = address.name
+        self._shards = int(address.options.get("shards", items.SHARDS))
+        self._clock = clock
+        self._wake_at = wake_at
+        self._connect(client(address), caller or Caller(str(address)))
+        self._changed = threading.Condition()
+        self._changes = 0
+        self._seen = threading.local()  # a change between two waits of a thread is not lost
+
+    def within(self, seconds: float) -> "DynamoJobTable":
+        """The same table by calls that end within `seconds`, for heartbeats; a client of its own, to be closed."""
+        hasty = copy.copy(self)
+        hasty._connect(client(self._address, **timeouts(seconds)), self._call.within(seconds))  # noqa: SLF001 - one of us
+        return hasty
+
+    def _connect(self, db: Any, call: Caller) -> None:
+        self._db, self._call = db, call
+        self._reads = Reads(db, call, self._name, self._shards)
+        self._slots = Slots(db, call, self._reads, self._name, self._shards)
+
+    def add(self, job: Job) -> tuple[Job, bool]:
+        job, writer = first(job, self._fence(job.tenant)), _writer()
+        fresh = {"ConditionExpression": "attribute_not_exists(pk)"}
+        line = items.line_key(job) | {"job_id": text(job.job_id)}
+        for _ in range(_TRIES):
+            try:
+                self._transact(
+                    f"add {job.job_id}",
+                    writer,
+                    {"Put": self._item(job, writer) | fresh},
+                    {"Put": {"TableName": self._name, "Item": line}},
+                    *self._slots.counted(job, _delta(None, job)),
+                )
+            except Answered:
+                there = self._row(job.job_id)
+                if there is None:
+                    continue  # it went between the two looks
+                found = items.job_of(there)
+                return found, items.written_by(there) == writer
+            self._tell()
+            return job, True
+        raise AssertionError(f"row {job.job_id} is removed as often as it is added")
+
+    def get(self, job_id: str) -> Job | None:
+        item = self._row(job_id)
+        return items.job_of(item) if item else None
+
+    def get_all(self, job_ids: Collection[str]) -> dict[str, Job]:
+        return {job.job_id: job for job in self._reads.jobs(sorted(set(job_ids)))}
+
+    def replace(self, old: Job, new: Job) -> Job | None:
+        written, writer = replace(new, rev=old.rev + 1), _writer()
+        delta = _delta(old, new)
+        put = self._item(written, writer) | _still(old)
+        try:
+            if delta:
+                slots = self._slots.counted(old if delta < 0 else new, delta)
+                self._transact(f"write {old.job_id}", writer, {"Put": put}, *slots)
+            else:
+                self._call(f"write {old.job_id}", lambda: self._db.put_item(**put), expect=(_ONE_NO,))
+        except Answered:
+            return written if self._wrote(old.job_id, writer) else None
+        self._tell()
+        return written
+
+    def admit(self, old: Job, new: Job, caps: Caps) -> Job | Refused | None:
+        writer = _writer()
+        for _ in range(_TRIES):
+            on, counts = self._slots.start(new, caps)
+            written = replace(on, rev=old.rev + 1)
+            put = {"Put": self._item(written, writer) | _still(old)}
+            try:
+                self._transact(f"start {old.job_id}", writer, put, *counts)
+            except Answered as no:
+                if self._wrote(old.job_id, writer):
+                    break
+                reasons = no.response.get("CancellationReasons", [])
+                if not reasons or reasons[0].get("Code") == _NO:
+                    return None
+                if (refused := self._slots.refused(new, caps)) is not None:
+                    return refused
+                writer = _writer()  # what stood in the way went meanwhile; a token is good for one transaction
+            else:
+                break
+        else:
+            return Refused(reason=f"waiting: tenant {new.tenant} is busy starting jobs", scope="tenant")
+        self._tell()
+        return written
+
+    def remove(self, old: Job) -> bool:
+        if old.fence and old.fence > self._fence(old.tenant):
+            # Before the row goes: a fence that is raised for nothing does no harm, one that is not raised might.
+            self._raise_fence(old.tenant, old.fence)
+        try:
+            self._transact(
+                f"remove {old.job_id}",
+                _writer(),
+                {"Delete": {"TableName": self._name, "Key": items.job_key(old.job_id)} | _still(old)},
+                {"Delete": {"TableName": self._name, "Key": items.line_key(old)}},
+                *self._slots.counted(old, _delta(old, None)),
+            )
+        except Answered as no:
+            if no.code != _DONE_BEFORE:
+                return False
+        self._tell()
+        return True
+
+    def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
+        return self._reads.page(query, limit, cursor)
+
+    def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
+        return self._reads.line(line, whole=whole)
+
+    def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return self._awake(before, limit, resting=False)
+
+    def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return self._awake(before, limit, resting=True)
+
+    def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
+        return self._reads.damaged(limit)
+
+    def counts(self, tenant: str | None = None) -> dict[State, int]:
+        """Reads the index entries of every job counted: for people, not for loops."""
+        found: dict[State, int] = {}
+        for _, state in self._reads.states(tenant):
+            found[state] = found.get(state, 0) + 1
+        return found
+
+    def count(self, states: frozenset[State], *, before: float) -> int:
+        return self._reads.count(states, before)
+
+    def tenants(self) -> dict[str, dict[State, int]]:
+        found: dict[str, dict[State, int]] = {}
+        for tenant, state in self._reads.states(None):
+            counts = found.setdefault(tenant, {})
+            counts[state] = counts.get(state, 0) + 1
+        return found
+
+    def recount(self) -> int:
+        return self._slots.recount(self._clock.now())
+
+    def pause(self, pause: Pause) -> None:
+        said = items.pause_key(pause.tenant, pause.workflow)
+        said |= {"since": number(pause.since), "by": text(pause.by)}
+        first = {"TableName": self._name, "Item": said, "ConditionExpression": "attribute_not_exists(pk)"}
+        try:
+            self._transact(
+                "pause", _writer(), {"Put": first}, *self._slots.pausing(pause.tenant, pause.workflow, on=True)
+            )
+        except Answered:
+            return
+
+    def resume(self, tenant: str | None, workflow: str | None) -> bool:
+        there = {"TableName": self._name, "Key": items.pause_key(tenant, workflow)}
+        there |= {"ConditionExpression": "attribute_exists(pk)"}
+        try:
+            self._transact("resume", _writer(), {"Delete": there}, *self._slots.pausing(tenant, workflow, on=False))
+        except Answered as no:
+            if no.code != _DONE_BEFORE:
+                return False
+        self._tell()
+        return True
+
+    def pauses(self) -> tuple[Pause, ...]:
+        return self._reads.pauses()
+
+    def hold(self, name: str, owner: str, seconds: float) -> bool:
+        now = self._clock.now()
+        put = {
+            "TableName": self._name,
+            "Item": items.lease_key(name) | {"owner": text(owner), "expires": number(now + seconds)},
+            "ConditionExpression": "attribute_not_exists(pk) OR #owner = :owner OR expires <= :now",
+            "ExpressionAttributeNames": {"#owner": "owner"},
+            "ExpressionAttributeValues": {":owner": text(owner), ":now": number(now)},
+        }
+        try:
+            self._call(f"hold {name}", lambda: self._db.put_item(**put), expect=(_ONE_NO,))
+        except Answered:
+            return False
+        return True
+
+    def let_go(self, name: str, owner: str) -> None:
+        delete = {
+            "TableName": self._name,
+            "Key": items.lease_key(name),
+            "ConditionExpression": "#owner = :owner",
+            "ExpressionAttributeNames": {"#owner": "owner"},
+            "ExpressionAttributeValues": {":owner": text(owner)},
+        }
+        try:
+            self._call(f"let go {name}", lambda: self._db.delete_item(**delete), expect=(_ONE_NO,))
+        except Answered:
+            return
+
+    def generation(self, name: str) -> int:
+        found = self._reads.item(items.generation_key(name))
+        return int(found["n"]["N"]) if found else 0
+
+    def advance(self, name: str) -> None:
+        update = {
+            "TableName": self._name,
+            "Key": items.generation_key(name),
+            "UpdateExpression": "ADD n :one",
+            "ExpressionAttributeValues": {":one": number(1)},
+        }
+        self._call(f"advance {name}", lambda: self._db.update_item(**update))
+
+    def _fence(self, tenant: str) -> int:
+        found = self._reads.item(items.fence_key(tenant))
+        return int(found["fence"]["N"]) if found else 0
+
+    def _raise_fence(self, tenant: str, fence: int) -> None:
+        """Rows of about the same age have about the same fence: few removals come here."""
+        put = {
+            "TableName": self._name,
+            "Item": items.fence_key(tenant) | {"fence": number(fence)},
+            "ConditionExpression": "attribute_not_exists(pk) OR fence < :fence",
+            "ExpressionAttributeValues": {":fence": number(fence)},
+        }
+        with contextlib.suppress(Answered):
+            self._call(f"raise fence of {tenant}", lambda: self._db.put_item(**put), expect=(_ONE_NO,))
+
+    def wait(self, seconds: float) -> None:
+        """Sees this process's own changes; those of others show when the time is over."""
+        with self._changed:
+            seen = getattr(self._seen, "changes", self._changes)
+            self._changed.wait_for(lambda: self._changes != seen, timeout=seconds)
+            self._seen.changes = self._changes
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _awake(self, before: float, limit: int, *, resting: bool) -> tuple[Job, ...]:
+        found = [(self._wake_at(job), job) for job in self._reads.awake(before, limit, resting=resting)]
+        due = sorted(((at, job) for at, job in found if at is not None and at <= before), key=lambda pair: pair[0])
+        return tuple(job for _, job in due)[:limit]
+
+    def _tell(self) -> None:
+        with self._changed:
+            self._changes += 1
+            self._changed.notify_all()
+
+    def _row(self, job_id: str) -> Item | None:
+        answer = self._call(
+            f"get {job_id}",
+            lambda: self._db.get_item(TableName=self._name, Key=items.job_key(job_id), ConsistentRead=True),
+        )
+        item: Item | None = answer.get("Item")
+        return item
+
+    def _wrote(self, job_id: str, writer: str) -> bool:
+        item = self._row(job_id)
+        return item is not None and items.written_by(item) == writer
+
+    def _item(self, job: Job, writer: str) -> dict[str, Any]:
+        return {"TableName": self._name, "Item": items.job_item(job, writer, self._wake_at, self._shards)}
+
+    def _transact(self, what: str, token: str, *writes: dict[str, Any]) -> None:
+        """All or nothing; Answered where a condition failed, or an earlier try of this very call had got through.
+
+        The token makes a repeated call one transaction; a server that forgot the answer says the token is in use.
+        """
+        self._call(
+            what,
+            lambda: self._db.transact_write_items(TransactItems=list(writes), ClientRequestToken=token),
+            expect=(_NO, _DONE_BEFORE),
+        )
+
+
+def _writer() -> str:
+    return uuid.uuid4().hex
+
+
+def _still(old: Job) -> dict[str, Any]:
+    """The row is as the caller last saw it; the state too, since slots are counted by it."""
+    return {
+        "ConditionExpression": "rev = :rev AND #state = :state",
+        "ExpressionAttributeNames": {"#state": "state"},
+        "ExpressionAttributeValues": {":rev": number(old.rev), ":state": text(old.state)},
+    }
+
+
+def _delta(old: Job | None, new: Job | None) -> int:
+    """What a write changes in the number of running jobs."""
+    return int(new is not None and new.state is State.RUNNING) - int(old is not None and old.state is State.RUNNING)

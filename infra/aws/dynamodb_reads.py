@@ -1,0 +1,254 @@
+"""Reading the DynamoDB table: index entries merged over their shards, then judged by the base items."""
+
+import heapq
+import itertools
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from core.errors import RecordNewer, RowUnreadable
+from core.jobs import Job, State
+from core.ports import JobQuery, NewerRow, Page, Pause
+from infra.aws.calls import Caller
+from infra.aws.dynamodb_items import (
+    BY_STATE,
+    BY_TENANT,
+    BY_TIME,
+    BY_WAKE,
+    Item,
+    created_at,
+    job_key,
+    job_of,
+    line_partition,
+    newer_row,
+    number,
+    partition_of,
+    text,
+    wake_partition,
+)
+
+_BATCH = 100
+_BELIEVED_SECONDS = 60.0
+_STATES = frozenset(State)
+
+
+class Reads:
+    def __init__(self, db: Any, call: Caller, table: str, shards: int) -> None:
+        self._db = db
+        self._call = call
+        self._table = table
+        self._shards = range(shards)
+        self._unreadable: dict[str, float] = {}  # until when that is believed
+
+    def item(self, key: Item) -> Item:
+        """An item read consistently; empty where there is none."""
+        answer = self._call("get", lambda: self._db.get_item(TableName=self._table, Key=key, ConsistentRead=True))
+        found: Item = answer.get("Item", {})
+        return found
+
+    def items(self, keys: list[Item]) -> list[Item]:
+        """Those of the items that are there, each read consistently."""
+        return [item for at in range(0, len(keys), _BATCH) for item in self._batch(keys[at : at + _BATCH])]
+
+    def page(self, query: JobQuery, limit: int, cursor: str | None) -> Page:
+        if query.states is not None and not query.states:
+            return Page(jobs=(), cursor=None)
+        index, values = BY_TIME, [""]
+        if query.tenant is not None:
+            index, values = BY_TENANT, [query.tenant]
+        elif query.states is not None:
+            index, values = BY_STATE, sorted(query.states)
+        partitions = [partition_of(index, shard, value) for shard in self._shards for value in values]
+        shards = [self._entries(partition, index, query, cursor, limit) for partition in partitions]
+        # A job on its way from one state to the next may stand in an index twice.
+        once = (entry for entry, _ in itertools.groupby(heapq.merge(*shards, reverse=True)))
+        taken = list(itertools.islice(once, limit + 1))
+        newer: list[NewerRow] = []
+        jobs = self.jobs([job_id for _, job_id in taken[:limit]], newer)
+        return Page(
+            jobs=tuple(job for job in jobs if _matches(job, query)),
+            cursor=taken[limit - 1][0] if len(taken) > limit else None,
+            newer=tuple(row for row in newer if _matches(row, query)),
+        )
+
+    def line(self, line: str, *, whole: bool) -> tuple[Job, ...]:
+        found = self._query({":pk": text(line_partition(line))}, "pk = :pk", ConsistentRead=True)
+        newer: list[NewerRow] = []
+        # A row that was deleted by hand and made anew stands in its line twice.
+        jobs = tuple(self.jobs(list(dict.fromkeys(item["job_id"]["S"] for item in found)), newer))
+        if whole and newer:
+            raise newer[0].why
+        return jobs
+
+    def awake(self, before: float, limit: int, *, resting: bool) -> list[Job]:
+        """Jobs that an index thinks need attention; their items say whether they do."""
+        now, found = time.monotonic(), list[Job]()
+        shards = [self._due(shard, before, limit, resting=resting) for shard in self._shards]
+        # Rows that cannot be read stay at the head for ever: look past them, and seldom at them.
+        fresh = (job_id for _, job_id in heapq.merge(*shards) if self._unreadable.get(job_id, 0.0) <= now)
+        while len(found) < limit and (batch := list(itertools.islice(fresh, limit - len(found)))):
+            found += self.jobs(batch)
+        return found
+
+    def _due(self, shard: int, before: float, limit: int, *, resting: bool) -> Iterator[tuple[float, str]]:
+        """Index entries of one shard as (wake_at, job_id), longest overdue first."""
+        values = {":pk": text(wake_partition(shard, resting=resting)), ":before": number(before)}
+        condition = f"{BY_WAKE}_pk = :pk AND wake_at <= :before"
+        for item in self._query(values, condition, IndexName=BY_WAKE, Limit=limit):
+            yield float(item["wake_at"]["N"]), item["job_id"]["S"]
+
+    def damaged(self, limit: int) -> dict[str, RowUnreadable]:
+        found: dict[str, RowUnreadable] = {}
+        for shard in self._shards:
+            values = {":pk": text(partition_of(BY_TIME, shard))}
+            entries = (i["job_id"]["S"] for i in self._query(values, f"{BY_TIME}_pk = :pk", IndexName=BY_TIME))
+            while batch := list(itertools.islice(entries, _BATCH)):
+                for item in self._batch([job_key(job_id) for job_id in dict.fromkeys(batch)]):
+                    if (why := _damage(item)) is not None:
+                        found[item["pk"]["S"].removeprefix("J#")] = why
+                if len(found) >= limit:
+                    return found
+        return found
+
+    def states(self, tenant: str | None) -> Iterator[tuple[str, State]]:
+        """Tenant and state of every job (of one tenant)."""
+        index = BY_TIME if tenant is None else BY_TENANT
+        for shard in self._shards:
+            values = {":pk": text(partition_of(index, shard, tenant or ""))}
+            for item in self._query(values, f"{index}_pk = :pk", IndexName=index):
+                if item["state"]["S"] in _STATES:  # else it was edited by hand; `damaged` tells
+                    yield tenant or item["tenant"]["S"], State(item["state"]["S"])
+
+    def running(self, tenant: str) -> list[Item]:
+        """The rows of a tenant that an index thinks are running, as they are now."""
+        found: list[str] = []
+        for shard in self._shards:
+            values = {":pk": text(partition_of(BY_STATE, shard, State.RUNNING)), ":tenant": text(tenant)}
+            more = {"IndexName": BY_STATE, "FilterExpression": "tenant = :tenant"}
+            found += [entry["job_id"]["S"] for entry in self._query(values, f"{BY_STATE}_pk = :pk", **more)]
+        rows = self.items([job_key(job_id) for job_id in dict.fromkeys(found)])
+        return [row for row in rows if row["state"]["S"] == State.RUNNING]
+
+    def doubts(self) -> list[Item]:
+        return list(self._query({":pk": text("D")}, "pk = :pk", ConsistentRead=True))
+
+    def count(self, states: frozenset[State], before: float) -> int:
+        """Counted in the index: reads the entries of these states, and returns none of them."""
+        found = 0
+        for partition in (partition_of(BY_STATE, shard, state) for shard in self._shards for state in sorted(states)):
+            ask: dict[str, Any] = {
+                "TableName": self._table,
+                "IndexName": BY_STATE,
+                "Select": "COUNT",
+                "KeyConditionExpression": f"{BY_STATE}_pk = :pk AND created < :before",
+                "ExpressionAttributeValues": {":pk": text(partition), ":before": text(created_at(before))},
+            }
+            while True:
+                answer = self._call("count", lambda: self._db.query(**ask))  # noqa: B023 - called at once
+                found += int(answer["Count"])
+                if "LastEvaluatedKey" not in answer:
+                    break
+                ask["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        return found
+
+    def pauses(self) -> tuple[Pause, ...]:
+        found = []
+        for item in self._query({":pk": text("P")}, "pk = :pk", ConsistentRead=True):
+            tenant, _, workflow = item["sk"]["S"].partition("#")
+            since, by = float(item["since"]["N"]), item["by"]["S"]
+            found.append(Pause(tenant=tenant or None, workflow=workflow or None, since=since, by=by))
+        return tuple(sorted(found, key=lambda pause: pause.since))
+
+    def jobs(self, job_ids: list[str], newer: list[NewerRow] | None = None) -> list[Job]:
+        """The jobs as they are now, in the order of their ids here; those that are gone, or no jobs, are left out.
+
+        `newer` gets what can be told of rows that a newer program wrote.
+        """
+        found: dict[str, Job] = {}
+        for at in range(0, len(job_ids), _BATCH):
+            for item in self._batch([job_key(job_id) for job_id in dict.fromkeys(job_ids[at : at + _BATCH])]):
+                name = item["pk"]["S"].removeprefix("J#")
+                try:
+                    found[name] = job_of(item)
+                    self._unreadable.pop(name, None)
+                except RowUnreadable as error:
+                    self._unreadable[name] = time.monotonic() + _BELIEVED_SECONDS
+                    if newer is not None and isinstance(error, RecordNewer):
+                        newer.append(newer_row(item, error))
+        return [found[job_id] for job_id in job_ids if job_id in found]
+
+    def _entries(
+        self, partition: str, index: str, query: JobQuery, cursor: str | None, limit: int
+    ) -> Iterator[tuple[str, str]]:
+        """Index entries of one partition, newest first, as (created, job_id)."""
+        values: dict[str, Any] = {":pk": text(partition)}
+        condition = f"{index}_pk = :pk"
+        more: dict[str, Any] = {"ScanIndexForward": False, "IndexName": index, "Limit": limit + 1}
+        if cursor is not None:
+            values[":cursor"] = text(cursor)
+            condition += " AND created < :cursor"
+        filters = []
+        if query.workflow is not None:
+            values[":workflow"] = text(query.workflow)
+            filters.append("workflow = :workflow")
+        if query.states is not None and index != BY_STATE:
+            names = {f":state{n}": text(state) for n, state in enumerate(sorted(query.states))}
+            values |= names
+            filters.append(f"#state IN ({', '.join(names)})")
+            more["ExpressionAttributeNames"] = {"#state": "state"}
+        if filters:
+            more["FilterExpression"] = " AND ".join(filters)
+            more["Limit"] = 1000  # what is filtered out counts towards it
+        for item in self._query(values, condition, **more):
+            yield item["created"]["S"], item["job_id"]["S"]
+
+    def _query(self, values: dict[str, Any], condition: str, **more: Any) -> Iterator[Item]:
+        ask = {
+            "TableName": self._table,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": values,
+            **more,
+        }
+        while True:
+            answer = self._call("query", lambda: self._db.query(**ask))
+            yield from answer["Items"]
+            if "LastEvaluatedKey" not in answer:
+                return
+            ask["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _batch(self, keys: list[Item]) -> list[Item]:
+        """Up to a hundred rows; those that a busy table leaves unread are asked for again, after a while."""
+        found: list[Item] = []
+
+        def act() -> None:
+            nonlocal keys
+            ask = {self._table: {"Keys": keys, "ConsistentRead": True}}
+            answer = self._db.batch_get_item(RequestItems=ask)
+            found.extend(answer["Responses"].get(self._table, ()))
+            keys = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
+            if keys:
+                left = {"Code": "ThrottlingException", "Message": f"{len(keys)} rows left unread"}
+                raise ClientError({"Error": left}, "BatchGetItem")
+
+        self._call("batch get", act)
+        return found
+
+
+def _damage(item: Item) -> RowUnreadable | None:
+    try:
+        job = job_of(item)
+    except RowUnreadable as error:
+        return error
+    if item["state"]["S"] != job.state:
+        return RowUnreadable(f"row {job.job_id} says {item['state']['S']} in its attribute, {job.state} in its record")
+    return None
+
+
+def _matches(job: Job | NewerRow, query: JobQuery) -> bool:
+    return (
+        (query.states is None or job.state in query.states)
+        and (query.tenant is None or job.tenant == query.tenant)
+        and (query.workflow is None or job.workflow == query.workflow)
+    )

@@ -1,0 +1,423 @@
+"""ObjectStore on S3 and whatever speaks like it.
+
+A version is the store's VersionId where the bucket keeps versions, else the ETag, which reads and writes are pinned
+to by If-Match. A digest is what the store knows of the content: the ETag where it is an MD5 of the content, a
+full-object checksum where it is not (uploads in parts, KMS), else the ETag all the same. Listings tell neither
+VersionId nor metadata, so each listed object is asked for once and remembered by its ETag and time.
+"""
+
+import base64
+import contextlib
+import hashlib
+import itertools
+import re
+import secrets
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from core.errors import (
+    CallRefused,
+    ObjectChanged,
+    ObjectMissing,
+    ObjectRefused,
+    ObjectTooLarge,
+    PreconditionFailed,
+    StoreUnavailable,
+)
+from core.keys import WORK, check_key, refusal
+from core.ports import Fetched, Folder, Level, ObjectInfo
+from infra.addresses import Address
+from infra.aws.calls import Answered, Caller, client
+from infra.aws.s3_parts import COPIED_AT_ONCE, PART_BYTES, Parts
+from infra.aws.s3_reads import InFile, InMemory, Sink, read_to_end
+from infra.memo import Memo
+
+_MD5_ETAG = re.compile(r"[0-9a-f]{32}")
+_ABSENT = ("404", "NoSuchKey", "NotFound", "NoSuchVersion", "405", "MethodNotAllowed")
+_LOST = ("412", "PreconditionFailed", "409", "ConditionalRequestConflict")
+_TOO_LARGE = ("InvalidRequest", "EntityTooLarge")  # for one copy; both may mean something else
+_CHECKSUMS = ("SHA256", "CRC64NVME")
+_ETAG = "etag:"
+_DELETED_AT_ONCE = 1000
+
+
+class S3Store:
+    """A bucket behind an S3 API. Safe to share between threads."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        caller: Caller | None = None,
+        page_size: int = 1000,
+        part_bytes: int = PART_BYTES,
+        copied_at_once: int = COPIED_AT_ONCE,
+    ) -> None:
+        self._address = address
+        self._bucket = address.name
+        self._s3 = client(address)
+        self._call = caller or Caller(str(address))
+        if address.endpoint is not None:
+            self._s3.meta.events.register("before-call.s3.DeleteObjects", _vouch)
+        self._parts = Parts(self._s3, self._call, self._bucket, part_bytes=part_bytes, copied_at_once=copied_at_once)
+        self._page_size = page_size
+        self._opaque = address.options.get("etag") == "opaque"
+        self._memo: Memo[tuple[str, int, float], ObjectInfo] = Memo(100_000)
+        self._pool = ThreadPoolExecutor(8, thread_name_prefix="s3-head")
+        self._conditional: bool | None = None
+
+    def head(self, key: str) -> ObjectInfo | None:
+        if not _possible(key):
+            return None
+        try:
+            answer = self._call(f"head {key}", lambda: self._head(key), expect=_ABSENT)
+        except Answered:
+            return None
+        except CallRefused as error:
+            raise ObjectRefused(str(error)) from error
+        info = self._info(key, answer)
+        self._memo.put(key, (_etag(answer), info.size, info.modified), info)
+        return info
+
+    def objects(self, prefix: str, *, aside: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
+        for page in self._pages(prefix):
+            if aside is not None:
+                aside |= {o["Key"]: why for o in page.get("Contents", ()) if (why := _refusal(o["Key"]))}
+            yield from self._detailed(page.get("Contents", ()), {} if aside is None else aside)
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        for page in self._pages(prefix):
+            yield from (o["Key"] for o in page.get("Contents", ()) if _possible(o["Key"]))
+
+    def folder(self, prefix: str) -> Folder:
+        objects: list[ObjectInfo] = []
+        folders: list[str] = []
+        for page in self._pages(prefix, Delimiter="/"):
+            objects += self._detailed(page.get("Contents", ()))
+            folders += [p["Prefix"] for p in page.get("CommonPrefixes", ())]
+        return Folder(objects=tuple(objects), folders=tuple(folders))
+
+    def level(self, prefix: str) -> Level:
+        listed: dict[str, Any] = {}
+        folders: list[str] = []
+        strange: list[str] = []
+        for page in self._pages(prefix, Delimiter="/"):
+            contents = page.get("Contents", ())
+            listed |= {o["Key"]: o for o in contents if _possible(o["Key"])}
+            strange += [o["Key"] for o in contents if _refusal(o["Key"])]
+            folders += [p["Prefix"] for p in page.get("CommonPrefixes", ())]
+
+        def infos(keys: Collection[str]) -> list[ObjectInfo]:
+            return self._detailed([listed[key] for key in keys if key in listed], aside)
+
+        aside: dict[str, str] = {}
+        return Level(keys=tuple(listed), folders=tuple(folders), infos=infos, strange=tuple(strange), aside=aside)
+
+    def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
+        sink = InMemory()
+        self._get(key, version, limit, sink)
+        return sink.content()
+
+    def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched:
+        with to.open("xb") as out:
+            sink = InFile(out)
+            try:
+                self._get(key, version, limit, sink)
+                return sink.fetched()
+            except BaseException:
+                to.unlink(missing_ok=True)
+                raise
+
+    def put(
+        self,
+        key: str,
+        body: bytes | Path,
+        *,
+        if_version: str | None = None,
+        if_absent: bool = False,
+        metadata: Mapping[str, str] | None = None,
+    ) -> ObjectInfo:
+        check_key(key)
+        extra: dict[str, Any] = {"Metadata": dict(metadata)} if metadata else {}
+        condition = self._condition(key, if_version, if_absent=if_absent)
+        if isinstance(body, Path) and body.stat().st_size > self._parts.part_bytes:
+            lost = self._lost(key, condition)
+            answer = self._parts.upload(key, body, extra=extra, condition=condition, lost=lambda: lost)
+            size = body.stat().st_size
+        else:
+            content = body if isinstance(body, bytes) else body.read_bytes()
+            answer, size = self._put(key, content, extra, condition), len(content)
+        answer["ContentLength"] = size
+        if _MD5_ETAG.fullmatch(_etag(answer)) is None or self._opaque:
+            # Only the store knows the checksum of what it put together.
+            there = self.head(key)
+            if there is not None and there.version == _version(answer):
+                return there
+        return self._info(key, answer | {"Metadata": dict(metadata or {})})
+
+    def copy(self, source: str, target: str) -> None:
+        check_key(target)
+        if not _possible(source):
+            raise ObjectMissing(f"object {source!r} is not there: no such key can be")
+
+        def act() -> None:
+            self._s3.copy_object(Bucket=self._bucket, Key=target, CopySource={"Bucket": self._bucket, "Key": source})
+
+        try:
+            self._call(f"copy {source}", act, expect=(*_ABSENT, *_TOO_LARGE))
+        except Answered as no:
+            if no.code not in _TOO_LARGE:
+                raise ObjectMissing(f"object {source} is not there") from None
+            refusal = StoreUnavailable(f"{self._address} refused copy {source}: {no.code}")
+            self._parts.copy(source, target, refusal)
+
+    def delete(self, key: str) -> None:
+        check_key(key)
+        with contextlib.suppress(Answered):
+            self._call(f"delete {key}", lambda: self._s3.delete_object(Bucket=self._bucket, Key=key), expect=_ABSENT)
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        for at in range(0, len(keys), _DELETED_AT_ONCE):
+            self._delete_many(list(keys[at : at + _DELETED_AT_ONCE]))
+
+    def delete_prefix(self, prefix: str) -> int:
+        gone = 0
+        for page in self._listed(prefix):
+            keys = [o["Key"] for o in page.get("Contents", ())]
+            self._delete_many(keys)
+            gone += sum(_possible(key) for key in keys)
+        return gone
+
+    def conditional(self) -> bool:
+        """Whether the store honours conditional writes, tried out once; where it does not, losers may win."""
+        if self._conditional is None:
+            self._conditional = self._probe()
+        return self._conditional
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._s3.close()
+
+    def _pages(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
+        pages = self._listed(prefix, **more)
+        first = next(pages)
+        yield from _sorted([first, *pages]) if _lists_as_tree(first) else itertools.chain([first], pages)
+
+    def _listed(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
+        ask: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": self._page_size, **more}
+        while True:
+            page: dict[str, Any] = self._call(f"list {prefix}", lambda: self._s3.list_objects_v2(**ask))
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            ask["ContinuationToken"] = page["NextContinuationToken"]
+
+    def _detailed(self, listed: Any, aside: dict[str, str] | None = None) -> list[ObjectInfo]:
+        """Listed objects with version, digest and metadata; one that vanished meanwhile is left out.
+
+        `aside`: takes those that the store refuses to tell of; without it, the first of them ends the listing.
+        """
+
+        def ask(item: tuple[str, object]) -> ObjectInfo | None:
+            try:
+                return self.head(item[0])
+            except ObjectRefused as error:
+                if aside is None:
+                    raise
+                aside[item[0]] = str(error)
+                return None
+
+        facts = [
+            (o["Key"], (_etag(o), int(o["Size"]), o["LastModified"].timestamp())) for o in listed if _possible(o["Key"])
+        ]
+        unknown = [(key, fact) for key, fact in facts if self._memo.get(key, fact) is None]
+        fresh: dict[str, ObjectInfo | None] = {}
+        for (key, fact), info in zip(unknown, self._pool.map(ask, unknown), strict=True):
+            fresh[key] = info
+            if info is not None:
+                self._memo.put(key, fact, info)
+        found = [fresh[key] if key in fresh else self._memo.get(key, fact) for key, fact in facts]
+        return [info for info in found if info is not None]
+
+    def _head(self, key: str) -> dict[str, Any]:
+        mode = {} if self._address.endpoint and not self._opaque else {"ChecksumMode": "ENABLED"}
+        answer: dict[str, Any] = self._s3.head_object(Bucket=self._bucket, Key=key, **mode)
+        return answer
+
+    def _info(self, key: str, answer: Mapping[str, Any]) -> ObjectInfo:
+        modified = answer.get("LastModified")
+        return ObjectInfo(
+            key=key,
+            version=_version(answer),
+            digest=self._digest(answer),
+            size=int(answer["ContentLength"]),
+            modified=modified.timestamp() if modified is not None else time.time(),
+            metadata=answer.get("Metadata", {}),
+        )
+
+    def _digest(self, answer: Mapping[str, Any]) -> str:
+        etag, size = _etag(answer), int(answer["ContentLength"])
+        if _MD5_ETAG.fullmatch(etag) and not self._opaque:
+            return f"md5:{etag}:{size}"
+        if answer.get("ChecksumType", "FULL_OBJECT") == "FULL_OBJECT":
+            for name in _CHECKSUMS:
+                if value := answer.get(f"Checksum{name}"):
+                    return f"{name.lower()}:{value}:{size}"
+        return f"{_ETAG}{etag}:{size}"
+
+    def _get(self, key: str, version: str | None, limit: int, sink: Sink) -> None:
+        if not _possible(key):
+            raise ObjectMissing(f"object {key!r} is not there: no such key can be")
+        target, pin = {"Bucket": self._bucket, "Key": key}, {}
+        if version is not None:
+            pin = {"IfMatch": f'"{version[len(_ETAG) :]}"'} if version.startswith(_ETAG) else {"VersionId": version}
+        try:
+            expect = (*_ABSENT, *_LOST, "InvalidArgument")
+            read_to_end(self._s3, self._call, target, sink, pin=pin, limit=limit, expect=expect)
+        except CallRefused as error:
+            raise ObjectRefused(str(error)) from error
+        except Answered as no:
+            if no.code in _LOST or "VersionId" in pin:
+                raise ObjectChanged(f"object {key} is no longer at version {version}; it was replaced") from None
+            raise ObjectMissing(f"object {key} is not there") from None
+
+    def _condition(self, key: str, if_version: str | None, *, if_absent: bool) -> dict[str, str]:
+        """What a put is conditional on, as headers; a store that ignores them gets at least a look beforehand."""
+        if not if_absent and if_version is None:
+            return {}
+        there = self.head(key) if if_version is not None or not self.conditional() else None
+        if if_version is not None and (there is None or there.version != if_version):
+            raise PreconditionFailed(
+                f"object {key}: expected {if_version}, found {there.version if there else 'nothing'}"
+            )
+        if if_absent and there is not None:
+            raise PreconditionFailed(f"object {key}: expected nothing, found {there.version}")
+        if not self.conditional():
+            return {}
+        if there is None or if_version is None:
+            return {"IfNoneMatch": "*"}
+        return {"IfMatch": f'"{self._etag_of(there)}"'}
+
+    def _etag_of(self, info: ObjectInfo) -> str:
+        if info.version.startswith(_ETAG):
+            return info.version[len(_ETAG) :]
+        answer = self._call(
+            f"head {info.key}",
+            lambda: self._s3.head_object(Bucket=self._bucket, Key=info.key, VersionId=info.version),
+        )
+        return _etag(answer)
+
+    def _put(self, key: str, body: bytes, extra: dict[str, Any], condition: dict[str, str]) -> dict[str, Any]:
+        md5, tries = _md5(body), 0
+
+        def act() -> dict[str, Any]:
+            nonlocal tries
+            tries += 1
+            answer: dict[str, Any] = self._s3.put_object(
+                Bucket=self._bucket,
+                Key=key,
+                Body=body,
+                ContentMD5=md5,
+                **extra,
+                **condition,
+            )
+            return answer
+
+        try:
+            return self._call(f"put {key}", act, expect=(*_LOST, *_ABSENT) if condition else ())
+        except Answered:
+            if tries > 1 and (mine := self._mine(key, body)) is not None:
+                return mine
+            raise self._lost(key, condition) from None
+
+    def _mine(self, key: str, body: bytes) -> dict[str, Any] | None:
+        """The object where it holds what we tried to write: an earlier try got through and its answer was lost."""
+        try:
+            if self.read(key, limit=len(body)) != body:
+                return None
+            return self._call(f"head {key}", lambda: self._head(key), expect=_ABSENT)
+        except (ObjectMissing, ObjectTooLarge, Answered):
+            return None
+
+    def _lost(self, key: str, condition: Mapping[str, str]) -> PreconditionFailed:
+        expected = condition.get("IfMatch", "nothing")
+        return PreconditionFailed(f"object {key}: expected {expected}, found something else")
+
+    def _delete_many(self, keys: list[str]) -> None:
+        """Up to a page of keys; those that the store was too busy for are asked for again."""
+
+        def act() -> None:
+            nonlocal keys
+            wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+            answer = self._s3.delete_objects(Bucket=self._bucket, Delete=wanted)
+            failed = [error for error in answer.get("Errors", ()) if error.get("Code") not in _ABSENT]
+            keys = [error["Key"] for error in failed]
+            if failed:
+                raise ClientError({"Error": failed[0]}, "DeleteObjects")
+
+        if keys:
+            self._call(f"delete {len(keys)} objects", act)
+
+    def _probe(self) -> bool:
+        key = f"{WORK}.probe/{secrets.token_hex(8)}"
+        self._call("probe", lambda: self._s3.put_object(Bucket=self._bucket, Key=key, Body=b"1"))
+        honoured = 0
+        try:
+            for condition in ({"IfNoneMatch": "*"}, {"IfMatch": '"0123456789abcdef0123456789abcdef"'}):
+                try:
+                    self._call(
+                        "probe",
+                        lambda: self._s3.put_object(Bucket=self._bucket, Key=key, Body=b"2", **condition),  # noqa: B023 - called at once
+                        expect=(*_LOST, "NotImplemented", "InvalidArgument"),
+                    )
+                except Answered as no:
+                    honoured += no.code in _LOST
+        finally:
+            self.delete(key)
+        return honoured == 2
+
+
+def _vouch(params: dict[str, Any], **_: object) -> None:
+    """boto3 sends a CRC32 with this call and no Content-MD5, on which older servers insist."""
+    params["context"].pop("checksum", None)
+    params["headers"]["Content-MD5"] = _md5(params["body"])
+
+
+def _md5(body: bytes) -> str:
+    return base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+
+
+def _possible(key: str) -> bool:
+    """Whether the key is one that we handle; consoles make folder markers, and others may write anything."""
+    return not key.endswith("/") and _refusal(key) is None
+
+
+def _refusal(key: str) -> str | None:
+    """Why a key is refused; None for one that is not, and for a folder marker, which is nobody's file."""
+    return None if key.endswith("/") else refusal(key)
+
+
+def _etag(answer: Mapping[str, Any]) -> str:
+    return str(answer.get("ETag", "")).strip('"')
+
+
+def _version(answer: Mapping[str, Any]) -> str:
+    version = str(answer.get("VersionId") or "null")
+    return version if version != "null" else _ETAG + _etag(answer)
+
+
+def _lists_as_tree(page: Mapping[str, Any]) -> bool:
+    """SeaweedFS lists folder by folder, so `a/x` comes before `a-b`; S3 lists by key."""
+    return "SeaweedFS" in page.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("server", "")
+
+
+def _sorted(pages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same listing as one page in the order of keys; costs memory for every key."""
+    objects = sorted((o for page in pages for o in page.get("Contents", ())), key=lambda o: str(o["Key"]))
+    folders = sorted((p for page in pages for p in page.get("CommonPrefixes", ())), key=lambda p: str(p["Prefix"]))
+    return [{"Contents": objects, "CommonPrefixes": folders}]

@@ -1,0 +1,1 @@
+"""Deployment: the CloudFormation template and images, the handler package, a cloud on this machine."""

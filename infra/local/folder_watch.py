@@ -1,0 +1,238 @@
+"""Change notifications for the folder bucket: inotify through ctypes, and a rescan where the OS cannot notify."""
+
+import contextlib
+import ctypes
+import errno
+import itertools
+import os
+import select
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.keys import is_unfinished, refusal
+from infra.local.folder import FolderStore, too_deep
+
+ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO = 0x4, 0x8, 0x40, 0x80
+CREATE, DELETE, DELETE_SELF = 0x100, 0x200, 0x400
+OVERFLOW, IGNORED, ISDIR = 0x4000, 0x8000, 0x40000000
+_HEAD = struct.Struct("iIII")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    watch: int
+    mask: int
+    name: str
+
+
+class Inotify:
+    """One inotify instance. Raises OSError where the system has none (any but Linux)."""
+
+    def __init__(self) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        try:
+            init, self._add = libc.inotify_init1, libc.inotify_add_watch
+        except AttributeError:
+            raise OSError(errno.ENOSYS, "this system has no inotify") from None
+        self.fd = init(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "inotify_init1")
+
+    def add(self, path: Path, mask: int) -> int:
+        watch: int = self._add(self.fd, os.fsencode(path), ctypes.c_uint32(mask))
+        if watch < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(path))
+        return watch
+
+    def read(self) -> list[Event]:
+        """Events that are there now; none: an empty list."""
+        try:
+            data = os.read(self.fd, 256 * 1024)
+        except BlockingIOError:
+            return []
+        events, at = [], 0
+        while at < len(data):
+            watch, mask, _, length = _HEAD.unpack_from(data, at)
+            at += _HEAD.size
+            events.append(Event(watch, mask, os.fsdecode(data[at : at + length].rstrip(b"\0"))))
+            at += length
+        return events
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def wait_readable(fds: list[int], seconds: float) -> bool:
+    """Whether one of the descriptors became readable within `seconds`."""
+    poll = select.poll()
+    for fd in fds:
+        poll.register(fd, select.POLLIN)
+    return bool(poll.poll(max(0.0, seconds) * 1000))
+
+
+_MASK = CLOSE_WRITE | MOVED_TO | MOVED_FROM | CREATE | DELETE | DELETE_SELF | ATTRIB
+_RECHECK_SECONDS = 0.5
+_AT_ONCE = 200  # files looked at for one batch, so that nobody's one file waits for the ten thousand of another
+_MOST_READS = 8
+_POLL_SECONDS = 2.0
+
+
+class FolderWatch:
+    """Yields batches of changed keys below inbox/ and configs/. None in a batch: look through everything."""
+
+    def __init__(self, store: FolderStore) -> None:
+        self._store = store
+        self._tops = [store.root / "inbox", store.root / "configs"]
+        self._paths: dict[int, Path] = {}
+        self._changed: dict[str, set[str]] = {}  # keys to look at, by whose they are
+        self._unfinished: set[str] = set()
+        self._recheck_at = 0.0
+        self._stopped = False
+        self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._inotify: Inotify | None = None
+        with contextlib.suppress(OSError):
+            self._inotify = Inotify()
+        if self._inotify is not None:
+            for top in self._tops:
+                self._watch(top)
+
+    def stop(self) -> None:
+        """End `batches`; safe from a signal handler or another thread."""
+        self._stopped = True
+        with contextlib.suppress(BlockingIOError, OSError):
+            os.write(self._wake_w, b"w")
+
+    def batches(self, idle_seconds: float) -> Iterator[set[str | None]]:
+        """Batches as they come; an empty one after `idle_seconds` of quiet, so that the caller can do its rounds."""
+        source = self._polled if self._inotify is None else self._notified
+        while not self._stopped:
+            yield source(idle_seconds)
+
+    def close(self) -> None:
+        if self._inotify is not None:
+            self._inotify.close()
+            self._inotify = None
+        for fd in (self._wake_r, self._wake_w):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    def _notified(self, idle_seconds: float) -> set[str | None]:
+        notifier = self._inotify
+        if notifier is None:
+            return {None}
+        if self._changed:
+            idle_seconds = 0.0
+        elif self._unfinished:
+            idle_seconds = min(idle_seconds, _RECHECK_SECONDS)
+        wait_readable([notifier.fd, self._wake_r], idle_seconds)
+        changed: set[str | None] = set()
+        # All that is there, for the kernel keeps only so many events; but not for ever, where they keep coming.
+        told = itertools.islice(iter(notifier.read, []), _MOST_READS)
+        for event in itertools.chain.from_iterable(told):
+            if event.mask & OVERFLOW:
+                changed.add(None)
+                continue
+            folder = self._paths.get(event.watch)
+            if event.mask & IGNORED:
+                self._paths.pop(event.watch, None)
+            elif folder is None or not event.name:
+                continue
+            elif event.mask & ISDIR:
+                if event.mask & (CREATE | MOVED_TO):
+                    changed |= self._watch(folder / event.name)
+                elif event.mask & (DELETE | MOVED_FROM):
+                    changed.add(None)
+            elif not is_unfinished(event.name):
+                changed.add(self._key(folder / event.name))
+        return self._finished(changed)
+
+    def _finished(self, changed: set[str | None]) -> set[str | None]:
+        """Hold back files that are still being written; they are looked at again until they are whole or gone.
+
+        Looks at some files of each tenant; the rest is left for the next batches.
+        """
+        for key in changed - {None}:
+            self._add(key)
+        if self._unfinished and time.monotonic() >= self._recheck_at:
+            self._recheck_at = time.monotonic() + _RECHECK_SECONDS
+            for key in self._unfinished:
+                self._add(key)
+        ready: set[str | None] = changed & {None}
+        for key in self._next():
+            if refusal(key) is not None or self._is_whole(key):
+                ready.add(key)
+                self._unfinished.discard(key)
+            else:
+                self._unfinished.add(key)
+        return ready
+
+    def _add(self, key: str | None) -> None:
+        if key is not None:
+            self._changed.setdefault("/".join(key.split("/", 2)[:2]), set()).add(key)
+
+    def _next(self) -> list[str]:
+        """Keys to look at now: as many of one tenant as of another, and all where that is not too many."""
+        found: list[str] = []
+        share = max(1, _AT_ONCE // max(1, len(self._changed)))
+        for whose, keys in list(self._changed.items()):
+            found += [keys.pop() for _ in range(min(share, len(keys)))]
+            if not keys:
+                del self._changed[whose]
+        return found
+
+    def _is_whole(self, key: str) -> bool:
+        return self._store.complete(key) or not (self._store.root / key).exists()
+
+    def _watch(self, top: Path) -> set[str | None]:
+        """Watch a folder and all below it; what is in it already may have come before the watch did."""
+        found: set[str | None] = set()
+        folders = [top]
+        while folders and self._inotify is not None:
+            folder = folders.pop()
+            try:
+                if folder.is_symlink():
+                    continue
+                if too_deep(self._key(folder)):  # nothing in it can have a key; its own is refused, with the reason
+                    found.add(self._key(folder))
+                    continue
+                self._paths[self._inotify.add(folder, _MASK)] = folder
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(folder / entry.name)
+                        elif not is_unfinished(entry.name):
+                            found.add(self._key(folder / entry.name))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError:
+                # No watches left (fs.inotify.max_user_watches): the sweep finds what this misses.
+                found.add(None)
+        return found
+
+    def _key(self, path: Path) -> str:
+        return path.relative_to(self._store.root).as_posix()
+
+    def _polled(self, idle_seconds: float) -> set[str | None]:
+        wait_readable([self._wake_r], min(idle_seconds, _POLL_SECONDS))
+        fresh = time.time() - 2 * _POLL_SECONDS
+        changed = {
+            self._key(Path(folder) / name)
+            for top in self._tops
+            for folder, _, names in os.walk(top)
+            for name in names
+            if not is_unfinished(name) and _changed_at(Path(folder) / name) > fresh
+        }
+        return self._finished(set(changed))
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.lstat().st_ctime
+    except FileNotFoundError:
+        return 0.0

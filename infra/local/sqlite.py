@@ -1,0 +1,176 @@
+"""JobTable and WorkQueue on one SQLite file in WAL mode. All SQL stands in the two classes' statements.
+
+Every write is one BEGIN IMMEDIATE transaction, synced to disk (synchronous = FULL): what a call acknowledged
+survives the process and the power. Several processes of one machine may share the file.
+"""
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from core.errors import StoreUnavailable
+from core.verdicts import FAULTS
+from infra.local.durable import make_folder
+
+SCHEMA_VERSION = 1
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS jobs (
+  job_id     TEXT PRIMARY KEY,
+  tenant     TEXT NOT NULL,
+  workflow   TEXT NOT NULL,
+  line       TEXT NOT NULL,   -- jobs of one line replace each other
+  state      TEXT NOT NULL,
+  created_at REAL NOT NULL,
+  wake_at    REAL,            -- when the janitor should look; see core/chores.py
+  resting    INTEGER NOT NULL DEFAULT 0, -- 1: only to expire or to forget it
+  rev        INTEGER NOT NULL,
+  doc        TEXT NOT NULL    -- the whole record, JSON
+);
+CREATE INDEX IF NOT EXISTS jobs_line ON jobs (line);
+CREATE INDEX IF NOT EXISTS jobs_due ON jobs (resting, wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS jobs_created ON jobs (created_at, job_id);
+CREATE INDEX IF NOT EXISTS jobs_state ON jobs (state, created_at, job_id);
+CREATE INDEX IF NOT EXISTS jobs_tenant ON jobs (tenant, state, created_at, job_id);
+CREATE INDEX IF NOT EXISTS jobs_running ON jobs (tenant, workflow) WHERE state = 'RUNNING';
+
+CREATE TABLE IF NOT EXISTS messages (
+  job_id     TEXT PRIMARY KEY, -- a message says "look at this job": two would say no more
+  tenant     TEXT NOT NULL,
+  priority   INTEGER NOT NULL,
+  rank       REAL NOT NULL,    -- send time less a head start by priority: orders a lane, starves nobody
+  ready      INTEGER NOT NULL, -- 0: hidden until visible_at
+  visible_at REAL NOT NULL,
+  sent_at    REAL NOT NULL,
+  receives   INTEGER NOT NULL DEFAULT 0,
+  receipt    TEXT UNIQUE
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS messages_lane ON messages (tenant, rank) WHERE ready = 1;
+CREATE INDEX IF NOT EXISTS messages_hidden ON messages (visible_at) WHERE ready = 0;
+
+CREATE TABLE IF NOT EXISTS lanes (tenant TEXT PRIMARY KEY, served REAL NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS dead_letters (
+  job_id TEXT PRIMARY KEY, tenant TEXT NOT NULL, priority INTEGER NOT NULL, reason TEXT NOT NULL, at REAL NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS pauses (
+  tenant TEXT NOT NULL, workflow TEXT NOT NULL, since REAL NOT NULL, by TEXT NOT NULL, -- '' stands for all
+  PRIMARY KEY (tenant, workflow)
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
+
+-- The greatest fence of the rows of a tenant that were removed: what comes after them starts above it.
+CREATE TABLE IF NOT EXISTS fences (tenant TEXT PRIMARY KEY, fence INTEGER NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS generations (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+_FAULTS = " ".join(f"WHEN '{verdict}' THEN '{fault}'" for verdict, fault in FAULTS.items())
+_PRIMARIES = "FROM json_each(doc, '$.inputs') WHERE json_extract(value, '$.role') = 'primary'"
+# For people with a SQLite shell; nothing reads it. Columns: docs/rows.md. A record that is no JSON shows as such.
+JOBS_VIEW = f"""CREATE VIEW jobs_view AS
+SELECT job_id, tenant, workflow, state,
+  json_extract(doc, '$.reason') AS reason,
+  json_extract(doc, '$.error.verdict') AS error_verdict,
+  CASE json_extract(doc, '$.error.verdict') {_FAULTS} END AS error_fault,
+  json_extract(doc, '$.error.message') AS error_message,
+  coalesce(json_extract(doc, '$.attempts_total'), 0) AS attempts,
+  json_extract(doc, '$.lease.owner') AS lease_owner,
+  strftime('%Y-%m-%dT%H:%M:%SZ', json_extract(doc, '$.lease.expires'), 'unixepoch') AS lease_expires,
+  (SELECT count(*) {_PRIMARIES}) AS inputs,
+  (SELECT json_extract(value, '$.ref.key') {_PRIMARIES} LIMIT 1) AS input_key,
+  strftime('%Y-%m-%dT%H:%M:%SZ', created_at, 'unixepoch') AS created,
+  strftime('%Y-%m-%dT%H:%M:%SZ', wake_at, 'unixepoch') AS wake_at,
+  coalesce(json_extract(doc, '$.v'), 1) AS v,
+  rev
+FROM (
+  SELECT job_id, tenant, workflow, state, created_at, wake_at, rev,
+    CASE WHEN json_valid(doc) THEN doc ELSE '{{"reason": "the record cannot be read"}}' END AS doc
+  FROM jobs
+)"""  # noqa: S608 - from constants
+
+
+class Database:
+    """Connections to one file: one per thread, opened when first used."""
+
+    def __init__(self, path: Path, *, busy_seconds: float = 30.0) -> None:
+        """`busy_seconds`: how long a call may wait for the writes of others."""
+        make_folder(path.parent)
+        self.path = path
+        self._busy_seconds = busy_seconds
+        self.folder = path.parent
+        self._local = threading.local()
+        self._all: list[tuple[threading.Thread, sqlite3.Connection]] = []
+        self._lock = threading.Lock()
+        with self.write() as db:
+            found = db.execute("PRAGMA user_version").fetchone()[0]
+            if found > SCHEMA_VERSION:
+                raise StoreUnavailable(
+                    f"{path} was made by a newer ade-drop (schema {found}; this program knows up to {SCHEMA_VERSION}); "
+                    "upgrade this process, or go back as docs/upgrading.md says"
+                )
+            columns = {row["name"] for row in db.execute("PRAGMA table_info(jobs)")}
+            if columns and "resting" not in columns:  # an older program can do without it, so the version stays
+                db.execute("ALTER TABLE jobs ADD COLUMN resting INTEGER NOT NULL DEFAULT 0")
+                db.execute("DROP INDEX IF EXISTS jobs_wake")
+            for statement in SCHEMA.split(";\n"):
+                if statement.strip():
+                    db.execute(statement)
+            _show_jobs(db)
+            db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def read(self) -> sqlite3.Connection:
+        db: sqlite3.Connection | None = getattr(self._local, "db", None)
+        if db is None:
+            db = sqlite3.connect(self.path, isolation_level=None, timeout=self._busy_seconds, check_same_thread=False)
+            db.row_factory = sqlite3.Row
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            self._local.db = db
+            self._keep(db)
+        return db
+
+    def _keep(self, db: sqlite3.Connection) -> None:
+        """Remember a connection, and close those of threads that have ended: nobody else will."""
+        with self._lock:
+            ended = [(thread, old) for thread, old in self._all if not thread.is_alive()]
+            self._all = [kept for kept in self._all if kept not in ended]
+            self._all.append((threading.current_thread(), db))
+        for _, old in ended:
+            with contextlib.suppress(sqlite3.Error):
+                old.close()
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        db = self.read()
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            raise StoreUnavailable(f"table {self.path} cannot be written: {error}") from error
+        try:
+            yield db
+            db.execute("COMMIT")
+        except BaseException as error:
+            if db.in_transaction:  # a full disk, for one, has ended it already
+                db.execute("ROLLBACK")
+            if not isinstance(error, sqlite3.OperationalError):
+                raise
+            raise StoreUnavailable(f"table {self.path} cannot be written: {error}") from error
+
+    def close(self) -> None:
+        for _, db in self._all:
+            with contextlib.suppress(sqlite3.Error):
+                db.close()
+        self._all.clear()
+        self._local = threading.local()
+
+
+def _show_jobs(db: sqlite3.Connection) -> None:
+    """Make the view, or make it anew where an older program made another one."""
+    there = db.execute("SELECT sql FROM sqlite_master WHERE type = 'view' AND name = 'jobs_view'").fetchone()
+    if there is None or there[0] != JOBS_VIEW:
+        db.execute("DROP VIEW IF EXISTS jobs_view")
+        db.execute(JOBS_VIEW)

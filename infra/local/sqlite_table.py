@@ -1,0 +1,289 @@
+"""JobTable on SQLite."""
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from sqlite3 import Connection, Row
+
+from core.chores import resting
+from core.errors import RecordNewer, RowUnreadable
+from core.jobs import Job, State, first
+from core.ports import Caps, Clock, JobQuery, NewerRow, Page, Pause, Refused
+from core.records import dump_job, load_job
+from infra.local import bells
+from infra.local.sqlite import Database
+
+_STATES = frozenset(State)
+_SET_BACK_SECONDS = 60.0
+_TOLD = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
+
+
+class SqliteJobTable:
+    def __init__(self, database: Database, clock: Clock, wake_at: Callable[[Job], float | None]) -> None:
+        self._db = database
+        self._clock = clock
+        self._wake_at = wake_at
+        self._bell = database.folder / "bells" / "jobs"
+        self._listeners = threading.local()  # a ring wakes every waiting thread, so each has its own
+
+    def add(self, job: Job) -> tuple[Job, bool]:
+        with self._db.write() as db:
+            row = db.execute("SELECT doc FROM jobs WHERE job_id = ?", (job.job_id,)).fetchone()
+            if row is not None:
+                return load_job(row["doc"], job.job_id), False
+            floor = db.execute("SELECT fence FROM fences WHERE tenant = ?", (job.tenant,)).fetchone()
+            job = first(job, floor["fence"] if floor else 0)
+            db.execute(
+                "INSERT INTO jobs (job_id, tenant, workflow, line, created_at, state, wake_at, resting, rev, doc)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (job.job_id, job.tenant, job.workflow, job.line, job.created_at, *self._written(job)),
+            )
+        bells.ring(self._bell)
+        return job, True
+
+    def get(self, job_id: str) -> Job | None:
+        row = self._db.read().execute("SELECT doc FROM jobs WHERE job_id = ?", (job_id,)).fetchone()
+        return load_job(row["doc"], job_id) if row else None
+
+    def get_all(self, job_ids: Collection[str]) -> dict[str, Job]:
+        found = {}
+        for job_id in job_ids:
+            with contextlib.suppress(RowUnreadable):
+                if (job := self.get(job_id)) is not None:
+                    found[job_id] = job
+        return found
+
+    def replace(self, old: Job, new: Job) -> Job | None:
+        with self._db.write() as db:
+            written = self._replace(db, old, new)
+        if written is not None:
+            bells.ring(self._bell)
+        return written
+
+    def admit(self, old: Job, new: Job, caps: Caps) -> Job | Refused | None:
+        with self._db.write() as db:
+            refused = _paused(db, new) or _capped(db, new, caps)
+            written = None if refused else self._replace(db, old, new)
+        if written is not None:
+            bells.ring(self._bell)
+        return refused or written
+
+    def remove(self, old: Job) -> bool:
+        with self._db.write() as db:
+            gone = db.execute("DELETE FROM jobs WHERE job_id = ? AND rev = ?", (old.job_id, old.rev)).rowcount == 1
+            if gone and old.fence:
+                db.execute(
+                    "INSERT INTO fences (tenant, fence) VALUES (?, ?) ON CONFLICT (tenant) DO UPDATE"
+                    " SET fence = max(fence, excluded.fence)",
+                    (old.tenant, old.fence),
+                )
+        bells.ring(self._bell)
+        return gone
+
+    def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
+        where, values = ["1 = 1"], list[object]()
+        if query.states is not None:
+            where.append(f"state IN ({','.join('?' * len(query.states))})")
+            values += sorted(query.states)
+        if query.tenant is not None:
+            where.append("tenant = ?")
+            values.append(query.tenant)
+        if query.workflow is not None:
+            where.append("workflow = ?")
+            values.append(query.workflow)
+        if cursor is not None:
+            at, _, job_id = cursor.partition("|")
+            where.append("(created_at, job_id) < (?, ?)")
+            values += [float(at), job_id]
+        rows = (
+            self._db.read()
+            .execute(
+                f"SELECT {_TOLD}, doc FROM jobs WHERE {' AND '.join(where)}"  # noqa: S608 - from constants
+                " ORDER BY created_at DESC, job_id DESC LIMIT ?",
+                (*values, limit + 1),
+            )
+            .fetchall()
+        )
+        last = rows[limit - 1] if len(rows) > limit else None
+        cursor = f"{last['created_at']!r}|{last['job_id']}" if last is not None else None
+        newer: list[NewerRow] = []
+        return Page(jobs=tuple(_readable(rows[:limit], newer)), cursor=cursor, newer=tuple(newer))
+
+    def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
+        rows = self._db.read().execute(
+            f"SELECT {_TOLD}, doc FROM jobs WHERE line = ? ORDER BY created_at, job_id",  # noqa: S608 - a constant
+            (line,),
+        )
+        newer: list[NewerRow] = []
+        jobs = tuple(_readable(rows, newer))
+        if whole and newer:
+            raise newer[0].why
+        return jobs
+
+    def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return self._awake(before, limit, resting=False)
+
+    def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return self._awake(before, limit, resting=True)
+
+    def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
+        found: dict[str, RowUnreadable] = {}
+        for row in self._db.read().execute("SELECT job_id, state, doc FROM jobs ORDER BY created_at"):
+            try:
+                job = load_job(row["doc"], row["job_id"])
+            except RowUnreadable as error:
+                found[row["job_id"]] = error
+            else:
+                if job.state != row["state"]:
+                    found[row["job_id"]] = RowUnreadable(
+                        f"row {job.job_id} says {row['state']} in its column, {job.state} in its record"
+                    )
+            if len(found) >= limit:
+                break
+        return found
+
+    def counts(self, tenant: str | None = None) -> dict[State, int]:
+        if tenant is None:
+            rows = self._db.read().execute("SELECT state, count(*) FROM jobs GROUP BY state")
+        else:
+            rows = self._db.read().execute(
+                "SELECT state, count(*) FROM jobs WHERE tenant = ? GROUP BY state", (tenant,)
+            )
+        return {State(state): n for state, n in rows if state in _STATES}
+
+    def count(self, states: frozenset[State], *, before: float) -> int:
+        names = sorted(states)
+        (n,) = (
+            self._db.read()
+            .execute(
+                f"SELECT count(*) FROM jobs WHERE state IN ({','.join('?' * len(names))}) AND created_at < ?",  # noqa: S608 - from constants
+                (*names, before),
+            )
+            .fetchone()
+        )
+        return int(n)
+
+    def tenants(self) -> dict[str, dict[State, int]]:
+        found: dict[str, dict[State, int]] = {}
+        rows = self._db.read().execute("SELECT tenant, state, count(*) FROM jobs GROUP BY tenant, state")
+        for tenant, state, n in rows:
+            if state not in _STATES:
+                continue  # edited by hand; `damaged` tells
+            found.setdefault(tenant, {})[State(state)] = n
+        return found
+
+    def recount(self) -> int:
+        return 0  # a start counts the rows themselves
+
+    def pause(self, pause: Pause) -> None:
+        with self._db.write() as db:
+            db.execute(
+                "INSERT OR IGNORE INTO pauses (tenant, workflow, since, by) VALUES (?, ?, ?, ?)",
+                (pause.tenant or "", pause.workflow or "", pause.since, pause.by),
+            )
+
+    def resume(self, tenant: str | None, workflow: str | None) -> bool:
+        with self._db.write() as db:
+            gone = db.execute(
+                "DELETE FROM pauses WHERE tenant = ? AND workflow = ?", (tenant or "", workflow or "")
+            ).rowcount
+        bells.ring(self._bell)
+        return gone > 0
+
+    def pauses(self) -> tuple[Pause, ...]:
+        rows = self._db.read().execute("SELECT tenant, workflow, since, by FROM pauses ORDER BY since")
+        return tuple(
+            Pause(tenant=r["tenant"] or None, workflow=r["workflow"] or None, since=r["since"], by=r["by"])
+            for r in rows
+        )
+
+    def hold(self, name: str, owner: str, seconds: float) -> bool:
+        now = self._clock.now()
+        with self._db.write() as db:
+            taken = db.execute(
+                "INSERT INTO leases (name, owner, expires) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"
+                " SET owner = excluded.owner, expires = excluded.expires"
+                " WHERE leases.owner = excluded.owner OR leases.expires <= ?"
+                # Nobody holds a lease for so long: the clock was set back, and its owner may have died long ago.
+                " OR leases.expires > ?",
+                (name, owner, now + seconds, now, now + seconds + _SET_BACK_SECONDS),
+            ).rowcount
+        return taken == 1
+
+    def let_go(self, name: str, owner: str) -> None:
+        with self._db.write() as db:
+            db.execute("DELETE FROM leases WHERE name = ? AND owner = ?", (name, owner))
+
+    def generation(self, name: str) -> int:
+        row = self._db.read().execute("SELECT n FROM generations WHERE name = ?", (name,)).fetchone()
+        return int(row["n"]) if row else 0
+
+    def advance(self, name: str) -> None:
+        with self._db.write() as db:
+            db.execute(
+                "INSERT INTO generations (name, n) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET n = n + 1", (name,)
+            )
+
+    def wait(self, seconds: float) -> None:
+        listener: bells.Listener | None = getattr(self._listeners, "here", None)
+        if listener is None:
+            listener = self._listeners.here = bells.Listener(self._bell)
+        listener.wait(seconds)
+
+    def _replace(self, db: Connection, old: Job, new: Job) -> Job | None:
+        written = replace(new, rev=old.rev + 1)
+        changed = db.execute(
+            "UPDATE jobs SET state = ?, wake_at = ?, resting = ?, rev = ?, doc = ? WHERE job_id = ? AND rev = ?",
+            (*self._written(written), old.job_id, old.rev),
+        ).rowcount
+        return written if changed == 1 else None
+
+    def _written(self, job: Job) -> tuple[str, float | None, bool, int, str]:
+        return str(job.state), self._wake_at(job), resting(job), job.rev, dump_job(job)
+
+    def _awake(self, before: float, limit: int, *, resting: bool) -> tuple[Job, ...]:
+        rows = self._db.read().execute(
+            "SELECT job_id, doc FROM jobs WHERE resting = ? AND wake_at <= ? ORDER BY wake_at", (resting, before)
+        )
+        # As many as are asked for that can be read: those that cannot would stand at the head for ever.
+        return tuple(itertools.islice(_readable(rows), limit))
+
+
+def _readable(rows: Iterable[Row], newer: list[NewerRow] | None = None) -> Iterator[Job]:
+    """The jobs of the rows that can be read; `newer` gets what can be told of those that a newer program wrote."""
+    for row in rows:
+        try:
+            yield load_job(row["doc"], row["job_id"])
+        except RecordNewer as error:
+            if newer is not None:
+                newer.append(NewerRow(**{name: row[name] for name in _TOLD.split(", ")}, why=error))
+        except RowUnreadable:
+            continue
+
+
+def _paused(db: Connection, job: Job) -> Refused | None:
+    row = db.execute(
+        "SELECT tenant, workflow FROM pauses WHERE tenant IN ('', ?) AND workflow IN ('', ?) LIMIT 1",
+        (job.tenant, job.workflow),
+    ).fetchone()
+    if row is None:
+        return None
+    what = f"workflow {row['workflow']} of tenant {row['tenant']}" if row["workflow"] else f"tenant {row['tenant']}"
+    return Refused(reason=f"waiting: paused, {what if row['tenant'] else 'everything'}", scope="pause")
+
+
+def _capped(db: Connection, job: Job, caps: Caps) -> Refused | None:
+    if caps.tenant:
+        (n,) = db.execute("SELECT count(*) FROM jobs WHERE state = 'RUNNING' AND tenant = ?", (job.tenant,)).fetchone()
+        if n >= caps.tenant:
+            return Refused(reason=f"waiting: tenant {job.tenant} {n}/{caps.tenant} running", scope="tenant")
+    if caps.workflow:
+        (n,) = db.execute(
+            "SELECT count(*) FROM jobs WHERE state = 'RUNNING' AND tenant = ? AND workflow = ?",
+            (job.tenant, job.workflow),
+        ).fetchone()
+        if n >= caps.workflow:
+            return Refused(reason=f"waiting: workflow {job.workflow} {n}/{caps.workflow} running", scope="workflow")
+    return None

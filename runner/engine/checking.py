@@ -1,0 +1,267 @@
+"""Pass 4: the declared rules of fields and rows, checked a chunk at a time.
+
+Each check first asks in one fast call whether anything in the chunk offends, and looks for the offenders only then.
+Unique values are remembered as 64-bit hashes that differ from run to run; two different values of a million collide
+about once in thirty million runs.
+"""
+
+import operator
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from runner.engine.fields import NUMERIC, TEMPORAL, Field, bound
+from runner.engine.findings import FindingPlace, Findings
+from runner.engine.reading import CellError
+from runner.engine.values.convert import fold, text_of
+
+ORDERED: Final = NUMERIC | TEMPORAL
+
+
+class Origin:
+    """The source rows of a chunk and the table they stand in."""
+
+    __slots__ = ("findings", "place", "rows")
+
+    def __init__(self, findings: Findings, place: FindingPlace, rows: list[int]) -> None:
+        self.findings = findings
+        self.place = place
+        self.rows = rows
+
+    def flag(
+        self,
+        indexes: Iterable[int],
+        code: str,
+        severity: str,
+        message: str,
+        *,
+        column: int | None,
+        field: str | None,
+        rule: str | None,
+        file: str | None = None,
+        line: int | None = None,
+    ) -> None:
+        """One finding per index, at the cell of `column` (1-based, in the sheet)."""
+        for i in indexes:
+            self.findings.add(
+                code, severity, message, place=self.place, row=self.rows[i], column=column, field=field,
+                rule=rule, file=file, line=line,
+            )  # fmt: skip
+
+
+class FieldChecks:
+    """Checks chunks of one field over all tables of a job."""
+
+    def __init__(self, field: Field, allowed: frozenset[Any] | None) -> None:
+        self.field = field
+        self._allowed = allowed
+        self._known: set[Any] = {None}  # values found allowed so far
+        self._seen = SeenValues() if field.unique else None
+
+    def check(self, values: list[Any], bad: list[int], origin: Origin, column: int | None) -> None:
+        """Report every cell that breaks a rule; `bad` are cells not of the type, which only `required` sees."""
+        field = self.field
+        flag = origin.flag
+        where: dict[str, Any] = {"column": column, "field": field.name}
+        severity = field.severity
+        if bad:
+            what = f"is no {field.type}" + (" in the given formats" if field.formats else "")
+            untyped = [i for i in bad if type(values[i]) is not CellError]  # an error cell is told as such, once
+            flag(untyped, "type_error", severity, what, rule=f"type:{field.type}", **where)
+        if field.required and None in values:
+            blank = [i for i, v in enumerate(values) if v is None]
+            flag(blank, "required", severity, "is blank", rule="required", **where)
+        skip = set(bad)
+        if field.pattern is not None:
+            match = field.pattern.fullmatch
+            off = [
+                i
+                for i, v in enumerate(values)
+                if v is not None and i not in skip and match(v if type(v) is str else text_of(v)) is None
+            ]
+            flag(off, "pattern", severity, f"does not match {field.pattern.pattern}", rule="pattern", **where)
+        if field.min is not None or field.max is not None:
+            self._bounds(values, skip, origin, where)
+        if field.min_length is not None or field.max_length is not None:
+            self._lengths(values, skip, origin, where)
+        if self._allowed is not None:
+            self._members(values, skip, origin, where)
+        if self._seen is not None:
+            present = (
+                [None if i in skip and type(v) is CellError else v for i, v in enumerate(values)] if skip else values
+            )
+            again = self._seen.repeats(present)
+            flag(again, "duplicate", severity, "stands already further up", rule="unique", **where)
+
+    def _bounds(self, values: list[Any], skip: set[int], origin: Origin, where: dict[str, Any]) -> None:
+        low, high = self.field.min, self.field.max
+        present = values if not skip and None not in values else [
+            v for i, v in enumerate(values) if v is not None and i not in skip
+        ]  # fmt: skip
+        if not present:
+            return
+        for limit, name, extreme in ((low, "min", min), (high, "max", max)):
+            if limit is None or not _beyond(extreme(present), limit, name):
+                continue
+            off = [i for i, v in enumerate(values) if v is not None and i not in skip and _beyond(v, limit, name)]
+            what = f"is {'below' if name == 'min' else 'above'} {limit}"
+            origin.flag(off, name, self.field.severity, what, rule=name, **where)
+
+    def _lengths(self, values: list[Any], skip: set[int], origin: Origin, where: dict[str, Any]) -> None:
+        field = self.field
+        low, high = field.min_length or 0, field.max_length
+        for i, v in enumerate(values):
+            if v is None or i in skip:
+                continue
+            size = len(v if type(v) is str else text_of(v))
+            if size < low:
+                what = f"is shorter than {low} characters"
+                origin.flag([i], "min_length", field.severity, what, rule="min_length", **where)
+            elif high is not None and size > high:
+                what = f"is longer than {high} characters"
+                origin.flag([i], "max_length", field.severity, what, rule="max_length", **where)
+
+    def _members(self, values: list[Any], skip: set[int], origin: Origin, where: dict[str, Any]) -> None:
+        try:
+            strange = set(values) - self._known
+        except TypeError:
+            return
+        if not strange:
+            return
+        allowed = self._allowed or frozenset()
+        fine = {v for v in strange if fold(v) in allowed}
+        if len(self._known) < 50_000:
+            self._known |= fine
+        strange -= fine
+        off = [i for i, v in enumerate(values) if v in strange and i not in skip] if strange else []
+        lookup = self.field.lookup
+        if lookup:
+            what, rule = f"does not stand in {lookup[0]}.{lookup[1]}", f"lookup:{lookup[0]}.{lookup[1]}"
+        else:
+            what, rule = "is none of the allowed values", "allowed"
+        origin.flag(off, "not_allowed", self.field.severity, what, rule=rule, **where)
+
+
+def _beyond(value: Any, bound: Any, name: str) -> bool:
+    return bool(value < bound if name == "min" else value > bound)
+
+
+LIVELY: Final = 1_100_000  # a set costs some 90 bytes an entry, a sorted array eight; most sheets end before that
+
+
+def _key(value: Any) -> int:
+    """A number has one key, whether its cell held it as 5, as 5.0 or as a text."""
+    return hash(f"\0{int(value) if type(value) is float and value.is_integer() else value!r}")
+
+
+class SeenValues:
+    """The values a unique field has had so far."""
+
+    def __init__(self, lively: int = LIVELY) -> None:
+        self._lively = lively
+        self._fresh: set[int] = set()
+        self._runs: list[array[int]] = []
+
+    def repeats(self, values: Sequence[Any]) -> list[int]:
+        """The indexes of values that were seen before, here or in an earlier chunk; blanks never count."""
+        keys = [v if v is None else hash(v) if type(v) is str else _key(v) for v in values]
+        fresh = self._fresh
+        if not self._runs:  # most chunks hold nothing but new values
+            batch = {k for k in keys if k is not None}
+            if len(batch) == len(keys) and fresh.isdisjoint(batch):
+                fresh |= batch
+                self._settle()
+                return []
+        found = []
+        for i, key in enumerate(keys):
+            if key is None:
+                continue
+            if key in fresh or (self._runs and self._in_runs(key)):
+                found.append(i)
+            else:
+                fresh.add(key)
+        self._settle()
+        return found
+
+    def _in_runs(self, key: int) -> bool:
+        for run in self._runs:
+            at = bisect_left(run, key)
+            if at < len(run) and run[at] == key:
+                return True
+        return False
+
+    def _settle(self) -> None:
+        if len(self._fresh) < self._lively:
+            return
+        run = array("q", sorted(self._fresh))
+        self._fresh = set()
+        if self._runs and len(self._runs) >= 8:
+            for old in self._runs:
+                run.extend(old)
+            run = array("q", sorted(run))
+            self._runs = []
+        self._runs.append(run)
+
+
+_COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_EQUALITY: Final = frozenset({"==", "!=", "in", "not in"})
+
+
+class FieldComparison:
+    """One side of a rule: a field, an operator, and a constant or another field.
+
+    Where a compared cell is blank or not of its type, nothing is said: `required` and the type say it already.
+    """
+
+    def __init__(self, spec: Mapping[str, Any], fields: Mapping[str, Field]) -> None:
+        self.field: str = spec["field"]
+        self.op: str = spec["op"]
+        self.other: str | None = spec.get("other")
+        kind = fields[self.field].type
+        value = spec.get("value")
+        self.value = frozenset(fold(bound(kind, v)) for v in value) if isinstance(value, list) else bound(kind, value)
+
+    def test(self, columns: Mapping[str, list[Any]], n: int) -> bool | None:
+        """Whether row `n` satisfies it; None where it cannot be told."""
+        left = columns[self.field][n]
+        if self.op == "empty":
+            return left is None
+        if self.op == "present":
+            return left is not None
+        right = columns[self.other][n] if self.other else self.value
+        if left is None or right is None:
+            return None
+        if isinstance(right, frozenset):
+            return (fold(left) in right) is (self.op == "in")
+        try:
+            return _COMPARE[self.op](left, right)
+        except TypeError:
+            return None
+
+
+class RowCheck:
+    def __init__(self, spec: Mapping[str, Any], fields: Mapping[str, Field]) -> None:
+        self.name: str = spec["name"]
+        self.when = FieldComparison(spec["when"], fields) if spec.get("when") else None
+        self.then = FieldComparison(spec["then"], fields)
+        self.severity: str = spec.get("severity") or "error"
+        then = self.then
+        against = f" {then.other}" if then.other else ""
+        self.message: str = spec.get("message") or f"{then.field} {then.op}{against} does not hold"
+
+    def check(self, columns: Mapping[str, list[Any]], count: int, origin: Origin, column: int | None) -> None:
+        off = []
+        for n in range(count):
+            if self.when is not None and self.when.test(columns, n) is not True:
+                continue
+            if self.then.test(columns, n) is False:
+                off.append(n)
+        origin.flag(off, "row_rule", self.severity, self.message, column=column, field=self.then.field, rule=self.name)

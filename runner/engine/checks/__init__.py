@@ -1,1 +1,0 @@
-"""Pass 4: what declared rules say about the values."""

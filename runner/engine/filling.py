@@ -1,0 +1,105 @@
+"""Values carried to rows below them: captions as a column (`reading.group_rows: fill`) and merged cells."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from runner.engine.reading import NO_CACHED_VALUE, Area
+
+JOIN: Final = " / "
+
+
+class Caption(NamedTuple):
+    row: int
+    column: int  # among the table's own columns; a caption further left is of a higher level
+    text: str
+
+
+class CaptionColumn:
+    """The captions that hold at the row reached so far.
+
+    A caption holds until the next one of its level. Captions that stand right below each other are levels of one
+    another: the next block of captions replaces as many levels, from the innermost, as it has captions. Where captions
+    stand in different columns, the column is the level.
+    """
+
+    def __init__(self) -> None:
+        self._levels: list[Caption] = []
+        self._fresh: list[Caption] = []  # captions with no data below them so far
+        self._value: str | None = None
+
+    def fill(self, numbers: Sequence[int], captions: Sequence[Caption]) -> list[str | None]:
+        """One value for each row; the captions stand between them."""
+        out: list[str | None] = []
+        for caption in captions:
+            while len(out) < len(numbers) and numbers[len(out)] < caption.row:
+                out.append(self._settled())
+            self._fresh.append(caption)
+        if len(out) < len(numbers):
+            out += [self._settled()] * (len(numbers) - len(out))
+        return out
+
+    def _settled(self) -> str | None:
+        if self._fresh:
+            self._levels = _replaced(self._levels, self._fresh)
+            self._fresh = []
+            self._value = JOIN.join(c.text.strip() for c in self._levels)
+        return self._value
+
+
+def _replaced(levels: list[Caption], fresh: list[Caption]) -> list[Caption]:
+    if len({c.column for c in (*levels, *fresh)}) > 1:
+        for caption in fresh:
+            levels = [*(c for c in levels if c.column < caption.column), caption]
+        return levels
+    return [*levels[: max(0, len(levels) - len(fresh))], *fresh]
+
+
+CODE: Final = "merged_blank"
+MESSAGE: Final = (
+    'is blank under a merged cell, which gives its value to its first row only; to repeat it: "merged": "fill" '
+    "on the field"
+)
+
+
+class ColumnMerges:
+    """The merged cells of one column of a table, followed through its chunks."""
+
+    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        self._spans = sorted(spans)
+        self._ends = [last for _, last in self._spans]
+        self._held: tuple[int, Any] = (0, None)  # the first row and the value of the merged cell seen last
+
+    def covered(self, numbers: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
+        """Index -> the value that a blank cell of this chunk is covered with."""
+        found: dict[int, Any] = {}
+        for first, last in self._spans[bisect_left(self._ends, numbers[0]) :]:
+            if first > numbers[-1]:
+                break
+            at = bisect_left(numbers, first)
+            if first >= numbers[0]:
+                self._held = (first, values[at] if numbers[at] == first else None)
+            if self._held[0] != first or self._held[1] in (None, NO_CACHED_VALUE):
+                continue
+            for below in range(bisect_right(numbers, first), bisect_right(numbers, last)):
+                if values[below] is None:
+                    found[below] = self._held[1]
+        return found
+
+
+def of_column(areas: Iterable[Area], column: int) -> ColumnMerges | None:
+    """The merged cells that cover several rows of a column; None where there are none."""
+    spans = [(top, bottom) for top, left, bottom, right in areas if left <= column <= right]
+    return ColumnMerges(spans) if spans else None
+
+
+def within(areas: Iterable[Area], top: int, bottom: int) -> list[Area]:
+    """Those that cover several rows of data; one that begins in the header is a part of it."""
+    return [area for area in areas if area[2] > area[0] and top <= area[0] < bottom]
+
+
+def filled(values: Sequence[Any], covered: dict[int, Any]) -> list[Any]:
+    out = list(values)
+    for at, value in covered.items():
+        out[at] = value
+    return out

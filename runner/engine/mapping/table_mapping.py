@@ -1,0 +1,400 @@
+"""Pass 2 for one table: samples its columns, asks the rules, chooses, and lays out the output's columns.
+
+Also reports jobs that found none of their fields, or no column for a file of rules.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from runner.engine import a1
+from runner.engine.fields import Field
+from runner.engine.findings import Findings
+from runner.engine.lookups import Lookups
+from runner.engine.mapping.headers import joined, likeness
+from runner.engine.mapping.score import ColumnIn, Contribution, Doubt, MappingChoice, Sample, choose
+from runner.engine.protocol import EngineStop
+from runner.engine.rules.call import Rule, RuleFailed
+from runner.engine.rules.hooks import Hooks
+from runner.engine.sources import GROUP, SourceTable
+from runner.engine.structure import Column
+from runner.engine.values.convert import Converter
+from runner.engine.values.decisions import Convention
+
+
+class OutColumn(NamedTuple):
+    header: str
+    field: Field | None  # None: an unmapped column that was kept
+    renamed: bool = False  # its own header would have met a field's name or another column's
+    certain: bool = True  # its header is one, for all we know, and no cell
+    added: str | None = None  # what it says, where the source has no such column: group, source_row and the like
+
+
+class Kept(NamedTuple):
+    """An unmapped column of one table: where it stands, what it is called, which field stands before it."""
+
+    position: int
+    header: str
+    after: str | None
+    certain: bool = True
+
+
+class TablePlan(NamedTuple):
+    """Where each output column comes from in one table: a column's index, or None."""
+
+    sources: tuple[int | None, ...]
+
+
+def lay_out(
+    fields: Sequence[Field],
+    tables: Sequence[tuple[dict[str, int], Sequence[Kept]]],
+    *,
+    policy: str,
+    use_labels: bool = False,
+    added: Mapping[str, tuple[str, Sequence[int]]] | None = None,
+) -> tuple[list[OutColumn], list[TablePlan]]:
+    """The union of all tables' columns. Unmapped columns of one name share one output column.
+
+    With `keep` an unmapped column stands behind the field it stood behind in its source; with `prefix` all of
+    them stand at the end as `raw_<header>`; with `drop` they are left out. `added` columns come last: what each says,
+    to the header it is to have and its index in each table.
+    """
+    names = [(f.label or f.name) if use_labels else f.name for f in fields]
+    taken = {n.casefold() for n in names} | {f.name.casefold() for f in fields}
+    extras: dict[tuple[str, int], tuple[OutColumn, str | None]] = {}
+    keyed: list[dict[tuple[str, int], int]] = []
+    for _, kept in tables:
+        mine: dict[tuple[str, int], int] = {}
+        for column in kept if policy != "drop" else ():
+            wanted = f"raw_{column.header}" if policy == "prefix" else column.header
+            nth = 0
+            while (wanted.casefold(), nth) in mine:
+                nth += 1
+            key = (wanted.casefold(), nth)
+            mine[key] = column.position
+            if key not in extras:
+                header = _free(wanted, taken)
+                extras[key] = (OutColumn(header, None, header != wanted, column.certain), column.after)
+            elif column.certain:
+                extras[key] = (extras[key][0]._replace(certain=True), extras[key][1])
+        keyed.append(mine)
+    out: list[tuple[OutColumn, str | tuple[str, int]]] = []
+    at_end = policy == "prefix"
+    out += [(c, key) for key, (c, after) in extras.items() if after is None and not at_end]
+    for field, header in zip(fields, names, strict=True):
+        out.append((OutColumn(header, field), field.name))
+        if not at_end:
+            out += [(c, key) for key, (c, after) in extras.items() if after == field.name]
+    if at_end:
+        out += [(c, key) for key, (c, _) in extras.items()]
+    last = [(OutColumn(_free(name, taken), None, added=what), places) for what, (name, places) in (added or {}).items()]
+    plans = [
+        TablePlan(
+            tuple(mapped.get(key) if isinstance(key, str) else mine.get(key) for _, key in out)
+            + tuple(places[n] for _, places in last)
+        )
+        for n, ((mapped, _), mine) in enumerate(zip(tables, keyed, strict=True))
+    ]
+    return [c for c, _ in (*out, *last)], plans
+
+
+def _free(wanted: str, taken: set[str]) -> str:
+    """`wanted`, or the first of `wanted_2`, `wanted_3` … that nothing else is called."""
+    free, n = wanted, 1
+    while free.casefold() in taken:
+        n += 1
+        free = f"{wanted}_{n}"
+    taken.add(free.casefold())
+    return free
+
+
+_SHOWN: Final = 50  # values that detect_* functions are shown
+_DOUBTS: Final = 100  # columns of a table whose choice is recorded with what spoke for each reading
+_CERTAIN: Final = 0.75  # least confidence in a table of which no header is known
+
+
+class MappedTable:
+    """A source table with every column's field decided."""
+
+    def __init__(
+        self, source: SourceTable, choices: list[MappingChoice], samples: list[list[Any]], filled: str | None = None
+    ) -> None:
+        self.source = source
+        self.filled = filled  # the field that takes the captions
+        self.choices = choices
+        self.samples = samples
+        self.left_out = False
+        self.conventions: dict[int, Convention] = {}  # by column: decided from all its values
+
+    @property
+    def fields(self) -> dict[str, int]:
+        """field -> column index within the table."""
+        chosen = {c.field: c.position for c in self.choices if c.field is not None}
+        return chosen if self.filled is None else {**chosen, self.filled: self.source.place_of(GROUP)}
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether any of its columns is a field."""
+        return any(c.field is not None for c in self.choices)
+
+    @property
+    def header_is_certain(self) -> bool:
+        """Whether the header may be shown: one that is none after all would show cells."""
+        if any(c.field is not None and any(_speaks(part.rule) for part in c.contributors) for c in self.choices):
+            return True
+        table = self.source.table
+        doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
+        return table.confidence >= _CERTAIN and not doubted
+
+    def letters(self, position: int) -> str:
+        return a1.letters(self.source.columns[position].index)
+
+    def kept(self) -> list[Kept]:
+        """The unmapped columns that have a header or a value, with the field each stands behind."""
+        out: list[Kept] = []
+        last: str | None = None
+        certain = self.header_is_certain
+        for choice in self.choices:
+            if choice.field is not None:
+                last = choice.field
+                continue
+            column = self.source.columns[choice.position]
+            if column.generated and not self.source.holds(column.index):
+                continue
+            out.append(Kept(choice.position, column.name, last, column.generated or certain))
+        return out
+
+    def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str], headless: bool) -> None:
+        """Say what the table lacks and what could have been decided otherwise.
+
+        `computed` fields need no column; `headless`: the manifest says that there is no header row.
+        """
+        if self.source.table.generated_header and not headless:
+            findings.add(
+                "no_header",
+                "warning",
+                "the table has no header row; its columns are named by their letters",
+                place=self.source.place,
+                rule="structure",
+            )
+        doubts = [(choice, choice.doubt) for choice in self.choices if choice.doubt is not None]
+        for choice, doubt in doubts[:_DOUBTS]:
+            self._tell(choice, doubt, findings)
+        for _, doubt in doubts[_DOUBTS:]:
+            findings.add(
+                doubt.code, "warning", doubt.message, place=self.source.place, field=doubt.field, rule="mapping"
+            )
+        for field in fields:
+            if field.required and field.name not in self.fields and not _has_values(field, computed):
+                findings.add(
+                    "missing_field", field.severity, f"no column was found for the required field {field.name}",
+                    place=self.source.place, field=field.name, rule="required",
+                )  # fmt: skip
+
+    def _tell(self, choice: MappingChoice, doubt: Doubt, findings: Findings) -> None:
+        column = self.source.columns[choice.position].index
+        rows = self.source.table.header_rows
+        place: dict[str, Any] = {
+            "place": self.source.place,
+            "row": rows[-1] if rows else None,
+            "column": column,
+            "field": doubt.field,
+        }
+        if not doubt.settle:
+            findings.add(doubt.code, "info", doubt.message, rule="mapping", **place)
+            return
+        findings.chose(
+            "mapping", choice.field or "unmapped", evidence=doubt.evidence, sure=False, code=doubt.code,
+            message=doubt.message, settle=doubt.settle, **place,
+        )  # fmt: skip
+
+    def converter(self, field: Field, index: int) -> Converter:
+        return Converter(field, self.samples[index], self.conventions.get(index), epoch_1904=self.source.epoch_1904)
+
+
+def _has_values(field: Field, computed: Collection[str]) -> bool:
+    """Whether a field has values without a column."""
+    return field.default is not None or field.constant is not None or field.name in computed
+
+
+def map_table(
+    source: SourceTable,
+    fields: Sequence[Field],
+    *,
+    threshold: float,
+    detectors: Sequence[Rule],
+    hooks: Hooks,
+    lookups: Lookups,
+    filled: str | None = None,
+) -> MappedTable:
+    fields = [f for f in fields if f.name != filled]
+    samples = source.samples()
+    letters = _letters_named(fields) if source.table.generated_header else frozenset()
+    columns = [
+        ColumnIn(n, _headers(c, letters), Sample(samples[n]), a1.letters(c.index)) for n, c in enumerate(source.columns)
+    ]
+    names = {f.name for f in fields}
+    detected = _detect(source, columns, detectors, hooks, names)
+    choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed)
+    if hooks.has("after_mapping"):
+        choices = _remapped(source, choices, hooks, {f.name for f in fields if f.constant is None})
+    return MappedTable(source, choices, samples, filled)
+
+
+def _letters_named(fields: Sequence[Field]) -> frozenset[str]:
+    """Where there is no header row, a synonym may be a column's letter: `B` or `Column B`."""
+    spelled = (s.casefold().removeprefix("column").strip().upper() for f in fields for s in f.synonyms)
+    return frozenset(spelled)
+
+
+def _headers(column: Column, named: frozenset[str]) -> tuple[str, ...]:
+    if column.generated:
+        letters = a1.letters(column.index)
+        return (letters, column.name) if letters in named else ()
+    leaf = column.parts[-1] if column.parts else column.name
+    return (column.name,) if leaf == column.name else (column.name, leaf)
+
+
+def _detect(
+    source: SourceTable, columns: Sequence[ColumnIn], detectors: Sequence[Rule], hooks: Hooks, names: set[str]
+) -> dict[int, dict[str, list[Contribution]]]:
+    detected: dict[int, dict[str, list[Contribution]]] = {}
+    for rule in detectors:
+        for column in columns:
+            index = source.columns[column.position].index
+            try:
+                answer = rule.call(
+                    **hooks.shared,
+                    input=source.place.input,
+                    sheet=source.place.sheet,
+                    table=source.id,
+                    field=rule.file.rpartition("/")[2].removesuffix(".py"),
+                    header=None if source.columns[column.position].generated else column.headers[0],
+                    column=a1.letters(index),
+                    column_index=index,
+                    values_sample=column.sample.values[:_SHOWN],
+                )
+                for name, delta in _scores(rule, answer, names).items():
+                    detected.setdefault(column.position, {}).setdefault(name, []).append(
+                        Contribution(rule.name, round(float(delta), 4))
+                    )
+            except RuleFailed as failure:
+                hooks.failed(failure)
+    return detected
+
+
+def _scores(rule: Rule, answer: Any, names: set[str]) -> dict[str, float]:
+    remedy = 'return {"scores": {field: number}} or None'
+    if answer is None:
+        return {}
+    scores = answer.get("scores") if isinstance(answer, dict) else answer
+    if isinstance(scores, (int, float)):
+        scores = {rule.file.rpartition("/")[2].removesuffix(".py"): scores}
+    if not isinstance(scores, dict):
+        raise RuleFailed(rule, f"returned {type(answer).__name__}", None, remedy)
+    for name, delta in scores.items():
+        if name not in names:
+            raise RuleFailed(
+                rule, "scored a field that is not declared", None, f"fields are {', '.join(sorted(names))}"
+            )
+        if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not -100 <= delta <= 100:
+            raise RuleFailed(rule, "returned a score that is no number between -100 and 100", None, remedy)
+    return scores
+
+
+def _remapped(source: SourceTable, choices: list[MappingChoice], hooks: Hooks, names: set[str]) -> list[MappingChoice]:
+    letters = [a1.letters(c.index) for c in source.columns]
+    changes = hooks.remapped(
+        names,
+        set(letters),
+        input=source.place.input,
+        sheet=source.place.sheet,
+        table=source.id,
+        mapping={letters[c.position]: c.field for c in choices},
+        headers={letters[n]: c.name for n, c in enumerate(source.columns)},
+    )
+    given = {f for f in changes.values() if f is not None}
+    out = []
+    for choice in choices:
+        letter = letters[choice.position]
+        if letter in changes and changes[letter] != choice.field:
+            parts = (Contribution("hooks.after_mapping", 1.0),)
+            out.append(choice._replace(field=changes[letter], contributors=parts, note="decided by a hook", doubt=None))
+        elif choice.field in given and letter not in changes:
+            out.append(choice._replace(field=None, contributors=(), note="a hook gave its field to another column"))
+        else:
+            out.append(choice)
+    return out
+
+
+def _speaks(rule: str) -> bool:
+    """Whether a header was found to be a field's name in other words or the same, not merely like one."""
+    return rule.startswith("header:") and not rule.endswith("~")
+
+
+_NAMED: Final = 20  # columns that the message names
+_LONGEST: Final = 60
+_COMPARED: Final = 200
+_SIMILAR: Final = 0.6
+_HEADER: Final = (
+    "check that this is the right file; add its headers as synonyms of the fields, "
+    'or name the header row: "reading": {"header_rows": [3]}'
+)
+_NO_HEADER: Final = (
+    'no header row was found; name it: "reading": {"header_rows": [3]}, '
+    'or name the columns by their letters: {"name": "city", "synonyms": ["B"]}'
+)
+
+
+def expects_columns(fields: Sequence[Field], computed: Collection[str | None]) -> bool:
+    """Whether a field can get its values from nowhere but a column."""
+    return any(f.constant is None and f.name not in computed for f in fields)
+
+
+def unused_rules(tables: Sequence[MappedTable], fields: Sequence[Field], computed: Collection[str]) -> list[str]:
+    """Fields that only a file in columns/ speaks of and that no table has."""
+    found = {name for table in tables for name in table.fields}
+    return [f.name for f in fields if not f.declared and f.name not in found and f.name not in computed and tables]
+
+
+def nothing_mapped(tables: Sequence[MappedTable], fields: Sequence[Field], *, redact: bool) -> EngineStop:
+    """The end of such a job: the headers that were seen, each with the field it is most like."""
+    seen = [(table, n) for table in tables for n in range(len(table.choices))]
+    named = [_column(table, n, fields, redact=redact) for table, n in seen[:_NAMED]]
+    more = f" and {len(seen) - _NAMED} more" if len(seen) > _NAMED else ""
+    inputs = {t.source.place.input for t in tables}
+    place = tables[0].source.place
+    headless = all(t.source.table.generated_header for t in tables)
+    one = len(tables) == 1
+    return EngineStop(
+        "nothing_mapped",
+        f"no column is one of the declared fields; columns seen: {', '.join(named)}{more}",
+        input=place.input if len(inputs) == 1 else None,
+        sheet=place.sheet if one else None,
+        table=place.table if one else None,
+        remedy=_NO_HEADER if headless else _HEADER,
+    )
+
+
+def _column(table: MappedTable, n: int, fields: Sequence[Field], *, redact: bool) -> str:
+    column, name = table.source.columns[n], table.letters(n)
+    if column.generated:
+        return name
+    if not redact and table.header_is_certain:
+        text = " ".join(column.name.encode(errors="replace").decode().split())
+        name += f" “{text if len(text) <= _LONGEST else text[:_LONGEST] + '…'}”"
+    near = _nearest(column.name, fields)
+    return name + (f" (nearest: {near})" if near else "")
+
+
+def _nearest(header: str, fields: Sequence[Field]) -> str | None:
+    """The field whose names have the most words or letters in common with a header."""
+    from difflib import SequenceMatcher  # noqa: PLC0415  # only on the way out
+
+    best, nearest = 0.0, None
+    for field in fields[:_COMPARED]:
+        for name, _ in field.names:
+            letters = SequenceMatcher(None, joined(header)[:_LONGEST], joined(name)[:_LONGEST]).ratio()
+            alike = max(likeness(header, name), letters if letters >= _SIMILAR else 0.0)
+            if alike > best:
+                best, nearest = alike, field.name
+    return nearest

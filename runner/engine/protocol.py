@@ -1,0 +1,152 @@
+"""What the engine is asked and what it answers (docs/engine-order.md): orders, events, and early ends."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple, TextIO
+
+from runner.engine.fields import Field
+
+_DEEP: Final = 12  # places of a trace that are reported
+
+
+class EngineStop(Exception):
+    """The job cannot go on: `code` of the protocol, a message for people, and where.
+
+    None of the three may hold a cell's value.
+    """
+
+    def __init__(self, code: str, message: str, **where: str | int | None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.where = {k: v for k, v in where.items() if v is not None}
+
+
+def place_of(error: Exception) -> dict[str, str | int]:
+    """What broke and the way there through our own code, innermost last; names and lines, never values."""
+    places: list[tuple[str, int]] = []
+    trace = error.__traceback__
+    while trace is not None:
+        file = Path(trace.tb_frame.f_code.co_filename)
+        if "engine" in file.parts:
+            places.append(("/".join(file.parts[-2:]), trace.tb_lineno))
+        trace = trace.tb_next
+    where: dict[str, str | int] = {
+        "remedy": "report this with the artifact of the job; it is a bug of ade-drop",
+        "exception": type(error).__name__,
+        "trace": " ".join(f"{file}:{line}" for file, line in places[-_DEEP:]),
+    }
+    if places:
+        where |= {"file": places[-1][0], "line": places[-1][1]}
+    return where
+
+
+class InputFile(NamedTuple):
+    role: str
+    name: str
+    file: str  # the file's own name; only helps to tell the format
+    path: Path
+    size: int
+    sha256: str
+
+
+class Order(NamedTuple):
+    job: dict[str, Any]
+    manifest: dict[str, Any]
+    params: dict[str, Any]
+    primary: list[InputFile]
+    auxiliary: list[InputFile]
+    config: Path | None
+    config_digest: str
+    outputs: dict[str, Path | int]
+    sandbox: dict[str, Any]
+    fields: list[Field]
+
+    def open_output(self, name: str) -> IO[bytes] | None:
+        """The output to write, or None where nobody asked for it."""
+        target = self.outputs.get(name)
+        if target is None:
+            return None
+        return open_target(target)
+
+
+def open_target(target: Path | int, folder: Path | None = None) -> IO[bytes]:
+    """An output by its path, which may be below `folder`, or by its descriptor."""
+    if isinstance(target, int):
+        return os.fdopen(target, "w+b", closefd=False)
+    return (target if folder is None else folder / target).open("w+b")
+
+
+def read_order(raw: Mapping[str, Any], folder: Path) -> Order:
+    """Decode an order; a wrong one is the runner's mistake, so it ends as an engine error."""
+    try:
+        return _decoded(raw, folder)
+    except (KeyError, TypeError, AttributeError) as error:
+        what = f"the order lacks or misuses a key ({type(error).__name__})"
+        raise EngineStop("engine_error", what, remedy="see docs/engine-order.md") from None
+
+
+def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
+    if raw["order"] != 1:
+        raise EngineStop("engine_error", "the order has a version this engine does not know", remedy="update ade")
+    inputs = [
+        InputFile(
+            i["role"],
+            i["name"],
+            i.get("file") or i["name"],
+            folder / i["path"],
+            int(i.get("size") or 0),
+            i.get("sha256") or "",
+        )
+        for i in raw["inputs"]
+    ]
+    config = raw.get("config") or {}
+    manifest = dict(raw["manifest"])
+    return Order(
+        job=dict(raw.get("job") or {}),
+        manifest=manifest,
+        params=dict(raw.get("params") or {}),
+        primary=[i for i in inputs if i.role == "primary"],
+        auxiliary=[i for i in inputs if i.role == "auxiliary"],
+        config=folder / config["path"] if config.get("path") else None,
+        config_digest=config.get("digest") or "",
+        outputs={n: t if isinstance(t, int) else folder / t for n, t in raw["outputs"].items()},
+        sandbox=dict(raw.get("sandbox") or {}),
+        fields=[Field(f) for f in manifest.get("fields") or ()],
+    )
+
+
+MAX_LINE = 64 * 1024
+
+
+class EventWriter:
+    """Writes events. A line that would be too long loses its details, never its meaning."""
+
+    def __init__(self, stream: TextIO | None, *, last: str = "end") -> None:
+        """`last`: what its closing event is called."""
+        self._stream = stream
+        self._last = last
+
+    def progress(self, step: str, *, done: int, total: int | None = None, table: str | None = None) -> None:
+        self._say({"event": "progress", "pass": step, "done": done, "total": total, "table": table})
+
+    def log(self, level: str, name: str, **fields: object) -> None:
+        self._say({"event": "log", "level": level, "name": name, "fields": fields})
+
+    def succeed(self, summary: dict[str, object]) -> None:
+        self._say({"event": self._last, "ok": True, "summary": summary})
+
+    def fail(self, code: str, message: str, where: dict[str, str | int]) -> None:
+        self._say({"event": self._last, "ok": False, "error": {"code": code, "message": message, "where": where}})
+
+    def _say(self, event: dict[str, object]) -> None:
+        if self._stream is None:
+            return
+        line = json.dumps(event, ensure_ascii=True, allow_nan=False)
+        if len(line) >= MAX_LINE:
+            event = {k: v for k, v in event.items() if k not in ("fields", "table", "summary")}
+            line = json.dumps(event | {"cut": True}, ensure_ascii=True)
+        self._stream.write(line + "\n")
+        self._stream.flush()

@@ -1,0 +1,398 @@
+"""The containers workbooks come in, read with suspicion: zip archives, and OLE compound files for .xls.
+
+A zip's directory is checked before any part is inflated, and every inflated byte counts. The standard library's
+reader believes sizes, walks any number of entries and lets parts overlap; a workbook needs none of that, and a bomb
+needs all of it.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from isal import isal_zlib
+
+from runner.engine.reading import errors
+from runner.engine.reading.books import ReadLimits
+
+_END = b"PK\x05\x06"
+_CENTRAL = b"PK\x01\x02"
+_LOCAL = b"PK\x03\x04"
+_END_SEARCH = 66_000  # the end record and its longest comment
+_READ = 64 * 1024
+_INFLATE = 256 * 1024
+_MAX_DIRECTORY = 16 * 1024 * 1024
+_STORED, _DEFLATED = 0, 8
+_INFLATE_ERROR: Any = isal_zlib.error  # its stub calls it an instance
+_HUGE32, _HUGE16 = 0xFFFFFFFF, 0xFFFF
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    name: str
+    offset: int  # of the local header
+    stored: int
+    size: int  # as declared
+    method: int
+    crc: int
+    locked: bool
+
+
+class ZipArchive:
+    """The parts of one zip by name; ``what`` is how errors call the file."""
+
+    def __init__(self, file: BinaryIO, limits: ReadLimits, *, what: str) -> None:
+        self._file = file
+        self._limits = limits
+        self.what = what
+        file.seek(0, 2)
+        self._length = file.tell()
+        entries = self._directory()
+        self._refuse_overlaps(entries)
+        total = sum(entry.size for entry in entries)
+        if total > 8 * limits.ratio_floor and total > self._length * limits.max_ratio:
+            raise errors.hostile(f"a zip of {self._length} bytes that declares {total} bytes of content")
+        self.entries = {entry.name: entry for entry in entries}
+        self._folded = {name.casefold(): name for name in self.entries}
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of this name, however its letters are cased; None where there is none."""
+        name = name.lstrip("/")
+        entry = self.entries.get(name)
+        if entry is None and (real := self._folded.get(name.casefold())) is not None:
+            entry = self.entries[real]
+        return entry
+
+    def read(self, entry: Entry, *, at_most: int | None = None) -> bytes:
+        """The whole part, refused when it inflates to more than ``at_most`` bytes."""
+        cap = self._limits.max_part_bytes if at_most is None else at_most
+        if entry.size > cap:
+            raise errors.too_large(f"its part {_shown(entry.name)} has {entry.size} bytes, {cap} are allowed")
+        parts: list[bytes] = []
+        total = 0
+        for piece in self.stream(entry):
+            total += len(piece)
+            if total > cap:
+                raise errors.hostile(f"its part {_shown(entry.name)} is larger than it declares")
+            parts.append(piece)
+        return b"".join(parts)
+
+    def stream(self, entry: Entry) -> Iterator[bytes]:
+        """The part in pieces of at most 256 KiB, counted against the limits, its CRC checked at the end."""
+        limits = self._limits
+        if entry.locked:
+            raise errors.encrypted("a zip with parts")
+        if entry.method not in (_STORED, _DEFLATED):
+            raise errors.unsupported(f"a zip packed by method {entry.method}")
+        if entry.size > limits.max_entry_bytes:
+            raise errors.too_large(f"its part {_shown(entry.name)} declares {entry.size} bytes")
+        if entry.size > limits.ratio_floor and entry.size > entry.stored * limits.max_ratio:
+            raise errors.hostile(f"its part {_shown(entry.name)} is packed more than {limits.max_ratio} to 1")
+        total, crc = 0, 0
+        for piece in self._inflated(entry):
+            total += len(piece)
+            if total > entry.size:
+                raise errors.hostile(f"its part {_shown(entry.name)} is larger than it declares")
+            crc = isal_zlib.crc32(piece, crc)
+            yield piece
+        if total < entry.size:
+            raise errors.truncated(self.what)
+        if crc != entry.crc:
+            raise errors.damaged(f"the checksum of its part {_shown(entry.name)} does not match")
+
+    def _inflated(self, entry: Entry) -> Iterator[bytes]:
+        position = self._data_offset(entry)
+        left = entry.stored
+        inflate: Any = isal_zlib.decompressobj(-15) if entry.method == _DEFLATED else None
+        while left > 0:
+            self._file.seek(position)
+            raw = self._file.read(min(_READ, left))
+            if not raw:
+                raise errors.truncated(self.what)
+            position += len(raw)
+            left -= len(raw)
+            if inflate is None:
+                yield raw
+                continue
+            while raw:
+                try:
+                    piece = inflate.decompress(raw, _INFLATE)
+                except _INFLATE_ERROR as error:
+                    raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
+                if piece:
+                    yield piece
+                if inflate.eof:
+                    return
+                raw = inflate.unconsumed_tail
+        if inflate is not None:
+            yield from _rest(inflate, entry)
+
+    def _data_offset(self, entry: Entry) -> int:
+        self._file.seek(entry.offset)
+        header = self._file.read(30)
+        if len(header) < 30:
+            raise errors.truncated(self.what)
+        if header[:4] != _LOCAL:
+            raise errors.damaged(f"its part {_shown(entry.name)} is not where the directory says")
+        name_length, extra_length = struct.unpack_from("<HH", header, 26)
+        return entry.offset + 30 + int(name_length) + int(extra_length)
+
+    def _directory(self) -> list[Entry]:
+        start = max(0, self._length - _END_SEARCH)
+        self._file.seek(start)
+        tail = self._file.read(_END_SEARCH)
+        at = tail.rfind(_END)
+        if at < 0 or len(tail) - at < 22:
+            raise errors.truncated(self.what)
+        count, size, offset = struct.unpack_from("<10xHII", tail, at)
+        end_at = start + at
+        if count == _HUGE16 or _HUGE32 in (size, offset):
+            count, size, offset, end_at = self._directory64(end_at, (count, size, offset))
+        if count > self._limits.max_entries or size > _MAX_DIRECTORY:
+            raise errors.hostile(f"a zip of {count} parts")
+        shift = end_at - size - offset  # bytes in front of the zip, as self-extracting archives have
+        if shift < 0:
+            raise errors.truncated(self.what)
+        self._file.seek(offset + shift)
+        return list(self._central(self._file.read(size), count, shift))
+
+    def _directory64(self, end_at: int, small: tuple[int, int, int]) -> tuple[int, int, int, int]:
+        self._file.seek(max(0, end_at - 20))
+        locator = self._file.read(20)
+        if len(locator) < 20 or locator[:4] != b"PK\x06\x07":
+            return (*small, end_at)
+        (at,) = struct.unpack_from("<8xQ", locator)
+        if at > self._length - 56:
+            raise errors.damaged("its zip directory points outside the file")
+        self._file.seek(at)
+        record = self._file.read(56)
+        if record[:4] != b"PK\x06\x06":
+            raise errors.damaged("its zip directory cannot be found")
+        count, size, offset = struct.unpack_from("<32xQQQ", record)
+        return count, size, offset, at
+
+    def _central(self, raw: bytes, count: int, shift: int) -> Iterator[Entry]:
+        at = 0
+        for _ in range(count):
+            if raw[at : at + 4] != _CENTRAL or len(raw) - at < 46:
+                raise errors.damaged("its zip directory is broken")
+            flags, method, crc, stored, size, name_len, extra_len, note_len, offset = struct.unpack_from(
+                "<8xHH4xIIIHHH8xI", raw, at
+            )
+            name = raw[at + 46 : at + 46 + name_len]
+            extra = raw[at + 46 + name_len : at + 46 + name_len + extra_len]
+            if _HUGE32 in (stored, size, offset):
+                size, stored, offset = _wide(extra, size, stored, offset)
+            at += 46 + name_len + extra_len + note_len
+            offset += shift
+            if offset + 30 + stored > self._length:
+                raise errors.truncated(self.what)
+            yield Entry(
+                name=name.decode("utf-8" if flags & 0x800 else "cp437", "replace").replace("\\", "/").lstrip("/"),
+                offset=offset,
+                stored=stored,
+                size=size,
+                method=method,
+                crc=crc,
+                locked=bool(flags & 1),
+            )
+
+    def _refuse_overlaps(self, entries: list[Entry]) -> None:
+        end = 0
+        for entry in sorted(entries, key=lambda one: one.offset):
+            if entry.offset < end:
+                raise errors.hostile("a zip whose parts overlap")
+            end = entry.offset + 30 + entry.stored
+
+
+def _wide(extra: bytes, size: int, stored: int, offset: int) -> tuple[int, int, int]:
+    """Sizes over 4 GiB stand in the extra field, only those that did not fit, in this order."""
+    at = 0
+    while at + 4 <= len(extra):
+        kind, length = struct.unpack_from("<HH", extra, at)
+        body = extra[at + 4 : at + 4 + length]
+        if kind == 1:
+            wide = [int.from_bytes(body[i : i + 8], "little") for i in range(0, len(body) - 7, 8)]
+            values = [wide.pop(0) if one == _HUGE32 and wide else one for one in (size, stored, offset)]
+            return values[0], values[1], values[2]
+        at += 4 + length
+    return size, stored, offset
+
+
+def _rest(inflate: Any, entry: Entry) -> Iterator[bytes]:
+    while not inflate.eof:
+        try:
+            piece = inflate.decompress(b"", _INFLATE)
+        except _INFLATE_ERROR as error:
+            raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
+        if not piece:
+            return
+        yield piece
+
+
+def _shown(name: str) -> str:
+    """A part's name for a message: short, printable."""
+    return "".join(c if c.isprintable() else "?" for c in name[-60:])
+
+
+MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_FREE = 0xFFFFFFFA  # this and above are marks, not sectors
+_MAX_ENTRIES = 20_000
+_MINI = 64
+
+
+class Container:
+    """``streams``: names to (first sector, size), those of the root; what is embedded has storages of its own.
+
+    A chain that leaves the file was cut off.
+    """
+
+    def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
+        self._file = file
+        file.seek(0, 2)
+        self._length = file.tell()
+        if self._length > limits.max_loaded_bytes:
+            raise errors.too_large(f"{self._length} bytes, where {limits.max_loaded_bytes} can be read whole")
+        file.seek(0)
+        header = file.read(512)
+        if len(header) < 512:
+            raise errors.truncated("an OLE container")
+        shift, mini_shift = struct.unpack_from("<HH", header, 30)
+        if shift not in (9, 12) or mini_shift != 6:
+            raise errors.damaged("its container's header is broken")
+        self._sector = 1 << shift
+        self._per_sector = self._sector // 4
+        (first_directory,) = struct.unpack_from("<I", header, 48)
+        self._cutoff, first_mini, _, first_more, _ = struct.unpack_from("<IIIII", header, 56)
+        self._fat = self._read_fat(header, first_more)
+        self._mini_fat = self._table(self._chain_bytes(first_mini)) if first_mini < _FREE else []
+        self.streams: dict[str, tuple[int, int]] = {}
+        self._mini_stream = b""
+        self._read_directory(self._chain_bytes(first_directory))
+
+    def find(self, name: str) -> str | None:
+        """The name of a stream as it is written: names that differ in case alone are one name."""
+        return next((one for one in self.streams if one.lower() == name.lower()), None)
+
+    def read(self, name: str) -> bytes:
+        """The whole stream."""
+        first, size = self.streams[name]
+        raw = self._mini_bytes(first) if size < self._cutoff else self._chain_bytes(first)
+        if len(raw) < size:
+            raise errors.truncated("an OLE container")
+        return raw[:size]
+
+    def _sector_bytes(self, number: int) -> bytes:
+        self._file.seek((number + 1) * self._sector)
+        raw = self._file.read(self._sector)
+        if not raw:
+            raise errors.truncated("an OLE container")
+        return raw.ljust(self._sector, b"\x00")  # the last sector may be short
+
+    def _read_fat(self, header: bytes, more: int) -> list[int]:
+        places = [one for one in struct.unpack_from("<109I", header, 76) if one < _FREE]
+        seen = 0
+        while more < _FREE:
+            entries = struct.unpack(f"<{self._per_sector}I", self._sector_bytes(more))
+            places += [one for one in entries[:-1] if one < _FREE]
+            more = entries[-1]
+            seen += 1
+            if seen * self._sector > self._length:
+                raise errors.damaged("its container's tables run in a circle")
+        if len(places) * self._sector > self._length:
+            raise errors.truncated("an OLE container")
+        return self._table(b"".join(self._sector_bytes(one) for one in places))
+
+    def _table(self, raw: bytes) -> list[int]:
+        count = len(raw) // 4
+        return list(struct.unpack(f"<{count}I", raw[: count * 4]))
+
+    def _chain(self, first: int, table: list[int]) -> Iterator[int]:
+        left = len(table)
+        while first < _FREE:
+            if first >= len(table):
+                raise errors.truncated("an OLE container")
+            if left <= 0:
+                raise errors.damaged("its container's tables run in a circle")
+            left -= 1
+            yield first
+            first = table[first]
+
+    def _chain_bytes(self, first: int) -> bytes:
+        """Sectors that follow each other are read at once."""
+        parts: list[bytes] = []
+        start = end = -1
+        for sector in self._chain(first, self._fat):
+            if sector != end:
+                parts.append(self._run(start, end))
+                start = sector
+            end = sector + 1
+        parts.append(self._run(start, end))
+        return b"".join(parts)
+
+    def _run(self, start: int, end: int) -> bytes:
+        if start < 0:
+            return b""
+        self._file.seek((start + 1) * self._sector)
+        wanted = (end - start) * self._sector
+        raw = self._file.read(wanted)
+        if len(raw) <= wanted - self._sector:
+            raise errors.truncated("an OLE container")
+        return raw.ljust(wanted, b"\x00")  # the last sector may be short
+
+    def _mini_bytes(self, first: int) -> bytes:
+        stream = self._mini_stream
+        return b"".join(stream[one * _MINI : (one + 1) * _MINI] for one in self._chain(first, self._mini_fat))
+
+    def _read_directory(self, raw: bytes) -> None:
+        count = min(len(raw) // 128, _MAX_ENTRIES)
+        at_root = self._at_root(raw, count)
+        for number in range(count):
+            at = number * 128
+            (length,) = struct.unpack_from("<H", raw, at + 64)
+            kind = raw[at + 66]
+            first, size = struct.unpack_from("<II", raw, at + 116)
+            name = raw[at : at + max(min(length, 64) - 2, 0)].decode("utf-16-le", "replace")
+            if kind == 5:
+                self._mini_stream = self._chain_bytes(first) if first < _FREE else b""
+            elif at_root and number not in at_root:
+                continue
+            elif kind == 2:
+                self.streams.setdefault(name, (first, size))
+            elif kind == 1:
+                self.streams.setdefault(name + "/", (_FREE, 0))
+
+    def _at_root(self, raw: bytes, count: int) -> set[int]:
+        """The entries right below the root, a tree of siblings; none where the tree is broken."""
+        found: set[int] = set()
+        todo = [struct.unpack_from("<I", raw, 76)[0]] if count and raw[66] == 5 else []
+        while todo:
+            number = todo.pop()
+            if number < count and number not in found:
+                found.add(number)
+                todo += struct.unpack_from("<II", raw, number * 128 + 68)
+        return found
+
+
+def refusal(container: Container) -> errors.InputUnreadable | None:
+    """Why a container is no .xls workbook; None where it may be one."""
+    names = container.streams
+    if "EncryptedPackage" in names or "EncryptionInfo" in names:
+        return errors.encrypted("an Office document (most likely an .xlsx workbook)")
+    if workbook_stream(container) is not None:
+        return None
+    for name, what in (
+        ("WordDocument", "a Word document (.doc)"),
+        ("PowerPoint Document", "a PowerPoint presentation (.ppt)"),
+        ("__properties_version1.0", "an Outlook message (.msg)"),
+        ("VisioDocument", "a Visio drawing"),
+        ("Contents", "a Microsoft Publisher or Works document"),
+    ):
+        if name in names:
+            return errors.not_a_spreadsheet(what)
+    return errors.not_a_spreadsheet("an OLE container with no workbook in it")
+
+
+def workbook_stream(container: Container) -> str | None:
+    """The name of the stream that holds the workbook: of Excel 97 and later, or of Excel 5."""
+    return container.find("Workbook") or container.find("Book")

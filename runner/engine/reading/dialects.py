@@ -1,0 +1,249 @@
+"""Detects how a text separates, quotes and escapes: each way is tried, the one most like a table wins."""
+
+import csv
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+_DELIMITERS: Final = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, " ": 0.4}  # how usual each is
+_RARE: Final = dict.fromkeys("#^~:¦§\x1f\x1e\x01", 0.5)  # only where every line agrees
+_ROWS: Final = 400
+_HEAD: Final = 10
+_INSIDE: Final = 0.1  # what a sign counts that the first line lacks, while another parts every line
+_CLOSE: Final = 0.9  # a rival with this share of the best score makes the choice a guess
+_KNOWN = re.compile(
+    r"""\s*(?:
+        [-+(]?\s?[$€£¥]?\s?\d[\d.,'\u00a0 ]*(?:[eE][-+]?\d+)?\s?[%€$£]?\)?   # numbers and money
+      | \d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?)?   # dates
+      | \d{1,2}:\d{2}(?::\d{2})?(?:\s?[aApP][mM])?                                     # times
+      | [\w.+-]+@[\w.-]+ | https?://\S+
+      | [\w#$%&()'*+./<>=?@\[\]{}°\u2013-]+(?:,?[ ][\w#$%&()'*+./<>=?@\[\]{}°\u2013-]+){0,5}   # a few words
+    )?\s*""",
+    re.VERBOSE,
+)
+_SEP_LINE = re.compile(r'\ufeff?"?sep=(.)"?[\r\n]*$', re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    delimiter: str
+    quote: str = '"'  # empty: none, every character is itself
+    escape: str | None = None  # a character that stands before a quote inside a quoted field
+    undo_backslashes: bool = True  # two escapes in a quoted field are one
+    skip_blanks: bool = False  # blanks between a delimiter and a value are not part of it
+    skip_lines: int = 0  # a leading "sep=;" is no row
+    width: int = 1  # fields in most records
+    sure: bool = True  # False: another delimiter makes as good a table
+    evidence: Mapping[str, int] = field(default_factory=dict)  # delimiter -> records of the usual width
+    rival: str = ""
+
+
+def detect(
+    lines: list[str], *, name: str, is_cut: bool = False, delimiter: str | None = None, quote: str | None = None
+) -> Dialect:
+    """``lines`` are whole lines from the start of the file, all of them unless it ``is_cut``.
+
+    What is declared is not looked for.
+    """
+    named = _SEP_LINE.match(lines[0]) if lines else None
+    skip = 1 if named and (delimiter is None or delimiter == named[1]) else 0
+    sample = [line.lstrip("\ufeff") for line in lines[skip:] if line.strip("\ufeff \t\r\n")]
+    if named and delimiter is None:
+        delimiter = named[1]
+    tried = _tried(sample, name, delimiter, quote)
+    best = max(tried, key=lambda one: one.score, default=None)
+    is_guess = False
+    if (best is None or best.score <= 0) and delimiter is None and len(sample) > _HEAD:
+        # A few records above many lines of text: the end of a report, or a quote that went wrong.
+        tried = _tried(sample[:_HEAD], name, delimiter, quote)
+        best = max(tried, key=lambda one: one.score, default=None)
+        is_guess = True
+    if best is None or (best.score <= 0 and delimiter is None):
+        best = _Tried(sample, delimiter or _by_name(name), '"' if quote is None else quote, 0)
+        is_guess = False
+    dialect = Dialect(
+        delimiter=best.delimiter,
+        quote=best.quote,
+        skip_lines=skip,
+        skip_blanks=_has_blanks_before_quotes(sample, best.delimiter, best.quote),
+        width=best.width,
+    )
+    dialect = _settled(sample, dialect, is_cut=is_cut)
+    others = [one for one in tried if one.delimiter != best.delimiter and one.score > 0]
+    rival = max(others, key=lambda one: one.score, default=None)
+    if delimiter is None and best.score > 0 and best.names_one:
+        return replace(dialect, sure=False, evidence={best.delimiter: best.agreeing})
+    if delimiter is not None or best.score <= 0 or (rival is None and not is_guess):
+        return dialect
+    return replace(
+        dialect,
+        sure=not is_guess and (rival is None or rival.score < _CLOSE * best.score),
+        evidence={one.delimiter: one.agreeing for one in (best, rival) if one is not None},
+        rival=rival.delimiter if rival is not None else "",
+    )
+
+
+def _tried(sample: list[str], name: str, delimiter: str | None, quote: str | None) -> list["_Tried"]:
+    tried = [
+        _Tried(sample, one, mark, weight * (1.001 if one == _by_name(name) else 1))
+        for one, weight in ({**_DELIMITERS, **_RARE} if delimiter is None else {delimiter: 1.0}).items()
+        if delimiter is not None or _is_met(sample, one)
+        for mark in (_quotes(sample, one) if quote is None else [quote])
+        if mark != one
+    ]
+    # A sign that parts every line, the first one too, separates; one that the first line lacks stands inside values.
+    if any(one.parts_all and one.delimiter in _DELIMITERS for one in tried):
+        for one in tried:
+            one.score *= 1.0 if one.parts_first else _INSIDE
+    return tried
+
+
+def _by_name(name: str) -> str:
+    return "\t" if name.lower().endswith((".tsv", ".tab")) else ","
+
+
+def _is_met(sample: list[str], delimiter: str) -> bool:
+    """May a rare delimiter separate this? It stands in the first line, and is no part of times and addresses."""
+    if delimiter not in _RARE:
+        return True
+    if not sample or delimiter not in sample[0] or len(sample) < 2:
+        return False
+    return delimiter != ":" or not re.search(r"https?://|\d:\d\d|: ", "".join(sample[:_ROWS]))
+
+
+def _quotes(sample: list[str], delimiter: str) -> list[str]:
+    """Single quotes count only where they open and close whole fields."""
+    text = "".join(sample)
+    if "'" not in text:
+        return ['"']
+    one = re.escape(delimiter)
+    doubles = len(re.findall(rf'(?:^|{one})[ \t]*"', text, re.MULTILINE))
+    opened = len(re.findall(rf"(?:^|{one})[ \t]*'", text, re.MULTILINE))
+    closed = len(re.findall(rf"'[ \t]*(?=[\r\n]|$|{one})", text))
+    if not opened or not closed or doubles >= opened:
+        return ['"']
+    wrapped = len(re.findall(rf"(?:^|{one})[ \t]*'[^\r\n]*?'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE))
+    doubled = re.search(rf"(?:^|{one})[ \t]*'[^'\r\n]+''(?:[^']|'')*'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE)
+    if wrapped >= 0.9 * opened and (wrapped > len(sample) / 2 or doubled):
+        return ["'"]
+    return ['"', "'"]
+
+
+def _has_blanks_before_quotes(sample: list[str], delimiter: str, quote: str) -> bool:
+    """`1, "Lee, Ann", x`: the blank belongs to the comma."""
+    if not quote or delimiter in " \t":
+        return False
+    one, mark = re.escape(delimiter), re.escape(quote)
+    padded = re.compile(rf"(?:^|{one})[ \t]+{mark}[^{mark}]*{mark}[ \t]*(?={one}|[\r\n]*$)")
+    return any(padded.search(line) for line in sample)
+
+
+def _settled(sample: list[str], dialect: Dialect, *, is_cut: bool) -> Dialect:
+    """The dialect with the width of its regular records, and with a backslash as escape if fewer are irregular then."""
+    if not dialect.quote or not any(dialect.quote in line for line in sample):
+        return dialect
+    irregular, plain = _read_by(sample, dialect, is_cut=is_cut)
+    if not any("\\" + dialect.quote in line for line in sample):
+        return plain
+    # A writer that escapes backslashes leaves none alone: a lone one says that pairs are meant as they are.
+    lone = re.search(rf'(?<!\\)(?:\\\\)*\\[^\\{re.escape(dialect.quote)}nrt0"]', "".join(sample))
+    fewer, escaped = _read_by(sample, replace(dialect, escape="\\", undo_backslashes=lone is None), is_cut=is_cut)
+    return escaped if fewer < irregular else plain
+
+
+def _read_by(sample: list[str], dialect: Dialect, *, is_cut: bool) -> tuple[int, Dialect]:
+    """How many records are irregular, and the dialect with the width of most others."""
+    from runner.engine.reading.delimited import Records  # noqa: PLC0415  # which reads by dialects
+
+    records = Records([list(sample)], dialect, is_cut=is_cut)
+    widths = [len(record) for batch in records.batches() for record in batch]
+    troubled = {row for rows in records.troubles.rows.values() for row in rows}
+    regular = Counter(width for row, width in enumerate(widths, 1) if row not in troubled)
+    if not regular:
+        return len(troubled), dialect
+    width, agreeing = max(regular.items(), key=lambda item: (item[1], item[0]))
+    return len(widths) - agreeing, replace(dialect, width=width)
+
+
+class _Tried:
+    """A delimiter and a quote, tried on the sample."""
+
+    def __init__(self, sample: list[str], delimiter: str, quote: str, weight: float) -> None:
+        self.delimiter = delimiter
+        self.quote = quote
+        self.width = 1
+        self.agreeing = 0
+        self.parts_first = self.parts_all = False  # the first line, and every line into as many fields
+        self.names_one = False  # one name over lines of two fields: a title, or the header of one column
+        self.score = weight * self._score(sample)
+
+    def _rows(self, sample: list[str]) -> list[list[str]]:
+        reader = csv.reader(
+            sample,
+            delimiter=self.delimiter,
+            quotechar=self.quote or None,
+            quoting=csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE,
+            skipinitialspace=self.delimiter != " ",
+        )
+        rows: list[list[str]] = []
+        for row in reader:
+            rows.append(row)
+            if len(rows) == _ROWS:
+                return rows
+        if len(rows) > 3 and self.quote and "\n" in rows[-1][-1] + (rows[-1][-2] if len(rows[-1]) > 1 else ""):
+            rows.pop()  # cut off by the sample's end, or by a quote that never closes
+        return rows
+
+    def _score(self, sample: list[str]) -> float:
+        """Rows of one width, and more than one column, of cells that look like data: the more, the better."""
+        try:
+            rows = self._rows(sample)
+        except csv.Error:
+            return 0.0
+        if not rows:
+            return 0.0
+        widths = Counter(len(row) for row in rows)
+        self.width, self.agreeing = max(widths.items(), key=lambda one: (one[1], one[0]))
+        self.parts_first = len(rows[0]) > 1
+        self.parts_all = self.agreeing == len(rows) > 2 and self.width > 1
+        self.names_one = self.width == 2 and not self.parts_first and self.agreeing == len(rows) - 1
+        cells = [cell for row in rows if len(row) > 1 for cell in row]
+        if len(rows) - widths[1] <= len(rows) / 10:
+            return 0.0  # hardly ever met: a sign in a sentence
+        if self.delimiter == " " and not self._is_spaced(rows, sample[:_ROWS]):
+            return 0.0
+        if self.delimiter in _RARE and not self._separates_all(rows, sample):
+            return 0.0
+        alike = math.hypot(*widths.values()) / len(rows)  # 1 where all rows agree; one big group outdoes many small
+        spread = sum(count * (width - 1) / width for width, count in widths.items()) / len(rows)
+        known = sum(_KNOWN.fullmatch(cell[:200]) is not None for cell in cells) / len(cells)
+        return alike * spread * (0.1 + known)
+
+    def _separates_all(self, rows: list[list[str]], sample: list[str]) -> bool:
+        """A rare delimiter makes every row as wide; a lone one has no blanks beside it and no usual one for a rival."""
+        if self.agreeing < len(rows) or self.width < 2 or len(rows) < 2:
+            return False
+        if self.width > 2:
+            return True
+        text = "".join(sample[:_ROWS])
+        one = re.escape(self.delimiter)
+        return (
+            self.delimiter != ":"
+            and not any(usual in text for usual in ",;\t|")
+            and not re.search(rf"\s{one}|{one}\s|^{one}", text, re.MULTILINE)
+        )
+
+    def _is_spaced(self, rows: list[list[str]], sample: list[str]) -> bool:
+        """Blanks stand in any text: they separate fields where quotes meet at one, or where lines of numbers agree."""
+        if len(sample) < 5:
+            return False
+        if sum('" "' in line for line in sample) > 0.5 * len(sample):
+            return True
+        if self.agreeing <= 0.8 * len(rows) or len(rows[0]) != self.width:
+            return False
+        columns = list(zip(*(row for row in rows[1:] if len(row) == self.width), strict=True))
+        numeric = sum(sum(any(c.isdigit() for c in cell) for cell in column) > 0.8 * len(column) for column in columns)
+        return numeric * 2 >= self.width

@@ -1,0 +1,402 @@
+# ruff: noqa: RUF001  # signs that look like others are what this module is about
+"""Detects a text's encoding: as marked, UTF-8 if all of it decodes, else the likeliest of the older ones.
+
+Older encodings are ranked by chardet's language models, weighed by how common each one is and by how many words
+nobody would write in it: scripts mixed in one word, capitals or signs in the middle of one. A ranking whose second
+place would give a different text and is close is a guess, and `sure` says so.
+"""
+
+import codecs
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final
+
+from runner.engine.reading.sniffing import is_wide
+
+
+class _Classes(dict[int, str]):
+    """A character's class in one letter: its script, in capitals or not; a sign that may stand in or by words."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = found = _class_of(chr(code))
+        return found
+
+
+_SIGNS: Final = {
+    **dict.fromkeys("«»“”„‘‚…°§•¿¡№、。「」\u3000・", "q"),  # beside words, not inside them
+    **dict.fromkeys("€£¥", "v"),  # beside numbers
+    **dict.fromkeys("–—·\u00ad\u200c\u200d\u200e\u200f", "."),
+    **dict.fromkeys("™®ºª²³¹", "f"),  # after words only
+    "’": "k",
+    "ƒ": "s",
+}
+_SCRIPTS: Final = (
+    (0x250, "lL"), (0x370, "mm"), (0x400, "gG"), (0x530, "cC"), (0x590, "ss"), (0x600, "hh"), (0x700, "rr"),
+    (0xE00, "ss"), (0xE80, "tt"), (0x1E00, "ss"), (0x1F00, "lL"), (0x2000, "gG"), (0x3000, "ss"), (0xFB00, "ee"),
+    (0xFE00, "rr"), (0xFF61, "ee"), (0xFFA0, "ww"), (0xFFF0, "ee"),
+)  # fmt: skip
+
+
+def _class_of(one: str) -> str:
+    if one.isascii():
+        return (
+            "a" if one.islower() else "A" if one.isupper() else "0" if one.isdigit() else " " if one in "\n " else "."
+        )
+    if one in _SIGNS:
+        return _SIGNS[one]
+    category = unicodedata.category(one)
+    if category in ("Cc", "Co", "Cn", "Cs") or one == "\ufffd":
+        return "x"
+    if category in ("Mn", "Mc", "Lm"):
+        return "m"
+    if category == "Zs":
+        return " "
+    script = next((letters for limit, letters in _SCRIPTS if ord(one) < limit), "ee")
+    if category[0] == "L" or script in ("ee", "ww"):
+        return script[category == "Lu"]
+    return "0" if category == "Nd" else "s"
+
+
+_CLASSES: Final = _Classes()
+_ODD: Final = re.compile(
+    "x"
+    "|[aAlL][gGcChrtw]|[gGcChrtw][aAlL]|[gG][cChrtew]|[cC][gGhrtew]|h[gGcCrtew]|r[gGcChtew]|t[gGcChrew]"
+    "|e[gGcChrt]|w[gGcChrt]"
+    "|[aAlLgGcChrt]v|v[aAlLgGcChrt]|[aAlLgGcChrt][sq][aAlLgGcChrt]|s[aAlLgGcC]|[alcg]s(?=[ .]|$)|f[aAlLgGcChrt]"
+    "|(?<![^ ])k[aAlLgGcC]"
+    "|[al]L|lA|cC|gG|(?<![^ .])AL[al]"
+    "|[aA][ew][aA]|[aA]ef|se"
+)
+_WORD: Final = re.compile("[^ ]+")
+_PLAIN: Final = frozenset("aA0.")
+
+
+def odd_words(text: str) -> tuple[int, int]:
+    """How many words with something past ASCII nobody would write, and how many there are."""
+    words = [word for word in _WORD.findall(text.translate(_CLASSES)) if not _PLAIN.issuperset(word)]
+    return sum(_ODD.search(word) is not None for word in words), len(words)
+
+
+# What each language writes past ASCII, besides letters that it borrows: é in names is at home everywhere.
+_ALPHABETS: Final = tuple(
+    frozenset(letters)
+    for letters in (
+        "àâæçéèêëîïôœùûüÿ",  # French
+        "äöüßé",  # German
+        "áéíñóúüº",  # Spanish
+        "àèéìíîòóùú",  # Italian
+        "áâãàçéêíóôõúü",  # Portuguese
+        "àçèéíïòóúü·",  # Catalan
+        "åäöé",  # Swedish, Finnish
+        "æøåé",  # Danish, Norwegian
+        "éëïóöü",  # Dutch
+        "ąćęłńóśźż",  # Polish
+        "áčďéěíňóřšťúůýž",  # Czech
+        "áäčďéíĺľňóôŕšťúýž",  # Slovak
+        "áéíóöőúüű",  # Hungarian
+        "ăâîșțşţ",  # Romanian
+        "čćđšž",  # Croatian, Serbian, Slovenian
+        "çğıiöşüâî",  # Turkish
+        "ąčęėįšųūž",  # Lithuanian
+        "āčēģīķļņšūž",  # Latvian
+        "äõöüšž",  # Estonian
+        "çëé",  # Albanian
+        "ăâđêôơưàảãáạèéẻẽẹìíỉĩịòóỏõọùúủũụỳýỷỹỵ",  # Vietnamese
+    )
+)
+
+
+# Names of many countries stand in one file as well; they say less. So does a language that few write.
+_REGIONS: Final = (
+    (frozenset("áðéíóúýþæö"), 0.8),  # Iceland, whose own letters stand where Turkish has its own
+    (frozenset("àáâãäåæçèéêëìíîïñòóôõöøœùúûüÿßºª"), 0.95),  # Western Europe
+    (frozenset("áâäăąćčçďđéęěëíîĺľłńňóôöőŕřśšşșťţțúůüűýźżžß"), 0.9),  # Central Europe
+)
+
+
+def coherence(text: str) -> float:
+    """The share of letters past ASCII that the likeliest language or region writes; 1 where no Latin ones are."""
+    letters = Counter(one for one in text.lower() if "\x7f" < one < "\u0250" and one.isalpha())
+    total = letters.total()
+    if not total:
+        return 1.0
+    shares = [float(sum(letters[one] for one in alphabet)) for alphabet in _ALPHABETS]
+    shares += [weight * sum(letters[one] for one in alphabet) for alphabet, weight in _REGIONS]
+    return max(shares) / total
+
+
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# What chardet may choose from, under its own names, and how common each is where its rivals do as well.
+_OLDER: Final = {
+    "cp1252": 1.2, "iso8859-15": 1.2, "mac-roman": 1.0, "cp850": 1.0,
+    "cp1250": 1.1, "iso8859-2": 1.1, "cp852": 1.0,
+    "cp1251": 1.1, "koi8-r": 1.0, "koi8-u": 0.98, "cp866": 1.0, "iso8859-5": 1.0, "mac-cyrillic": 0.8,
+    "cp1253": 1.0, "iso8859-7": 1.0, "cp1254": 1.1, "iso8859-9": 1.1, "cp857": 0.7,
+    "cp1255": 1.0, "iso8859-8": 1.0, "cp1256": 1.0, "iso8859-6": 1.0,
+    "cp1257": 1.1, "iso8859-13": 1.1, "cp1258": 0.9, "cp874": 1.0,
+    "cp932": 1.0, "euc_jis_2004": 1.0, "gb18030": 1.0, "big5hkscs": 1.0, "cp949": 1.0,
+}  # fmt: skip
+_ORDER: Final = {name: n for n, name in enumerate(_OLDER)}
+_EAST_ASIAN: Final = ("cp932", "euc_jp", "euc_jis_2004", "gb18030", "cp950", "big5hkscs", "cp949")
+_PLAINER: Final = {"big5hkscs": "cp950", "euc_jis_2004": "euc_jp"}  # what most files of that kind are written in
+_TWINS: Final = {  # Windows and ISO: nearly the same letters, other places for a few of them
+    "iso8859-15": "cp1252", "iso8859-2": "cp1250", "iso8859-7": "cp1253", "iso8859-9": "cp1254",
+    "iso8859-13": "cp1257", "iso8859-8": "cp1255",
+}  # fmt: skip
+_BLOCK: Final = 1024 * 1024
+_SAMPLE: Final = 24 * 1024  # bytes that are judged: distinct lines with something past ASCII in them
+_CLOSE: Final = ((30, 0.85), (8, 0.5), (0, 0.3))  # bytes past ASCII, and the share of the best score that is close
+_COHERENT: Final = 4  # how much it counts that one language writes all the letters
+_HANDFUL: Final = 8  # bytes past ASCII
+_NEIGHBOURS: Final = (("cp1252", "cp1250"), ("cp850", "cp852"))
+_FEW_WIDE: Final = 30  # East Asian characters; fewer decode well enough in each other's encodings
+_MIN_WIDE: Final = 2
+_LINE: Final = re.compile(rb"[^\r\n]*[\x80-\xff][^\r\n]*")
+_MANY: Final = 20  # characters past ASCII that are UTF-8, where as many places are not
+_HIGH_RUN: Final = re.compile(rb"[\x80-\xff]+")
+_COMMON_SIGNS: Final = frozenset("€£°§©®™“”‘’–—…½¼²³\xa0•·«»±µ×")
+_INNER_LETTER: Final = re.compile(r"[A-Za-z](?=[^\W\d_a-zA-Z])|[^\W\d_a-zA-Z](?=[A-Za-z])")
+_CONTROLS: Final = bytes(set(range(32)) - {10})
+_ESCAPES: Final = re.compile(rb"\x1b(?:\$[@B]|\$\([DOPQ]|\([IJ])")  # of ISO-2022-JP
+_ESCAPED: Final = ("iso2022_jp", "iso2022_jp_ext", "iso2022_jp_2004")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoding:
+    name: str
+    sure: bool  # False: another one would give another text that reads as well
+    errors: str = "strict"
+    evidence: Mapping[str, int] = field(default_factory=dict)  # encoding -> words that read well in it
+    declared: bool = False
+
+
+def detect(file: BinaryIO, *, declared: str | None = None) -> Encoding:
+    """Reads the whole file once where nothing else tells, and holds none of it. A byte-order mark always decides."""
+    file.seek(0)
+    head = file.read(8192)
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return Encoding(name=name, sure=True, errors="replace")
+    if declared is not None:
+        name = codecs.lookup(declared).name
+        return Encoding(name=name, sure=True, errors="surrogateescape" if name == "utf-8" else "replace", declared=True)
+    if wide := is_wide(head):
+        return Encoding(name=wide, sure=True, errors="replace")
+    sample, broken, valid = _scan(file)
+    if not broken:
+        return Encoding(name=_escaped(file, sample) or "utf-8", sure=True)
+    if valid > 10 * broken or valid >= max(broken, _MANY):  # some bytes are spoiled, or another file was pasted in
+        return Encoding(name="utf-8", sure=True, errors="surrogateescape")
+    return _likeliest(sample)
+
+
+def _scan(file: BinaryIO) -> tuple[bytes, int, int]:
+    """Lines with something past ASCII, how many places are not UTF-8, how many are."""
+    file.seek(0)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    lines: dict[bytes, None] = {}
+    size = broken = valid = 0
+    while block := file.read(_BLOCK):
+        text = decoder.decode(block)
+        if block.isascii():
+            if not lines and _ESCAPES.search(block):
+                lines[b"\x1b"] = None
+            continue
+        bad = max(text.count("\ufffd") - block.count(b"\xef\xbf\xbd"), 0)
+        broken += bad
+        valid += len(text) - len(text.encode("ascii", "ignore")) - bad
+        if size < _SAMPLE:
+            lines |= dict.fromkeys(_LINE.findall(block))
+            size = sum(map(len, lines))
+    broken += decoder.decode(b"", final=True).count("\ufffd")
+    return b"\n".join(lines), broken, valid
+
+
+def _escaped(file: BinaryIO, sample: bytes) -> str | None:
+    """Mails and old Unix tools write Japanese in seven bits, between escapes."""
+    if sample != b"\x1b":
+        return None
+    for name in _ESCAPED:
+        decoder = codecs.getincrementaldecoder(name)("strict")
+        file.seek(0)
+        try:
+            while block := file.read(_BLOCK):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            continue
+        return name
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rival:
+    name: str
+    score: float
+    text: str
+    odd: int
+    words: int
+
+
+def _likeliest(sample: bytes) -> Encoding:
+    sample = _whole_characters(sample)
+    if _is_signs(sample):
+        read_otherwise = any(_reads_well(sample, name) for name in ("cp850", "mac-roman"))
+        return Encoding(
+            name="cp1252", sure=not read_otherwise, errors="replace", evidence={"cp1252": sample.count(b"\n") + 1}
+        )
+    for name in ("cp932", "euc_jp"):
+        if _is_kana(sample, name):
+            return _found(name, sure=True, evidence={name: sample.count(b"\n") + 1})
+    rivals = _ranked(sample)
+    if not rivals or (rivals[0].odd and _is_half_width(sample)):
+        name = "cp932" if _is_half_width(sample) else "cp1252"
+        return _found(name, sure=False, evidence={one.name: one.words - one.odd for one in rivals[:1]})
+    if rivals[0].name not in _EAST_ASIAN and _is_hangul(sample):
+        other = rivals[0]
+        return _found("cp949", sure=False, evidence={"cp949": other.words, other.name: other.words - other.odd})
+    same = [one for one in rivals if one.text == rivals[0].text]
+    best = min(same, key=lambda one: _ORDER.get(one.name, -1))  # of those that read alike, the most common
+    others = [one for one in rivals if one.text != best.text]
+    high = _high(sample)
+    near = next(share for few, share in _CLOSE if high >= few)
+    close = [one for one in others if one.score >= near * rivals[0].score]
+    if not close and high < _HANDFUL and _reads_in_a_neighbour(sample, best):
+        close = others[:1]
+        return _found(best.name, sure=False, evidence={one.name: one.words - one.odd for one in (best, *close)})
+    sure = not close and best.odd * 4 <= best.words and not (best.name in _EAST_ASIAN and _is_short(best, others))
+    shown = [best, *(close or others)[:2]]
+    return _found(best.name, sure=sure, evidence={one.name: one.words - one.odd for one in shown})
+
+
+def _reads_in_a_neighbour(sample: bytes, best: _Rival) -> bool:
+    """A letter or two: would the other great encoding of Latin letters give another word?"""
+    for pair in _NEIGHBOURS:
+        for name in pair if best.name in pair else ():
+            text = sample.decode(name, "replace")
+            if text != best.text and not odd_words(text)[0]:
+                return True
+    return False
+
+
+def _found(name: str, *, sure: bool, evidence: Mapping[str, int]) -> Encoding:
+    return Encoding(name=name, sure=sure, errors="replace", evidence=evidence)
+
+
+def _high(sample: bytes) -> int:
+    return len(sample) - len(sample.decode("ascii", "ignore"))
+
+
+def _is_signs(sample: bytes) -> bool:
+    """Nothing past ASCII but lone signs as Windows has them: 5 €, 20°, “so”."""
+    runs = _HIGH_RUN.findall(sample)
+    if any(len(run) > 1 for run in runs):
+        return False
+    try:
+        signs = b"".join(runs).decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    return _COMMON_SIGNS.issuperset(signs) and not odd_words(sample.decode("cp1252", "replace"))[0]
+
+
+def _reads_well(sample: bytes, name: str) -> bool:
+    """Do the signs read as letters of words in this encoding?"""
+    text = sample.decode(name, "replace")
+    return not odd_words(text)[0] and _INNER_LETTER.search(text) is not None
+
+
+def _is_kana(sample: bytes, name: str) -> bool:
+    """Japanese in mostly kana, whose first bytes are too few for chardet; other languages give next to none."""
+    try:
+        text = sample.decode(name)
+    except UnicodeDecodeError:
+        return False
+    wide = [one for one in text if one > "\x7f"]
+    return len(wide) >= 4 and sum("\u3040" <= one <= "\u30ff" for one in wide) > 0.4 * len(wide)
+
+
+def _is_hangul(sample: bytes) -> bool:
+    """Korean in its everyday syllables, in words too short for chardet."""
+    try:
+        wide = [one for one in sample.decode("euc_kr") if one > "\x7f"]
+    except UnicodeDecodeError:
+        return False
+    return len(wide) >= 2 * _MIN_WIDE and all("\uac00" <= one <= "\ud7a3" for one in wide)
+
+
+def _is_half_width(sample: bytes) -> bool:
+    """Japanese in half-width kana, a byte each; capitals of other scripts lie past most of them."""
+    high = b"".join(_HIGH_RUN.findall(sample))
+    if not high or max(high) > 0xDF or min(high) < 0xA1:
+        return False
+    return sum(one < 0xC0 for one in high) >= 0.3 * len(high) and not odd_words(sample.decode("cp932", "replace"))[0]
+
+
+def _whole_characters(sample: bytes) -> bytes:
+    """The sample within its bound, cut where no character of any encoding is: these signs are never part of one."""
+    if len(sample) <= _SAMPLE:
+        return sample
+    cut = max(sample.rfind(sign, 0, _SAMPLE) for sign in (b"\n", b",", b";", b"\t", b" "))
+    return sample[: cut if cut > 0 else _SAMPLE]
+
+
+def _ranked(sample: bytes) -> list[_Rival]:
+    import chardet  # noqa: PLC0415  # only files in older encodings need it, and it takes a while to load
+
+    judged = b"\n" + sample.translate(None, _CONTROLS)  # no line is taken for a magic number or for binary data
+    found = chardet.detect_all(judged, ignore_threshold=True, compat_names=False, include_encodings=list(_OLDER))
+    rivals: list[_Rival] = []
+    best = 0.0
+    for one in found:  # from the most to the least confident
+        name, confidence = str(one["encoding"]), float(one["confidence"])
+        if confidence * max(_OLDER.values()) < best / 4:
+            break
+        for decoder in (_PLAINER.get(name, name), name) if name in _OLDER else ():
+            try:
+                text = sample.decode(decoder)
+            except UnicodeDecodeError:
+                continue
+            odd, words = odd_words(text)
+            score = confidence * _OLDER[name] * (1 - odd / max(words, 1)) ** 3 * coherence(text) ** _COHERENT
+            rivals.append(_Rival(name=decoder, score=score, text=text, odd=odd, words=words))
+            best = max(best, score)
+            break
+    return _twins_told_apart(sorted(rivals, key=lambda one: -one.score))
+
+
+def _twins_told_apart(rivals: list[_Rival]) -> list[_Rival]:
+    """Of two that share their letters, the one in which fewer words are odd is the better, whatever their scores."""
+    best = rivals[0] if rivals else None
+    if best is None:
+        return rivals
+    pair = {best.name, _TWINS.get(best.name), *(iso for iso, windows in _TWINS.items() if windows == best.name)}
+    twins = [one for one in rivals if one.name in pair]
+    first = min(twins, key=lambda one: one.odd)
+    lesser = {one.name for one in twins if one.odd > first.odd}
+    return [first, *(one for one in rivals if one is not first and one.name not in lesser)]
+
+
+def _is_short(best: _Rival, others: list[_Rival]) -> bool:
+    """A few ideographs or hangul read as such in each of their encodings; kana do not."""
+    wide = [one for one in best.text if one > "\x7f"]
+    kana = sum("\u3040" <= one <= "\u30ff" for one in wide)
+    if len(wide) >= _FEW_WIDE or (len(wide) >= 2 * _MIN_WIDE and kana * 4 >= len(wide)):
+        return False
+    raw = best.text.encode(best.name)
+    for name in ("cp932", "euc_jp", "gb18030", "cp950", "cp949"):
+        try:
+            text = raw.decode(name)
+        except UnicodeDecodeError:
+            continue
+        if text != best.text and not odd_words(text)[0]:
+            return True
+    return bool(others and others[0].score > best.score / 2)

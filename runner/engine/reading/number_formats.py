@@ -1,0 +1,435 @@
+"""What a stored number means: dates in both epochs, styles, and the text a number format shows.
+
+A number such as ``00501``, ``000-00-0000`` or ``INV-0042`` is often an identifier, and a text field wants what a
+person sees. Only whole numbers are shown here, and only by formats of digits and fixed characters: signs that group,
+point, scale or name a currency belong to amounts, where the digits count.
+"""
+
+import math
+import re
+import struct
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from runner.engine.reading.books import Area, CellError, Layout, ReadLimits, Shown, Value
+
+_DAY_MS = 86_400_000
+_EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001  # a sheet's times have no zone
+_EPOCH_1904 = datetime(1904, 1, 1)  # noqa: DTZ001
+_EPOCH_DAY = _EPOCH.toordinal()
+_MARCH_1900 = 61  # the first serial after the 29 February 1900 that Excel believes in
+_LAST = 2_958_466  # the first serial after 9999-12-31
+_EXACT = 2**53  # below this one every whole number is exact in a double
+
+
+def number_from_text(text: str) -> Value:
+    """The number a file stores as text: a whole one as int, exact at any length; no number: the text."""
+    if text.isdecimal():
+        return int(text) if len(text) < 400 else text
+    try:
+        value = float(text)
+    except ValueError:
+        return text.strip() or None
+    if value.is_integer() and -_EXACT < value < _EXACT:
+        return int(value)
+    if not math.isfinite(value):
+        return CellError("#NUM!")
+    bare = text.strip()
+    if bare[:1] in "+-" and bare[1:].isdecimal() and len(bare) < 400:
+        return int(bare)
+    return value
+
+
+def moment(serial: float, *, epoch_1904: bool) -> datetime | None:
+    """The date and time of a serial, to the millisecond; None outside what a calendar has."""
+    if epoch_1904:
+        start = _EPOCH_1904
+        if not -1 < serial < _LAST - 1462:
+            return None
+    else:
+        start = _EPOCH
+        if not 0 <= serial < _LAST:
+            return None
+        if serial < 60:  # Excel counts a 29 February 1900, so earlier days are one off
+            serial += 1
+    try:
+        return start + timedelta(milliseconds=round(serial * _DAY_MS))
+    except OverflowError:
+        return None
+
+
+def date_value(serial: float, *, epoch_1904: bool) -> Value:
+    """A number in a date format: a date when it is a whole day, else a datetime, a time below one day."""
+    if type(serial) is int and not epoch_1904 and _MARCH_1900 <= serial < _LAST:  # nearly every date there is
+        return date.fromordinal(_EPOCH_DAY + serial)
+    whole = float(serial).is_integer()
+    if not epoch_1904 and serial < 1:
+        return serial if whole else time_value(serial, epoch_1904=epoch_1904)
+    found = moment(serial, epoch_1904=epoch_1904)
+    if found is None:
+        return serial
+    return found.date() if whole else found
+
+
+def datetime_value(serial: float, *, epoch_1904: bool) -> Value:
+    if not epoch_1904 and 0 <= serial < 1:
+        return time_value(serial, epoch_1904=epoch_1904)
+    found = moment(serial, epoch_1904=epoch_1904)
+    return serial if found is None else found
+
+
+def time_value(serial: float, *, epoch_1904: bool) -> Value:
+    """A number in a time format: a time of day below one day, else the moment it stands for."""
+    if not 0 <= serial < 1:
+        found = moment(serial, epoch_1904=epoch_1904)
+        return serial if found is None else found
+    milliseconds = round(serial * _DAY_MS) % _DAY_MS
+    return (_EPOCH + timedelta(milliseconds=milliseconds)).time()
+
+
+def duration_value(serial: float) -> Value:
+    try:
+        return timedelta(milliseconds=round(serial * _DAY_MS))
+    except (OverflowError, ValueError):
+        return serial
+
+
+_ISO = re.compile(
+    r"(?:(\d{4})-(\d{2})-(\d{2}))?T?(?:(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,40}))?)?)?(?:Z|[+-]\d{2}:?\d{2})?"
+)
+_NEAR_MS = 2  # microseconds: as near to a whole millisecond as a day number in a double can be told apart
+
+
+def fraction_of(digits: str | None) -> timedelta:
+    """The digits behind a second's point; more than six come from a day number, and may mean a whole millisecond."""
+    if not digits:
+        return timedelta()
+    if len(digits) <= 6:
+        return timedelta(microseconds=int(digits.ljust(6, "0")))
+    exact = round(int(digits) / 10 ** (len(digits) - 6))
+    whole = round(exact, -3)
+    return timedelta(microseconds=whole if abs(exact - whole) <= _NEAR_MS else exact)
+
+
+def iso_value(text: str) -> Value:
+    """An ISO 8601 date cell (strict OOXML and ODS); a zone is dropped; what it is not stays text."""
+    match = _ISO.fullmatch(text.strip())
+    if match is None:
+        return text or None
+    year, month, day, hour, minute, second, fraction = match.groups()
+    try:
+        day_of = date(int(year), int(month), int(day)) if year else None
+        if not hour:
+            return day_of or text or None
+        clock = datetime.combine(day_of or _EPOCH, time(int(hour), int(minute), int(second or 0)))
+        clock += fraction_of(fraction)
+        return clock if day_of else clock.time()
+    except (ValueError, OverflowError):
+        return text
+
+
+Shower = Callable[[int], str | None]
+
+MOST: Final = 255  # characters of a format; Excel takes no more
+_TOKEN = re.compile(
+    r"""(?P<section>;)|"(?P<quoted>[^"]*)"?|\\(?P<escaped>.)|_(?P<width>.)|\*.|\[(?P<bracket>[^\]]*)\]"""
+    r"""|(?P<general>general)|(?P<digit>[0#?])|(?P<amount>[.,%/@]|e[+-])|(?P<other>.)""",
+    re.IGNORECASE | re.DOTALL,
+)
+_CONDITION = re.compile(r"(<=|>=|<>|<|>|=)\s*(-?[0-9]{1,15}(?:\.0*)?)")
+_PROBES: Final = (7, 12_345, 123_456_789, -7)
+_COMPARE: Final[dict[str, Callable[[int, float], bool]]] = {
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+    "<>": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "=": lambda a, b: a == b,
+}
+
+
+class _Digit(NamedTuple):
+    """A place for a digit: what it shows where the number has none left."""
+
+    fill: str
+
+
+class _Section:
+    def __init__(self) -> None:
+        self.parts: list[str | _Digit | None] = []  # literal text, a digit's place, or all digits
+        self.condition: Callable[[int], bool] | None = None
+
+    def show(self, number: int) -> str:
+        """The digits of a number that is not negative, put in their places from the right."""
+        digits = str(number) if number else ""
+        places = sum(isinstance(part, _Digit) for part in self.parts)
+        digits, extra = digits[max(len(digits) - places, 0) :], digits[: max(len(digits) - places, 0)]
+        missing = places - len(digits)
+        out: list[str] = []
+        at = 0
+        for part in self.parts:
+            if part is None:
+                out.append(str(number))
+            elif isinstance(part, str):
+                out.append(part)
+            else:
+                out.append(extra if at == 0 else "")
+                out.append(part.fill if at < missing else digits[at - missing])
+                at += 1
+        return "".join(out).strip()
+
+
+def shower_of(code: str) -> Shower | None:
+    """How a number format shows whole numbers; None where it shows the digits alone, or an amount."""
+    if len(code) > MOST or (sections := _sections(code)) is None:
+        return None
+
+    def show(number: int) -> str | None:
+        return _show(sections, number)
+
+    return show if any(show(one) not in (None, str(one)) for one in _PROBES) else None
+
+
+def shown(show: Shower, number: Value) -> Value:
+    """The number with what it shows."""
+    if type(number) is not int:
+        return number
+    text = show(number)
+    return number if text is None else Shown(number, text)
+
+
+def _sections(code: str) -> list[_Section] | None:
+    sections = [_Section()]
+    for token in _TOKEN.finditer(code):
+        kind, text = token.lastgroup, token[0]
+        if kind == "section":
+            sections.append(_Section())
+            continue
+        if len(sections) > 3:
+            continue  # the fourth is for texts
+        if kind == "amount" or (kind == "bracket" and not _bracket(sections[-1], token["bracket"])):
+            return None
+        if kind == "digit":
+            sections[-1].parts.append(_Digit({"0": "0", "#": "", "?": " "}[text]))
+        elif kind == "general":
+            sections[-1].parts.append(None)
+        elif kind in ("quoted", "escaped", "width", "other"):
+            literal = " " if kind == "width" else token[kind]
+            if any(unicodedata.category(character) == "Sc" for character in literal):
+                return None
+            sections[-1].parts.append(literal)
+    return sections[:3]
+
+
+def _bracket(section: _Section, inside: str) -> bool:
+    """Take a bracket in; False where it names a currency."""
+    if found := _CONDITION.fullmatch(inside.strip()):
+        compare, bound = _COMPARE[found[1]], float(found[2])
+        section.condition = lambda number: compare(number, bound)
+    return not inside.startswith("$") or inside.startswith("$-")
+
+
+def _show(sections: list[_Section], number: int) -> str | None:
+    sign = ""
+    if any(section.condition for section in sections):
+        if number < 0:
+            return None
+        section = next((one for one in sections if one.condition is None or one.condition(number)), None)
+    elif number < 0:
+        section = sections[min(1, len(sections) - 1)]
+        sign = "-" if len(sections) == 1 else ""
+    else:
+        section = sections[2 if number == 0 and len(sections) > 2 else 0]
+    if section is None:
+        return None
+    text = section.show(abs(number))
+    return sign + text if text else None  # a format that hides a number does not take it away
+
+
+class NumberKind(IntEnum):
+    """How a number is meant."""
+
+    NUMBER = 0
+    DATE = 1
+    DATETIME = 2
+    TIME = 3
+    DURATION = 4
+    SHOWN = 6  # a number whose format shows more than its digits
+    ANY = 5  # built-in formats whose meaning depends on the language: decided by the value
+
+
+BUILT_IN = {
+    **dict.fromkeys((14, 15, 16, 17), NumberKind.DATE),
+    **dict.fromkeys((18, 19, 20, 21), NumberKind.TIME),
+    22: NumberKind.DATETIME,
+    45: NumberKind.TIME,
+    46: NumberKind.DURATION,
+    47: NumberKind.TIME,
+    **dict.fromkeys((*range(27, 37), *range(50, 59)), NumberKind.ANY),  # East Asian
+}
+_LITERAL = re.compile(r'"[^"]*"?|\\.|_.|\*.')
+_ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]", re.IGNORECASE)
+_BRACKET = re.compile(r"\[[^\]]*\]")
+
+
+def kind_of_format(code: str) -> NumberKind:
+    """Read a number format code: only its first section counts, and no quoted text."""
+    bare = _LITERAL.sub("", code[:1024]).split(";")[0]
+    if _ELAPSED.search(bare):
+        return NumberKind.DURATION
+    bare = _BRACKET.sub("", bare).lower()
+    if "general" in bare or "#" in bare or "?" in bare or "@" in bare:
+        return NumberKind.NUMBER
+    bare = bare.replace("am/pm", "h").replace("a/p", "h")
+    has_time = "h" in bare or "s" in bare
+    has_date = "y" in bare or "d" in bare or "g" in bare or "e" in bare.replace("e+", "").replace("e-", "")
+    if has_date or ("m" in bare and not has_time) or "b" in bare:
+        return NumberKind.DATETIME if has_time else NumberKind.DATE
+    return NumberKind.TIME if has_time else NumberKind.NUMBER
+
+
+class NumberFormat(NamedTuple):
+    """What a number format says."""
+
+    kind: NumberKind
+    shows: Shower | None = None
+
+
+def format_of(code: str) -> NumberFormat:
+    kind = kind_of_format(code)
+    shows = shower_of(code) if kind is NumberKind.NUMBER else None
+    return NumberFormat(NumberKind.SHOWN, shows) if shows else NumberFormat(kind)
+
+
+@dataclass(kw_only=True, slots=True)
+class CellStyle:
+    """What makes a cell stand out."""
+
+    bold: bool = False
+    italic: bool = False
+    filled: bool = False
+    border_top: bool = False
+    border_bottom: bool = False
+    centred: bool = False
+    indented: bool = False
+
+    @property
+    def plain(self) -> bool:
+        return self == _PLAIN
+
+
+_PLAIN = CellStyle()
+
+
+@dataclass(kw_only=True)
+class Styles:
+    """By the style index of a cell; an index out of range is a plain number."""
+
+    kinds: list[NumberKind] = field(default_factory=list)
+    looks: list[CellStyle] = field(default_factory=list)
+    shows: dict[int, Shower] = field(default_factory=dict)  # of the styles of kind SHOWN
+
+    def add(self, number: int, formats: dict[int, NumberFormat], look: CellStyle) -> None:
+        """The next style: the number of its format, which is one of the file's own or a built-in one."""
+        kind, shows = formats.get(number) or NumberFormat(BUILT_IN.get(number, NumberKind.NUMBER))
+        if shows:
+            self.shows[len(self.kinds)] = shows
+        self.kinds.append(kind)
+        self.looks.append(look)
+
+    def kind(self, index: int) -> NumberKind:
+        return self.kinds[index] if 0 <= index < len(self.kinds) else NumberKind.NUMBER
+
+
+_EXACT_INTEGERS = 2**53  # below this one every whole number is exact in a double
+_MEMO = 50_000
+_DOUBLE = struct.Struct("<d")
+ERRORS = {
+    0x00: CellError("#NULL!"),
+    0x07: CellError("#DIV/0!"),
+    0x0F: CellError("#VALUE!"),
+    0x17: CellError("#REF!"),
+    0x1D: CellError("#NAME?"),
+    0x24: CellError("#NUM!"),
+    0x2A: CellError("#N/A"),
+    0x2B: CellError("#GETTING_DATA"),
+}
+UNKNOWN_ERROR = CellError("#UNKNOWN!")
+
+
+def rk(raw: int) -> float:
+    """A number packed into 32 bits: the top of a double or a whole number, perhaps in hundredths."""
+    if raw & 2:
+        value: float = (raw >> 2) - (1 << 30 if raw & 0x80000000 else 0)
+    else:
+        (value,) = _DOUBLE.unpack(b"\0\0\0\0" + struct.pack("<I", raw & 0xFFFFFFFC))
+    return value / 100 if raw & 1 else value
+
+
+def dated(kind: NumberKind, serial: float, *, epoch_1904: bool) -> Value:
+    """A serial number in a date, time or duration format."""
+    if abs(serial) > 1e9:
+        return serial
+    if kind is NumberKind.DURATION:
+        return duration_value(serial)
+    if kind is NumberKind.TIME:
+        return time_value(serial, epoch_1904=epoch_1904)
+    if kind is NumberKind.DATETIME:
+        return datetime_value(serial, epoch_1904=epoch_1904)
+    return date_value(serial, epoch_1904=epoch_1904)
+
+
+class NumberReader:
+    def __init__(self, styles: Styles, *, epoch_1904: bool) -> None:
+        self._styles = styles
+        self._epoch_1904 = epoch_1904
+        self._known: dict[tuple[NumberKind, float], Value] = {}
+
+    def value(self, style: int, number: float) -> Value:
+        kind = self._styles.kind(style)
+        if not math.isfinite(number):
+            return ERRORS[0x24]
+        plain: float = int(number) if -_EXACT_INTEGERS < number < _EXACT_INTEGERS and number == int(number) else number
+        if kind is NumberKind.NUMBER:
+            return plain
+        if kind is NumberKind.SHOWN:
+            return shown(self._styles.shows[style], plain)
+        key = (kind, plain)
+        if key not in self._known:
+            if len(self._known) >= _MEMO:
+                self._known.clear()
+            self._known[key] = dated(kind, plain, epoch_1904=self._epoch_1904)
+        return self._known[key]
+
+
+class Marker:
+    """Notes what stands out, within the limits."""
+
+    def __init__(self, styles: Styles, limits: ReadLimits) -> None:
+        self.layout = Layout()
+        self._limits = limits
+        self.marked = {index: look for index, look in enumerate(styles.looks) if not look.plain}
+
+    def row(self, number: int, *, hidden: bool) -> None:
+        if hidden and number <= self._limits.max_rows:
+            self.layout.hidden_rows.add(number)
+        self.layout.styled_rows = max(self.layout.styled_rows, min(number, self._limits.layout_rows))
+
+    def mark(self, row: int, column: int, style: int) -> None:
+        look = self.marked.get(style)
+        if look is None or row > self._limits.layout_rows or column > self._limits.max_columns:
+            return
+        for name in CellStyle.__slots__:
+            if getattr(look, name):
+                getattr(self.layout, name).setdefault(row, set()).add(column)
+
+    def merge(self, area: Area) -> None:
+        if len(self.layout.merged) < self._limits.max_merged:  # a hint, and worth no more memory
+            self.layout.merged.append(area)
+
+    def hide_columns(self, first: int, last: int) -> None:
+        self.layout.hidden_columns.update(range(max(first, 1), min(last, self._limits.max_columns) + 1))

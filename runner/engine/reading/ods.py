@@ -1,0 +1,390 @@
+"""Reads .ods: one cell to its value, the tables of content.xml as rows, and the book around them."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import time, timedelta
+from functools import cached_property
+from typing import BinaryIO
+
+from runner.engine.reading import errors, number_formats
+from runner.engine.reading.books import (
+    NO_CACHED_VALUE,
+    Book,
+    CellError,
+    Layout,
+    ReadLimits,
+    Row,
+    Sheet,
+    Value,
+    Visibility,
+)
+from runner.engine.reading.containers import Entry, ZipArchive
+from runner.engine.reading.number_formats import MOST, Shower, shown
+from runner.engine.reading.xlsx.markup import Attributes, Markup, events, local
+
+_DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{1,40}))?S)?)?")
+_ERROR = re.compile(r"#[A-Z/0]{3,12}[!?]?|Err:\d{3}")
+
+_DIGITS = re.compile("[0-9]+")
+_AMOUNT = re.compile(r"[.,%\u2019'\u00a0\u202f$\u00a2-\u00a5\u20a0-\u20cf]|[0-9]E[+-]|[0-9]/[0-9]")
+_GROUPED = re.compile("[-+(]?[1-9][0-9]{0,2}(?: [0-9]{3})+[-)]?")
+_NUMBERED = {  # LibreOffice shows an error that Excel has no word for by its number
+    "Err:503": "#NUM!",
+    "Err:521": "#NULL!",
+    "Err:524": "#REF!",
+    "Err:525": "#NAME?",
+    "Err:532": "#DIV/0!",
+}
+
+
+def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per type of cell
+    """``attributes`` by local name; ``text`` is what the cell shows."""
+    if attributes.get("calcext") == "error":
+        return _error(text)
+    kind = attributes.get("value-type", "")
+    formula = "formula" in attributes
+    if kind in ("float", "percentage", "currency"):
+        if not attributes.get("value"):
+            return text or None
+        number = number_formats.number_from_text(attributes["value"])
+        return shown(_showing(text), number) if kind == "float" and type(number) is int else number
+    if kind == "date":
+        return number_formats.iso_value(attributes.get("date-value", "")) or text or None
+    if kind == "time":
+        return _time(attributes.get("time-value", "")) or text or None
+    if kind == "boolean":
+        return attributes.get("boolean-value", text).strip().lower() == "true"
+    if formula and not kind and not text:
+        return NO_CACHED_VALUE
+    if formula and _ERROR.fullmatch(text):
+        return _error(text)
+    return attributes.get("string-value") or text or None
+
+
+def _showing(text: str) -> Shower:
+    """The format is not kept with the cell, but what it shows is."""
+    bare = " ".join(text.split())
+
+    def show(number: int) -> str | None:
+        """None for an amount: digits in groups, or others than the number has."""
+        digits = "".join(_DIGITS.findall(bare))
+        if _AMOUNT.search(bare) or _GROUPED.fullmatch(bare) or (digits and int(digits) != abs(number)):
+            return None
+        return bare if bare and bare != str(number) else None
+
+    return show if len(bare) <= MOST else lambda _: None
+
+
+def _error(text: str) -> CellError:
+    return CellError(_NUMBERED.get(text.strip(), text))
+
+
+def _time(text: str) -> Value:
+    """A time of day below 24 hours, else a duration: the format keeps both alike."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        return None
+    sign, days, hours, minutes, seconds, fraction = match.groups()
+    try:
+        span = timedelta(
+            days=int(days or 0),
+            hours=int(hours or 0),
+            minutes=int(minutes or 0),
+            seconds=int(seconds or 0),
+        )
+        span += number_formats.fraction_of(fraction)
+    except (OverflowError, ValueError):
+        return text
+    if sign:
+        return -span
+    if span < timedelta(days=1):
+        whole, microsecond = span.seconds, span.microseconds
+        return time(whole // 3600, whole // 60 % 60, whole % 60, microsecond)
+    return span
+
+
+_HIDDEN = ("collapse", "filter")
+_SHOWN = ("p", "h")
+_ASIDE = ("annotation", "ruby-text", "tracked-changes", "shapes", "forms")
+_NO_SHEETS = ("table:dde-links", "table:tracked-changes")  # tables in them are what other files and times held
+_CELL_ATTRIBUTES = {
+    "office:value-type": "value-type",
+    "office:value": "value",
+    "office:date-value": "date-value",
+    "office:time-value": "time-value",
+    "office:boolean-value": "boolean-value",
+    "office:string-value": "string-value",
+    "table:formula": "formula",
+    "calcext:value-type": "calcext",
+}
+
+
+@dataclass(kw_only=True)
+class TablePlace:
+    """A table in the part: bytes from the start of its tag to after its end."""
+
+    name: str
+    style: str
+    start: int
+    end: int = 0
+
+
+@dataclass(kw_only=True)
+class Places:
+    tables: list[TablePlace] = field(default_factory=list)
+    hidden_styles: set[str] = field(default_factory=set)
+    epoch: int = 1900  # what a bare day number counts from
+
+
+def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
+    """One look over the whole part, so that each sheet can be read alone later."""
+    places = Places()
+    markup = Markup("content.xml", limits)
+    parser = markup.parser
+    style, depth, levels, aside = "", 0, 0, 0
+
+    def start(name: str, attributes: Attributes) -> None:
+        nonlocal style, depth, levels, aside
+        levels += 1
+        if levels > limits.max_depth:
+            raise errors.hostile(f"elements nested over {limits.max_depth} deep in content.xml")
+        if aside or name in _NO_SHEETS:
+            aside += 1
+        elif name == "table:table":
+            depth += 1
+            if depth == 1:
+                if len(places.tables) >= limits.max_sheets:
+                    raise errors.too_large(f"more than {limits.max_sheets} sheets")
+                called = attributes.get("table:name") or f"Sheet{len(places.tables) + 1}"
+                where = parser.CurrentByteIndex
+                styled = attributes.get("table:style-name", "")
+                places.tables.append(TablePlace(name=called, style=styled, start=where))
+        elif name == "table:null-date" and attributes.get("table:date-value", "").startswith("1904"):
+            places.epoch = 1904
+        elif name == "style:style":
+            style = attributes.get("style:name", "")
+        elif name == "style:table-properties" and attributes.get("table:display") == "false":
+            places.hidden_styles.add(style)
+
+    def end(name: str) -> None:
+        nonlocal depth, levels, aside
+        levels -= 1
+        if aside:
+            aside -= 1
+        elif name == "table:table":
+            depth -= 1
+            if depth == 0:
+                places.tables[-1].end = parser.CurrentByteIndex
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    for piece in pieces:
+        markup.feed(piece)
+    markup.feed(b"", last=True)
+    return places
+
+
+class TableReader:
+    """The handlers of one pass over one table."""
+
+    def __init__(self, limits: ReadLimits) -> None:
+        self.done: list[Row] = []
+        self.layout = Layout()
+        self._limits = limits
+        self._row = 0
+        self._repeat = 1
+        self._column = 0
+        self._columns = 0
+        self._values: list[Value] = []
+        self._cell: dict[str, str] | None = None
+        self._spans = 1
+        self._aside = 0
+        self._text: list[str] = []
+        self._paragraphs = 0
+        self._depth = 0
+        self._in_paragraph = 0
+        self._slots = 0
+        self.markup = Markup("content.xml", limits)
+        self.markup.parser.StartElementHandler = self._start
+        self.markup.parser.EndElementHandler = self._end
+        self.markup.parser.CharacterDataHandler = self._data
+
+    def _start(self, name: str, attributes: Attributes) -> None:
+        self._depth += 1
+        if self._depth > self._limits.max_depth:
+            raise errors.hostile(f"elements nested over {self._limits.max_depth} deep in content.xml")
+        kind = local(name)
+        if self._aside or kind in _ASIDE or name.startswith("draw:"):
+            self._aside += 1
+        elif self._cell is not None:
+            self._inside(kind, attributes)
+        elif kind in ("table-cell", "covered-table-cell"):
+            self._spans = _count(attributes, "table:number-columns-repeated")
+            self._cell = {_CELL_ATTRIBUTES[key]: held for key, held in attributes.items() if key in _CELL_ATTRIBUTES}
+            self._merge(attributes)
+        elif kind == "table-row":
+            self._repeat = _count(attributes, "table:number-rows-repeated")
+            self._column, self._values = 0, []
+            if attributes.get("table:visibility") in _HIDDEN:
+                last = min(self._row + self._repeat, self._limits.max_rows)
+                self.layout.hidden_rows.update(range(self._row + 1, last + 1))
+        elif kind == "table-column":
+            repeat = _count(attributes, "table:number-columns-repeated")
+            if attributes.get("table:visibility") in _HIDDEN:
+                last = min(self._columns + repeat, self._limits.max_columns)
+                self.layout.hidden_columns.update(range(self._columns + 1, last + 1))
+            self._columns += repeat
+        elif kind == "table-header-rows":
+            self.layout.print_title_rows = (self._row + 1, self._row + 1)
+
+    def _inside(self, kind: str, attributes: Attributes) -> None:
+        if kind in _SHOWN:
+            if self._paragraphs:
+                self._text.append("\n")
+            self._paragraphs += 1
+            self._in_paragraph += 1
+        elif kind == "s":
+            self._text.append(" " * min(_count(attributes, "text:c"), 1024))
+        elif kind == "tab":
+            self._text.append("\t")
+        elif kind == "line-break":
+            self._text.append("\n")
+
+    def _data(self, data: str) -> None:
+        if self._in_paragraph and not self._aside:
+            self._text.append(data)
+
+    def _end(self, name: str) -> None:
+        self._depth -= 1
+        kind = local(name)
+        if self._aside:
+            self._aside -= 1
+        elif kind in ("table-cell", "covered-table-cell"):
+            self._end_cell()
+        elif kind in _SHOWN and self._cell is not None:
+            self._in_paragraph -= 1
+        elif kind == "table-row":
+            self._end_row()
+        elif kind == "table-header-rows" and self.layout.print_title_rows:
+            self.layout.print_title_rows = (self.layout.print_title_rows[0], self._row)
+
+    def _end_cell(self) -> None:
+        if self._cell is None:
+            return
+        value = value_of(self._cell, "".join(self._text))
+        self._cell, self._text, self._paragraphs, self._in_paragraph = None, [], 0, 0
+        start, self._column = self._column, self._column + self._spans
+        if value is None:
+            return
+        if self._column > self._limits.max_columns:
+            raise errors.damaged(f"a cell past column {self._limits.max_columns}, the last there is")
+        self._values += [None] * (start - len(self._values))
+        self._values += [value] * self._spans
+
+    def _end_row(self) -> None:
+        first, self._row = self._row + 1, self._row + self._repeat
+        if not self._values:
+            return
+        self._slots += len(self._values) * self._repeat
+        if self._row > self._limits.max_rows or self._slots > self._limits.max_cells:
+            raise errors.too_large(f"a sheet with values down to row {self._row}")
+        if self._repeat > 1 and self._slots > self._limits.max_sorted_cells:
+            raise errors.hostile("rows that are repeated into millions of cells")
+        self.done += [(number, list(self._values)) for number in range(first, self._row + 1)]
+
+    def _merge(self, attributes: Attributes) -> None:
+        across = _count(attributes, "table:number-columns-spanned")
+        down = _count(attributes, "table:number-rows-spanned")
+        if (across > 1 or down > 1) and len(self.layout.merged) < self._limits.max_merged:
+            row, column = self._row + 1, self._column + 1
+            self.layout.merged.append((row, column, row + down - 1, column + across - 1))
+
+
+def read_table(pieces: Iterable[bytes], reader: TableReader) -> Iterator[Row]:
+    """Rows of a table from the bytes between its place's start and end."""
+    reader.markup.feed(b"<sheet>")
+    for piece in pieces:
+        reader.markup.feed(piece)
+        yield from reader.done
+        reader.done.clear()
+
+
+def _count(attributes: Attributes, name: str) -> int:
+    text = attributes.get(name, "1")
+    return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
+
+
+_KIND = "application/vnd.oasis.opendocument."
+_OTHERS = {
+    "text": "an OpenDocument text (.odt)",
+    "presentation": "an OpenDocument presentation (.odp)",
+    "graphics": "an OpenDocument drawing (.odg)",
+}
+
+
+def is_opendocument(archive: ZipArchive) -> bool:
+    entry = archive.find("mimetype")
+    return entry is not None and entry.size < 200 and archive.read(entry).startswith(_KIND.encode())
+
+
+class OdsSheet:
+    def __init__(self, archive: ZipArchive, entry: Entry, place: TablePlace, index: int, limits: ReadLimits) -> None:
+        self.name = place.name
+        self.index = index
+        self.visibility: Visibility = "visible"
+        self._archive = archive
+        self._entry = entry
+        self._place = place
+        self._limits = limits
+
+    def rows(self) -> Iterator[Row]:
+        return read_table(self._pieces(), TableReader(self._limits))
+
+    def layout(self) -> Layout:
+        return self._layout
+
+    @cached_property
+    def _layout(self) -> Layout:
+        reader = TableReader(self._limits)
+        for _ in read_table(self._pieces(), reader):
+            pass
+        return reader.layout
+
+    def _pieces(self) -> Iterator[bytes]:
+        at = 0
+        for piece in self._archive.stream(self._entry):
+            start, end = max(self._place.start - at, 0), self._place.end - at
+            at += len(piece)
+            if start < len(piece) and end > 0:
+                yield piece[start:end]
+            if at >= self._place.end:
+                return
+
+
+def open_ods(file: BinaryIO, archive: ZipArchive, limits: ReadLimits) -> Book:
+    _refuse_others(archive, limits)
+    entry = archive.find("content.xml")
+    if entry is None:
+        raise errors.damaged("its content.xml is missing")
+    places = find_tables(archive.stream(entry), limits)
+    sheets: list[Sheet] = []
+    for place in places.tables:
+        sheet = OdsSheet(archive, entry, place, len(sheets), limits)
+        sheet.visibility = "hidden" if place.style in places.hidden_styles else "visible"
+        sheets.append(sheet)
+    return Book(file_format="ods", reader="own", sheets=sheets, notes={"epoch": places.epoch}, source=file)
+
+
+def _refuse_others(archive: ZipArchive, limits: ReadLimits) -> None:
+    mimetype = archive.find("mimetype")
+    kind = archive.read(mimetype).decode("ascii", "replace").strip() if mimetype else ""
+    for word, what in _OTHERS.items():
+        if kind.startswith(_KIND + word):
+            raise errors.not_a_spreadsheet(what)
+    manifest = archive.find("META-INF/manifest.xml")
+    if manifest is None:
+        return
+    for event in events([archive.read(manifest)], what="manifest.xml", limits=limits):
+        if event[0] == "start" and local(event[1]) == "encryption-data":
+            raise errors.encrypted("an OpenDocument spreadsheet")

@@ -1,0 +1,488 @@
+"""Reads .xls (BIFF5 and BIFF8): records and their texts, what the sheets share, then rows.
+
+The workbook stream is held whole; rows are decoded as they are asked for.
+"""
+
+import codecs
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import BinaryIO
+
+from runner.engine.reading import errors
+from runner.engine.reading.books import (
+    Book,
+    CellError,
+    Layout,
+    ReadingChoice,
+    ReadLimits,
+    Row,
+    Sheet,
+    Value,
+    Visibility,
+)
+from runner.engine.reading.containers import Container, workbook_stream
+from runner.engine.reading.number_formats import (
+    ERRORS,
+    UNKNOWN_ERROR,
+    CellStyle,
+    Marker,
+    NumberFormat,
+    NumberReader,
+    Styles,
+    format_of,
+    rk,
+)
+from runner.engine.reading.row_order import RowBuilder, ascending
+from runner.engine.reading.strings import SharedStrings
+
+BOF, EOF, CONTINUE = 0x0809, 0x000A, 0x003C
+BIFF5, BIFF8 = 0x0500, 0x0600
+_HEADER = struct.Struct("<HH")
+
+
+def records(stream: bytes, start: int = 0) -> Iterator[tuple[int, int, bytes]]:
+    """(type, position, body) from a position to the end of that substream; charts inside it are skipped."""
+    at = start
+    depth = 0
+    while at + 4 <= len(stream):
+        kind, length = _HEADER.unpack_from(stream, at)
+        body = stream[at + 4 : at + 4 + length]
+        if len(body) < length:
+            raise errors.truncated("an Excel 97-2003 workbook")
+        if kind == BOF:
+            depth += 1
+        if depth <= 1:
+            yield kind, at, body
+        if kind == EOF:
+            depth -= 1
+            if depth <= 0:
+                return
+        at += 4 + length
+    raise errors.truncated("an Excel 97-2003 workbook")
+
+
+def u16(body: bytes, at: int) -> int:
+    """A 16-bit number; a body too short for it is a damaged record."""
+    if at + 2 > len(body):
+        raise errors.damaged("a record is too short")
+    return body[at] | body[at + 1] << 8
+
+
+def short_text(body: bytes, at: int, count: int, *, wide: bool, codepage: str) -> str:
+    """Characters of one record: UTF-16, Latin-1 halves of it (BIFF8) or the book's code page (BIFF5)."""
+    if wide:
+        return body[at : at + 2 * count].decode("utf-16-le", "replace")
+    return body[at : at + count].decode(codepage, "replace")
+
+
+def text8(body: bytes, at: int, *, wide_count: bool) -> str:
+    """A BIFF8 text with its count and flags in front."""
+    count = u16(body, at) if wide_count else (body[at] if at < len(body) else 0)
+    at += 2 if wide_count else 1
+    flags = body[at] if at < len(body) else 0
+    at += 1 + (2 if flags & 8 else 0) + (4 if flags & 4 else 0)
+    return short_text(body, at, count, wide=bool(flags & 1), codepage="latin-1")
+
+
+def continued_text(bodies: list[bytes]) -> str:
+    """A BIFF8 text that goes on in the records after it; each of them says anew how wide its characters are."""
+    count = u16(bodies[0], 0)
+    parts: list[str] = []
+    for number, body in enumerate(bodies):
+        at = 2 if number == 0 else 0
+        wide = bool(body[at] & 1) if at < len(body) else False
+        taken = min(count, (len(body) - at - 1) // 2 if wide else len(body) - at - 1)
+        if taken <= 0:
+            continue
+        parts.append(short_text(body, at + 1, taken, wide=wide, codepage="latin-1"))
+        count -= taken
+    return "".join(parts)
+
+
+class SharedTexts:
+    """The shared strings record and its continuations.
+
+    A text may be cut by a record's end anywhere; where its characters are cut, the next record starts with a
+    flag that says anew how wide they are.
+    """
+
+    def __init__(self, bodies: list[bytes], limits: ReadLimits) -> None:
+        self._stream = b"".join(bodies)
+        self._limits = limits
+        ends = [0]
+        for body in bodies:
+            ends.append(ends[-1] + len(body))
+        self._ends = [end for start, end in pairwise(ends) if end > start]
+        self._next = 0  # index of the end of the record that holds the position
+        self._at = 8  # two counts stand in front
+
+    def read(self) -> list[str | None]:
+        found: list[str | None] = []
+        while self._at + 3 <= len(self._stream):
+            found.append(self._text() or None)
+            if len(found) > self._limits.max_strings:
+                raise errors.too_large(f"more than {self._limits.max_strings} shared strings")
+        return found
+
+    def _text(self) -> str:
+        while self._next < len(self._ends) and self._ends[self._next] <= self._at:
+            self._next += 1
+        count = u16(self._stream, self._at)
+        flags = self._stream[self._at + 2]
+        self._at += 3
+        runs = extra = 0
+        if flags & 8:
+            runs = u16(self._stream, self._at)
+            self._at += 2
+        if flags & 4:
+            extra = u16(self._stream, self._at) | u16(self._stream, self._at + 2) << 16
+            self._at += 4
+        characters = self._characters(count, wide=bool(flags & 1))
+        self._at += 4 * runs + extra
+        return characters
+
+    def _characters(self, count: int, *, wide: bool) -> str:
+        parts: list[str] = []
+        while count > 0:
+            while self._next < len(self._ends) and self._ends[self._next] < self._at:
+                self._next += 1
+            if self._next >= len(self._ends):
+                break
+            room = self._ends[self._next] - self._at
+            take = min(count, room // 2 if wide else room)
+            parts.append(short_text(self._stream, self._at, take, wide=wide, codepage="latin-1"))
+            self._at += take * (2 if wide else 1)
+            count -= take
+            if count > 0:  # goes on in the next record, after its flag
+                self._at = self._ends[self._next]
+                if self._at >= len(self._stream):
+                    break
+                wide = bool(self._stream[self._at] & 1)
+                self._at += 1
+        return "".join(parts)
+
+
+_FILEPASS, _CODEPAGE, _DATEMODE, _BOUNDSHEET, _SST = 0x2F, 0x42, 0x22, 0x85, 0xFC
+_FORMAT, _FORMAT_OLD, _FONT, _XF = 0x041E, 0x001E, 0x0031, 0x00E0
+_VISIBILITY: dict[int, Visibility] = {1: "hidden", 2: "very_hidden"}
+_CODEPAGES = {
+    367: "ascii", 1200: "utf-16-le", 1361: "johab", 32768: "mac-roman", 32769: "cp1252",
+    10000: "mac-roman", 10001: "shift_jis", 10002: "big5", 10003: "euc-kr", 10004: "mac-arabic", 10005: "cp1255",
+    10006: "mac-greek", 10007: "mac-cyrillic", 10008: "gb2312", 10010: "mac-romanian", 10017: "mac-cyrillic",
+    10021: "cp874", 10029: "mac-latin2", 10079: "mac-iceland", 10081: "mac-turkish", 10082: "mac-croatian",
+}  # fmt: skip
+_CHARSETS = {
+    128: "cp932", 129: "cp949", 130: "johab", 134: "cp936", 136: "cp950", 161: "cp1253", 162: "cp1254", 163: "cp1258",
+    177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250", 77: "mac-roman",
+}  # fmt: skip
+_BOLD = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class XlsSheetEntry:
+    name: str
+    position: int
+    visibility: Visibility
+
+
+@dataclass(kw_only=True)
+class Globals:
+    version: int = BIFF8
+    codepage: str = "cp1252"
+    codepage_given: bool = False
+    charsets: Counter[str] = field(default_factory=Counter)  # what the fonts are made for, where that is not Latin
+    epoch_1904: bool = False
+    sheets: list[XlsSheetEntry] = field(default_factory=list)
+    styles: Styles = field(default_factory=Styles)
+    strings: SharedStrings
+
+
+class _Reader:
+    def __init__(self, limits: ReadLimits) -> None:
+        self.found = Globals(strings=SharedStrings(limits))
+        self._limits = limits
+        self._formats: dict[int, NumberFormat] = {}
+        self._fonts: list[CellStyle] = []
+        self._xfs: list[bytes] = []
+        self._texts: list[bytes] = []
+        self._last = 0
+
+    def read(self, stream: bytes) -> Globals:
+        for kind, _, body in records(stream):
+            self._record(kind, body)
+            self._last = kind if kind != CONTINUE else self._last
+        if self._texts:
+            self.found.strings.extend(SharedTexts(self._texts, self._limits).read())
+        for body in self._xfs:
+            number = u16(body, 2)
+            self.found.styles.add(number, self._formats, self._look(body))
+        return self.found
+
+    def _record(self, kind: int, body: bytes) -> None:
+        if kind == BOF:
+            self.found.version = u16(body, 0)
+            if self.found.version not in (BIFF5, BIFF8):
+                raise errors.unsupported("an Excel workbook older than Excel 5")
+        elif kind == _FILEPASS:
+            raise errors.encrypted("an Excel 97-2003 workbook")
+        elif kind == _CODEPAGE:
+            self.found.codepage = _codec(u16(body, 0))
+            self.found.codepage_given = True
+        elif kind == _DATEMODE:
+            self.found.epoch_1904 = u16(body, 0) == 1
+        elif kind == _BOUNDSHEET:
+            self._sheet(body)
+        elif kind == _SST or (kind == CONTINUE and self._last == _SST):
+            self._texts.append(body)
+        elif kind in (_FORMAT, _FORMAT_OLD):
+            self._formats[u16(body, 0)] = format_of(self._format(body))
+        elif kind == _FONT:
+            self._fonts.append(CellStyle(bold=u16(body, 6) >= _BOLD, italic=bool(u16(body, 2) & 2)))
+            self._charset(body[12] if len(body) > 12 else 0)
+        elif kind == _XF:
+            self._xfs.append(body)
+
+    def _charset(self, number: int) -> None:
+        """A book of Excel 5 that names no code page: what most of its fonts are made for."""
+        if not self.found.codepage_given and number in _CHARSETS:
+            self.found.charsets[_CHARSETS[number]] += 1
+            self.found.codepage = self.found.charsets.most_common(1)[0][0]
+
+    def _format(self, body: bytes) -> str:
+        if self.found.version == BIFF8:
+            return text8(body, 2, wide_count=True)
+        return short_text(body, 3, body[2] if len(body) > 2 else 0, wide=False, codepage=self.found.codepage)
+
+    def _sheet(self, body: bytes) -> None:
+        if len(body) < 8:
+            raise errors.damaged("a record is too short")
+        if body[5] != 0:
+            return  # charts, macros and Visual Basic hold no cells of data
+        if self.found.version == BIFF8:
+            name = text8(body, 6, wide_count=False)
+        else:
+            name = short_text(body, 7, body[6], wide=False, codepage=self.found.codepage)
+        visibility = _VISIBILITY.get(body[4] & 3, "visible")
+        position = u16(body, 0) | u16(body, 2) << 16
+        self.found.sheets.append(XlsSheetEntry(name=name, position=position, visibility=visibility))
+        if len(self.found.sheets) > self._limits.max_sheets:
+            raise errors.too_large(f"more than {self._limits.max_sheets} sheets")
+
+    def _look(self, body: bytes) -> CellStyle:
+        font = u16(body, 0)
+        font -= font > 4  # there is no font 4
+        plain = self._fonts[font] if font < len(self._fonts) else CellStyle()
+        look = CellStyle(bold=plain.bold, italic=plain.italic)
+        if len(body) >= 20:
+            look.centred = body[6] & 7 in (2, 6)
+            look.indented = body[8] & 15 > 0
+            look.border_top, look.border_bottom = body[11] & 15 > 0, body[11] >> 4 > 0
+            look.filled = body[17] >> 2 > 0
+        return look
+
+
+def _codec(number: int) -> str:
+    name = _CODEPAGES.get(number, f"cp{number}")
+    try:
+        codecs.lookup(name)  # decoding nothing would look up nothing
+    except LookupError:
+        return "cp1252"
+    return name
+
+
+def read_globals(stream: bytes, limits: ReadLimits, declared: str | None = None) -> Globals:
+    """What the sheets share; ``declared`` is the code page of a book that names none."""
+    reader = _Reader(limits)
+    if declared is not None:
+        reader.found.codepage, reader.found.codepage_given = codecs.lookup(declared).name, True
+    return reader.read(stream)
+
+
+_NUMBER, _RK, _MULRK, _BLANK, _MULBLANK = 0x0203, 0x027E, 0x00BD, 0x0201, 0x00BE
+_LABEL, _RSTRING, _LABELSST, _BOOLERR = 0x0204, 0x00D6, 0x00FD, 0x0205
+_FORMULA, _FORMULA_TEXT = 0x0006, 0x0207
+_FORMULAS = (0x0006, 0x0206, 0x0406)
+_CELLS = {_NUMBER, _RK, _MULRK, _BLANK, _MULBLANK, _LABEL, _RSTRING, _LABELSST, _BOOLERR, *_FORMULAS}
+_ROW, _COLUMNS, _MERGED, _PANE, _WINDOW = 0x0208, 0x007D, 0x00E5, 0x0041, 0x023E
+_F64 = struct.Struct("<d")
+_POINTS_NOWHERE = CellError("#VALUE!")
+
+
+class XlsSheet:
+    def __init__(self, stream: bytes, shared: Globals, listed: XlsSheetEntry, index: int, limits: ReadLimits) -> None:
+        self.name = listed.name
+        self.index = index
+        self.visibility = listed.visibility
+        self._stream = stream
+        self._shared = shared
+        self._position = listed.position
+        self._limits = limits
+
+    def rows(self) -> Iterator[Row]:
+        rows = self._rows()
+        return rows if self._surveyed[1] else ascending(rows, self._limits)
+
+    def layout(self) -> Layout:
+        return self._surveyed[0]
+
+    def needs_code_page(self) -> bool:
+        """Whether texts hold more than ASCII in one byte each."""
+        return self._shared.version != BIFF8 and any(
+            not body[8:].isascii() for kind, _, body in self._records() if kind in (_LABEL, _RSTRING, _FORMULA_TEXT)
+        )
+
+    def _records(self) -> Iterator[tuple[int, int, bytes]]:
+        found = records(self._stream, self._position)
+        first = next(found, None)
+        if first is None or first[0] != BOF:
+            raise errors.damaged("a sheet is not where the workbook says")
+        return found
+
+    def _rows(self) -> Iterator[Row]:
+        builder = RowBuilder(self._limits)
+        cells = _Cells(self._shared)
+        row = -1
+        result: list[bytes] = []  # the text of a formula, with what continues it
+        for kind, _, body in self._records():
+            if result and kind == CONTINUE:
+                result.append(body)
+                continue
+            if result and cells.awaited is not None:
+                builder.put(cells.awaited, cells.long_text(result) or None)
+                result, cells.awaited = [], None
+            if kind == _FORMULA_TEXT and cells.awaited is not None:
+                result = [body]
+            if kind not in _CELLS:
+                continue
+            if u16(body, 0) != row:
+                row = u16(body, 0)
+                if (done := builder.next_row(row + 1)) is not None:
+                    yield done
+            for column, value in cells.read(kind, body):
+                builder.put(column, value)
+        if (done := builder.done()) is not None:
+            yield done
+
+    @cached_property
+    def _surveyed(self) -> tuple[Layout, bool]:
+        """The layout, and whether the rows come in order."""
+        marker = Marker(self._shared.styles, self._limits)
+        row, ordered, frozen = 0, True, False
+        for kind, _, body in self._records():
+            if kind in _CELLS:
+                number = u16(body, 0) + 1
+                ordered = ordered and number >= row
+                row = number
+                _mark(marker, kind, row, body)
+            elif kind == _ROW:
+                marker.row(u16(body, 0) + 1, hidden=len(body) > 12 and bool(body[12] & 0x20))
+            elif kind == _COLUMNS and u16(body, 8) & 1:
+                marker.hide_columns(u16(body, 0) + 1, u16(body, 2) + 1)
+            elif kind == _MERGED:
+                for at in range(2, min(2 + 8 * u16(body, 0), len(body) - 7), 8):
+                    first, last, left, right = (u16(body, at + step) + 1 for step in (0, 2, 4, 6))
+                    marker.merge((first, left, last, right))
+            elif kind == _WINDOW:
+                frozen = bool(u16(body, 0) & 8)
+            elif kind == _PANE and frozen:
+                marker.layout.frozen_columns, marker.layout.frozen_rows = u16(body, 0), u16(body, 2)
+        return marker.layout, ordered
+
+
+def _mark(marker: Marker, kind: int, row: int, body: bytes) -> None:
+    column = u16(body, 2) + 1
+    if kind in (_MULRK, _MULBLANK):
+        step = 6 if kind == _MULRK else 2
+        for offset, at in enumerate(range(4, len(body) - step, step)):
+            marker.mark(row, column + offset, u16(body, at))
+    else:
+        marker.mark(row, column, u16(body, 4))
+
+
+class _Cells:
+    """Cell records to (column, value)."""
+
+    def __init__(self, shared: Globals) -> None:
+        self._shared = shared
+        self._numbers = NumberReader(shared.styles, epoch_1904=shared.epoch_1904)
+        self.awaited: int | None = None  # column of a formula whose text comes in a record of its own
+
+    def text(self, body: bytes, at: int) -> str:
+        if self._shared.version == BIFF8:
+            return text8(body, at, wide_count=True)
+        return short_text(body, at + 2, u16(body, at), wide=False, codepage=self._shared.codepage)
+
+    def long_text(self, bodies: list[bytes]) -> str:
+        if self._shared.version == BIFF8:
+            return continued_text(bodies)
+        return self.text(b"".join(bodies), 0)
+
+    def read(self, kind: int, body: bytes) -> Iterator[tuple[int, Value]]:
+        column = u16(body, 2) + 1
+        if kind == _MULRK:
+            for offset, at in enumerate(range(4, len(body) - 6, 6)):
+                number = rk(u16(body, at + 2) | u16(body, at + 4) << 16)
+                yield column + offset, self._numbers.value(u16(body, at), number)
+        elif kind in _FORMULAS:
+            yield column, self._result(column, body)
+        elif kind not in (_BLANK, _MULBLANK):
+            yield column, self._one(kind, body)
+
+    def _one(self, kind: int, body: bytes) -> Value:
+        if kind == _LABELSST:
+            index = u16(body, 6) | u16(body, 8) << 16
+            strings = self._shared.strings
+            return strings[index] if index < len(strings) else _POINTS_NOWHERE
+        if kind == _NUMBER:
+            return self._numbers.value(u16(body, 4), _double(body, 6))
+        if kind == _RK:
+            return self._numbers.value(u16(body, 4), rk(u16(body, 6) | u16(body, 8) << 16))
+        if kind == _BOOLERR:
+            code, is_error = u16(body, 6) & 0xFF, u16(body, 6) >> 8
+            return ERRORS.get(code, UNKNOWN_ERROR) if is_error else bool(code)
+        return self.text(body, 6) or None
+
+    def _result(self, column: int, body: bytes) -> Value:
+        self.awaited = None
+        if u16(body, 12) != 0xFFFF:
+            return self._numbers.value(u16(body, 4), _double(body, 6))
+        kind, code = body[6], body[8]
+        if kind == 0:
+            self.awaited = column
+        elif kind == 1:
+            return bool(code)
+        elif kind == 2:
+            return ERRORS.get(code, UNKNOWN_ERROR)
+        return None
+
+
+def _double(body: bytes, at: int) -> float:
+    if len(body) < at + 8:
+        raise errors.damaged("a record is too short")
+    return float(_F64.unpack_from(body, at)[0])
+
+
+def open_xls(file: BinaryIO, container: Container, limits: ReadLimits, *, declared: str | None = None) -> Book:
+    stream = container.read(workbook_stream(container) or "Workbook")
+    shared = read_globals(stream, limits, declared)
+    own = [XlsSheet(stream, shared, one, index, limits) for index, one in enumerate(shared.sheets)]
+    sheets: list[Sheet] = list(own)
+    notes: dict[str, object] = {"epoch": 1904 if shared.epoch_1904 else 1900}
+    choices = [_guessed(shared)] if not shared.codepage_given and any(one.needs_code_page() for one in own) else []
+    return Book(file_format="xls", reader="own", sheets=sheets, notes=notes, choices=choices, source=file)
+
+
+def _guessed(shared: Globals) -> ReadingChoice:
+    """A book of Excel 5 that does not say which code page its texts are in."""
+    return ReadingChoice(
+        kind="encoding",
+        chosen=shared.codepage,
+        evidence=dict(shared.charsets) or {shared.codepage: 0},
+        sure=bool(shared.charsets),
+        settle=f'"reading": {{"encoding": "{shared.codepage}"}}',
+        message=f"the workbook does not say which encoding its texts are in; they were read as {shared.codepage}",
+    )

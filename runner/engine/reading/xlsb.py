@@ -1,0 +1,348 @@
+"""Reads .xlsb, the package of an .xlsx with binary parts: records, shared parts, then rows."""
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import BinaryIO
+
+from runner.engine.reading import errors
+from runner.engine.reading.books import Book, CellError, Layout, ReadLimits, Row, Sheet, Value, Visibility
+from runner.engine.reading.containers import Entry
+from runner.engine.reading.number_formats import (
+    ERRORS,
+    UNKNOWN_ERROR,
+    CellStyle,
+    Marker,
+    NumberFormat,
+    NumberReader,
+    Styles,
+    format_of,
+    rk,
+)
+from runner.engine.reading.row_order import RowBuilder, ascending
+from runner.engine.reading.strings import SharedStrings
+from runner.engine.reading.xlsx.markup import OoxmlPackage
+
+_U32 = struct.Struct("<I")
+
+
+def records(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[tuple[int, bytes]]:
+    """Every record of a part; a part that ends inside one was cut off."""
+    held = b""
+    for piece in pieces:
+        held += piece
+        at = 0
+        while (found := _header(held, at)) is not None:
+            kind, start, length = found
+            if length > limits.max_token_bytes:
+                raise errors.hostile(f"a record of {length} bytes")
+            if start + length > len(held):
+                break
+            yield kind, held[start : start + length]
+            at = start + length
+        held = held[at:]
+    if held:
+        raise errors.truncated("a workbook")
+
+
+def _header(raw: bytes, at: int) -> tuple[int, int, int] | None:
+    """(type, where the body starts, its length); None where the bytes do not reach."""
+    end = len(raw)
+    if at >= end:
+        return None
+    kind = raw[at]
+    at += 1
+    if kind & 0x80:
+        if at >= end:
+            return None
+        kind = (kind & 0x7F) | (raw[at] & 0x7F) << 7
+        at += 1
+    length = 0
+    for shift in (0, 7, 14, 21):
+        if at >= end:
+            return None
+        byte = raw[at]
+        at += 1
+        length |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+    return kind, at, length
+
+
+def u32(body: bytes, at: int) -> int:
+    """A 32-bit number; a body too short for it is a damaged record."""
+    try:
+        return int(_U32.unpack_from(body, at)[0])
+    except struct.error as error:
+        raise errors.damaged("a record is too short") from error
+
+
+def text(body: bytes, at: int) -> tuple[str, int]:
+    """A counted UTF-16 text and where it ends."""
+    count = u32(body, at)
+    if count == 0xFFFFFFFF:  # null
+        return "", at + 4
+    end = at + 4 + 2 * count
+    if end > len(body):
+        raise errors.damaged("a text is longer than its record")
+    return body[at + 4 : end].decode("utf-16-le", "replace"), end
+
+
+_WORKBOOK_PROPERTIES, _SHEET = 153, 156
+_FORMAT, _FONT, _FILL, _BORDER, _XF = 44, 43, 45, 46, 47
+_BEGIN_CELL_XFS, _END_CELL_XFS = 617, 618
+_STRING = 19
+_VISIBILITY: dict[int, Visibility] = {1: "hidden", 2: "very_hidden"}
+_BOLD = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class XlsbSheetEntry:
+    name: str
+    relation: str
+    visibility: Visibility
+
+
+@dataclass(kw_only=True)
+class Contents:
+    epoch_1904: bool = False
+    sheets: list[XlsbSheetEntry] = field(default_factory=list)
+
+
+def read_contents(pieces: Iterable[bytes], limits: ReadLimits) -> Contents:
+    contents = Contents()
+    for kind, body in records(pieces, limits):
+        if kind == _WORKBOOK_PROPERTIES:
+            contents.epoch_1904 = bool(u32(body, 0) & 1)
+        elif kind == _SHEET:
+            relation, at = text(body, 8)
+            name, _ = text(body, at)
+            visibility = _VISIBILITY.get(u32(body, 0), "visible")
+            contents.sheets.append(XlsbSheetEntry(name=name, relation=relation, visibility=visibility))
+    return contents
+
+
+def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
+    strings = SharedStrings(limits)
+    batch: list[str | None] = []
+    for kind, body in records(pieces, limits):
+        if kind == _STRING:
+            batch.append(text(body, 1)[0] or None)
+            if len(batch) >= 1024:
+                strings.extend(batch)
+                batch = []
+    strings.extend(batch)
+    return strings
+
+
+def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
+    """Number formats, and what makes cells stand out."""
+    styles = Styles()
+    formats: dict[int, NumberFormat] = {}
+    fonts: list[CellStyle] = []
+    fills: list[bool] = []
+    borders: list[tuple[bool, bool]] = []
+    in_cells = False
+    for kind, body in records(pieces, limits):
+        if kind == _FORMAT:
+            formats[_u16(body, 0)] = format_of(text(body, 2)[0])
+        elif kind == _FONT:
+            fonts.append(CellStyle(bold=_u16(body, 4) >= _BOLD, italic=bool(_u16(body, 2) & 2)))
+        elif kind == _FILL:
+            fills.append(u32(body, 0) not in (0, 17))  # none, and the pattern that is never shown
+        elif kind == _BORDER:
+            borders.append((_byte(body, 1) > 0, _byte(body, 11) > 0))
+        elif kind in (_BEGIN_CELL_XFS, _END_CELL_XFS):
+            in_cells = kind == _BEGIN_CELL_XFS
+        elif kind == _XF and in_cells:
+            number = _u16(body, 2)
+            styles.add(number, formats, _look(body, fonts, fills, borders))
+    return styles
+
+
+def _look(body: bytes, fonts: list[CellStyle], fills: list[bool], borders: list[tuple[bool, bool]]) -> CellStyle:
+    font, fill, border = _u16(body, 4), _u16(body, 6), _u16(body, 8)
+    plain = fonts[font] if font < len(fonts) else CellStyle()
+    top, bottom = borders[border] if border < len(borders) else (False, False)
+    return CellStyle(
+        bold=plain.bold,
+        italic=plain.italic,
+        filled=fill < len(fills) and fills[fill],
+        border_top=top,
+        border_bottom=bottom,
+        indented=_byte(body, 11) > 0,
+        centred=_byte(body, 12) & 7 in (2, 6),
+    )
+
+
+def _u16(body: bytes, at: int) -> int:
+    return int.from_bytes(body[at : at + 2], "little")
+
+
+def _byte(body: bytes, at: int) -> int:
+    return body[at] if at < len(body) else 0
+
+
+_ROW, _BLANK, _LAST_CELL, _RICH_TEXT = 0, 1, 11, 62
+_SHORT_BLANK, _LAST_SHORT = 12, 18  # as the first ones, but the column is the next one
+_COLUMN, _PANE, _MERGED, _FILTER = 60, 151, 176, 161
+_END_DATA = 146
+_POINTS_NOWHERE = CellError("#VALUE!")
+_F64 = struct.Struct("<d")
+
+
+class XlsbWorkbook:
+    def __init__(self, package: OoxmlPackage, part: str) -> None:
+        self.package = package
+        self.relations = package.relations(part)
+        entry = package.archive.find(part)
+        if entry is None:
+            raise errors.damaged("its workbook part is missing")
+        self.contents = read_contents(package.archive.stream(entry), package.limits)
+
+    def part(self, relation: str) -> Entry | None:
+        found = self.relations.get(relation)
+        return self.package.archive.find(found.part) if found else None
+
+    def _related(self, kind: str) -> Entry | None:
+        for relation in self.relations.values():
+            if relation.kind == kind:
+                return self.package.archive.find(relation.part)
+        return None
+
+    @cached_property
+    def styles(self) -> Styles:
+        entry = self._related("styles")
+        if entry is None:
+            return Styles()
+        return read_styles(self.package.archive.stream(entry), self.package.limits)
+
+    @cached_property
+    def strings(self) -> SharedStrings:
+        entry = self._related("sharedStrings")
+        if entry is None:
+            raise errors.damaged("its cells refer to shared strings, and that part is missing")
+        return read_strings(self.package.archive.stream(entry), self.package.limits)
+
+
+class XlsbSheet:
+    def __init__(self, workbook: XlsbWorkbook, listed: XlsbSheetEntry, index: int) -> None:
+        self.name = listed.name
+        self.index = index
+        self.visibility = listed.visibility
+        self._workbook = workbook
+        self._relation = listed.relation
+
+    def rows(self) -> Iterator[Row]:
+        rows = self._rows()
+        return rows if self._surveyed[1] else ascending(rows, self._workbook.package.limits)
+
+    def layout(self) -> Layout:
+        return self._surveyed[0]
+
+    def _records(self) -> Iterator[tuple[int, bytes]]:
+        entry = self._workbook.part(self._relation)
+        if entry is None:
+            raise errors.damaged("the part of a sheet is missing")
+        package = self._workbook.package
+        return records(package.archive.stream(entry), package.limits)
+
+    def _rows(self) -> Iterator[Row]:
+        book = self._workbook
+        numbers = NumberReader(book.styles, epoch_1904=book.contents.epoch_1904)
+        builder = RowBuilder(book.package.limits)
+        column = -1
+
+        def strings() -> SharedStrings:
+            return book.strings
+
+        for kind, body in self._records():
+            if kind == _ROW:
+                if (done := builder.next_row(u32(body, 0) + 1)) is not None:
+                    yield done
+                column = -1
+            elif _BLANK <= kind <= _LAST_CELL or kind == _RICH_TEXT:
+                column = u32(body, 0)
+                builder.put(column + 1, _value(kind, u32(body, 4), body, 8, numbers=numbers, strings=strings))
+            elif _SHORT_BLANK <= kind <= _LAST_SHORT:
+                column += 1
+                value = _value(kind - 11, u32(body, 0), body, 4, numbers=numbers, strings=strings)
+                builder.put(column + 1, value)
+        if (done := builder.done()) is not None:
+            yield done
+
+    @cached_property
+    def _surveyed(self) -> tuple[Layout, bool]:
+        """The layout, and whether the rows come in order."""
+        limits = self._workbook.package.limits
+        marker = Marker(self._workbook.styles, limits)
+        layout = marker.layout
+        row, ordered = 0, True
+        for kind, body in self._records():
+            if kind == _ROW:
+                ordered = ordered and u32(body, 0) + 1 > row
+                row = u32(body, 0) + 1
+                marker.row(row, hidden=len(body) > 11 and bool(body[11] & 0x10))
+            elif _BLANK <= kind <= _LAST_CELL and row <= limits.layout_rows:
+                marker.mark(row, u32(body, 0) + 1, u32(body, 4) & 0xFFFFFF)
+            elif kind == _COLUMN and len(body) > 16 and body[16] & 1:
+                marker.hide_columns(u32(body, 0) + 1, u32(body, 4) + 1)
+            elif kind in (_MERGED, _FILTER):
+                first, last, left, right = (u32(body, at) + 1 for at in (0, 4, 8, 12))
+                if kind == _MERGED:
+                    marker.merge((first, left, last, right))
+                else:
+                    layout.autofilter = (first, left, last, right)
+            elif kind == _PANE and len(body) >= 29 and body[28] & 1:
+                across, down = struct.unpack_from("<dd", body)
+                layout.frozen_rows, layout.frozen_columns = _count(down), _count(across)
+        return layout, ordered
+
+
+def _value(  # one line per type of cell
+    kind: int,
+    style: int,
+    body: bytes,
+    at: int,
+    *,
+    numbers: NumberReader,
+    strings: Callable[[], SharedStrings],
+) -> Value:
+    style &= 0xFFFFFF
+    if kind == 1:
+        return None
+    if kind == 2:
+        return numbers.value(style, rk(u32(body, at)))
+    if kind in (5, 9):
+        if len(body) < at + 8:
+            raise errors.damaged("a record is too short")
+        return numbers.value(style, _F64.unpack_from(body, at)[0])
+    if kind == 7:
+        table = strings()
+        index = u32(body, at)
+        return table[index] if index < len(table) else _POINTS_NOWHERE
+    if kind in (6, 8, _RICH_TEXT):
+        return text(body, at + (kind == _RICH_TEXT))[0] or None
+    code = body[at] if at < len(body) else 0
+    return bool(code) if kind in (4, 10) else ERRORS.get(code, UNKNOWN_ERROR)
+
+
+def _count(split: float) -> int:
+    return int(split) if 0 < split < 1_048_576 else 0
+
+
+def open_xlsb(file: BinaryIO, package: OoxmlPackage, part: str) -> Book:
+    workbook = XlsbWorkbook(package, part)
+    listed: Iterable[XlsbSheetEntry] = workbook.contents.sheets
+    if len(workbook.contents.sheets) > package.limits.max_sheets:
+        raise errors.too_large(f"more than {package.limits.max_sheets} sheets")
+    kept = [one for one in listed if _is_worksheet(workbook, one)]
+    sheets: list[Sheet] = [XlsbSheet(workbook, one, index) for index, one in enumerate(kept)]
+    notes: dict[str, object] = {"epoch": 1904 if workbook.contents.epoch_1904 else 1900}
+    return Book(file_format="xlsb", reader="own", sheets=sheets, notes=notes, source=file)
+
+
+def _is_worksheet(workbook: XlsbWorkbook, listed: XlsbSheetEntry) -> bool:
+    relation = workbook.relations.get(listed.relation)
+    return relation is not None and relation.kind == "worksheet"

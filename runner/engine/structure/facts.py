@@ -1,0 +1,343 @@
+# ruff: noqa: RUF001  # dashes and signs as people type them
+"""What a cell, a text and a row look like to someone who skims a sheet: the facts that every later step uses."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, time, timedelta
+from enum import IntEnum, IntFlag
+from functools import lru_cache
+from itertools import groupby
+from typing import NamedTuple
+
+NUMBER = re.compile(
+    r"[<>~≈±]?\s*[(+\-−–]?\s*(?:[$€£¥₹]|us\$|eur|usd|gbp|rs\.?)?\s*[(+\-−]?\s*"
+    r"(?:\d[\d,. '\u00a0\u202f]*|\.\d+)(?:e[+\-]?\d+)?\s*\)?\s*"
+    r"(?:%|[$€£¥]|\*{1,3}|±\s*[\d.,]+|[a-z]|\s?\(?[a-z0-9]\)|[¹²³†‡]+|\\\d|/\d)?\s*\)?",
+    re.IGNORECASE,
+)
+FILLER = re.compile(
+    r"[-–—.…*#?xX:/~]{1,3}|[(\[]?n\.?\s?/?\s?[ads]\.?[)\]]?|"
+    r"[(\[]?(?:[xzsdbcy]|null|none|nan|nil|na|nsa|nc|np)[)\]]|null|none|nan|nil|#n/a|tbd|tba|"
+    r"unknown|not available|not applicable|missing",
+    re.IGNORECASE,
+)
+YEAR = re.compile(
+    r"(?:fy|cy|year|q[1-4])?\s?'?(?:1[6-9]|20)\d\d(?:\.0)?(?:\s?[-/–]\s?(?:(?:1[6-9]|20)\d\d|\d\d))?"
+    r"\s?(?:\(?[a-z0-9]\)?|\*|\\\d|/\d|q[1-4])?",
+    re.IGNORECASE,
+)
+DATE = re.compile(
+    r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[ t]\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?\s?(?:[ap]m)?z?)?|"
+    r"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?\s?(?:[ap]m)?|"
+    r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)?(?:day)?,?\s?"
+    r"\d{1,2}(?:st|nd|rd|th)?[-/ ](?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?,?[-/ ]\d{2,4}|"
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4}",
+    re.IGNORECASE,
+)
+PERIOD = re.compile(
+    r"(?:(?:jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)|january|february|march|april|june|"
+    r"july|august|"
+    r"september|october|november|december|mon|tues?|wed|thur?s?|fri|sat|sun|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|q[1-4]|[1-4](?:st|nd|rd|th)? (?:quarter|qtr)|"
+    r"quarter [1-4]|h[12]|week \d+|ytd|ytg)"
+    r"\.?(?:[-/ ',]{0,2}(?:\d\d|\d{4}))?",
+    re.IGNORECASE,
+)
+TOTAL = re.compile(
+    r"\b(?:sub-?\s?totals?|grand totals?|totals?|sum|sums|average|averages|avg|mean|median|overall|"
+    r"net change|"
+    r"gesamt|summe|insgesamt|celkem|totaux|totale|moyenne|"
+    r"all (?:persons|ages|races|items|industries|regions|states))\b|^(?:all|united states|net|balance)\b",
+    re.IGNORECASE,
+)
+NOTE = re.compile(
+    r"[*†‡]*\s*(?:notes?|sources?|n\.?b\.?|remarks?|comments?|legend|key|symbols?|footnotes?|see|contact|"
+    r"inquir\w+|for (?:more|further|additional|definitions?|details)|http|www\.|copyright|©|"
+    r"last (?:modified|updated?)|updated|published|prepared|includes?|excludes?|data (?:are|is|from|in)|"
+    r"the (?:data|figures|following|number|percent)|these|this|standard errors?|abbreviations?|"
+    r"suggested citation|released?|"
+    r"disclaimer|quelle|anmerkung|pozn|return to|back to|go to|internet|director in charge|print|page \d)",
+    re.IGNORECASE,
+)
+TITLE = re.compile(
+    r"(?:table|tab\.|figure|fig\.|chart|annex|appendix|exhibit|schedule|sheet|section|part|report|"
+    r"statistics)\s*"
+    r"[\dA-Z]*[\d.:\-]",
+    re.IGNORECASE,
+)
+FOOTNOTE = re.compile(r"(?:\(?[\da-z]{1,2}[).\]/]|\[[\da-z]{1,2}\]|\\?\d{1,2}|[*†‡#]+|\\\d+)\s*[\\]?\s*[A-Za-z]{2}")
+UNIT = re.compile(
+    r"[(\[].*[)\]]|%|[$€£]\s?(?:m|bn|k|000s?|million|billion|thousands?)?|.{0,12}(?:percent|pct)\.?",
+    re.IGNORECASE,
+)
+RULE = re.compile(r"[-=_~*.\s|+]{4,}")
+CODE = re.compile(r"[A-Za-z]+(?:_[A-Za-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]*)+|[A-Za-z]+\d+[A-Za-z\d]*")
+
+# Words that people head columns with. A short text with one of them and without a digit reads like a column's name.
+NAME = re.compile(
+    r"\b(?:"
+    r"names?|surname|title|id|ids|code|codes|key|number|no|nr|num|ref|reference|index|rank|type|kind|"
+    r"class|category|group|description|desc|details|comments?|notes|remarks?|status|state|city|town|"
+    r"county|country|region|district|area|location|address|street|zip|postcode|post code|postal code|"
+    r"phone|telephone|tel|fax|mobile|e-?mail|url|website|date|day|week|month|quarter|year|years|period|"
+    r"time|hour|hours|start|end|begin|from|to|until|duration|age|sex|gender|amount|amt|price|cost|costs|"
+    r"fee|rate|value|values|balance|budget|salary|pay|tax|revenue|sales|currency|unit|units|uom|qty|"
+    r"quantity|count|frequency|size|length|width|height|weight|volume|capacity|percent|percentage|pct|"
+    r"share|ratio|score|change|difference|total|mean|average|median|min|max|customer|client|supplier|"
+    r"vendor|company|firm|employer|employee|member|person|contact|owner|manager|department|dept|office|"
+    r"position|role|job|occupation|product|item|material|brand|model|project|program|programme|account|"
+    r"order|invoice|source|latitude|longitude|lat|lon|lng|nom|prénom|ville|pays|montant|prix|datum|anzahl|"
+    r"betrag|ort|land|preis|menge|bezeichnung|fecha|nombre|importe|cantidad|precio"
+    r")\b|[#%]",
+    re.IGNORECASE,
+)
+
+
+class CellKind(IntEnum):
+    BLANK = 0
+    TEXT = 1
+    NUMBER = 2
+    DATE = 3
+    BOOL = 4
+    ERROR = 5
+    FILLER = 6  # stands where a value is missing: "-", "..", "n/a"
+
+
+class Mark(IntFlag):
+    YEAR = 1  # 1999, "1999-2000", "FY 2001"
+    PERIOD = 2  # a month, a weekday, a quarter
+    TOTAL = 4  # speaks of a total, a mean, a sum
+    NOTE = 8  # opens a note, a source, a legend
+    TITLE = 16  # "Table 3", "Figure 2", "Sheet 1 of 3"
+    COLON = 32  # ends with a colon
+    SENTENCE = 64  # ends with a full stop or is long
+    CAPS = 128  # letters, all of them upper-case
+    CAPITAL = 256  # starts with an upper-case letter
+    FOOTNOTE = 512  # starts like "1 Includes", "(a) Not", "* Less", "[3] see"
+    UNIT = 1024  # in brackets, a percent sign, a currency: what a unit row holds
+    INDENT = 2048  # starts with blanks
+    RULE = 4096  # a line drawn with characters: "-----"
+    CODE = 8192  # letters joined by underscores or humps, or a word without blanks
+    DIGITS = 16384  # text that has a digit in it
+    NAME = 32768  # has a word that people head columns with: "Start date", "Qty"
+
+
+CellFacts = tuple[int, int, int, int]  # kind, length, marks, number of words
+
+LONG = 60
+SHORT, FEW = 40, 5  # characters and words of a text that may name a column
+BLANK: CellFacts = (0, 0, 0, 0)
+# Plain integers: enum members cost a multiple in the loops over cells.
+_TEXT = int(CellKind.TEXT)
+_NUMBER: CellFacts = (int(CellKind.NUMBER), 8, 0, 1)
+_YEAR: CellFacts = (int(CellKind.NUMBER), 8, int(Mark.YEAR), 1)
+_DATE: CellFacts = (int(CellKind.DATE), 10, 0, 1)
+_BOOL: CellFacts = (int(CellKind.BOOL), 5, 0, 1)
+_ERROR: CellFacts = (int(CellKind.ERROR), 8, 0, 1)
+
+_SHAPES = (
+    (24, YEAR, CellKind.NUMBER, Mark.YEAR),
+    (30, NUMBER, CellKind.NUMBER, Mark(0)),
+    (32, DATE, CellKind.DATE, Mark(0)),
+    (16, FILLER, CellKind.FILLER, Mark(0)),
+    (200, RULE, CellKind.TEXT, Mark.RULE),
+)
+_WHOLE = ((24, PERIOD, Mark.PERIOD), (40, UNIT, Mark.UNIT), (40, CODE, Mark.CODE))
+_OPENING = ((NOTE, Mark.NOTE), (TITLE, Mark.TITLE), (FOOTNOTE, Mark.FOOTNOTE))
+
+
+@lru_cache(maxsize=20_000)
+def _text_facts(text: str) -> CellFacts:
+    bare = text.strip()
+    if not bare:
+        return BLANK
+    length = len(bare)
+    for longest, pattern, kind, mark in _SHAPES:
+        if length <= longest and pattern.fullmatch(bare):
+            return (int(kind), length, int(mark), 1)
+    words = bare[:80].count(" ") + 1
+    return (_TEXT, length, _marks(text, bare, words), words)
+
+
+def _marks(text: str, bare: str, words: int) -> int:
+    head = bare[:80]
+    length = len(bare)
+    marks = Mark(0)
+    for longest, pattern, mark in _WHOLE:
+        if length <= longest and pattern.fullmatch(bare):
+            marks |= mark
+    for pattern, mark in _OPENING:
+        if pattern.match(head):
+            marks |= mark
+    digits = any(map(str.isdigit, head))
+    short = length <= SHORT and words <= FEW and not digits
+    told = (
+        (TOTAL.search(head) is not None, Mark.TOTAL),
+        (bare[-1] == ":", Mark.COLON),
+        ((bare[-1] in ".;" and words > 3) or length > LONG, Mark.SENTENCE),
+        (head.upper() == head and head.lower() != head, Mark.CAPS),
+        (head[0].isupper(), Mark.CAPITAL),
+        (text[0] in " \t\u00a0", Mark.INDENT),
+        (digits, Mark.DIGITS),
+        (short and NAME.search(head.replace("_", " ")) is not None, Mark.NAME),
+    )
+    for holds, mark in told:
+        if holds:
+            marks |= mark
+    return int(marks)
+
+
+def cell_facts(value: object) -> CellFacts:
+    """Kind, length, marks and words of a value; text that reads as a number or a date counts as one."""
+    if value is None:
+        return BLANK
+    if type(value) is str:
+        return _text_facts(value if len(value) <= 200 else value[:200])
+    if isinstance(value, bool):
+        return _BOOL
+    if isinstance(value, int | float):
+        year = 1600 <= value < 2100 and value == int(value)
+        return _YEAR if year else _NUMBER
+    if isinstance(value, date | time | timedelta):
+        return _DATE
+    return _ERROR  # an error cell, or a formula nobody has calculated yet
+
+
+COMMON = 0.2  # share of a column's texts that makes a way of writing usual there
+READ = 8  # words of a text to read
+SEEN = 2  # texts of one exact form that make it known
+
+
+class TextShape(NamedTuple):
+    """How a text is written."""
+
+    form: str  # its characters by class, runs drawn together: "Sue Smith" is "Aa Aa", "SKU-017" is "A-9"
+    style: str  # lower, upper, title, sentence, none
+    digits: bool
+    signs: frozenset[str]  # signs inside that tell addresses, codes and paths from words
+    words: int
+    length: int
+
+
+_SIGNS = frozenset('@_/\\#=|<>[]{}$%&*:;"')
+
+
+def _class(char: str) -> str:
+    if char.isdigit():
+        return "9"
+    if char.isalpha():
+        return "A" if char.isupper() else "a" if char.islower() else "x"
+    return " " if char.isspace() else char
+
+
+@lru_cache(maxsize=20_000)
+def text_shape(text: str) -> TextShape:
+    """How a text is written; long ones are judged by their beginning."""
+    bare = " ".join(text[:200].split())
+    form = "".join([char for char, _ in groupby(map(_class, bare))])
+    words = bare.split(" ")
+    letters = [word[0] for word in words if word[:1].isalpha()]
+    if not any(map(str.isalpha, bare)) or bare.lower() == bare.upper():
+        style = "none"
+    elif bare.lower() == bare:
+        style = "lower"
+    elif bare.upper() == bare:
+        style = "upper"
+    elif letters and all(map(str.isupper, letters)):
+        style = "title"
+    else:
+        style = "sentence" if bare[0].isupper() else "mixed"
+    return TextShape(form, style, any(map(str.isdigit, bare)), _SIGNS.intersection(bare), len(words), len(bare))
+
+
+class Profile:
+    """What the texts of a column look like."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.texts = Counter(" ".join(text.split()) for text in texts)
+        looks = [text_shape(text) for text in self.texts.elements()]
+        self.count = len(looks)
+        self.forms = Counter(one.form for one in looks)
+        self.styles = Counter((one.style, one.digits, one.signs) for one in looks)
+        self.words = (min(one.words for one in looks), max(one.words for one in looks)) if looks else (0, 0)
+        self.lengths = (min(one.length for one in looks), max(one.length for one in looks)) if looks else (0, 0)
+        self.length = sum(one.length for one in looks) / len(looks) if looks else 0.0
+
+    def has(self, text: str) -> bool:
+        return " ".join(text.split()) in self.texts
+
+    def like(self, text: str) -> bool:
+        """Whether the text could be one more of them."""
+        if not self.count:
+            return False
+        if self.has(text):
+            return True
+        one = text_shape(text)
+        if self.forms[one.form] >= max(SEEN, COMMON * self.count):
+            return True
+        known = self.styles[one.style, one.digits, one.signs] >= COMMON * self.count
+        if known and self.words[1] > READ and one.words > READ:
+            return True  # texts to read are as long as they are
+        fits = self.words[0] <= one.words <= self.words[1] + (self.words[1] > 3)
+        return known and fits and self.lengths[0] / 2 <= one.length <= self.lengths[1] * 1.5
+
+
+MAX_COLUMNS = 512  # cells further out only widen the table that stands before them
+KEPT_TEXT = 256
+
+
+@dataclass(slots=True)
+class Row:
+    """One row that holds something. Columns are 1-based; `kinds[0]` belongs to column 1."""
+
+    number: int
+    ordinal: int  # how many rows that hold something stand above it
+    gap: int  # blank rows right above
+    kinds: bytes
+    marks: tuple[int, ...]
+    lengths: tuple[int, ...]
+    words: tuple[int, ...]
+    values: tuple[object, ...]
+    filled: tuple[int, ...]  # 0-based columns
+    last: int  # last filled column, 1-based, beyond MAX_COLUMNS too
+    width: int = 0  # filled cells, the ones beyond MAX_COLUMNS too
+    skipped: int = 0  # plain data rows right above that were only counted
+    bold: float = -1.0  # share of filled cells in bold; -1: not known
+    merged: int = 0  # merged ranges of several columns that start here
+    plain: bool = False  # looks like its column's usual rows; kept only as a neighbour of one that does not
+
+    @property
+    def first(self) -> int:
+        return self.filled[0] + 1 if self.filled else 1
+
+
+def _short(value: object) -> object:
+    return value[:KEPT_TEXT] if isinstance(value, str) and len(value) > KEPT_TEXT else value
+
+
+def row_of(number: int, values: Sequence[object], *, ordinal: int, gap: int) -> Row | None:
+    """The row's facts; None where its first columns hold only blanks."""
+    looks = [cell_facts(value) for value in values[:MAX_COLUMNS]]
+    kinds = bytes([one[0] for one in looks])
+    filled = tuple([at for at, kind in enumerate(kinds) if kind])
+    last = len(values)
+    while last and not cell_facts(values[last - 1])[0]:
+        last -= 1
+    if not filled:
+        return None
+    beyond = sum(value is not None for value in values[MAX_COLUMNS:last])
+    return Row(
+        number=number,
+        ordinal=ordinal,
+        gap=gap,
+        kinds=kinds,
+        marks=tuple([one[2] for one in looks]),
+        lengths=tuple([one[1] for one in looks]),
+        words=tuple([one[3] for one in looks]),
+        values=tuple([_short(value) for value in values]),
+        filled=filled,
+        last=last,
+        width=len(filled) + beyond,
+    )

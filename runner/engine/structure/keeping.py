@@ -1,0 +1,262 @@
+"""Step 1: decides which rows of a long sheet to keep for classification, at a few microseconds a row.
+
+Rows that come after the finder is full are data unless they plainly say otherwise: a total says so, a repeated header
+spells the declared names, a rule speaks for itself, and a table with captions so far has more of them. None of that
+needs the classifier, so it stays cheap and holds to the last row.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from runner.engine.reading import Shown
+from runner.engine.structure.tables import RowScores, Table
+from runner.engine.structure.totals import SHORT, STARTS, Says, in_column, opens, row_says
+
+FIRST = 100  # rows before anything can be called usual
+SHARE = 0.1  # of a column's filled cells that a code needs to be usual there
+KNOWN = 2_000  # signatures remembered; a sheet with more has no usual rows to speak of
+WIDE = 200  # columns by which rows are told apart
+EARLY = 40  # rows in which a header may stand that comes again later
+
+Signature = tuple[Any, ...]  # the cells' types, or codes of what texts look like
+Codes = tuple[int, ...]
+
+_TEXT = 1
+_CODES: Mapping[type, int] = {
+    type(None): 0, str: 1, int: 2, Shown: 2, float: 2, bool: 3, datetime: 4, date: 4, time: 4, timedelta: 4,
+}  # fmt: skip
+_NUMERIC = frozenset("0123456789+-.($£€")
+
+
+def codes_of(values: Sequence[Any]) -> Codes:
+    """A code for each cell's kind, told from its type and a text's first character only."""
+    codes = _CODES
+    numeric = _NUMERIC
+    return tuple(
+        [
+            (2 if value[:1] in numeric else 1) if value.__class__ is str else codes.get(value.__class__, 5)
+            for value in values
+        ]
+    )
+
+
+@dataclass(slots=True)
+class SeenRow:
+    """One way that rows of the sheet look."""
+
+    codes: Codes
+    first_text: int  # where the first text stands; -1: none
+    count: int = 0
+    plain: bool | None = None  # not judged yet
+
+
+class Usual:
+    """Learns what the rows of a sheet look like and judges each next one."""
+
+    def __init__(self) -> None:
+        self._looks: dict[Signature, SeenRow] = {}
+        self._typed = False  # cells have types of their own: no need to look into texts
+        self._allowed: list[set[int]] = []
+        self._least = 0.0
+        self._least_values = 0.0
+        self._types: list[tuple[type, ...]] = []  # of the first rows
+        self._early: dict[object, set[tuple[object, ...]]] = {}
+        self._seen = 0
+        self._learn_at = FIRST
+
+    def stands_out(self, values: Sequence[Any]) -> bool:
+        """Whether the row deserves a close look; also learns from it."""
+        self._seen += 1
+        if len(values) > WIDE:
+            values = values[:WIDE]
+        if self._seen > self._learn_at:
+            self._learn()
+        signature = tuple(map(type, values)) if self._typed else codes_of(values)
+        look = self._looks.get(signature)
+        if look is None:
+            look = self._add(signature)
+        look.count += 1
+        if look.plain is None:
+            if self._seen <= FIRST:
+                self._remember(values, look)
+                return True
+            look.plain = self._judge(look.codes)
+        if not look.plain:
+            return True
+        if look.first_text < 0:
+            return False
+        text = values[look.first_text]
+        if (text[:3] in STARTS or text[:1] in SHORT) and opens(text):
+            return True
+        rows = self._early.get(text)
+        return rows is not None and tuple(values) in rows
+
+    def plainly(self, values: Sequence[Any]) -> bool:
+        """Whether a row is surely plain, at a glance; if so it is learnt, if not nothing is: ask `stands_out`."""
+        if not self._typed or self._seen >= self._learn_at or len(values) > WIDE:
+            return False
+        look = self._looks.get(tuple(map(type, values)))
+        if look is None or not look.plain:
+            return False
+        if look.first_text >= 0:
+            text = values[look.first_text]
+            if text in self._early or ((text[:3] in STARTS or text[:1] in SHORT) and opens(text)):
+                return False
+        self._seen += 1
+        look.count += 1
+        return True
+
+    def _add(self, signature: Signature) -> SeenRow:
+        codes = tuple([_CODES.get(one, 5) for one in signature]) if self._typed else signature
+        look = SeenRow(codes, codes.index(_TEXT) if _TEXT in codes else -1)
+        if len(self._looks) < KNOWN:
+            self._looks[signature] = look
+        return look
+
+    def _remember(self, values: Sequence[Any], look: SeenRow) -> None:
+        self._types.append(tuple(map(type, values)))
+        if self._seen <= EARLY and look.first_text >= 0:
+            self._early.setdefault(values[look.first_text], set()).add(tuple(values))
+
+    def _learn(self) -> None:
+        """Look again at what is usual whenever the sheet has doubled."""
+        if self._types:
+            self._choose()
+        self._learn_at = self._seen * 2
+        columns: list[dict[int, int]] = []
+        known = width = valued = 0
+        for look in self._looks.values():
+            look.plain = None
+            known += look.count
+            while len(columns) < len(look.codes):
+                columns.append({})
+            for column, code in enumerate(look.codes):
+                if code:
+                    columns[column][code] = columns[column].get(code, 0) + look.count
+                    width += look.count
+                    valued += look.count * (code != _TEXT)
+        self._allowed = [
+            {code for code, count in codes.items() if count >= SHARE * sum(codes.values())} for codes in columns
+        ]
+        self._least = width / known / 2
+        self._least_values = valued / known / 2
+
+    def _choose(self) -> None:
+        """Where cells carry types, those alone tell rows apart, at a third of the cost."""
+        texts = sum(one.count(str) for one in self._types)
+        cells = sum(len(one) - one.count(type(None)) for one in self._types)
+        if texts * 4 <= cells * 3:
+            self._typed = True
+            self._looks.clear()
+            for one in self._types:
+                look = self._looks.get(one) or self._add(one)
+                look.count += 1
+        self._types = []
+
+    def _judge(self, codes: Codes) -> bool:
+        if len(codes) > len(self._allowed):
+            return False
+        filled = valued = 0
+        for code, allowed in zip(codes, self._allowed, strict=False):
+            if code:
+                if code not in allowed:
+                    return False
+                filled += 1
+                valued += code != _TEXT
+        return filled >= self._least and valued >= self._least_values
+
+
+_FIRST: Final = 3  # filled cells among which a total says so
+_LABELS: Final = 6  # columns in which that may be
+_SURE: Final = 4.0  # points for a label that settle it: what spelling the declared names is worth
+_CAPTIONS: Final = 3  # captions that show a table to have some
+_MOST: Final = 500_000  # rows left out: a bound on memory, far above what a sheet holds
+
+
+class Headings(Protocol):
+    """Knows rows that spell the declared names."""
+
+    def __call__(self, number: int, values: Sequence[object], /) -> Mapping[str, float]: ...
+
+    def spelled(self, values: Sequence[object], /) -> int:
+        """How many of these are declared names."""
+        ...
+
+    def key(self, name: str, /) -> bool:
+        """Whether this is the name of a field that every row has a value for, or a different one in each."""
+        ...
+
+    def absent(self, columns: Sequence[Sequence[object]]) -> bool:
+        """Whether no row of these columns can be one, at a glance."""
+        ...
+
+
+class Late:
+    """Looks at the rows that are only counted; tells which of them are no data."""
+
+    def __init__(self, headings: Headings | None, ask: RowScores | None) -> None:
+        self._headings = headings
+        self._ask = ask  # rules, who have a say in every row
+        self._totals: set[int] = set()
+        self._suspected: set[int] = set()  # say that they are totals
+        self._asides: set[int] = set()
+        self._repeated: set[int] = set()  # headers written again
+        self._lone: dict[int, int] = {}  # rows of one text and nothing else -> its column
+
+    def look(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
+        """Look at rows by column, and at each of them only if there may be something to see."""
+        self._look_for_lone(numbers, columns)
+        spelled = self._headings is not None and not self._headings.absent(columns)
+        if self._ask is None and not spelled and not any(map(in_column, columns[:_LABELS])):
+            return
+        for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
+            scores = self._ask(number, values) if self._ask is not None else {}
+            if spelled and self._headings is not None and not scores:
+                scores = self._headings(number, values)
+            self.row(number, values, scores)
+
+    def row(self, number: int, values: Sequence[object], scores: Mapping[str, float]) -> None:
+        """Look at one row, of which rules and declared names say this."""
+        best = max(scores, key=scores.__getitem__, default="data")
+        if len(self._totals) + len(self._suspected) + len(self._asides) + len(self._repeated) > _MOST:
+            return
+        if best != "data" and scores[best] - scores.get("data", 0.0) >= _SURE:
+            {"total": self._totals, "header": self._repeated}.get(best, self._asides).add(number)
+        elif not scores and row_says(values, _FIRST)[0] is Says.PLAINLY:
+            self._suspected.add(number)
+
+    def _look_for_lone(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
+        """Note rows of one text; two columns without a blank show at a glance that there is none."""
+        if len(self._lone) > _MOST or sum(1 for _ in islice((c for c in columns if None not in c), 2)) > 1:
+            return
+        for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
+            self.note_lone(number, values)
+
+    def note_lone(self, number: int, values: Sequence[object]) -> None:
+        """Note the row if it holds one text and nothing else."""
+        if values.count(None) == len(values) - 1:
+            at = next(n for n, value in enumerate(values) if value is not None)
+            if isinstance(values[at], str):
+                self._lone[number] = at
+
+    def leave_out(self, table: Table, captions: Collection[int]) -> Table:
+        """The table without what was seen of it here; `captions` are the columns of those that it is known to have."""
+        data = table.data_range
+        if data is None:
+            return table
+        if len(table.groups) >= _CAPTIONS and captions:  # a table that is told apart by captions goes on so
+            inside = range(data.top, data.bottom + 1)
+            table = replace(
+                table, groups=table.groups.union(n for n, at in self._lone.items() if at in captions and n in inside)
+            )
+        if not (self._totals or self._suspected or self._asides or self._repeated):
+            return table
+        inside = range(data.top, data.bottom + 1)
+        totals = table.totals.union(n for n in self._totals if n in inside)
+        asides = table.asides.union(n for n in self._asides if n in inside)
+        repeated = table.repeated.union(n for n in self._repeated if n in inside) - totals
+        suspected = {n: Says.PLAINLY for n in self._suspected if n in inside} | dict(table.suspected)
+        return replace(table, totals=totals, asides=asides - totals - repeated, repeated=repeated, suspected=suspected)

@@ -1,0 +1,252 @@
+"""Steps 2 and 3: each row's chances for the six labels, then the most likely sequence of labels.
+
+The chances come from boosted trees (trained by tests/bench/train_structure.py, evaluated here without a library) and
+from built-in detectors, which add points as the rules in `row_types/` do. One point multiplies the odds by e.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import exp, log
+from pathlib import Path
+from typing import Any, Protocol
+
+from runner.engine.reading import Layout
+from runner.engine.structure import features
+from runner.engine.structure.facts import CellKind, Mark, Row
+from runner.engine.structure.tables import NAMES, Label
+
+Node = Any  # a leaf's value, or [feature, threshold, where at most, where above]
+FLOOR = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    classes: tuple[tuple[Node, ...], ...]  # the trees of each label
+    start: tuple[float, ...]  # log of how often each label opens a sheet
+    moves: tuple[tuple[tuple[float, ...], ...], ...]  # log odds of label to label: without and with a gap
+
+    def chances_of(self, vectors: Sequence[Sequence[float]]) -> list[list[float]]:
+        return [self.chances(vector) for vector in vectors]
+
+    def chances(self, vector: Sequence[float]) -> list[float]:
+        """How likely each label is for a row, summing to one."""
+        scores = []
+        for trees in self.classes:
+            total = 0.0
+            for tree in trees:
+                node = tree
+                while node.__class__ is list:
+                    node = node[2] if vector[node[0]] <= node[1] else node[3]
+                total += node
+            scores.append(total)
+        top = max(scores)
+        raised = [exp(score - top) for score in scores]
+        whole = sum(raised)
+        return [max(one / whole, FLOOR) for one in raised]
+
+
+@cache
+def load() -> Model:
+    """The weights that come with the package; read once a process."""
+    with Path(__file__).with_name("weights.json").open(encoding="utf-8") as file:
+        raw = json.load(file)
+    if raw["labels"] != [label.name.lower() for label in Label] or raw["features"] != features.names():
+        raise RuntimeError("weights.json was trained for other labels or features: run tests/bench/train_structure.py")
+    return Model(
+        classes=tuple(tuple(trees) for trees in raw["classes"]),
+        start=tuple(raw["start"]),
+        moves=tuple(tuple(tuple(line) for line in table) for table in raw["moves"]),
+    )
+
+
+BOLD = 0.7  # a row in bold over one that is not
+FILLED = 0.5  # the same with a background colour
+FROZEN = 1.5  # the last row above the freeze line
+TITLES = 1.0  # rows repeated on each printed page
+FILTER = 3.0  # the row that carries the filter's arrows
+CAPTION = -1.5  # a lone text under a header, in the body's first column, as others further down
+ANEW = 2.0  # texts after a blank row, over rows unlike the ones above
+LOOK = 5  # rows above and below that are compared
+
+Points = dict[int, dict[str, float]]
+Marks = dict[int, set[int]]
+
+
+def points(rows: Sequence[Row], layout: Layout) -> Points:
+    """What the built-in detectors add for the header of each row, by row number."""
+    out: dict[int, float] = {}
+    lone = Counter(row.filled[0] for row in rows if row.width == 1 and row.kinds[row.filled[0]] == CellKind.TEXT)
+    styled = False  # only the first row that stands out by its style: further down it may as well be a total
+    for at, row in enumerate(rows):
+        below = rows[at + 1] if at + 1 < len(rows) else None
+        score = ANEW if _starts_anew(rows, at) else 0.0
+        if at and _captions(rows, at, lone):
+            score += CAPTION
+        if not styled and below is not None and below.number <= layout.styled_rows and len(row.filled) > 1:
+            style = BOLD * _only(layout.bold, row, below) + FILLED * _only(layout.filled, row, below)
+            styled = style > 0
+            score += style
+        if row.number == layout.frozen_rows and len(row.filled) > 1:
+            score += FROZEN
+        if layout.print_title_rows and layout.print_title_rows[0] <= row.number <= layout.print_title_rows[1]:
+            score += TITLES
+        if layout.autofilter and row.number == layout.autofilter[0]:
+            score += FILTER
+        if score:
+            out[row.number] = score
+    return {number: {"header": score} for number, score in out.items()}
+
+
+def styled(rows: Sequence[Row], layout: Layout, number: int) -> float:
+    """What style, filter, frozen rows and print titles say for one of these rows."""
+    bare = [replace(row, gap=0) for row in rows]  # where it stands says nothing here
+    return points(bare, layout).get(number, {}).get("header", 0.0)
+
+
+def _only(marks: Marks, row: Row, below: Row) -> bool:
+    """Whether the row is all text, every cell with the mark, and hardly any below it has it."""
+    own, under = marks.get(row.number, set()), marks.get(below.number, set())
+    here = all(at + 1 in own and row.kinds[at] == CellKind.TEXT for at in row.filled)
+    there = sum(1 for at in below.filled if at + 1 in under)
+    return here and there * 2 < len(below.filled)
+
+
+def _captions(rows: Sequence[Row], at: int, lone: Counter[int]) -> bool:
+    """Whether the row looks like the first of several captions between data, not like one more header row."""
+    row = rows[at]
+    first = row.filled[0]
+    if row.width != 1 or row.kinds[first] != CellKind.TEXT or rows[at - 1].width == 1:
+        return False
+    below = rows[at + 1 : at + 1 + LOOK]
+    return bool(below) and first <= min(other.filled[0] for other in below) and lone[first] > 1
+
+
+def _starts_anew(rows: Sequence[Row], at: int) -> bool:
+    row = rows[at]
+    if not at or not row.gap or len(row.filled) < 2:
+        return False
+    if any(row.kinds[one] != CellKind.TEXT or row.marks[one] & Mark.SENTENCE for one in row.filled):
+        return False
+    below = [rows[one] for one in range(at + 1, min(at + 1 + LOOK, len(rows)))]
+    for index, other in enumerate(below):
+        if other.gap:
+            below = below[:index]
+            break
+    above = rows[max(0, at - LOOK) : at]
+    over = sum(1 for one in row.filled if _kind(below, one) not in (CellKind.BLANK, CellKind.TEXT))
+    if not below or not over:
+        return False
+    used = {one for other in (*above, *below) for one in other.filled}
+    same = sum(1 for one in used if _kind(above, one) == _kind(below, one))
+    return same * 2 < len(used)
+
+
+def _kind(rows: Sequence[Row], column: int) -> int:
+    """The usual kind of a column, blank where nothing stands."""
+    kinds = [row.kinds[column] for row in rows if column < len(row.kinds) and row.kinds[column]]
+    return max(set(kinds), key=kinds.count) if kinds else int(CellKind.BLANK)
+
+
+WEIGHT = 0.3  # of the sequence against the row's own look; chosen by cross-validation
+BARE = 2.0  # points against a header with nothing under it
+SURE = 0.9  # chance of a header that others are measured by
+AGAIN = 5.0  # points for a row that repeats a header
+LEAST = 1e-12  # chance of what a rule speaks against as loudly as it can
+
+
+class Sequel(Protocol):
+    """Which label opens a sheet and which follows which, as logs of chances."""
+
+    @property
+    def start(self) -> Sequence[float]: ...
+
+    @property
+    def moves(self) -> Sequence[Sequence[Sequence[float]]]:
+        """From label to label: without and with a blank row between."""
+        ...
+
+
+Scores = Mapping[int, Mapping[str, float]]  # by row number, then by label
+
+
+def decode(
+    rows: Sequence[Row],
+    chances: Sequence[Sequence[float]],
+    model: Sequel,
+    scores: Scores | None = None,
+) -> tuple[list[Label], list[list[float]]]:
+    """The labels of the rows, and the chances with the `scores` of detectors and rules worked into them."""
+    if not rows:
+        return [], []
+    told = [_told(one, (scores or {}).get(row.number)) for row, one in zip(rows, chances, strict=True)]
+    labels = _viterbi(rows, told, model)
+    again = _headers_again(rows, labels, told)
+    if not again:
+        return labels, told
+    told = [_told(one, {"header": AGAIN}) if at in again else one for at, one in enumerate(told)]
+    return _viterbi(rows, told, model), told
+
+
+def _told(chances: Sequence[float], scores: Mapping[str, float] | None) -> list[float]:
+    """Chances after points were added to some labels' odds."""
+    if not scores:
+        return list(chances)
+    logs = [log(chance) for chance in chances]
+    for name, delta in scores.items():
+        if name in NAMES:
+            logs[NAMES[name]] += delta
+    top = max(logs)
+    raised = [exp(one - top) for one in logs]
+    whole = sum(raised)
+    return [max(one / whole, LEAST) for one in raised]
+
+
+def _headers_again(rows: Sequence[Row], labels: Sequence[Label], chances: Sequence[Sequence[float]]) -> set[int]:
+    """Rows that repeat a header cell by cell, as over the next table or on the next printed page."""
+    known: dict[int, set[tuple[object, ...]]] = {}
+    out: set[int] = set()
+    for index, (row, label, chance) in enumerate(zip(rows, labels, chances, strict=True)):
+        cells = tuple([row.values[at] for at in row.filled])
+        if len(cells) < 2:
+            continue
+        if label is Label.HEADER and chance[Label.HEADER] >= SURE:
+            known.setdefault(len(cells), set()).add(cells)
+        elif label is not Label.HEADER and any(_repeats(cells, one) for one in known.get(len(cells), ())):
+            out.add(index)
+    return out
+
+
+def _repeats(cells: tuple[object, ...], header: tuple[object, ...]) -> bool:
+    """All cells the same, or all but a first that names the table."""
+    return cells == header or (len(cells) > 2 and cells[1:] == header[1:])
+
+
+def _viterbi(rows: Sequence[Row], chances: Sequence[Sequence[float]], model: Sequel) -> list[Label]:
+    best: list[float] = [WEIGHT * one for one in model.start]
+    back: list[list[int]] = []
+    for at, row in enumerate(rows):
+        own = [log(chance) for chance in chances[at]]
+        if at:
+            moves = model.moves[1 if row.gap else 0]
+            came: list[int] = []
+            now: list[float] = []
+            for to in Label:
+                tries = [best[origin] + WEIGHT * moves[origin][to] for origin in Label]
+                if to in (Label.TITLE, Label.NOTE):
+                    tries[Label.HEADER] -= BARE
+                origin = max(range(len(tries)), key=tries.__getitem__)
+                came.append(origin)
+                now.append(tries[origin] + own[to])
+            back.append(came)
+            best = now
+        else:
+            best = [one + two for one, two in zip(best, own, strict=True)]
+    label = max(range(len(best)), key=best.__getitem__)
+    out = [Label(label)]
+    for came in reversed(back):
+        label = came[label]
+        out.append(Label(label))
+    return out[::-1]

@@ -1,0 +1,221 @@
+"""The workbook, held against our own writer: nothing is in it that the writer could not have put there.
+
+The small parts are written again from what they name and must come out the same, byte for byte. A sheet is a language
+so plain that patterns without backtracking say it whole: rows, cells, numbers, texts, in time that grows with the
+bytes and not faster. There is no list of what is dangerous: a formula, a link, a prefix, a comment or a second
+attribute is not in the language.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import IO, Final, NamedTuple
+
+from runner.engine import a1
+from runner.engine.reading.books import ERROR_CODES
+from runner.engine.verifying.archive import Archive, Member
+from runner.engine.verifying.refusal import BadOutput
+from runner.engine.writing import parts
+from runner.engine.writing.parts import BUILT_IN, DURATION, FORMATS, StyleSheet, attribute
+
+MAX_SHEETS: Final = 10_000
+MAX_PART: Final = 16 * 1024 * 1024
+_MAX_HEAD: Final = 256 * 1024
+_MAX_STYLES: Final = 1024 * 1024
+_MAX_PIECE: Final = 4 * 1024 * 1024  # one cell holds 32,767 characters, escaped
+
+_AFTER_SHEETS: Final = (
+    "xl/workbook.xml",
+    "xl/_rels/workbook.xml.rels",
+    "xl/styles.xml",
+    "docProps/core.xml",
+    "docProps/app.xml",
+    "_rels/.rels",
+    "[Content_Types].xml",
+)
+_CHARS = rb"[^<&>\x00-\x08\x0b-\x1f]*+"
+_TEXT = _CHARS + rb"(?:&(?:amp|lt|gt);" + _CHARS + rb")*+"
+_STRING = rb' t="inlineStr"><is><t(?: xml:space="preserve")?+>' + _TEXT + rb"</t></is></c>"
+_ERRORS = b"|".join(re.escape(code.encode()) for code in sorted(ERROR_CODES))
+_CELL = (
+    rb'<c r="[A-Z]{1,3}+[1-9][0-9]{0,6}+"(?: s="[0-9]{1,5}+")?+'
+    rb'(?:(?: t="b")?+><v>[-+.0-9e]{1,40}+</v></c>|' + _STRING + rb'| t="e"><v>(?:' + _ERRORS + rb")</v></c>)"
+)
+_CELLS = re.compile(rb"(?:" + _CELL + rb'|</row><row r="[1-9][0-9]{0,6}+">)*+')
+_HEADER_CELL = rb'<c r="[A-Z]{1,3}+1" s="1"' + _STRING
+_HEADER_CELLS = re.compile(rb"(?:" + _HEADER_CELL + rb")*+")
+_ROW = re.compile(rb'<row r="([0-9]+)">')
+_UNSPEAKABLE = re.compile(rb"\xef\xbf[\xbe\xbf]")
+_HEADER_ROW: Final = b'<sheetData><row r="1" ht="18" customHeight="1">'
+_WIDTH = re.compile(rb'<col min="([0-9]+)" max="\1" width="([0-9]{1,2})" customWidth="1"/>')
+_SHEET_NAME = re.compile(r'<sheet name="([^"]*)"')
+_ATTRIBUTE = re.compile(r'(?:[^"<>&\x00-\x1f]|&(?:amp|lt|gt|quot);){1,400}+')
+_FORMAT = re.compile(r'<numFmt numFmtId="([0-9]+)" formatCode="([^"]*)"/>')
+_CELL_FORMATS = re.compile(
+    r'<xf numFmtId="([0-9]{1,5})" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>'
+)
+
+
+class WrittenSheet(NamedTuple):
+    name: str  # as it stands in the attribute, escaped
+    columns: int
+    rows: int  # below the header
+
+
+def read_book(file: IO[bytes], *, title: str, formats: list[str]) -> list[WrittenSheet]:
+    """The sheets of a workbook of our writer's. `formats` are the number formats that the manifest asks for."""
+    archive = Archive(file)
+    *sheets, book, rels, styles, core, app, root, types = _parts(archive)
+    count = len(sheets)
+    exact = {
+        rels: parts.workbook_rels(count),
+        core: parts.core(title),
+        app: parts.app(),
+        root: parts.root_rels(),
+        types: parts.content_types(count),
+    }
+    for member, text in exact.items():
+        if archive.text(member, MAX_PART) != text:
+            raise BadOutput(f"normalized.xlsx has a {member.name} that is not ours")
+    _check_styles(archive.text(styles, _MAX_STYLES), formats)
+    shapes = [_SheetReader(archive, member, number).read() for number, member in enumerate(sheets, 1)]
+    names = _names(archive.text(book, MAX_PART), [filtered for _, _, filtered in shapes])
+    return [WrittenSheet(name, columns, rows) for name, (columns, rows, _) in zip(names, shapes, strict=True)]
+
+
+def named(name: str) -> str:
+    """A sheet's name as `Sheet` has it."""
+    return attribute(name)
+
+
+def _parts(archive: Archive) -> list[Member]:
+    members = archive.members
+    count = len(members) - len(_AFTER_SHEETS)
+    if count > MAX_SHEETS:
+        raise BadOutput(f"normalized.xlsx has more than {MAX_SHEETS} sheets")
+    wanted = (*(f"xl/worksheets/sheet{n}.xml" for n in range(1, count + 1)), *_AFTER_SHEETS)
+    if count < 1 or tuple(member.name for member in members) != wanted:
+        raise BadOutput("normalized.xlsx has other parts than a plain workbook of ours")
+    return members
+
+
+def _names(text: str, filtered: list[str]) -> list[str]:
+    """The names of the sheets, from a part that says nothing else."""
+    names = _SHEET_NAME.findall(text)
+    if len(names) != len(filtered) or len(set(names)) != len(names):
+        raise BadOutput("normalized.xlsx does not name each of its sheets once")
+    if not all(_ATTRIBUTE.fullmatch(name) for name in names):
+        raise BadOutput("normalized.xlsx has a sheet with a name that no sheet can have")
+    sheets = [parts.SheetPart(f"\ue000{n}\ue000") for n in range(len(names))]
+    for sheet, area in zip(sheets, filtered, strict=True):
+        sheet.filtered = area
+    # In the definition of a filter the name stands between quotes, so those in it are doubled.
+    quoted = [name.replace("'", "''").replace("&quot;", '"') for name in names]
+    expected = re.sub("'\ue000([0-9]+)\ue000'", lambda n: f"'{quoted[int(n[1])]}'", parts.workbook(sheets))
+    expected = re.sub('"\ue000([0-9]+)\ue000"', lambda n: f'"{names[int(n[1])]}"', expected)
+    if text != expected:
+        raise BadOutput("normalized.xlsx has a xl/workbook.xml that is not ours")
+    return names
+
+
+def _check_styles(text: str, formats: list[str]) -> None:
+    """Every number format is one of ours or of the manifest's, and the rest is as we write it."""
+    known = {attribute(one): one for one in (*FORMATS.values(), DURATION, *formats)}
+    by_number = {str(number): one for one, number in BUILT_IN.items()}
+    for number, raw in _FORMAT.findall(text):
+        if raw not in known:
+            raise BadOutput("normalized.xlsx has a number format that nobody asked for")
+        by_number[number] = known[raw]
+    used = _CELL_FORMATS.findall(text)
+    if len(used) > len(by_number) or not all(number in by_number for number in used):
+        raise BadOutput("normalized.xlsx has a cell format that is not ours")
+    if text != StyleSheet([by_number[number] for number in used]).xml():
+        raise BadOutput("normalized.xlsx has a xl/styles.xml that is not ours")
+
+
+class _SheetReader:
+    """One sheet, piece by piece; no more than a few blocks of it are held."""
+
+    def __init__(self, archive: Archive, member: Member, number: int) -> None:
+        self._blocks = archive.blocks(member)
+        self._number = number
+        self._rest = b""
+        self._columns = 0
+        self._row = 1
+
+    def read(self) -> tuple[int, int, str]:
+        """Columns, rows below the header, and the area that can be filtered."""
+        head = self._until(_HEADER_ROW, _MAX_HEAD)
+        self._header()
+        for piece in self._pieces():
+            if not _CELLS.fullmatch(piece):
+                raise BadOutput("normalized.xlsx holds something else than values in a sheet")
+            rows = _ROW.findall(piece)
+            if rows:
+                if rows != [b"%d" % n for n in range(self._row + 1, self._row + 1 + len(rows))]:
+                    raise BadOutput("normalized.xlsx has rows that do not follow each other")
+                self._row += len(rows)
+        last = f"{a1.letters(max(1, self._columns))}{self._row}"
+        filtered = f"A1:{last}" if self._columns else ""
+        tail = f'<autoFilter ref="{filtered}"/>' if filtered else ""
+        if self._rest != f"</row></sheetData>{tail}{parts.SHEET_TAIL}".encode():
+            raise BadOutput("normalized.xlsx has a sheet that does not end as ours do")
+        widths = [int(width) for _, width in _WIDTH.findall(head)]
+        widths += [0] * (self._columns - len(widths))
+        if head.rstrip(b" ") != parts.sheet_head(widths, self._row, active=self._number == 1).encode():
+            raise BadOutput("normalized.xlsx has a sheet that does not begin as ours do")
+        return self._columns, self._row - 1, filtered
+
+    def _until(self, mark: bytes, most: int) -> bytes:
+        """What stands before `mark`; reading goes on behind it."""
+        while mark not in self._rest:
+            if len(self._rest) > most or not self._more():
+                raise BadOutput("normalized.xlsx has a sheet that does not begin as ours do")
+        before, _, self._rest = self._rest.partition(mark)
+        return before
+
+    def _more(self) -> bool:
+        piece = next(self._blocks, b"")
+        self._rest += piece
+        return bool(piece)
+
+    def _header(self) -> None:
+        """Cells of the header row, up to its end."""
+        while True:
+            row_ends = self._rest.find(b"</row>")
+            end = row_ends if row_ends >= 0 else self._rest.rfind(b"</c>") + 4
+            if row_ends >= 0 or end > 3:
+                piece, self._rest = self._rest[:end], self._rest[end:]
+                _speakable(piece)
+                if not _HEADER_CELLS.fullmatch(piece):
+                    raise BadOutput("normalized.xlsx holds something else than texts in a header")
+                self._columns += piece.count(b"<c ")
+            if row_ends >= 0:
+                return
+            if len(self._rest) > _MAX_PIECE or not self._more():
+                raise BadOutput("normalized.xlsx has a sheet that is no sheet")
+
+    def _pieces(self) -> Iterator[bytes]:
+        """Everything up to the last row's end, cut between cells."""
+        more = True
+        while more:
+            more = self._more()
+            if more:
+                end = max(self._rest.rfind(b"</c>") + 4, self._rest.rfind(b"</row>"))
+            else:
+                end = max(0, self._rest.rfind(b"</row></sheetData>"))
+            if end > 3:
+                piece, self._rest = self._rest[:end], self._rest[end:]
+                _speakable(piece)
+                yield piece
+            if len(self._rest) > _MAX_PIECE:
+                raise BadOutput("normalized.xlsx has a sheet that is no sheet")
+
+
+def _speakable(piece: bytes) -> None:
+    """Characters that XML has; control characters are not in the language of cells anyway."""
+    try:
+        piece.decode()
+    except UnicodeDecodeError:
+        raise BadOutput("normalized.xlsx has a sheet that is not UTF-8") from None
+    if _UNSPEAKABLE.search(piece):
+        raise BadOutput("normalized.xlsx has characters that XML does not")
