@@ -50,7 +50,7 @@ def main(words: list[str] | None = None) -> int:
     )
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time (2)")
     parser.add_argument("--test-seconds", type=float, default=1.0, help="leave slower tests out (1)")
-    parser.add_argument("--mutant-seconds", type=float, default=4.0, help="time for the tests of one mutant (4)")
+    parser.add_argument("--mutant-seconds", type=float, default=8.0, help="time for the tests of one mutant (8)")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
     parser.add_argument("--list", action="store_true", help="list the mutants and judge none")
     args = parser.parse_args(words)

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from core.errors import RecordNewer
-from core.jobs import JobError, OutputFile, State
+from core.jobs import InputRef, JobError, ObjectRef, OutputFile, State
 from core.keys import staging_folder
 from core.verdicts import Verdict
 from runner.publish import _order
 from runner.results import latest_key, result_body, result_key
-from tests.contract.jobs import a_job
+from tests.contract.jobs import NOW, a_job
 from tests.support.world import World
 
 FILE = OutputFile(name="artifact.json", size=1, sha256="0" * 64)
@@ -26,7 +26,10 @@ def world(tmp_path):
 
 def committed(world, **more):
     """A job whose one file is staged and has to be published."""
-    facts = {"state": State.PUBLISHING, "fence": 1, "attempts_total": 1, "files": (FILE,), "subject": "a.csv"}
+    facts = {
+        "state": State.PUBLISHING, "fence": 1, "attempts_total": 1, "files": (FILE,), "subject": "a.csv",
+        "history": (("QUEUED", NOW), ("PUBLISHING", NOW)),
+    }  # fmt: skip
     job, _ = world.table.add(a_job("p", **(facts | more)))
     world.put(f"{staging_folder(job.job_id, job.fence)}artifact.json", b"x")
     return job
@@ -164,3 +167,48 @@ def test_what_latest_says_of_its_age_is_read_unless_a_newer_program_wrote_it():
         assert _order(odd) is None
     with pytest.raises(RecordNewer):
         _order(b'{"latest": 2, "order": [1, 2, "a"]}')
+
+
+def test_an_older_version_that_was_published_meanwhile_gives_way_in_a_second_try(world):
+    job = committed(world, stamp=10.0)
+    key = latest_key(job)
+    point(world, job, key, lambda: world.put(key, latest(world, (2.0, 1.0), "older")))
+    assert json.loads(world.store.read(key, limit=9999))["job_id"] == job.job_id
+
+
+def published(world, **more):
+    """A success that latest.json names."""
+    job = committed(world, stamp=10.0)
+    done = world.runner().publisher.finish(job)
+    assert json.loads(world.store.read(latest_key(job), limit=9999))["job_id"] == job.job_id
+    return world.table.replace(done, replace(done, **more)) if more else done
+
+
+@pytest.mark.parametrize("state", [State.SUCCEEDED, State.QUEUED, State.CANCELLED, State.EXPIRED, None])
+def test_latest_is_taken_back_from_a_job_that_ended_otherwise_or_is_gone(world, state):
+    job = published(world, **({"state": state} if state else {}))
+    if state is None:
+        world.table.remove(job)
+    world.runner().publisher._take_back_latest(job)
+    kept = state in (State.SUCCEEDED, State.QUEUED)
+    assert (world.store.head(latest_key(job)) is not None) is kept
+
+
+def test_latest_falls_back_to_nothing_that_has_not_succeeded(world):
+    job = published(world)
+    for n, state in enumerate((State.FAILED, State.QUEUED, State.RUNNING, State.CANCELLED)):
+        world.table.add(a_job(f"o{n}", state=state, subject="a.csv", stamp=20.0))
+    world.runner().publisher.retract_latest(job, fall_back=True)
+    assert world.store.head(latest_key(job)) is None
+
+
+def test_a_very_long_result_is_known_again(world):
+    inputs = tuple(
+        InputRef(role="primary", name=f"{n}", ref=ObjectRef(key="k" * 200, version="v", digest="d", size=1))
+        for n in range(5000)
+    )
+    job = a_job("p", state=State.FAILED, inputs=inputs)
+    body = result_body(job)
+    assert len(body) > 1 << 20
+    world.put(result_key(job), body)
+    assert world.runner().publisher._said(job, body)

@@ -236,14 +236,14 @@ def test_letting_an_older_lease_go_leaves_the_newer_one_of_the_job(world):
 def test_a_lease_that_is_being_looked_at_is_not_handed_out_again_and_the_most_urgent_goes_first(world):
     beats = make_beats(world)
     one, two, three = held_jobs(world, beats, 3)
-    one.ends, two.ends, three.ends = 30.0, 10.0, 20.0
+    one.ends, two.ends, three.ends = 5.0, 20.0, 10.0
     one.queued = True
     looked = []
     beats._look = looked.append
     beats.round()
-    assert looked == [two, three]
+    assert looked == [three, two]
     beats.round()
-    assert looked == [two, three]
+    assert looked == [three, two]
 
 
 def test_beats_that_run_can_be_ended_twice_and_are_not_revived_then(world):
@@ -278,11 +278,14 @@ def test_the_thread_looks_at_what_is_held_and_rests_between_two_looks(world):
         if len(rests) == 2:
             beats._stopped = True
 
+    slept = []
+    beats._some.wait = lambda: slept.append("until something is held")
     beats._pause.wait = rest
     (held,) = held_jobs(world, beats)
     world.clock.move(10)
     beats._loop()
     assert waited == [0.2, 0.2]
+    assert len(slept) == 3, "before each look, and before it ends"
     assert rests == [0.1, 0.1]
     assert expires(world, held) == world.clock.now() + 30
     beats._beat, beats._stopped = 10.0, False

@@ -54,7 +54,6 @@ def test_the_defaults_are_those_that_are_documented():
     assert Timings() == Timings(
         lease_seconds=30.0, retention_seconds=172800.0, resend_seconds=900.0, watch_seconds=0.0, grace_seconds=2.0
     )
-    assert [str(one) for one in Chore] == ["enqueue", "resend", "rescue", "publish", "expire", "forget"]
     assert decide(Verdict.BOX_FAILED, attempt=1, policy=RetryPolicy(), jitter=0.0) == Retry(1.0, counts=True)
     assert decide(Verdict.BOX_FAILED, attempt=2, policy=RetryPolicy(), jitter=0.0) == Retry(2.0, counts=True)
     late = RetryPolicy(max_attempts=99)
@@ -90,6 +89,11 @@ def test_a_message_is_sent_anyway_after_six_hours_twelve_and_so_on():
         at = replace(job, enqueued_at=looked * hour or 1.0)
         assert sent_anyway(at, now * hour) is sent, f"looked at after {looked} hours, now {now}"
     assert not sent_anyway(replace(job, enqueued_at=None), 7 * hour)
+
+
+def test_every_chore_has_its_word():
+    assert [str(one) for one in Chore] == ["enqueue", "resend", "rescue", "publish", "expire", "forget"]
+    assert str(chore(replace(JOB, state=S.PUBLISHING), 200.0, Timings())) == "publish"
 
 
 def test_only_what_has_ended_and_is_published_rests():

@@ -135,6 +135,12 @@ class TestLeading:
         assert done["jobs_resend"] == 2
         assert "none" not in done
 
+    def test_chores_that_nobody_waits_for_prove_nothing_of_its_life(self, world):
+        runner, felt = world.runner(), []
+        runner.janitor._pulse = lambda: felt.append("beat")
+        runner.janitor._led(Counter)
+        assert felt == events(world, "janitor_alive") == []
+
     def test_its_pulse_is_felt_though_another_leads(self, world):
         Leader(world.runner()).turn()
         second, felt = world.runner(), []
@@ -233,8 +239,19 @@ class TestChores:
         ]
         world.queue.missing = lambda ids, expected: asked.append((list(ids), expected())) or ()
         world.clock.move(1000)
+        add(world, "fresh", enqueued_at=world.clock.now())  # which a service's count may not show yet
         runner.janitor._resend(jobs, world.clock.now())
         assert asked == [([jobs[2].job_id, jobs[1].job_id, jobs[0].job_id], 3)]
+
+    def test_a_message_that_seems_to_be_there_is_sent_anyway_after_hours(self, world):
+        runner, sent = world.runner(), []
+        job = add(world, "a", enqueued_at=world.clock.now(), history=(("QUEUED", world.clock.now()),))
+        world.queue.missing = lambda *_: ()
+        world.queue.send_all = lambda messages: sent.extend(m.job_id for m, _ in messages)
+        for hours, times in ((5, 0), (6, 1), (7, 1), (12, 2)):
+            world.clock.at = job.created_at + hours * 3600
+            runner.janitor.chores()
+            assert len(sent) == times, f"after {hours} hours"
 
     def test_a_queue_that_cannot_be_asked_stops_no_other_chore(self, world):
         runner = world.runner()
