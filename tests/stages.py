@@ -7,6 +7,7 @@ A stage that fails does not keep the others from running. Folders of tests that 
 
 import argparse
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -78,7 +79,8 @@ def main() -> int:
     if unknown := set(args.stage) - stages().keys():
         parser.error(f"no stage {', '.join(sorted(unknown))}; there are {', '.join(stages())}")
     wanted = args.stage or (QUICK if args.quick else stages())
-    options = ["-m", "not slow"] if args.quick else []
+    # One more process than cores: tests of servers and real processes wait as much as they work.
+    options = [f"--numprocesses={(os.cpu_count() or 1) + 1}", *(["-m", "not slow"] if args.quick else [])]
     if not args.quick:
         threading.Thread(target=fetch_servers, daemon=True).start()
     began = time.monotonic()

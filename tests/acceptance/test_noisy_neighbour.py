@@ -23,7 +23,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SLOWDOWN = 3
 LEAST_QUIET_SECONDS = 1.0  # below this the ratio says more of the machine than of us
-LEAST_DROPS, MOST_DROPS = 5, 200
+LEAST_DROPS = 5
+PACE_SECONDS = 0.5  # between the drops that follow those, while the attack goes on
 PATIENCE_SECONDS = 300
 
 
@@ -94,7 +95,9 @@ def test_a_tenant_that_does_its_worst_slows_nobody_down(street, name):
     took: list[float] = []
     late = time.monotonic() + PATIENCE_SECONDS
     while not (over := street.over(attack, folders)) or len(took) < LEAST_DROPS:
-        assert over or (time.monotonic() < late and len(took) < MOST_DROPS), f"not over: {street.jobs('mallory')}"
+        assert over or time.monotonic() < late, f"not over: {street.jobs('mallory')}"
+        if len(took) >= LEAST_DROPS:
+            time.sleep(PACE_SECONDS)
         took.append(street.drop())
 
     theirs = [j for j in street.jobs("mallory") if j.subject.split("/")[0] in folders]

@@ -106,7 +106,7 @@ def cells():
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(sheets())
 def test_quick_and_careful_reading_agree(xml):
     raw = xml.encode()
