@@ -205,8 +205,8 @@ def test_a_drain_waits_for_the_store_without_a_hot_loop_and_then_does_the_work(w
     world.store.put = put  # type: ignore[method-assign]
     world.clock.move(60)
     until(lambda: runner.worker.surroundings.failed is None)
-    world.clock.move(60)
-    fleet.join(WAIT)
+    # Its message is shown again some seconds after whenever it was put back.
+    until(lambda: world.clock.move(1) or not fleet.is_alive())
     assert not fleet.is_alive()
     assert [job.state for job in world.jobs()] == [State.SUCCEEDED]
     assert not any("takes no jobs" in check.said for check in doctor(world))
