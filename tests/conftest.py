@@ -14,5 +14,9 @@ settings.load_profile(os.environ.get("ADE_TEST_RANDOM", "repeatable"))
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first: one that starts last would keep the other process waiting."""
+    """The slow ones first: one that starts last would keep the other process waiting. The long ones when asked for."""
+    if os.environ.get("ADE_TEST_FULL") != "1":
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip("takes long: ADE_TEST_FULL=1"))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)

@@ -109,6 +109,7 @@ def test_nothing_gets_through_in_a_container_without_privileges(place, user):
     check(outcomes)
 
 
+@pytest.mark.long
 def test_nothing_gets_through_when_every_box_starts_cold(place):
     found, outcomes = suite(place, "--cold", "--every", str(EVERY))
     assert not found["rungs"]["warm"]
@@ -123,6 +124,7 @@ def test_nothing_gets_through_bubblewrap(place):
     check(outcomes, every=EVERY)
 
 
+@pytest.mark.long
 def test_the_process_driver_lets_most_of_it_through(place):
     """Or else the suite could not fail."""
     found, outcomes = suite(

@@ -9,6 +9,7 @@ JOBS = 150
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 def test_nothing_grows_over_many_jobs(tmp_path):
     before, after = endurance(tmp_path, JOBS)
     for what in ("descriptors", "processes", "zombies", "mounts"):

@@ -173,6 +173,7 @@ def printed(up: Up) -> str:
     return "".join(iter(up.process.stderr.readline, "  ade jobs\n"))
 
 
+@pytest.mark.long
 def test_a_restart_prints_the_same_and_what_it_prints_uploads_one_folder(local: Ade):
     with local.up("up", "--local-cloud") as up:
         first = printed(up)

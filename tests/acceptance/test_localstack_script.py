@@ -71,6 +71,7 @@ def test_after_infra_init_it_changes_nothing(server: Server, tmp_path: Path):
     account.close()
 
 
+@pytest.mark.long
 def test_a_cloud_that_lost_its_state_gets_every_drop_again(server: Server, tmp_path: Path):
     """What the free LocalStack does when its container ends: queue and table are gone, the bucket is elsewhere."""
     script(server)

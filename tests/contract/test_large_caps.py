@@ -29,6 +29,7 @@ def start_until_refused(table: JobTable, names: "itertools.count[int]", caps: Ca
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_large_cap_is_never_passed_and_freed_slots_are_given_again(table: JobTable):
     names = itertools.count()
     first = start_until_refused(table, names, LARGE)

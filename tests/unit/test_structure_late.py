@@ -65,6 +65,7 @@ def test_every_total_of_a_long_sheet_is_left_out(words):
     assert table.left_out == ODD
 
 
+@pytest.mark.long
 def test_what_is_called_a_total_and_does_not_add_up_stays_data_and_is_named():
     (table,) = look_through(Rows(sheet(lambda n: ["Total", None, None, 10.5 * n + 1])))
     assert not table.left_out
