@@ -14,6 +14,7 @@ import contextlib
 import hmac
 import socket
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -59,6 +60,7 @@ class Webhook:
         self._socket = socket.create_server((host, int(port)), backlog=_CONNECTIONS)
         self._pool = ThreadPoolExecutor(_LOOKS, thread_name_prefix="webhook")
         self._reading: dict[asyncio.Task[None], None] = {}  # in the order in which they came
+        self._open: weakref.WeakSet[asyncio.StreamWriter] = weakref.WeakSet()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
         self._entered, self._begun, self._ended = threading.Event(), threading.Event(), threading.Event()
@@ -95,6 +97,10 @@ class Webhook:
             server.close()
             for task in list(self._reading):
                 task.cancel()
+            await asyncio.sleep(0)
+            for writer in list(self._open):  # those whose last bytes nobody takes, too: no socket outlives us
+                writer.transport.abort()
+            await asyncio.sleep(0)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -105,6 +111,7 @@ class Webhook:
             del self._reading[oldest]
             oldest.cancel()
         self._reading[task] = None
+        self._open.add(writer)
         try:
             status = await self._answered(reader, writer, task)
             await self._write(writer, status)
