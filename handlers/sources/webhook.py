@@ -14,7 +14,6 @@ import contextlib
 import hmac
 import socket
 import threading
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -60,7 +59,7 @@ class Webhook:
         self._socket = socket.create_server((host, int(port)), backlog=_CONNECTIONS)
         self._pool = ThreadPoolExecutor(_LOOKS, thread_name_prefix="webhook")
         self._reading: dict[asyncio.Task[None], None] = {}  # in the order in which they came
-        self._open: weakref.WeakSet[asyncio.StreamWriter] = weakref.WeakSet()
+        self._open: set[asyncio.StreamWriter] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
         self._entered, self._begun, self._ended = threading.Event(), threading.Event(), threading.Event()
@@ -97,7 +96,8 @@ class Webhook:
             server.close()
             for task in list(self._reading):
                 task.cancel()
-            await asyncio.sleep(0)
+            for _ in range(3):  # whoever was accepted a moment ago begins, and is seen below
+                await asyncio.sleep(0)
             for writer in list(self._open):  # those whose last bytes nobody takes, too: no socket outlives us
                 writer.transport.abort()
             await asyncio.sleep(0)
@@ -122,6 +122,8 @@ class Webhook:
         finally:
             self._reading.pop(task, None)
             writer.close()
+            if not writer.transport.get_write_buffer_size():
+                self._open.discard(writer)
 
     async def _answered(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, task: "asyncio.Task[None]"
