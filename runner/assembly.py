@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from core.errors import AdeError
 from infra.aws.ecs import task_shield
 from infra.lanes import Lanes
-from infra.local.presence import Presence, new_owner
-from infra.local.pulse import Pulse, alive_file
+from infra.local.presence import Presence, Pulse, alive_file, new_owner
 from infra.logs import Log
 from infra.wiring import Stack
 from runner.attempt import Attempts, Boxes

@@ -19,7 +19,7 @@ from handlers.sources.webhook import Webhook
 from infra.addresses import parse_address
 from infra.local.folder import FolderStore
 from infra.local.folder_watch import FolderWatch
-from infra.local.pulse import Pulse, alive_file
+from infra.local.presence import Pulse, alive_file
 from infra.logs import Log
 from infra.wiring import Stack
 

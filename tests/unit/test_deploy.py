@@ -19,7 +19,7 @@ from infra.aws import calls
 from infra.aws.dynamodb_items import table_definition
 from infra.deploy.plan import make_plan
 from infra.deploy.template import Template
-from infra.local.pulse import Pulse, alive_file
+from infra.local.presence import Pulse, alive_file
 from runner import janitor
 
 ROLES = ("HandlerRole", "RunnerRole", "JanitorRole")

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from infra.local.pulse import Pulse, alive_file
+from infra.local.presence import Pulse, alive_file
 
 
 class Hand:
