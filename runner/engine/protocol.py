@@ -150,3 +150,7 @@ class EventWriter:
             line = json.dumps(event | {"cut": True}, ensure_ascii=True)
         self._stream.write(line + "\n")
         self._stream.flush()
+
+
+class BadOutput(Exception):
+    """The box wrote something that may not be published. The message holds no text of the box's."""

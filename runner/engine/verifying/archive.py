@@ -11,7 +11,7 @@ from typing import IO, Final, NamedTuple
 
 from isal import isal_zlib
 
-from runner.engine.verifying.refusal import BadOutput
+from runner.engine.protocol import BadOutput
 from runner.engine.writing.book import CENTRAL, DATE_1980, DEFLATED, END, LOCAL
 
 MAX_LISTING: Final = 8 * 1024 * 1024

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from runner.engine.verifying.refusal import BadOutput
+from runner.engine.protocol import BadOutput
 
 
 def balance(artifact: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from runner.engine.verifying.refusal import BadOutput
+from runner.engine.protocol import BadOutput
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_ELEMENTS: Final = 6_000_000  # commas and brackets: what a document takes in memory grows with them

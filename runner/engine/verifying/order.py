@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
-from runner.engine.protocol import EventWriter, open_target, place_of
+from runner.engine.protocol import BadOutput, EventWriter, open_target, place_of
 from runner.engine.report import report
 from runner.engine.verifying.balance import balance
 from runner.engine.verifying.document import MAX_BYTES, read_document
-from runner.engine.verifying.refusal import BadOutput
 from runner.engine.verifying.workbook_check import named, read_book
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import IO, Final, NamedTuple
 
 from runner.engine import a1
+from runner.engine.protocol import BadOutput
 from runner.engine.reading.books import ERROR_CODES
 from runner.engine.verifying.archive import Archive, Member
-from runner.engine.verifying.refusal import BadOutput
 from runner.engine.writing import parts
 from runner.engine.writing.parts import BUILT_IN, DURATION, FORMATS, StyleSheet, attribute
 
