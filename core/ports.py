@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, ObjectRef, State
@@ -298,6 +298,10 @@ class Message:
     job_id: str
     tenant: str
     priority: int = 0
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        return cls(job_id=job.job_id, tenant=job.tenant, priority=job.priority)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,9 +22,10 @@ from core.drops import is_placeholder
 from core.errors import IllegalTransition, RowUnreadable
 from core.ids import LENGTHS, job_id
 from core.jobs import RETRIABLE, UNSTARTED, Job, State, again, is_taken_back, move, put_back
-from core.ports import Clock, JobTable, Message, WorkQueue
+from core.ports import Clock, JobTable, WorkQueue
 from core.statuses import status_key
 from infra.lanes import Lanes
+from infra.queueing import enqueue_all, mutate
 from infra.statuses import Statuses
 
 _TRIES = 8
@@ -146,10 +147,7 @@ class Recorder:
         """Send messages, then note that they were sent; a crash in between sends them twice, which is harmless."""
         messages, placeholders, waiting = due.take()
         if messages:
-            told = [Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority) for job, _ in messages]
-            self._queue.send_all([(message, delay) for message, (_, delay) in zip(told, messages, strict=True)])
-            now = self._clock.now()
-            self._lanes.each(lambda sent: self._table.replace(sent[0], replace(sent[0], enqueued_at=now)), messages)
+            enqueue_all(self._table, self._queue, self._clock, messages, lanes=self._lanes)
         for job in self._table.get_all(placeholders).values() if placeholders else ():
             if job.identity == placeholders[job.job_id].identity and is_placeholder(job):
                 self._statuses.remove(job)
@@ -179,20 +177,16 @@ class Recorder:
 
     def _meet(self, job: Job, planned: Job, line: "_Line", stands: Callable[[], bool]) -> Job:
         """A plan for a job that is there: completes it if it waits, retries it if it failed and was dropped anew."""
-        for _ in range(_TRIES):
-            after = self._after(job, planned, line, stands)
-            if after is None:
-                return job
-            if job.announced and not after.announced:
-                self._statuses.clear(job)
-            written = self._table.replace(job, after)
-            if written is not None:
-                return written
-            found = self._table.get(job.job_id)
-            if found is None:
-                return job
-            job = found
-        return job
+        latest = job
+
+        def change(there: Job) -> Job | None:
+            nonlocal latest
+            latest, after = there, self._after(there, planned, line, stands)
+            if after is not None and there.announced and not after.announced:
+                self._statuses.clear(there)
+            return after
+
+        return mutate(self._table, job.job_id, change, known=job) or latest
 
     def _after(self, job: Job, planned: Job, line: "_Line", stands: Callable[[], bool]) -> Job | None:
         now, newer = self._clock.now(), planned.stamp > job.stamp
@@ -227,22 +221,10 @@ class Recorder:
         if is_placeholder(older):
             self._statuses.remove(older)
         elif older.state in UNSTARTED:
-            ended = self._try(older, lambda j: _superseded(j, line.planned, self._clock.now()))
+            now = self._clock.now()
+            ended = mutate(self._table, older.job_id, lambda j: _superseded(j, line.planned, now), known=older)
             if ended is not None:
                 done.superseded.append(ended)
-
-    def _try(self, job: Job, change: Callable[[Job], Job | None]) -> Job | None:
-        for _ in range(_TRIES):
-            after = change(job)
-            if after is None:
-                return None
-            if (written := self._table.replace(job, after)) is not None:
-                return written
-            found = self._table.get(job.job_id)
-            if found is None:
-                return None
-            job = found
-        return None
 
 
 class _Line:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from core.errors import IllegalTransition, UsageError
 from core.jobs import ENDED, RETRIABLE, UNSTARTED, Job, State, again, is_taken_back, move
 from core.keys import staging_folder
-from core.ports import Clock, JobTable, Message, ObjectStore, WorkQueue
+from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.lanes import Lanes
-from runner.changes import mutate
+from infra.queueing import enqueue, mutate
 from runner.publish import Publisher
 
 _TRIES = 3
@@ -97,8 +97,7 @@ class Control:
         job = self._changed(job_id, change)
         self._queue.redrive(job_id)
         if job.state is State.QUEUED:
-            self._queue.send(Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority))
-            job = self._table.replace(job, replace(job, enqueued_at=self._clock.now())) or job
+            job = enqueue(self._table, self._queue, self._clock, job)
         return job
 
     def _changed(self, job_id: str, change: Callable[[Job], Job | None]) -> Job:

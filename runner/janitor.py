@@ -30,9 +30,9 @@ from core.ports import Clock, JobQuery, JobTable, Message, ObjectStore, WorkQueu
 from infra.lanes import Lanes
 from infra.local.presence import Presence
 from infra.logs import Log
+from infra.queueing import enqueue, note_sent
 from infra.statuses import Statuses
 from runner.attempt import Boxes
-from runner.changes import mutate
 from runner.publish import Publisher
 from runner.worker import Worker
 
@@ -235,9 +235,9 @@ class Janitor:
                     self._statuses.clear(job)
                     moved = self._table.replace(job, move(job, State.QUEUED, now=now, announced=False))
                     if moved is not None:
-                        self._send(moved)
+                        enqueue(self._table, self._queue, self._clock, moved)
                 case Chore.RESEND:
-                    self._send(job)
+                    enqueue(self._table, self._queue, self._clock, job)
                 case Chore.RESCUE:
                     if self._worker.rescue(job) is job:
                         return Counter()  # its runner is not known to be lost yet
@@ -271,8 +271,8 @@ class Janitor:
                 [job.job_id for job in likely], lambda: self._table.count(here, before=now - _COUNTED_SECONDS)
             )
             again = [job for job in jobs if job.job_id in lost or sent_anyway(job, now)]
-            self._queue.send_all([(_message(job), max(0.0, (job.due_at or 0.0) - now)) for job in again])
-            self._lanes.each(lambda job: self._table.replace(job, replace(job, enqueued_at=now)), jobs)
+            self._queue.send_all([(Message.of(job), max(0.0, (job.due_at or 0.0) - now)) for job in again])
+            self._lanes.each(lambda job: note_sent(self._table, job, now), jobs)
         except Exception as error:  # noqa: BLE001 - they come again with the next look; nothing else waits for them
             self._log.warning("chore_failed", chore=str(Chore.RESEND), error=f"{type(error).__name__}: {error}")
             return Counter(chores_failed=1)
@@ -291,14 +291,6 @@ class Janitor:
         if held is not None:
             self._publisher.erase(held)
             self._table.remove(held)
-
-    def _send(self, job: Job) -> None:
-        self._queue.send(_message(job))
-        mutate(
-            self._table,
-            job.job_id,
-            lambda j: replace(j, enqueued_at=self._clock.now()) if j.state is State.QUEUED else None,
-        )
 
     def _bury_owner(self, owner: str) -> Counter[str]:
         """A process of this machine died: its jobs go back at once, its scratch folder and lock go away."""
@@ -340,7 +332,3 @@ class Janitor:
 def _is_sent(job: Job) -> bool:
     """Whether all that can be wrong with a job is that its message got lost."""
     return job.state is State.QUEUED and job.enqueued_at is not None
-
-
-def _message(job: Job) -> Message:
-    return Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority)

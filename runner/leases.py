@@ -22,7 +22,7 @@ from core.jobs import Job, State, beat
 from core.ports import Clock, JobTable, WorkQueue
 from core.verdicts import Verdict
 from infra.logs import Log
-from runner.changes import mutate
+from infra.queueing import mutate
 
 VISIBILITY_MARGIN_SECONDS = 5.0
 _CANCEL_LATENCY_SECONDS = 0.25
@@ -197,9 +197,7 @@ class Beats:
             return replace(beat(job, now=now, lease_seconds=self._lease), summary=summary)
 
         # Nobody else writes the row of a running job, but for a cancel.
-        after = change(held.job)
-        job = self._table.replace(held.job, after) if after is not None else None
-        job = job or mutate(self._table, held.job.job_id, change)
+        job = mutate(self._table, held.job.job_id, change, known=held.job)
         if job is None or job.lease is None:
             held.killed = held.killed or Verdict.LEASE_LOST
             return

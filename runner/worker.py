@@ -25,8 +25,8 @@ from core.statuses import HELD_SECONDS, since
 from core.verdicts import EXPLAINED, Fault, Verdict
 from infra.local.presence import Presence
 from infra.logs import Log
+from infra.queueing import enqueue, mutate, note_sent
 from runner.attempt import Attempts, Outcome
-from runner.changes import mutate
 from runner.leases import Beats, Held, fenced
 from runner.publish import Publisher
 from runner.results import job_folder
@@ -106,12 +106,14 @@ class Worker:
         `ready` is called once the job has its lease, and returns when it may have a box.
         """
         try:
-            return self._handle(delivery, ready)
+            refused = self._handle(delivery, ready)
         except RecordNewer as error:
             self.left_alone.add(delivery.message.job_id)
             self._log.warning("job_left_alone", job_id=delivery.message.job_id, error=str(error))
             self.put_back(delivery, NEWER_SECONDS * (0.8 + 0.4 * self._draw()))
             return None
+        self.left_alone.discard(delivery.message.job_id)
+        return refused
 
     def _handle(self, delivery: Delivery, ready: Ready) -> Refused | None:
         with self._lock:
@@ -188,7 +190,7 @@ class Worker:
         error = job.error
         if job.state is not State.FAILED or not job.unpublished or error is None or error.fault != Fault.OURS:
             return self._publisher.finish(job)
-        return self._publisher.finish(job, tell=lambda: self._queue.bury(_message(job), error.message))
+        return self._publisher.finish(job, tell=lambda: self._queue.bury(Message.of(job), error.message))
 
     def _admit(self, job: Job) -> Job | Refused | None:
         started = start(
@@ -289,8 +291,7 @@ class Worker:
 
     def _commit(self, held: Held, change: Callable[[Job], Job]) -> Job | None:
         """Write the row that this process wrote last; where somebody else did since, by what the row says now."""
-        written = self._table.replace(held.job, change(held.job))
-        return written or mutate(self._table, held.job.job_id, fenced(held.fence, change))
+        return mutate(self._table, held.job.job_id, fenced(held.fence, change), known=held.job)
 
     def _after(self, job: Job, outcome: Outcome) -> Job:
         """The row after an attempt: the commit of a success, an end, or back to the queue."""
@@ -320,20 +321,17 @@ class Worker:
         """Carry out what the row now says. A crash on any line here is mended by the janitor."""
         if job.state is State.QUEUED:
             delay = max(0.0, (job.due_at or 0.0) - self._clock.now())
-            if delivery is None or not self.put_back(delivery, delay):
-                self._queue.send(_message(job), delay=delay)
-            sent = self._table.replace(job, replace(job, enqueued_at=self._clock.now()))
-            self._announce(sent or job)
+            if delivery is not None and self.put_back(delivery, delay):
+                job = note_sent(self._table, job, self._clock.now()) or job
+            else:
+                job = enqueue(self._table, self._queue, self._clock, job, delay=delay)
+            self._announce(job)
             return
         published = self.finish(job)
         if published is not None and published.ended:
             self._log.info("job_ended", job_id=job.job_id, state=str(published.state), outputs=job_folder(job))
         if delivery is not None:
             self._queue.ack(delivery.receipt)
-
-
-def _message(job: Job) -> Message:
-    return Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority)
 
 
 def _forgiven(job: Job, fence: int) -> Job | None:

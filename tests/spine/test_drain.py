@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from console.cli.commands.run import Drain
 from core.jobs import Job, State
 from core.ports import Pause
+from runner.drain import Drain
 from tests.contract.jobs import a_job
 from tests.support.world import World
 
@@ -19,7 +19,8 @@ def world(tmp_path):
 
 
 def a_drain(world: World) -> Drain:
-    return Drain(world.fragile, world.runner(), world.log)
+    runner = world.runner()
+    return Drain(world.fragile, runner.worker, runner.janitor.urgent)
 
 
 def add(world: World, name: str, **more) -> Job:

@@ -175,7 +175,7 @@ class Import:
         elif job.state is not State.QUEUED:
             self._refuse(number, f"job {job_id} is {job.state}; only a QUEUED job takes a message (see `ade retry`)")
         else:
-            self._stack.queue.send(Message(job_id=job.job_id, tenant=job.tenant, priority=job.priority))
+            self._stack.queue.send(Message.of(job))
             self._sent.append(job_id)
 
     def _flush(self) -> None:

@@ -1,0 +1,52 @@
+"""The one place that enqueues a job, and the one loop that reads, decides and writes its row."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from core.jobs import Job
+from core.ports import Clock, JobTable, Message, WorkQueue
+from infra.lanes import Lanes
+
+_TRIES = 50
+
+
+def mutate(
+    table: JobTable, job_id: str, change: Callable[[Job], Job | None], *, known: Job | None = None
+) -> Job | None:
+    """Apply a pure change to a job's newest record; None where the change declines or the job is gone.
+
+    `change` sees the record that will be overwritten, so its conditions on state and fence hold at the write. `known`:
+    the record as the caller read or wrote it last, which saves a read where nobody has written since.
+    """
+    job = known
+    for _ in range(_TRIES):
+        job = job or table.get(job_id)
+        if job is None or (after := change(job)) is None:
+            return None
+        if (written := table.replace(job, after)) is not None:
+            return written
+        job = None
+    return None
+
+
+def enqueue(table: JobTable, queue: WorkQueue, clock: Clock, job: Job, *, delay: float = 0.0) -> Job:
+    """Send a job's message, then note it; the row as it is known afterwards.
+
+    A crash in between sends the message twice, which is harmless; a row that changed meanwhile needs no note.
+    """
+    queue.send(Message.of(job), delay=delay)
+    return note_sent(table, job, clock.now()) or job
+
+
+def enqueue_all(
+    table: JobTable, queue: WorkQueue, clock: Clock, jobs: Sequence[tuple[Job, float]], *, lanes: Lanes
+) -> None:
+    """The same for several, each with its delay, in as few calls as the services allow."""
+    queue.send_all([(Message.of(job), delay) for job, delay in jobs])
+    now = clock.now()
+    lanes.each(lambda sent: note_sent(table, sent[0], now), jobs)
+
+
+def note_sent(table: JobTable, job: Job, now: float) -> Job | None:
+    """Note that a job's message is in the queue; None where somebody has changed the row since."""
+    return table.replace(job, replace(job, enqueued_at=now))
