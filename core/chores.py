@@ -1,10 +1,9 @@
-"""What must happen to a job if nobody touches it: when, and what. Pure; the janitor carries it out."""
+"""What the janitor must do for a job that stops moving, and when. Pure: the janitor carries it out."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from core.jobs import Job, State
-from core.statuses import since
+from core.jobs import Job, State, since
 
 _EXPIRED_SECONDS = 3600.0
 _SENT_ANYWAY_SECONDS = 6 * 3600.0
@@ -15,35 +14,35 @@ _SHORTEST_DEFERRAL, LONGEST_DEFERRAL = 10.0, 300.0
 class Timings:
     lease_seconds: float = 30.0
     retention_seconds: float = 48 * 3600.0
-    resend_seconds: float = 900.0  # a message that nobody acted on for so long is looked for, and sent again if lost
-    # A lease that has run out by our clock is watched for so long: a runner that prolongs it meanwhile has another
-    # clock and is alive. 0: all runners share our clock.
+    resend_seconds: float = 900.0  # a message that nobody acted on for this long is checked, and sent again if lost
+    # How long to watch a lease that has expired by our clock: a runner that renews it meanwhile is alive and only
+    # has another clock. 0: all runners share our clock.
     watch_seconds: float = 0.0
-    grace_seconds: float = 2.0  # how long the one who moved a job has to do the next step itself
+    grace_seconds: float = 2.0  # how long whoever moved a job has to do the next step itself
 
 
 class Chore(StrEnum):
-    ENQUEUE = "enqueue"  # its time has come
+    ENQUEUE = "enqueue"  # it is due
     RESEND = "resend"  # recorded, but its message was never sent, or is lost
-    RESCUE = "rescue"  # its lease ran out
-    PUBLISH = "publish"  # committed or ended, but not all is written
+    RESCUE = "rescue"  # its lease expired
+    PUBLISH = "publish"  # committed or ended, but not everything is written
     EXPIRE = "expire"  # its retention is over
-    FORGET = "forget"  # expired long ago: the row goes too, unless its input still stands in the inbox
+    FORGET = "forget"  # expired long ago: the row goes too, unless its input is still in the inbox
 
 
 def resting(job: Job) -> bool:
-    """Whether all that is left to do for a job is to expire and then to forget it: nobody waits for that."""
+    """Whether a job only has to expire and be forgotten, which nobody waits for."""
     return job.state is State.EXPIRED or (job.ended and not job.unpublished)
 
 
 def wake_at(job: Job, timings: Timings) -> float | None:
-    """When the janitor should look at a job; None: only somebody's act will move it."""
+    """When the janitor should check a job; None: only an event or a command will move it."""
     at = _due_at(job, timings)
     return at if at is None or job.deferred_until is None else max(at, job.deferred_until)
 
 
 def defer(job: Job, now: float, timings: Timings) -> Job:
-    """A job whose chore could not be done: it steps back for as long as it is overdue, within bounds."""
+    """Postpone a job whose chore could not be done, by as long as it is overdue, within bounds."""
     late = now - (_due_at(job, timings) or now)
     return replace(job, deferred_until=now + min(max(late, _SHORTEST_DEFERRAL), LONGEST_DEFERRAL))
 
@@ -51,12 +50,12 @@ def defer(job: Job, now: float, timings: Timings) -> Job:
 def sent_anyway(job: Job, now: float) -> bool:
     """Whether a QUEUED job's message is sent again although the queue seems to have it.
 
-    A queue that can only count its messages may take a spare one of another job for it. So it is sent again after it
-    has waited for 6 hours, 12, 24 and so on: few spare messages, however long a pause lasts.
+    A queue that can only count its messages may mistake a duplicate of another job's for it. So it is sent again
+    after 6, 12, 24 hours and so on: few duplicates, however long a pause lasts.
     """
-    queued, looked = since(job), job.enqueued_at or now
+    queued, checked = since(job), job.enqueued_at or now
     step = _SENT_ANYWAY_SECONDS
-    while queued + step <= looked:
+    while queued + step <= checked:
         step *= 2
     return queued + step <= now
 
@@ -66,7 +65,7 @@ def _due_at(job: Job, timings: Timings) -> float | None:
         case State.AWAITING:
             return None
         case State.EXPIRED:
-            # An expired row stays while its input stands, however short the retention: no need to ask at once again.
+            # An expired row stays as long as its input, however short the retention: no need to check again at once.
             rest = max(timings.retention_seconds, _EXPIRED_SECONDS)
             return job.updated_at + (timings.grace_seconds if job.unpublished else rest)
         case State.SCHEDULED:
@@ -80,14 +79,14 @@ def _due_at(job: Job, timings: Timings) -> float | None:
             return job.updated_at + timings.lease_seconds
         case _:
             if job.unpublished:
-                # A planner that skips a job publishes nothing itself; a runner that ends one is at it already.
+                # A planner that skips a job publishes nothing itself; a runner that ends one is already publishing.
                 skipped = job.state is State.SKIPPED
                 return job.updated_at + (0.0 if skipped else timings.grace_seconds)
             return (job.ended_at or job.updated_at) + timings.retention_seconds
 
 
 def chore(job: Job, now: float, timings: Timings) -> Chore | None:
-    """What is due for a job now; None: nothing, it has moved since it was listed."""
+    """What is due for a job now; None: nothing, it has moved on since it was listed."""
     at = wake_at(job, timings)
     if at is None or at > now:
         return None

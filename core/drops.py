@@ -1,12 +1,11 @@
-"""From a manifest and the objects of a bucket to jobs. Pure: what exists is handed in."""
+"""Plans jobs from a manifest and the objects of a bucket. Pure: the caller lists the bucket."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from posixpath import dirname
 
 from core.errors import KeyRefused, ManifestInvalid, Problem
-from core.ids import LENGTHS, digest_of, identity, job_id
-from core.jobs import NO_WORKFLOW, InputRef, Job, ObjectRef, State
+from core.jobs import LENGTHS, NO_WORKFLOW, InputRef, Job, ObjectRef, State, digest_of, identity, job_id
 from core.keys import (
     CONFIGS,
     INBOX,
@@ -56,7 +55,7 @@ class Workflow:
 
     @property
     def reaches(self) -> bool:
-        """Whether objects outside its own folder can concern it, but for a `config/` that it does not name."""
+        """Whether objects outside its own folder can concern it, other than a `config/` that it does not name."""
         if self.standing or self.deep or self.manifest.config is not None:
             return True
         return any(key[: key.rfind("/") + 1] != self.folder for key in self.auxiliary_keys())
@@ -122,7 +121,7 @@ class Workflow:
         return home.rstrip("/")
 
     def too_long(self, key: str) -> bool:
-        """Whether the outputs of an input would have keys that are longer than keys may be."""
+        """Whether the keys of an input's outputs would be too long."""
         if len(key) * 4 < MAX_KEY_BYTES:
             return False
         named = job_id(self.tenant, self.manifest.name, "f" * 64, LENGTHS[-1])
@@ -130,7 +129,7 @@ class Workflow:
         return refusal(folder + LONGEST_OUTPUT) is not None
 
     def waits_for_literals(self, present: set[str]) -> list[str]:
-        """Primary inputs of a per-drop workflow that are named outright and have not arrived."""
+        """Primary inputs of a per-drop workflow that are named without a wildcard and have not arrived."""
         if self.manifest.inputs.per != "drop" or self.standing:
             return []
         wanted = [self.base + p.removeprefix("./") for p in self.patterns if is_literal(p)]
@@ -138,7 +137,7 @@ class Workflow:
 
 
 def make_workflow(manifest: Manifest, info: ObjectInfo) -> Workflow:
-    """Check what only its place can tell: tenant, standing or not; raises ManifestInvalid."""
+    """Check what depends on where the manifest is: its tenant, standing or not. Raises ManifestInvalid."""
     standing = info.key.startswith(CONFIGS)
     tenant = place(info.key, CONFIGS if standing else INBOX).tenant
     folder = info.key[: info.key.rfind("/") + 1]
@@ -161,7 +160,7 @@ def make_workflow(manifest: Manifest, info: ObjectInfo) -> Workflow:
             problems.append(Problem(f"$.inputs.auxiliary[{n}].path", str(error), f"a key below {own[0]}"))
             continue
         if not key.startswith(own):
-            said = f"{aux.path} is outside of what tenant {tenant} may name"
+            said = f"{aux.path} is outside tenant {tenant}"
             problems.append(Problem(f"$.inputs.auxiliary[{n}].path", said, f"keys below {', '.join(own)}"))
     if problems:
         raise ManifestInvalid(problems)
@@ -178,7 +177,7 @@ class Package:
 
 
 def find_package(workflow: Workflow, objects: list[ObjectInfo]) -> Package:
-    """`objects`: everything at the workflow's config place. Raises ManifestInvalid where there is too much."""
+    """`objects`: everything at the workflow's config place. Raises ManifestInvalid if the package is too large."""
     files = [o for o in objects if workflow.is_config(o.key)]
     if not files and workflow.manifest.config is not None:
         return Package((), 0.0, missing=workflow.config_place)
@@ -198,7 +197,7 @@ def plan(
     auxiliary: dict[str, ObjectInfo],
     now: float,
 ) -> list[Job]:
-    """The jobs that one input set makes: one per parameter set. `auxiliary`: by key, what is there."""
+    """The jobs of one input set: one per parameter set. `auxiliary`: those that exist, by key."""
     manifest, info = workflow.manifest, workflow.info
     names = workflow.auxiliary_keys()
     required = {workflow.auxiliary_key(a.path) for a in manifest.inputs.auxiliary if a.required}
@@ -281,11 +280,11 @@ def _placed(
 
 
 def data_time(manifest: Manifest, primaries: list[ObjectInfo]) -> float:
-    """The data's own time: as the manifest says, else the object's metadata, else its upload."""
+    """The data's own time: from the manifest, else the object's metadata, else its upload."""
     if manifest.data_time is not None:
         return manifest.data_time.timestamp()
-    told = [t for t in (_metadata_time(p) for p in primaries) if t is not None]
-    return min(told) if told else min(p.modified for p in primaries)
+    given = [t for t in (_metadata_time(p) for p in primaries) if t is not None]
+    return min(given) if given else min(p.modified for p in primaries)
 
 
 def _metadata_time(info: ObjectInfo) -> float | None:
@@ -314,7 +313,7 @@ def without_input(workflow: Workflow, *, now: float) -> Job:
 
 
 def too_many(workflow: Workflow, subject: str, count: int, *, now: float) -> Job:
-    """The row of an input set that is too large for one job; gives way to the job once the set is smaller."""
+    """The row of an input set that is too large for one job; replaced by the job once the set is smaller."""
     what = f'{count} files are too many for one job ("per": "drop")'
     remedy = f'drop at most {MAX_INPUTS} together, or use "per": "file"'
     return _of_workflow(workflow, subject, reason=f"{what}; {remedy}", wanted=("a smaller drop",), now=now)
@@ -357,5 +356,5 @@ def _waiting(
 
 
 def is_placeholder(job: Job) -> bool:
-    """A row that only says what is missing and gives way to the real job."""
+    """A row that only says what is missing until the real job replaces it."""
     return job.state is State.AWAITING and job.config_digest.startswith(UNPACKED)

@@ -1,4 +1,4 @@
-"""Errors that people read: each names the thing, where it is and what to do next."""
+"""Errors for people: each message names the thing, where it is and what to do next."""
 
 
 class AdeError(Exception):
@@ -26,7 +26,7 @@ class ObjectTooLarge(AdeError):
 
 
 class PreconditionFailed(AdeError):
-    """A conditional write met something else than it expected."""
+    """A conditional write found something other than it expected."""
 
 
 class StoreUnavailable(AdeError):
@@ -34,19 +34,19 @@ class StoreUnavailable(AdeError):
 
 
 class CallRefused(StoreUnavailable):
-    """The service answered with a no that trying again will not change."""
+    """The service refused the call; trying again will not help."""
 
 
 class ObjectRefused(StoreUnavailable):
-    """The store refuses to tell of one object, or to give it out; the others are none the worse for it."""
+    """The store refuses access to one object; others are not affected."""
 
 
 class RowUnreadable(AdeError):
-    """A row of the table holds no job that this program can read."""
+    """A row of the table does not hold a job that this program can read."""
 
 
 class RecordNewer(RowUnreadable):
-    """A record was written by a newer ade-drop; this process leaves it alone until it is upgraded itself."""
+    """A record was written by a newer ade-drop; this process leaves it alone until it is upgraded."""
 
     def __init__(self, what: str, version: int, known: int) -> None:
         self.version = version
@@ -65,11 +65,11 @@ class PackageRefused(AdeError):
 
 
 class SandboxUnavailable(AdeError):
-    """No box of the asked strength can be had on this host."""
+    """This host cannot provide a box of the required level."""
 
 
 class UsageError(AdeError):
-    """A command was called with words that do not fit."""
+    """A command was called with arguments that do not make sense."""
 
 
 class ManifestInvalid(AdeError):

@@ -1,15 +1,17 @@
 """The declared part of a workflow: fields, their types and the rules on them."""
 
+import re
 from collections.abc import Callable
 from datetime import date, datetime, time
 from enum import StrEnum
+from re import _constants, _parser  # type: ignore[attr-defined] # the parser behind re.compile has no other name
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from core.expressions import MAX_LENGTH, problem_with
 from core.wording import shown, wrong
 
+MAX_EXPRESSION = 1000  # characters
 FIELD_NAME = r"^[A-Za-z_][A-Za-z0-9_ .-]{0,99}$"
 
 
@@ -56,7 +58,7 @@ _ISO: dict[FieldType, tuple[Callable[[str], object], str]] = {
 
 
 def fits(kind: FieldType, value: object) -> str | None:
-    """None where a constant can stand beside values of this type; else what would fit."""
+    """None if a constant is comparable with values of this type; else what would be."""
     if kind in NUMERIC:
         return None if isinstance(value, int | float) and not isinstance(value, bool) else "a number"
     if kind is FieldType.BOOLEAN:
@@ -72,7 +74,7 @@ def fits(kind: FieldType, value: object) -> str | None:
 
 
 class Lookup(Strict):
-    """Allowed values that stand in a column of an auxiliary input."""
+    """Allowed values from a column of an auxiliary input."""
 
     lookup: Annotated[str, Field(min_length=1)]
     column: Annotated[str, Field(min_length=1)]
@@ -87,7 +89,7 @@ class FieldSpec(Strict):
     required: bool = False
     unique: bool = False
     synonyms: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = ()
-    pattern: Annotated[str, Field(max_length=MAX_LENGTH)] | None = None
+    pattern: Annotated[str, Field(max_length=MAX_EXPRESSION)] | None = None
     clean: tuple[Clean, ...] = (Clean.STRIP,)
     formats: tuple[Annotated[str, Field(min_length=1, max_length=60)], ...] = ()
     day_first: bool | None = None
@@ -108,7 +110,7 @@ class FieldSpec(Strict):
     @classmethod
     def _compiles(cls, pattern: str | None) -> str | None:
         if pattern is not None and (problem := problem_with(pattern)) is not None:
-            raise wrong(f"is no regular expression: {problem}", "a Python regular expression")
+            raise wrong(f"is not a regular expression: {problem}", "a Python regular expression")
         return pattern
 
     @field_validator("allowed", mode="before")
@@ -149,7 +151,7 @@ class FieldSpec(Strict):
             if getattr(self, name) not in (None, ()) and self.type not in kinds:
                 raise wrong(f"does not go with type {self.type}", f"for {', '.join(sorted(kinds))}", name)
         if self.constant is not None and self.default is not None:
-            raise wrong("stands beside constant", "constant or default, not both", "default")
+            raise wrong("is set together with constant", "constant or default, not both", "default")
         for name in ("min", "max", "default", "constant"):
             value = getattr(self, name)
             if value is None:
@@ -157,7 +159,7 @@ class FieldSpec(Strict):
             if name in ("min", "max") and self.type not in NUMERIC | TEMPORAL:
                 raise wrong(f"does not go with type {self.type}", f"numbers and times; for text {name}_length", name)
             if wanted := fits(self.type, value):
-                raise wrong(f"is {shown(value)}, which is no {self.type}", wanted, name)
+                raise wrong(f"is {shown(value)}, which is not a {self.type}", wanted, name)
         for low, high in (("min", "max"), ("min_length", "max_length")):
             least, most = getattr(self, low), getattr(self, high)
             if least is not None and most is not None and least > most:
@@ -198,3 +200,37 @@ class Comparison(Strict):
 
 
 RowRule.model_rebuild()
+
+
+def problem_with(pattern: str) -> str | None:
+    """Why a regular expression does not compile; None if it does.
+
+    Expressions are parsed here and compiled only in a box: compiling can cost far more than the expression is long (a
+    case-insensitive class of 65,000 characters takes a millisecond, and a manifest has room for thousands). Parsing
+    costs its length and finds every mistake but one, a look-behind of variable width, which is checked separately.
+    """
+    try:
+        parsed = _parser.parse(pattern)
+        return "look-behind requires fixed-width pattern" if _loose_look_behind(parsed) else None
+    except (re.error, RecursionError, OverflowError) as error:
+        return str(error) or type(error).__name__
+
+
+def _loose_look_behind(parsed: Any) -> bool:
+    for op, argument in parsed:
+        if op in (_constants.ASSERT, _constants.ASSERT_NOT) and argument[0] < 0:
+            low, high = argument[1].getwidth()
+            if low != high:
+                return True
+        if any(_loose_look_behind(inner) for inner in _inside(argument)):
+            return True
+    return False
+
+
+def _inside(argument: Any) -> list[Any]:
+    """The patterns nested in a part of a pattern."""
+    if isinstance(argument, _parser.SubPattern):
+        return [argument]
+    if isinstance(argument, tuple | list):
+        return [inner for one in argument for inner in _inside(one)]
+    return []

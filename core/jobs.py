@@ -1,11 +1,15 @@
-"""The job record and its state machine: one enum, one table of transitions, pure changes."""
+"""The job record and its state machine: ids, transitions and retries. Pure functions over one closed set of states."""
 
+import hashlib
+import json
+import re
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from core.errors import IllegalTransition
-from core.verdicts import FAULTS, Verdict
+from core.verdicts import FAULTS, Fault, Verdict
 
 NO_WORKFLOW = "-"
 HISTORY_KEPT = 24
@@ -14,7 +18,7 @@ HISTORY_KEPT = 24
 class State(StrEnum):
     AWAITING = "AWAITING"  # something it needs has not arrived; `waiting_for` says what
     SCHEDULED = "SCHEDULED"  # complete, to start at `due_at`
-    QUEUED = "QUEUED"  # ready; a message says "look at this job"
+    QUEUED = "QUEUED"  # ready; a message in the queue names it
     RUNNING = "RUNNING"  # leased by one runner
     PUBLISHING = "PUBLISHING"  # committed; anyone may finish the copies
     SUCCEEDED = "SUCCEEDED"
@@ -37,10 +41,10 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     # RUNNING → SKIPPED: the pinned input was replaced after the lease and before it was read.
     S.RUNNING: frozenset({S.PUBLISHING, S.QUEUED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED}),
     # PUBLISHING → QUEUED: the staged files were lost before they were copied.
-    # PUBLISHING → FAILED: its outputs can never be written, for their keys are refused.
+    # PUBLISHING → FAILED: its outputs can never be written because their keys are refused.
     S.PUBLISHING: frozenset({S.SUCCEEDED, S.QUEUED, S.FAILED}),
     S.SUCCEEDED: frozenset({S.EXPIRED, S.QUEUED}),
-    # Back to AWAITING or SCHEDULED: dropped again, and something it needs is missing now or its time has not come.
+    # Back to AWAITING or SCHEDULED: dropped again while something it needs is missing, or before it is due.
     S.FAILED: frozenset({S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}),
     S.TIMED_OUT: frozenset({S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}),
     S.CANCELLED: frozenset({S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}),
@@ -55,7 +59,7 @@ class ObjectRef:
 
     key: str
     version: str  # what the store needs to read exactly this content again
-    digest: str  # what the store knows of the content; equal content gives an equal digest where it can
+    digest: str  # the store's hash of the content; equal content has an equal digest where the store can tell
     size: int
 
 
@@ -105,7 +109,7 @@ class Job:
     subject: str  # path below the tenant's inbox that the outputs mirror
     params: dict[str, Any] = field(default_factory=dict)
     state: State = State.AWAITING
-    reason: str = ""  # why it stands where it stands, for people
+    reason: str = ""  # why it is in this state, for people
     waiting_for: tuple[str, ...] = ()
     manifest: ObjectRef | None = None
     config: tuple[ObjectRef, ...] = ()
@@ -115,15 +119,15 @@ class Job:
     stamp: float = 0.0  # newest upload among what it was made of; orders versions of one line
     priority: int = 0
     due_at: float | None = None
-    attempt: int = 0  # attempts of the present round; a retry by hand starts a new round
+    attempt: int = 0  # attempts of the present round; `ade retry` starts a new round
     attempts_total: int = 0  # of all rounds
-    fence: int = 0  # grows with every start and names its staging folder; not even a row made anew goes back
+    fence: int = 0  # grows with every start and names the staging folder; never goes back, not even in a recreated row
     lease: Lease | None = None
     cancel_requested_at: float | None = None
     error: JobError | None = None
     files: tuple[OutputFile, ...] = ()  # what the last committed attempt published or will publish
-    unpublished: bool = False  # result.json still has to be written for this end; SUCCEEDED: latest.json has
-    announced: bool = False  # status.json may tell of it; see infra/statuses.py
+    unpublished: bool = False  # this end's result.json is still to be written; SUCCEEDED: latest.json is
+    announced: bool = False  # status.json may describe it; see infra/statuses.py
     summary: dict[str, Any] = field(default_factory=dict)  # counts and timings; no cell values
     sandbox: dict[str, Any] = field(default_factory=dict)  # driver, level and rungs of the last attempt
     created_at: float = 0.0
@@ -133,8 +137,8 @@ class Job:
     enqueued_at: float | None = None  # when its message was last known to be in the queue; None: not yet sent
     deferred_until: float | None = None  # the janitor could not do its chore and tries again then
     history: tuple[tuple[str, float], ...] = ()
-    unknown: dict[str, Any] = field(default_factory=dict)  # what a program ahead of this one added; kept as it is
-    rev: int = 0  # grows with every write; every write is conditional on it; starts above those of a former row
+    unknown: dict[str, Any] = field(default_factory=dict)  # fields that a newer program added; kept as they are
+    rev: int = 0  # grows with every write; every write is conditional on it; starts above that of any former row
 
     @property
     def line(self) -> str:
@@ -153,7 +157,7 @@ class Job:
 
 
 def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
-    """The job after a transition; raises IllegalTransition where the table has no such arrow."""
+    """The job after a transition; raises IllegalTransition if TRANSITIONS does not allow it."""
     if to not in TRANSITIONS[job.state]:
         raise IllegalTransition(
             f"job {job.job_id} is {job.state} and cannot become {to}; "
@@ -180,7 +184,7 @@ _REVS = 1 << 20  # more writes than any row gets between two starts
 def first(job: Job, floor: int) -> Job:
     """The row that a table inserts. `floor`: no row of this tenant that was ever removed had a greater fence.
 
-    So a runner of a row that was forgotten holds neither the fence nor the rev of the one that came after it.
+    So a runner that still works on a removed row holds neither the fence nor the rev of its successor.
     """
     fence = max(job.fence, floor)
     return replace(job, fence=fence, rev=fence * _REVS + 1)
@@ -202,19 +206,19 @@ def start(job: Job, *, owner: str, now: float, lease_seconds: float) -> Job:
 
 
 def beat(job: Job, *, now: float, lease_seconds: float) -> Job:
-    """Prolong the lease of a running job."""
+    """Renew the lease of a running job."""
     if job.state is not S.RUNNING or job.lease is None:
         raise IllegalTransition(f"job {job.job_id} is {job.state}; only a running job has a heartbeat")
     return replace(job, lease=replace(job.lease, expires=now + lease_seconds), updated_at=now)
 
 
-TAKEN_BACK_SECONDS = 60.0  # longer than any one call to a store lasts
+TAKEN_BACK_SECONDS = 60.0  # longer than any single call to a store
 
 
 def is_taken_back(job: Job, now: float) -> bool:
-    """Whether nobody can still be removing what an expired job published; until then it may not run again.
+    """Whether an expired job's outputs are certain to be gone; until then it may not run again.
 
-    A delete knows no condition: one that is on its way would hit the outputs of the next run.
+    Deletes are unconditional: one still on its way would hit the outputs of the next run.
     """
     return job.state is not S.EXPIRED or not (job.unpublished or now - job.updated_at < TAKEN_BACK_SECONDS)
 
@@ -226,11 +230,89 @@ def again(job: Job, *, now: float, reason: str, to: State = S.QUEUED, **changes:
 
 
 def put_back(job: Job, *, now: float, stamp: float) -> Job:
-    """A job whose input stands again after another version did: from now on the newest of its line.
+    """Make a job the newest of its line: its input is back after another version replaced it.
 
-    Not while it is PUBLISHING: result.json is made from the row, which must not change under the finishers.
+    Not while it is PUBLISHING: result.json is made from the row, which must not change while it is being published.
     """
     if job.state is S.SUCCEEDED:
         # latest.json has to follow, and the outputs are kept as long as those of a new drop.
         return replace(job, stamp=stamp, unpublished=True, updated_at=now, ended_at=now)
     return job if job.state is S.PUBLISHING else replace(job, stamp=stamp)
+
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: easy to read aloud
+LENGTHS = (8, 13, 26)  # the next one is used if another job has the shorter id
+
+
+def identity(
+    *, tenant: str, workflow: str, subject: str, config_digest: str, inputs: list[str], params: dict[str, Any]
+) -> str:
+    """The full hash of what a job is: the same for every event that leads to it, so duplicates meet in one row."""
+    facts = [tenant, workflow, subject, config_digest, sorted(inputs), params]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def job_id(tenant: str, workflow: str, identity_hash: str, length: int = LENGTHS[0]) -> str:
+    number = int(identity_hash, 16)
+    tail = "".join(_ALPHABET[(number >> (5 * i)) & 31] for i in range(length))
+    return f"{_slug(tenant)}-{_slug(workflow)}-{tail}"
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:24].strip("-") or "x"
+
+
+def digest_of(parts: list[tuple[str, str]]) -> str:
+    """One digest for a set of named digests, in any order."""
+    text = "\n".join(f"{name}\0{digest}" for name, digest in sorted(parts))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetryPolicy:
+    max_attempts: int = 3
+    backoff_seconds: float = 2.0
+    backoff_cap_seconds: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    delay: float
+    counts: bool = True  # against the job's attempts
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    state: State
+
+
+def decide(
+    verdict: Verdict, *, attempt: int, policy: RetryPolicy, jitter: float, blameless: bool = False
+) -> Retry | End:
+    """`attempt` is the one that just ended, from 1; `jitter` is drawn from [0, 1) by the caller.
+
+    `blameless`: the environment failed, and would have failed any other job too.
+    """
+    if verdict is Verdict.CANCELLED:
+        return End(State.CANCELLED)
+    if verdict is Verdict.WALL_CLOCK:
+        return End(State.TIMED_OUT)
+    if verdict is Verdict.INPUT_GONE:
+        return End(State.SKIPPED)
+    if verdict is Verdict.RELEASED:
+        return Retry(0.0, counts=False)
+    if FAULTS[verdict] is not Fault.OURS:
+        return End(State.FAILED)
+    if attempt >= policy.max_attempts and not blameless:
+        return End(State.FAILED)
+    ceiling = min(policy.backoff_cap_seconds, policy.backoff_seconds * 2 ** (attempt - 1))
+    return Retry(ceiling * (0.5 + jitter / 2), counts=not blameless)
+
+
+def since(job: Job) -> float:
+    """When the job entered its present state."""
+    return next((at for name, at in reversed(job.history) if name == job.state), job.updated_at)
+
+
+def stamp_text(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""Bucket keys: where things stand, which keys may be named, and how patterns match."""
+"""Bucket keys: where things are, which keys are allowed, and how patterns match."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ SHARED = "configs/_shared/"
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".csv", ".tsv")
 MAX_KEY_BYTES = 1024
 
-# Most keys, told at a glance: every object's key is checked several times over.
+# Fast path for most keys: every object's key is checked several times.
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._ -]*(?:/[A-Za-z0-9_-][A-Za-z0-9._ -]*)*")
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,62}")
 # What clients write first and rename later, and what desktops leave behind.
@@ -39,7 +39,7 @@ class Place:
 
 
 def check_key(key: str) -> str:
-    """A key that a folder, S3 and every client read the same way, or KeyRefused."""
+    """Return a key that a folder, S3 and every client read the same way; raise KeyRefused for others."""
     if len(key) <= MAX_KEY_BYTES and _PLAIN_KEY.fullmatch(key):
         return key
     parts = key.split("/")
@@ -55,7 +55,7 @@ def check_key(key: str) -> str:
 
 
 def refusal(key: str) -> str | None:
-    """Why a key is refused; None where it is not."""
+    """Why a key is refused; None if it is not."""
     try:
         check_key(key)
     except KeyRefused as error:
@@ -64,14 +64,14 @@ def refusal(key: str) -> str | None:
 
 
 def place(key: str, prefix: str = INBOX) -> Place:
-    """Where a key of the inbox (or of configs) belongs; KeyRefused where it belongs nowhere."""
+    """The tenant and path of a key in the inbox (or in configs); raises KeyRefused for any other key."""
     check_key(key)
     tenant, slash, path = key.removeprefix(prefix).partition("/")
     if not key.startswith(prefix) or not slash:
         raise KeyRefused(f"key {key!r} is not below {prefix}<tenant>/; put it there")
     if not _TENANT.fullmatch(tenant):
         raise KeyRefused(
-            f"tenant {tenant!r} in key {key!r} is no tenant name; use letters, digits, '.', '_', '-', at most 63"
+            f"tenant {tenant!r} in key {key!r} is not a tenant name; use letters, digits, '.', '_', '-', at most 63"
         )
     return Place(tenant, path)
 
@@ -85,24 +85,24 @@ def is_spreadsheet(name: str) -> bool:
 
 
 def is_unfinished(name: str) -> bool:
-    """Whether a file's name says that its writer is not done with it."""
+    """Whether a file's name says that it is still being written."""
     return _UNFINISHED.search(name) is not None
 
 
 def is_ignored(name: str) -> bool:
-    """Whether a file is nobody's message: unfinished, hidden, left by a desktop, or a person's answer to a review."""
+    """Whether a file is not a drop: unfinished, hidden, left by a desktop, or a decision on a review."""
     return is_unfinished(name) or name.lower() in _LEFT_BEHIND or name.endswith(".decision.json")
 
 
 def meant(name: str) -> str | None:
-    """The name that a sender may have meant by one that is neither a spreadsheet nor a manifest; None: no idea."""
+    """What a sender may have meant by a name that is neither a spreadsheet nor a manifest; None: no guess."""
     stem, dot, ending = name.rpartition(".")
     if not dot:
         return None
     if ".js" in name.lower() and get_close_matches(name.lower(), ["manifest.json"], 1, 0.8):
         return "manifest.json"
     if stem.lower().endswith(SPREADSHEETS):
-        return stem  # members.xlsx.txt: an ending that a desktop added
+        return stem  # members.xlsx.txt: a desktop added an extension
     swapped = [known for known in SPREADSHEETS if sorted(known) == sorted(f".{ending.lower()}")]
     close = swapped or get_close_matches(f".{ending.lower()}", SPREADSHEETS, 1, 0.7)
     return f"{stem}{close[0]}" if close else None
@@ -125,7 +125,7 @@ LONGEST_OUTPUT = "normalized.xlsx"  # of the names in a job's folder
 
 
 def line_folder(tenant: str, subject: str, workflow: str) -> str:
-    """Where the outputs of all jobs of one line stand, and their `latest.json`."""
+    """The folder of the outputs of all jobs of one line, and of their `latest.json`."""
     middle = f"{subject.strip('/')}/" if subject.strip("/") else ""
     return f"{OUTPUTS}{tenant}/{middle}{workflow}/"
 
@@ -140,5 +140,5 @@ def rejected_key(manifest_key: str) -> str:
 
 
 def staging_folder(job_id: str, fence: int | None = None) -> str:
-    """Where attempts stage their files, or one attempt does: named by its fence, which no other attempt ever has."""
+    """The folder where a job's attempts stage their files, or one attempt's: its fence is never used twice."""
     return f"{WORK}{job_id}/" if fence is None else f"{WORK}{job_id}/{fence}/"

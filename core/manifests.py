@@ -1,4 +1,4 @@
-"""Manifest v1: what a sender writes to say what should happen to which spreadsheets."""
+"""Manifest v1: which spreadsheets to process, and how."""
 
 import codecs
 import json
@@ -16,7 +16,7 @@ from core.wording import problem_of, shown, wrong
 
 MAX_MANIFEST_BYTES = 1024 * 1024
 MAX_SWEEP = 1000
-# Manifests are read in the process that serves everybody: these bound what reading one can cost.
+# Manifests are parsed in a process that serves all tenants: these limits bound the cost of parsing one.
 MAX_FIELDS = 2000
 MAX_RULES = 2000
 MAX_PATTERNS = 100
@@ -41,7 +41,7 @@ def _inside(path: str, *at: int) -> str:
 
 
 class Auxiliary(Strict):
-    """A look-up table: pinned when the job is made, never a trigger.
+    """A lookup table: pinned when the job is created, never a trigger.
 
     `path` is relative to the manifest's folder, or a whole key: `inbox/<own tenant>/…`, `configs/<own tenant>/…`
     or `configs/_shared/…`.
@@ -85,7 +85,7 @@ class Mapping(Strict):
 
 
 class Reading(Strict):
-    """How an input is read: which parts count, and what the sender knows better than any detection."""
+    """How an input is read: which parts count, and what the sender knows better than detection does."""
 
     sheets: tuple[Pattern, ...] = ("*",)
     hidden_sheets: Literal["skip", "read"] = "skip"
@@ -160,7 +160,7 @@ class Schedule(Strict):
 
 
 class Limits(Strict):
-    """What a job may use; the settings cap what is asked for. None: the setting itself."""
+    """What a job may use; the settings cap it. None: the setting itself."""
 
     timeout_seconds: Annotated[int, Field(ge=1)] | None = None
     cpu_seconds: Annotated[int, Field(ge=1)] | None = None
@@ -235,7 +235,7 @@ class Manifest(Strict):
         self._check_lookups()
         self._check_rules()
         if both := sorted(set(self.params) & set(self.sweep)):
-            raise wrong("stands in params too", "a parameter in params or in sweep, not in both", "sweep", both[0])
+            raise wrong("is in params too", "a parameter in params or in sweep, not in both", "sweep", both[0])
         size = 1
         for values in self.sweep.values():
             size *= len(values)
@@ -285,12 +285,12 @@ def parse_manifest(body: bytes) -> Manifest:
     if len(body) > MAX_MANIFEST_BYTES:
         raise ManifestInvalid([Problem("$", f"is {len(body)} bytes", f"at most {MAX_MANIFEST_BYTES} bytes")])
     try:
-        raw = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=_no_twins)
+        raw = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
     except UnicodeDecodeError as error:
         problem = f"is not UTF-8 (byte {error.start})"
         raise ManifestInvalid([Problem("$", problem, "a JSON object in UTF-8")]) from None
     except (ValueError, RecursionError) as error:
-        raise ManifestInvalid([Problem("$", f"is no JSON: {error}", "a JSON object, each key once")]) from None
+        raise ManifestInvalid([Problem("$", f"is not JSON: {error}", "a JSON object, each key once")]) from None
     if b"\\u" in body and (half := _half_character(raw)) is not None:
         said = f"holds {half}, which is half a character"
         raise ManifestInvalid([Problem("$", said, "text that can be written as UTF-8")])
@@ -308,7 +308,7 @@ def parse_manifest(body: bytes) -> Manifest:
 
 
 def _bounded(raw: dict[str, Any]) -> None:
-    """Refuse what would take long to validate before anybody tries to."""
+    """Refuse manifests that would take long to validate, before validating them."""
     lists = {"fields": MAX_FIELDS, "rules": MAX_RULES}
     for name, most in lists.items():
         if isinstance(given := raw.get(name), list) and len(given) > most:
@@ -323,7 +323,7 @@ def _bounded(raw: dict[str, Any]) -> None:
 
 
 def _half_character(raw: object) -> str | None:
-    """An escaped surrogate without its partner, as it was written: JSON lets it pass, nothing else does."""
+    """A lone escaped surrogate, as written: valid in JSON, but not in UTF-8."""
     try:
         json.dumps(raw, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -335,11 +335,11 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     seen = dict(pairs)
     if len(seen) != len(pairs):
         counts = Counter(k for k, _ in pairs)
-        raise ValueError(f"key stands twice: {next(n for n, count in counts.items() if count > 1)}")
+        raise ValueError(f"duplicate key: {next(n for n, count in counts.items() if count > 1)}")
     return seen
 
 

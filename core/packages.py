@@ -1,4 +1,4 @@
-"""Config packages in a zip: what may be in one. Used before a job is made and again before it is unpacked."""
+"""What a zipped config package may contain. Checked before a job is created and again before unpacking."""
 
 import stat
 import struct
@@ -20,12 +20,12 @@ _LINK_OR_SPECIAL = {stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat
 
 
 def check_zip(body: bytes) -> zipfile.ZipFile:
-    """The open archive, every member plain, small and inside; PackageRefused names the first that is not."""
+    """The open archive, if every entry is plain, small and stays inside; PackageRefused names the first that is not."""
     try:
         archive = zipfile.ZipFile(BytesIO(body))
         members = archive.infolist()
     except (*_DAMAGE, struct.error) as error:
-        raise PackageRefused(f"config zip cannot be read: {error}; make it anew") from None
+        raise PackageRefused(f"config zip cannot be read: {error}; create it again") from None
     if len(members) > MAX_PACKAGE_FILES:
         raise PackageRefused(f"config zip holds {len(members)} entries; at most {MAX_PACKAGE_FILES}")
     total, seen = 0, set[str]()
@@ -40,9 +40,9 @@ def check_zip(body: bytes) -> zipfile.ZipFile:
         if member.flag_bits & 0x1:
             raise PackageRefused(f"config zip: entry {name!r} is encrypted; store it plain")
         if member.compress_type not in _PLAIN:
-            raise PackageRefused(f"config zip: entry {name!r} is packed in a way that is not read; use plain deflate")
+            raise PackageRefused(f"config zip: entry {name!r} uses an unsupported compression method; use deflate")
         if name.casefold() in seen:
-            raise PackageRefused(f"config zip: entry {name!r} stands twice; keep one")
+            raise PackageRefused(f"config zip: entry {name!r} is there twice; keep one")
         seen.add(name.casefold())
         total += member.file_size
         if total > MAX_PACKAGE_BYTES or member.file_size > _MAX_RATIO * max(1024, member.compress_size):
@@ -55,24 +55,24 @@ def check_zip(body: bytes) -> zipfile.ZipFile:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Paths of files that can stand beside each other in a folder; PackageRefused names the first that cannot."""
+    """Check that paths can exist together in one folder; PackageRefused names the first that cannot."""
     files = {*names}
     for name in sorted(files):
         *folders, _ = steps = name.split("/")
         if len(name.encode()) > _MAX_PATH or any(len(step.encode()) > _MAX_NAME for step in steps):
-            raise PackageRefused(f"config: {name[:80]!r}… is longer than a file's name can be; use a shorter one")
+            raise PackageRefused(f"config: {name[:80]!r}… is too long for a file name; use a shorter one")
         for depth in range(1, len(folders) + 1):
             if (above := "/".join(folders[:depth])) in files:
                 raise PackageRefused(f"config: {above!r} is a file and a folder at once; rename one of them")
 
 
 def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """A member's content, held to the size it declared: the declaration itself is a claim."""
+    """A member's content, which must not be larger than the member declares."""
     try:
         with archive.open(member) as source:
             body = source.read(member.file_size + 1)
     except _DAMAGE as error:
-        raise PackageRefused(f"config zip: entry {member.filename!r} is damaged: {error}; make it anew") from None
+        raise PackageRefused(f"config zip: entry {member.filename!r} is damaged: {error}; create it again") from None
     if len(body) > member.file_size:
-        raise PackageRefused(f"config zip: entry {member.filename!r} is larger than it says; make it anew")
+        raise PackageRefused(f"config zip: entry {member.filename!r} is larger than it says; create it again")
     return body

@@ -1,10 +1,10 @@
-"""Shell patterns over paths, matched in time that grows with the path and not with what a pattern could mean.
+"""Shell patterns over paths, matched in time linear in the path, whatever the pattern.
 
-Theory of operation. A pattern is a row of steps: one character, or a star of some kind. All steps that may come next
-are the bits of one number, and each character of the path moves them all at once (Shift-And), so nothing is ever
-tried twice. Patterns are the tenants' own, and matched in the process that serves everybody: a regular expression
-that backtracks would let one of them stop the others. Those with a star or two, which cannot go wrong, are matched by
-one all the same, since it is quicker.
+Theory of operation. A pattern is a sequence of steps: one character, or a star of some kind. The steps that may come
+next are the bits of one number, and each character of the path advances all of them at once (Shift-And), so nothing is
+tried twice. Tenants write the patterns, and a process that serves all tenants matches them: a regular expression that
+backtracks would let one tenant block the others. Patterns with at most two stars cannot backtrack badly and use a
+regular expression, which is faster.
 """
 
 import re
@@ -27,8 +27,8 @@ class _Step:
 class Pattern:
     steps: tuple[_Step, ...]
     _regex: re.Pattern[str] | None = None
-    _stars: dict[int, int] = field(default_factory=dict)  # kind: which steps are of it
-    _takes: dict[str, int] = field(default_factory=dict)  # character: which steps take it
+    _stars: dict[int, int] = field(default_factory=dict)  # kind: bits of its steps
+    _takes: dict[str, int] = field(default_factory=dict)  # character: bits of the steps that match it
 
     def __post_init__(self) -> None:
         if stars(self.steps) <= _REGEX_STARS:
@@ -42,7 +42,7 @@ class Pattern:
     def _simulate(self, path: str) -> bool:
         star, anything, folders = self._stars[_STAR], self._stars[_ANYTHING], self._stars[_FOLDERS]
         every = star | anything | folders
-        now, inside = _skip(1, every), 0  # steps that may come next; stars of folders that are inside one
+        now, inside = _skip(1, every), 0  # steps that may come next; `**/` steps in the middle of a folder name
         for character in path:
             takes = self._takes.get(character)
             if takes is None:
@@ -81,7 +81,7 @@ def count_stars(pattern: str) -> int:
 
 
 def _skip(now: int, stars: int) -> int:
-    """Stars may stand for nothing: what comes after one may come next too."""
+    """A star may match nothing: the step after it may come next too."""
     while (more := now | (now & stars) << 1) != now:
         now = more
     return now

@@ -16,7 +16,7 @@ class Clock(Protocol):
         ...
 
     def steady(self) -> float:
-        """Seconds since some moment of this process, whatever is done to the wall clock; only differences count."""
+        """Seconds since some moment of this process, whatever happens to the wall clock; only differences count."""
         ...
 
 
@@ -44,13 +44,15 @@ class Folder:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Level:
-    """One level of the bucket by name; what a name stands for is asked only where somebody needs it."""
+    """One level of the bucket by name; details of an object are requested only where needed."""
 
     keys: tuple[str, ...]
     folders: tuple[str, ...]
-    infos: Callable[[Collection[str]], list[ObjectInfo]]  # those of the given keys that are still there
-    strange: tuple[str, ...] = ()  # keys here that are refused (core.keys.check_key), and so are in no listing
-    aside: dict[str, str] = field(default_factory=dict)  # what `infos` left out since the store refuses it, and why
+    infos: Callable[[Collection[str]], list[ObjectInfo]]  # those of the given keys that still exist
+    refused_keys: tuple[str, ...] = ()  # keys here that are refused (core.keys.check_key), and so are not listed
+    unreadable: dict[str, str] = field(
+        default_factory=dict
+    )  # what `infos` left out because the store refuses it, and why
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,30 +62,30 @@ class Fetched:
 
 
 class ObjectStore(Protocol):
-    """A bucket. Keys are S3 keys; an object is there whole or not at all."""
+    """A bucket. Keys are S3 keys; an object exists completely or not at all."""
 
     def head(self, key: str) -> ObjectInfo | None:
-        """The newest version, or None where there is none (or it is not yet complete). May raise ObjectRefused."""
+        """The newest version, or None if there is none (or it is not yet complete). May raise ObjectRefused."""
         ...
 
-    def objects(self, prefix: str, *, aside: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
-        """Every object whose key starts with `prefix`, by key. Nothing there: nothing yielded.
+    def objects(self, prefix: str, *, unreadable: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
+        """Every object whose key starts with `prefix`, by key; none: yields nothing.
 
-        One that cannot be yielded (its key is refused, or the store refuses to tell of it) ends no listing: it is
-        left out, and put into `aside` with the reason.
+        One that cannot be yielded (its key is refused, or the store refuses access) does not end the listing: it is
+        left out and added to `unreadable` with the reason.
         """
         ...
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """As `objects`, names only, and never reads content."""
+        """Like `objects`, but only names; never reads content."""
         ...
 
     def folder(self, prefix: str) -> Folder:
-        """One level below `prefix` (which ends in '/'). Nothing there: empty."""
+        """One level below `prefix` (which ends in '/'); empty if nothing is there."""
         ...
 
     def level(self, prefix: str) -> Level:
-        """As `folder`, names only: a folder of many files costs no look at each."""
+        """Like `folder`, but only names: does not stat each of many files."""
         ...
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
@@ -91,7 +93,7 @@ class ObjectStore(Protocol):
         ...
 
     def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched:
-        """Stream the content into a new file; raises as `read`, and then leaves no file."""
+        """Stream the content into a new file; raises like `read`, and then leaves no file."""
         ...
 
     def put(
@@ -103,29 +105,29 @@ class ObjectStore(Protocol):
         if_absent: bool = False,
         metadata: Mapping[str, str] | None = None,
     ) -> ObjectInfo:
-        """Write an object whole; readers see the old or the new one. Again with the same body: no harm.
+        """Write an object atomically; readers see the old or the new one. Safe to repeat with the same body.
 
-        `if_version`: only over that version; `if_absent`: only where there is none; else PreconditionFailed.
+        `if_version`: only over that version; `if_absent`: only if there is none; else PreconditionFailed.
         """
         ...
 
     def copy(self, source: str, target: str) -> None:
-        """Copy within the bucket, without the content passing through us where the store can.
+        """Copy within the bucket, on the server where the store can.
 
-        Raises ObjectMissing where the source is gone, and then leaves the target as it was.
+        Raises ObjectMissing if the source is gone, and then leaves the target unchanged.
         """
         ...
 
     def delete(self, key: str) -> None:
-        """Remove an object; absent is fine."""
+        """Delete an object; no error if it does not exist."""
         ...
 
     def delete_all(self, keys: Sequence[str]) -> None:
-        """Remove objects, in fewer calls than one each where the store can; absent is fine."""
+        """Delete objects, batched where the store can; no error for those that do not exist."""
         ...
 
     def delete_prefix(self, prefix: str) -> int:
-        """Remove everything below `prefix` and say how many; nothing there is fine."""
+        """Delete everything below `prefix` and return how many; no error if there is nothing."""
         ...
 
 
@@ -166,7 +168,7 @@ class JobQuery:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewerRow:
-    """What can be told of a row that a newer program wrote (core.errors.RecordNewer): what stands beside its record."""
+    """What is readable of a row that a newer program wrote (core.errors.RecordNewer): the columns beside its record."""
 
     job_id: str
     tenant: str
@@ -179,40 +181,40 @@ class NewerRow:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
     jobs: tuple[Job, ...]
-    cursor: str | None  # hand it back for the next page; None: this was the last
-    newer: tuple[NewerRow, ...] = ()  # rows that match too, and are to be left alone
+    cursor: str | None  # pass it in for the next page; None: this was the last
+    newer: tuple[NewerRow, ...] = ()  # rows that match too, and must be left alone
 
 
 class JobTable(Protocol):
-    """The truth about jobs. Every write is conditional; a write that meets another rev changes nothing."""
+    """The truth about jobs. Every write is conditional; a write that finds another rev changes nothing."""
 
     def add(self, job: Job) -> tuple[Job, bool]:
-        """Insert where the id is free. Returns the row that is there now and whether this call made it.
+        """Insert if the id is free. Returns the row that now exists and whether this call created it.
 
         A new row's fence and rev start above those of every row of its tenant that was removed before the caller
-        last saw the id free, so that whoever still holds a former row can write nothing (`core.jobs.first`).
+        last saw the id free, so that a holder of a former row can no longer write (`core.jobs.first`).
         """
         ...
 
     def get(self, job_id: str) -> Job | None: ...
 
     def get_all(self, job_ids: Collection[str]) -> dict[str, Job]:
-        """Those of the jobs that are there, by id; each consistent, not all of one moment."""
+        """Those of the jobs that exist, by id; each read is consistent, but not all of one moment."""
         ...
 
     def replace(self, old: Job, new: Job) -> Job | None:
-        """Write `new` where the row still has `old.rev`; the row with its new rev, or None: look again."""
+        """Write `new` if the row still has `old.rev`; the row with its new rev, or None: read it again."""
         ...
 
     def admit(self, old: Job, new: Job, caps: Caps) -> Job | Refused | None:
-        """`replace` for a start, refused in the same transaction where a cap is reached or a pause holds.
+        """`replace` for a start, refused in the same transaction if a cap is reached or a pause applies.
 
-        RUNNING jobs count, whether their lease still lives or not.
+        RUNNING jobs count, whether their lease has expired or not.
         """
         ...
 
     def remove(self, old: Job) -> bool:
-        """Delete the row where it still has `old.rev`; False: it has moved on (or is gone already)."""
+        """Delete the row if it still has `old.rev`; False: it has moved on (or is already gone)."""
         ...
 
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page: ...
@@ -220,25 +222,25 @@ class JobTable(Protocol):
     def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
         """Every job of one line (see Job.line), oldest first; consistent with the caller's own writes.
 
-        `whole`: raises RecordNewer where one of them is newer than this program, instead of leaving it out.
+        `whole`: raises RecordNewer if one of them is newer than this program, instead of leaving it out.
         """
         ...
 
     def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
         """Jobs whose `wake_at` (see core/chores.py) is not after `before`, longest overdue first.
 
-        Without those that only rest until they expire or are forgotten (`core.chores.resting`): see `outdated`.
+        Excludes those that only wait to expire or to be forgotten (`core.chores.resting`): see `outdated`.
         """
         ...
 
     def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
-        """As `attention`, for the jobs that it leaves out. Rows of an older program may be in the other list."""
+        """Like `attention`, for the jobs that it leaves out. Rows of an older program may be in the other list."""
         ...
 
     def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
-        """Rows that hold no job this program can read, and why; for operators, may read the whole table.
+        """Rows that this program cannot read, and why; for operators, may read the whole table.
 
-        No other method that lists jobs has them, and none is stopped by them; `get` and `add` raise the same error.
+        Methods that list jobs leave them out and go on; `get` and `add` raise the same error.
         """
         ...
 
@@ -253,15 +255,15 @@ class JobTable(Protocol):
         ...
 
     def recount(self) -> int:
-        """Correct what the table counts beside its rows to decide on starts; how many counts were wrong.
+        """Correct the counters that the table keeps beside its rows for caps; returns how many were wrong.
 
-        Only where a start was refused, and only what has not changed since an earlier call: one call does nothing
-        yet. A table that counts its rows has nothing to correct.
+        Only where a start was refused, and only counters unchanged since an earlier call: a single call corrects
+        nothing. A table that counts its rows has nothing to correct.
         """
         ...
 
     def pause(self, pause: Pause) -> None:
-        """Again: the first one stays."""
+        """A second call keeps the first pause."""
         ...
 
     def resume(self, tenant: str | None, workflow: str | None) -> bool:
@@ -271,29 +273,29 @@ class JobTable(Protocol):
     def pauses(self) -> tuple[Pause, ...]: ...
 
     def hold(self, name: str, owner: str, seconds: float) -> bool:
-        """Take or prolong a named lease (leader, chore); False while another owner holds it."""
+        """Take or renew a named lease (leader, chore); False while another owner holds it."""
         ...
 
     def let_go(self, name: str, owner: str) -> None:
-        """Give a named lease back; not ours: no effect."""
+        """Release a named lease; no effect if another owner holds it."""
         ...
 
     def generation(self, name: str) -> int:
-        """How often `advance` was called for a name; consistent: an advance that returned is counted."""
+        """How often `advance` was called for a name; consistent: every advance that returned is counted."""
         ...
 
     def advance(self, name: str) -> None:
-        """Count a generation up. Done twice counts twice, which only makes others look again."""
+        """Increment a generation. Incrementing twice is harmless: others only check again."""
         ...
 
     def wait(self, seconds: float) -> None:
-        """Return after `seconds`, or sooner when a job may have changed, where the adapter can know."""
+        """Return after `seconds`, or sooner if the adapter learns that a job may have changed."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
-    """Says "look at this job" and nothing else; the table has the rest."""
+    """Names a job that is ready, and nothing else; the table has the rest."""
 
     job_id: str
     tenant: str
@@ -333,7 +335,7 @@ class WorkQueue(Protocol):
 
     @property
     def chooses_tenants(self) -> bool:
-        """Whether `receive` never brings a message of a tenant to `avoid`; else that is only a hint."""
+        """Whether `receive` never returns a message of a tenant to `avoid`; else that is only a hint."""
         ...
 
     def send(self, message: Message, *, delay: float = 0.0) -> None:
@@ -349,8 +351,8 @@ class WorkQueue(Protocol):
     ) -> tuple[Delivery, ...]:
         """Up to `most` messages, fair between tenants, waiting up to `wait` seconds for the first.
 
-        `avoid`: tenants that are better left alone now. A service that cannot choose (SQS) delivers theirs all the
-        same, and the caller puts them back; see `chooses_tenants`.
+        `avoid`: tenants to leave alone for now. A service that cannot choose (SQS) delivers their messages anyway,
+        and the caller puts them back; see `chooses_tenants`.
         """
         ...
 
@@ -363,16 +365,16 @@ class WorkQueue(Protocol):
         ...
 
     def missing(self, job_ids: Sequence[str], expected: Callable[[], int]) -> tuple[str, ...]:
-        """Those of the jobs for which no message is here: ready, held or delayed. As far as the queue can tell.
+        """Those of the jobs that have no message in the queue, ready, held or delayed, as far as it can tell.
 
-        A service that cannot look for a message (SQS) counts them all. `expected` says how many there should be at
-        least; if there are fewer, the first of `job_ids`, as many as are short, are taken to be missing. What was told
-        to be missing is expected to be sent, and counts as here until the service's own count can have followed.
+        A service that cannot search for a message (SQS) counts all of them. `expected` says how many there should be
+        at least; if there are fewer, that many of the first `job_ids` are reported missing. The caller is expected to
+        send those, so they count as present until the service's own count has caught up.
         """
         ...
 
     def bury(self, message: Message, reason: str) -> None:
-        """Put a message on the dead-letter queue for people to see. Again for a job: its last letter is shown."""
+        """Put a message on the dead-letter queue for people to see. Of several for one job, the last is shown."""
         ...
 
     def dead(self, *, limit: int = 100) -> tuple[DeadLetter, ...]:
@@ -380,7 +382,7 @@ class WorkQueue(Protocol):
         ...
 
     def redrive(self, job_id: str | None = None) -> int:
-        """Take dead letters (one job's, or all) off the dead-letter queue; of how many jobs."""
+        """Take dead letters (one job's, or all) off the dead-letter queue; returns how many jobs had one."""
         ...
 
     def stats(self) -> QueueStats: ...
@@ -403,20 +405,20 @@ class BoxLimits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verification:
-    """What a process that never ran a rule does with a box's outputs, once nothing is left that could change them."""
+    """How a process that never ran a rule checks a box's outputs, once nothing can change them any more."""
 
     job: dict[str, Any]  # the engine's order to verify (docs/engine-order.md); the driver adds the places
     outputs: tuple[str, ...]
     limits: BoxLimits
-    least_seconds: float  # for outputs that came at the last moment
+    least_seconds: float  # for outputs written at the last moment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoxOrder:
     """One run of the engine. Paths are the host's; a driver shows them to the box as it sees fit.
 
-    `job` is the engine's order (docs/engine-order.md) but for the places: `scratch` holds `in/` and, if
-    there is one, `config/`; the driver fills in where the box finds them and where its outputs go.
+    `job` is the engine's order (docs/engine-order.md) without its paths: `scratch` holds `in/` and, if there is one,
+    `config/`; the driver fills in where the box finds them and where its outputs go.
     """
 
     label: str  # job and attempt; names processes, folders and orphans
@@ -426,32 +428,32 @@ class BoxOrder:
     outputs: tuple[str, ...]  # file names the box may write, at most
     limits: BoxLimits
     network: bool = False
-    trusted: bool = False  # no Python of the sender's in it
+    trusted: bool = False  # contains no Python of the sender's
     layer: Path | None = None  # installed requirements, read-only
-    grouped: bool = True  # in a control group of its own, where the host gives one; our own code can do without
-    verification: Verification | None = None  # to be done in the same box, where the driver has a safe place for it
+    grouped: bool = True  # in its own control group, where the host allows it; our own code can do without
+    verification: Verification | None = None  # runs in the same box if the driver has a safe place for it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoxReport:
-    """What the runner saw, beside what the box claims."""
+    """What the runner observed, and what the box claims."""
 
     verdict: Verdict
     message: str
     where: dict[str, Any] = field(default_factory=dict)
-    claim: dict[str, Any] = field(default_factory=dict)  # the box's own closing words, checked for form only
+    claim: dict[str, Any] = field(default_factory=dict)  # the box's own final report; only its shape is checked
     outputs: dict[str, Path] = field(default_factory=dict)  # regular files, within limits, by name
     log: Path | None = None  # what rules printed; may hold data
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_mb: float = 0.0
     verification: "BoxReport | None" = None  # how it ended; None: the box had no safe place for it
-    suspicion: str = ""  # what speaks for a fault of the engine's own, whoever is held to answer for the end
+    suspicion: str = ""  # signs of a fault in the engine itself, whatever the verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Isolation:
-    """What holds on this host, as probed."""
+    """What this host provides, as probed."""
 
     driver: str
     level: str  # "none", "limits", "confined" or "isolated"
@@ -460,7 +462,7 @@ class Isolation:
 
 
 class Sandbox(Protocol):
-    """One job, one box. `run` returns when no process of the box is left, whatever happened in it."""
+    """One job, one box. `run` returns once every process of the box has ended, whatever happened in it."""
 
     def isolation(self) -> Isolation: ...
 
@@ -471,14 +473,14 @@ class Sandbox(Protocol):
         killed: Callable[[], Verdict | None],
         on_event: Callable[[dict[str, Any]], None] = lambda _: None,
     ) -> BoxReport:
-        """Run the engine. `killed` is asked often and, once it names a verdict, ends the box at once.
+        """Run the engine. `killed` is polled often; once it returns a verdict, the box is ended at once.
 
-        Never raises for what the box does; raises SandboxUnavailable where no box can be had.
+        Never raises for what the box does; raises SandboxUnavailable if no box can be started.
         """
         ...
 
     def reap(self, alive: Callable[[str], bool]) -> int:
-        """End boxes whose runner is gone: every box whose label is not `alive`; how many."""
+        """End boxes whose runner is gone (whose label is not `alive`); returns how many."""
         ...
 
     def close(self) -> None:

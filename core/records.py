@@ -1,9 +1,8 @@
 """The job record as JSON: one codec for every table and for `--json`.
 
-A record carries the version of its layout; docs/upgrading.md says when that is raised. One of a newer version is not
-read at all. Fields that this program does not know, in a record of a version that it does know, come from a program
-that is upgraded already: they are kept and written back. What equals its default is not written, so a default never
-changes within a version.
+A record carries the version of its layout; docs/upgrading.md says when that is raised. A record of a newer version is
+not read at all. Unknown fields in a record of a known version come from a newer program: they are kept and written
+back. Values equal to their default are not written, so a default never changes within a version.
 """
 
 from dataclasses import fields, replace
@@ -28,7 +27,7 @@ def dump_job(job: Job) -> str:
 
 
 def load_job(text: str | bytes, name: str = "") -> Job:
-    """The job of a record; RecordNewer or RowUnreadable where it holds none. `name`: of the row, for people."""
+    """The job of a record; raises RecordNewer or RowUnreadable. `name`: of the row, for messages."""
     try:
         record = from_json(text)
         if not isinstance(record, dict):
@@ -40,15 +39,15 @@ def load_job(text: str | bytes, name: str = "") -> Job:
         first = str(error).splitlines()
         raise RowUnreadable(
             f"row {name or 'of a job'} cannot be read ({' '.join(first[1:3]) or first[0]}); "
-            "mend or delete it in the table: its drop is found again by the next sweep"
+            "repair or delete it in the table: the next sweep finds its drop again"
         ) from None
     return replace(job, unknown=unknown) if unknown else job
 
 
 def version_of(version: Any, name: str) -> int:
-    """A record's version, if this program knows it; else RecordNewer, or ValueError where it is none."""
+    """A record's version; raises RecordNewer if this program does not know it, ValueError if it is not a version."""
     if type(version) is not int or version < 1:
-        raise ValueError("its version is not a number from 1 up")
+        raise ValueError("its version is not a positive integer")
     if version > RECORD_VERSION:
         raise RecordNewer(f"row {name or 'of a job'}", version, RECORD_VERSION)
     return version

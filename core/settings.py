@@ -1,4 +1,4 @@
-"""Settings: ADE_* variables, read once into one typed object. A wrong value is a clear error at start."""
+"""Settings: ADE_* variables, read once into one typed object. A wrong value is a clear error at start-up."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -8,8 +8,8 @@ from typing import Any
 
 from core.chores import Timings
 from core.errors import SettingsError
+from core.jobs import RetryPolicy
 from core.ports import Caps
-from core.retries import RetryPolicy
 
 PREFIX = "ADE_"
 
@@ -108,28 +108,30 @@ def _setting(default: Any, parse: Callable[[str], Any], doc: str) -> Any:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     storage_data_dir: Path = _setting(Path("data"), _path, "folder of the embedded bucket and table")
-    store_url: str = _setting("", _url("s3"), "bucket; the embedded folder where it is not set")
-    table_url: str = _setting("", _url("dynamodb"), "job table; the embedded SQLite file where it is not set")
-    queue_url: str = _setting("", _url("sqs"), "work queue; the embedded SQLite file where it is not set")
-    events_url: str = _setting("", _url("sqs"), "queue that the bucket's notifications come to, if there is one")
-    webhook_listen: str = _setting("127.0.0.1:8090", _listen, "where the webhook for bucket events listens")
+    store_url: str = _setting("", _url("s3"), "bucket; unset: the embedded folder")
+    table_url: str = _setting("", _url("dynamodb"), "job table; unset: the embedded SQLite file")
+    queue_url: str = _setting("", _url("sqs"), "work queue; unset: the embedded SQLite file")
+    events_url: str = _setting("", _url("sqs"), "queue that receives the bucket's notifications, if there is one")
+    webhook_listen: str = _setting("127.0.0.1:8090", _listen, "address the webhook for bucket events listens on")
     webhook_token: str = field(
         default="",
         repr=False,  # a secret
-        metadata={"parse": _token, "doc": "what callers of the webhook must know; without it there is no webhook"},
+        metadata={"parse": _token, "doc": "token that callers of the webhook must send; unset: no webhook"},
     )
-    max_concurrency: int = _setting(2, _int(1, 1000), "jobs one runner process works on at once")
+    max_concurrency: int = _setting(2, _int(1, 1000), "jobs that one runner process runs at once")
     queue_size: int = _setting(10, _int(1), "waiting jobs of a tenant above which HTTP submits get 429")
-    job_timeout_seconds: int = _setting(300, _int(1), "wall clock a job may take, at most")
-    worker_cpu_seconds: int = _setting(60, _int(1), "CPU time a job may take, at most")
-    worker_mem_mb: int = _setting(512, _int(64), "memory a job may take, at most")
-    worker_fsize_mb: int = _setting(100, _int(1), "size of a file a job may write, and of an input, at most")
+    job_timeout_seconds: int = _setting(300, _int(1), "most wall-clock time a job may take")
+    worker_cpu_seconds: int = _setting(60, _int(1), "most CPU time a job may take")
+    worker_mem_mb: int = _setting(512, _int(64), "most memory a job may take")
+    worker_fsize_mb: int = _setting(100, _int(1), "largest file a job may write, and largest input")
     runtime_network_access: bool = _setting(False, _flag, "whether a manifest may ask for the network")
     wheelhouse: Path | None = _setting(None, _path, "folder of wheels that requirements.txt installs from")
-    lease_seconds: float = _setting(30.0, _seconds(1), "how long a runner may be silent before its job is taken")
-    heartbeat_seconds: float | None = _setting(None, _seconds(0.1), "time between heartbeats; a third of the lease")
-    max_attempts: int = _setting(3, _int(1, 100), "tries of a job that fails through our own fault")
-    retry_backoff_seconds: float = _setting(2.0, _seconds(0), "wait before the second try; doubles each time")
+    lease_seconds: float = _setting(30.0, _seconds(1), "how long a runner may be silent before it loses its job")
+    heartbeat_seconds: float | None = _setting(
+        None, _seconds(0.1), "time between heartbeats; unset: a third of the lease"
+    )
+    max_attempts: int = _setting(3, _int(1, 100), "attempts of a job that fails through no fault of its own")
+    retry_backoff_seconds: float = _setting(2.0, _seconds(0), "wait before the second attempt; doubles each time")
     retention_hours: float = _setting(48.0, _seconds(0, "hours"), "how long an ended job's outputs are kept, in hours")
     tenant_concurrency: int = _setting(5, _int(0), "running jobs of one tenant across the fleet; 0: no cap")
     workflow_concurrency: int = _setting(5, _int(0), "running jobs of one workflow across the fleet; 0: no cap")
@@ -137,16 +139,18 @@ class Settings:
     sandbox_min_level: str = _setting(
         "confined",
         _one_of("none", "limits", "confined", "isolated"),
-        "weakest box for a config with Python in it; where it is set, a runner that cannot give it does not start",
+        "weakest box for a config that contains Python; if set, a runner that cannot provide it does not start",
     )
-    sweep_seconds: float = _setting(300.0, _seconds(1), "time between full looks through the inbox")
-    settle_seconds: float = _setting(1.0, _seconds(0), "quiet time before a drop of many objects is taken as whole")
-    drain_seconds: float = _setting(30.0, _seconds(0), "how long jobs may go on after a process is told to end")
-    log_level: str = _setting("info", _one_of("debug", "info", "warning", "error"), "least level of log events")
+    sweep_seconds: float = _setting(300.0, _seconds(1), "time between full scans of the inbox")
+    settle_seconds: float = _setting(
+        1.0, _seconds(0), "quiet time after which a drop of many objects counts as complete"
+    )
+    drain_seconds: float = _setting(30.0, _seconds(0), "how long jobs may go on after a process is asked to stop")
+    log_level: str = _setting("info", _one_of("debug", "info", "warning", "error"), "lowest level of log events")
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "Settings":
-        """Read every ADE_* variable; raise one SettingsError that names all that cannot be used."""
+        """Read every ADE_* variable; raise one SettingsError that names all wrong values."""
         known = {PREFIX + f.name.upper(): f for f in fields(cls)}
         values: dict[str, Any] = {}
         wrong: list[str] = []
@@ -158,7 +162,7 @@ class Settings:
             try:
                 values[spec.name] = parse(text)
             except ValueError:
-                # A URL may hold credentials, even one that is refused for that very reason.
+                # A URL may contain credentials, even one that is refused for that reason.
                 shown = f"{variable}={text!r}" if spec.repr and "://" not in text else variable
                 wrong.append(f"{shown}: must be {parse.__doc__} ({spec.metadata['doc']})")
         if not wrong:
@@ -195,6 +199,6 @@ class Settings:
 
 
 def unknown_variables(env: Mapping[str, str]) -> list[str]:
-    """ADE_* variables that mean nothing: most likely a typo."""
+    """ADE_* variables that do not exist: most likely typos."""
     known = {PREFIX + f.name.upper() for f in fields(Settings)}
     return sorted(v for v in env if v.startswith(PREFIX) and v not in known)

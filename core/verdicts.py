@@ -16,23 +16,23 @@ class Verdict(StrEnum):
 
     OK = "ok"
     INPUT_UNREADABLE = "input_unreadable"  # encrypted, truncated, hostile, not a spreadsheet
-    NOTHING_MAPPED = "nothing_mapped"  # no column of the input is one of the declared fields
+    NOTHING_MAPPED = "nothing_mapped"  # no column of the input matches a declared field
     INPUT_GONE = "input_gone"  # the pinned version was replaced before it was read
     RULE_ERROR = "rule_error"  # a rule raised, or the config package cannot be loaded
-    CONFIG_REFUSED = "config_refused"  # needs what it may not have: network, a package, a looser box
-    BAD_OUTPUT = "bad_output"  # what came out of the box is not what a box may say
+    CONFIG_REFUSED = "config_refused"  # needs something it may not have: network, a package, a weaker box
+    BAD_OUTPUT = "bad_output"  # the box's output or report is not acceptable
     CPU = "cpu"
     MEMORY = "memory"
     WALL_CLOCK = "wall_clock"
     FILE_SIZE = "file_size"
     PROCESSES = "processes"
     SIGNAL = "signal"  # killed by a signal that we did not send
-    CANCELLED = "cancelled"  # we killed it: somebody asked
-    LEASE_LOST = "lease_lost"  # we killed it: the right to work was lost
-    RELEASED = "released"  # we killed it: this runner shuts down, or its tenant had every slot and another waits
-    BOX_FAILED = "box_failed"  # the box could not start or broke through no fault of its content
+    CANCELLED = "cancelled"  # we killed it: a cancel was requested
+    LEASE_LOST = "lease_lost"  # we killed it: the lease was lost
+    RELEASED = "released"  # we killed it: the runner shuts down, or its tenant held every slot while another waited
+    BOX_FAILED = "box_failed"  # the box could not start, or broke through no fault of its contents
     STORE_FAILED = "store_failed"  # the store did not answer while staging or publishing
-    RUNNER_LOST = "runner_lost"  # the lease ran out with no word from its owner
+    RUNNER_LOST = "runner_lost"  # the lease expired without a heartbeat
 
 
 FAULTS: dict[Verdict, Fault] = {
@@ -57,5 +57,5 @@ FAULTS: dict[Verdict, Fault] = {
     Verdict.RUNNER_LOST: Fault.OURS,
 }
 
-# Ends without success whose artifact and report are published: they say what was seen instead.
+# Failures whose artifact and report are published: they show what was found instead.
 EXPLAINED = frozenset({Verdict.NOTHING_MAPPED})

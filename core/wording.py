@@ -1,4 +1,4 @@
-"""What is wrong with a manifest, in words that name the place and the remedy."""
+"""Words a manifest's problems: each names the place and what is allowed there."""
 
 import json
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from core.errors import Problem
 
 _SHOWN: Final = 60
 _OURS: Final = "ade"
-# Patterns as people would say them.
+# Patterns in words.
 _PATTERNS: Final = {
     r"^[A-Za-z_][A-Za-z0-9_ .-]{0,99}$": "a letter or _ first, then letters, digits, blanks and _ . - (at most 100)",
     r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$": "a letter or _ first, then letters, digits, _ and - (at most 64)",
@@ -52,12 +52,12 @@ _BOUNDS: Final = {
 
 
 def wrong(problem: str, allowed: str, *at: str | int) -> PydanticCustomError:
-    """An error for a validator to raise; `at` is the place below the value that is being validated."""
+    """An error for a validator to raise; `at` is the path below the validated value."""
     return PydanticCustomError(_OURS, "{problem}", {"problem": problem, "allowed": allowed, "at": list(at)})
 
 
 def shown(value: object) -> str:
-    """A manifest's own value, short enough for a message."""
+    """A value of the manifest, shortened for a message."""
     if isinstance(value, list | tuple | dict) and len(value) > _SHOWN:
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
     if isinstance(value, str):
@@ -67,7 +67,7 @@ def shown(value: object) -> str:
 
 
 def problem_of(error: ErrorDetails, model: type[BaseModel]) -> Problem:
-    """One of pydantic's errors as a line of a rejection."""
+    """A pydantic error as one line of a rejection."""
     loc = _place(error["loc"])
     kind, context = error["type"], error.get("ctx", {})
     if kind == _OURS:
@@ -93,7 +93,7 @@ def problem_of(error: ErrorDetails, model: type[BaseModel]) -> Problem:
 
 
 def _unknown(path: str, key: str, known: list[str]) -> Problem:
-    return Problem(path, "is no known key" + _guess(key, known), f"known keys here: {', '.join(known)}")
+    return Problem(path, "is not a known key" + _guess(key, known), f"known keys here: {', '.join(known)}")
 
 
 def _guess(given: object, known: Iterable[str]) -> str:
@@ -102,7 +102,7 @@ def _guess(given: object, known: Iterable[str]) -> str:
 
 
 def _place(loc: tuple[int | str, ...]) -> list[int | str]:
-    """The place without the names of types that pydantic puts between."""
+    """The path without the type names that pydantic inserts."""
     return [p for p in loc if not (isinstance(p, str) and p.startswith(("tuple[", "function-", "list[")))]
 
 
@@ -111,7 +111,7 @@ def _path(loc: Iterable[int | str]) -> str:
 
 
 def _keys(model: type[BaseModel], loc: Iterable[int | str]) -> list[str]:
-    """The keys that may stand at a place."""
+    """The keys that are allowed at a place."""
     here: Any = model
     for part in loc:
         if isinstance(part, str):

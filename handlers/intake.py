@@ -28,13 +28,12 @@ from core.keys import (
     rejected_key,
 )
 from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQueue
-from core.statuses import status_key
 from handlers.recording import Due, Planned, Recorded, Recorder
 from handlers.rejections import Rejections, home, is_unread, unread_line
 from handlers.views import ListedView, LiveView, View
 from handlers.workflows import Packages, Workflows, manifests_at
 from infra.lanes import Lanes
-from infra.statuses import Statuses
+from infra.statuses import Statuses, status_key
 from infra.wiring import Stack
 
 _REMOTE_LANES = 8
@@ -138,7 +137,7 @@ class Intake:
         report = Report()
         shared = list(self._store.objects(SHARED))
         top = self._store.level(INBOX)
-        for key in (*top.keys, *top.strange):
+        for key in (*top.keys, *top.refused_keys):
             if not is_ignored(basename(key)):
                 report.refused.append(f"key {key!r} is not below {INBOX}<tenant>/; put it there")
         silent = 0
@@ -161,11 +160,11 @@ class Intake:
         return report
 
     def _sweep_listed(self, tenant: str, shared: list[ObjectInfo], report: Report) -> None:
-        aside: dict[str, str] = {}
-        objects = list(self._store.objects(f"{INBOX}{tenant}/", aside=aside))
-        standing = list(self._store.objects(f"{CONFIGS}{tenant}/", aside=aside))
+        unreadable: dict[str, str] = {}
+        objects = list(self._store.objects(f"{INBOX}{tenant}/", unreadable=unreadable))
+        standing = list(self._store.objects(f"{CONFIGS}{tenant}/", unreadable=unreadable))
         report.objects += len(objects)
-        look = IntakeLook(ListedView([*objects, *standing, *shared], aside), report, Due())
+        look = IntakeLook(ListedView([*objects, *standing, *shared], unreadable), report, Due())
         try:
             self._sweep_tenant(look, tenant)
         finally:
@@ -192,7 +191,7 @@ class Intake:
             elif is_spreadsheet(basename(info.key)) and not any(w.uses(info.key) for w in workflows):
                 with self._guarded(look.report, info.key):
                     self._recorder.place(self._unselected(look, info), look.report.recorded, look.due)
-        for key, why in look.view.aside.items():
+        for key, why in look.view.unreadable.items():
             folder = home(key) if refusal(key) is not None else None
             if folder is None:
                 look.report.refused.append(f"{key!r}: {why}")
@@ -257,7 +256,7 @@ class Intake:
         if folder.startswith(CONFIGS):
             self._rejections.report(look.view, folder, ())
             return
-        unread = [key for key in look.view.strange(folder) if not is_ignored(basename(key))]
+        unread = [key for key in look.view.refused_keys(folder) if not is_ignored(basename(key))]
         # Who might read them is asked only where there are such files: that takes a listing of every folder above.
         doubtful = [key for key in look.view.names(folder) if is_unread(key, ()) or len(key) > _LONG]
         if doubtful:
@@ -286,8 +285,8 @@ class Intake:
 
     def _changed(self, look: IntakeLook, key: str) -> None:
         at, info = place(key), look.view.head(key)
-        if key in look.view.aside:
-            look.report.failed.append(f"{key!r}: {look.view.aside[key]}")
+        if key in look.view.unreadable:
+            look.report.failed.append(f"{key!r}: {look.view.unreadable[key]}")
             return
         if info is None:
             look.gone.add(at.tenant)
@@ -371,9 +370,11 @@ class Intake:
         look.planned |= {(info.key, info.version, workflow.subject(s[0].key)) for s in fresh}
         if not fresh:
             return
-        if workflow.manifest.inputs.per == "drop" and (hidden := [k for k in look.view.aside if workflow.selects(k)]):
+        if workflow.manifest.inputs.per == "drop" and (
+            hidden := [k for k in look.view.unreadable if workflow.selects(k)]
+        ):
             # A set that is not whole must not be taken for one that is.
-            look.report.failed.append(f"{info.key!r}: part of its drop is refused: {look.view.aside[hidden[0]]}")
+            look.report.failed.append(f"{info.key!r}: part of its drop is refused: {look.view.unreadable[hidden[0]]}")
             return
         try:
             workflow, package = self._packages.find(look.view, workflow)
@@ -464,7 +465,9 @@ class Intake:
     def _forget_if_vanished(self, view: View, job: Job) -> bool:
         needs = [i.ref.key for i in job.inputs if i.role == "primary"]
         needs += [job.manifest.key] if job.manifest and job.workflow != NO_WORKFLOW else []
-        if job.state is not State.AWAITING or all(view.head(key) is not None or key in view.aside for key in needs):
+        if job.state is not State.AWAITING or all(
+            view.head(key) is not None or key in view.unreadable for key in needs
+        ):
             return False
         if is_placeholder(job):
             self._statuses.remove(job)

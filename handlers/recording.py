@@ -20,15 +20,12 @@ from typing import Any
 
 from core.drops import is_placeholder
 from core.errors import IllegalTransition, RowUnreadable
-from core.ids import LENGTHS, job_id
-from core.jobs import RETRIABLE, UNSTARTED, Job, State, again, is_taken_back, move, put_back
+from core.jobs import LENGTHS, RETRIABLE, UNSTARTED, Job, State, again, is_taken_back, job_id, move, put_back
 from core.ports import Clock, JobTable, WorkQueue
-from core.statuses import status_key
 from infra.lanes import Lanes
 from infra.queueing import enqueue_all, mutate
-from infra.statuses import Statuses
+from infra.statuses import Statuses, status_key
 
-_TRIES = 8
 _TOLD_AT_ONCE = 10  # messages that go in one request
 # A standing workflow that changes does not run again over what an earlier version of it has worked on.
 _HANDLED = frozenset(State) - UNSTARTED - {State.SKIPPED}

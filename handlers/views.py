@@ -14,7 +14,7 @@ class View(Protocol):
     """Every question has one answer for as long as a view lives: what was there when it was first asked."""
 
     @property
-    def aside(self) -> Mapping[str, str]:
+    def unreadable(self) -> Mapping[str, str]:
         """Objects that the store refuses to tell of, and why. No other answer has them: they may be anything."""
         ...
 
@@ -32,7 +32,7 @@ class View(Protocol):
         """Those of `names` that are manifests; asked for every file of a folder."""
         ...
 
-    def strange(self, folder: str) -> tuple[str, ...]:
+    def refused_keys(self, folder: str) -> tuple[str, ...]:
         """Keys directly in a folder that are refused, and so are in none of the other answers."""
         ...
 
@@ -48,7 +48,7 @@ class LiveView:
         self._infos: dict[str, ObjectInfo | None] = {}
         self._below: dict[str, list[ObjectInfo]] = {}
         self._manifests: dict[str, tuple[str, ...]] = {}
-        self.aside: dict[str, str] = {}
+        self.unreadable: dict[str, str] = {}
 
     def head(self, key: str) -> ObjectInfo | None:
         if key not in self._infos:
@@ -59,7 +59,7 @@ class LiveView:
             try:
                 self._infos[key] = self._store.head(key)
             except ObjectRefused as error:
-                self._infos[key], self.aside[key] = None, str(error)
+                self._infos[key], self.unreadable[key] = None, str(error)
         return self._infos[key]
 
     def infos(self, keys: Collection[str]) -> list[ObjectInfo]:
@@ -79,30 +79,30 @@ class LiveView:
             self._manifests[folder] = tuple(key for key in self.names(folder) if is_manifest(basename(key)))
         return self._manifests[folder]
 
-    def strange(self, folder: str) -> tuple[str, ...]:
+    def refused_keys(self, folder: str) -> tuple[str, ...]:
         self.names(folder)
-        return self._levels[folder].strange
+        return self._levels[folder].refused_keys
 
     def below(self, prefix: str) -> list[ObjectInfo]:
         if prefix not in self._below:
             above = self._levels.get(_folder(prefix.rstrip("/")))
             known_empty = above is not None and prefix.endswith("/") and prefix not in above.folders
-            self._below[prefix] = [] if known_empty else list(self._store.objects(prefix, aside=self.aside))
+            self._below[prefix] = [] if known_empty else list(self._store.objects(prefix, unreadable=self.unreadable))
         return self._below[prefix]
 
     def _ask(self, level: Level, keys: list[str]) -> None:
         there = {info.key: info for info in level.infos(keys)}
         for key in keys:
             self._infos[key] = there.get(key)
-            if key in level.aside:
-                self.aside[key] = level.aside[key]
+            if key in level.unreadable:
+                self.unreadable[key] = level.unreadable[key]
 
 
 class ListedView:
     """Answers from one listing, so that a sweep costs one pass over the bucket and not one call per object."""
 
-    def __init__(self, objects: Iterable[ObjectInfo], aside: Mapping[str, str] | None = None) -> None:
-        self.aside = aside or {}
+    def __init__(self, objects: Iterable[ObjectInfo], unreadable: Mapping[str, str] | None = None) -> None:
+        self.unreadable = unreadable or {}
         self._objects = {o.key: o for o in objects}
         self._keys = sorted(self._objects)
         self._names: dict[str, list[str]] = {}
@@ -121,8 +121,8 @@ class ListedView:
     def manifests(self, folder: str) -> tuple[str, ...]:
         return tuple(key for key in self.names(folder) if is_manifest(basename(key)))
 
-    def strange(self, folder: str) -> tuple[str, ...]:
-        return tuple(key for key in self.aside if _folder(key) == folder and refusal(key) is not None)
+    def refused_keys(self, folder: str) -> tuple[str, ...]:
+        return tuple(key for key in self.unreadable if _folder(key) == folder and refusal(key) is not None)
 
     def below(self, prefix: str) -> list[ObjectInfo]:
         found = []

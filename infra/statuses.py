@@ -11,13 +11,37 @@ import contextlib
 import json
 
 from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge
-from core.jobs import Job
-from core.keys import refusal
+from core.jobs import NO_WORKFLOW, Job, since, stamp_text
+from core.keys import OUTPUTS, line_folder, refusal
 from core.ports import JobTable, ObjectStore
-from core.statuses import status_body, status_key
 
+HELD_SECONDS = 30.0  # a job that is ready but may not start announces itself after this long
 _SMALL = 1024 * 1024
 _TRIES = 3
+
+
+def status_key(job: Job) -> str:
+    """Beside where the outputs will be, and their `latest.json`."""
+    if job.workflow == NO_WORKFLOW:
+        return f"{OUTPUTS}{job.tenant}/{job.subject}/status.json"
+    return f"{line_folder(job.tenant, job.subject, job.workflow)}status.json"
+
+
+def status_body(job: Job) -> bytes:
+    body = {
+        "status": 1,
+        "job_id": job.job_id,
+        "state": str(job.state),
+        "reason": job.reason or None,
+        "waiting_for": list(job.waiting_for),
+        "tenant": job.tenant,
+        "workflow": None if job.workflow == NO_WORKFLOW else job.workflow,
+        "subject": job.subject,
+        "params": job.params,
+        "since": stamp_text(since(job)),
+        "due_at": stamp_text(job.due_at),
+    }
+    return json.dumps(body, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 class Statuses:
@@ -50,7 +74,7 @@ class Statuses:
         if not job.announced or refusal(key) is not None:
             return
         body = self._read(key)
-        if body is not None and _told_by(body) == job.job_id:
+        if body is not None and _job_of(body) == job.job_id:
             self._store.delete(key)
 
     def remove(self, job: Job) -> bool:
@@ -68,7 +92,7 @@ class Statuses:
             return None
 
 
-def _told_by(body: bytes) -> str | None:
+def _job_of(body: bytes) -> str | None:
     try:
         return str(json.loads(body)["job_id"])
     except (ValueError, TypeError, KeyError):

@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
-from core.jobs import Job, State
+from core.jobs import Job, State, stamp_text
 from core.keys import line_folder, output_folder
-from core.statuses import stamp_text
 
 LATEST_VERSION = 1
 AUDIT = ("artifact.json", "report.html")  # published without a workbook where they explain a job's end

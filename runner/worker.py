@@ -17,15 +17,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
-from core.jobs import Job, JobError, State, move, start
+from core.jobs import Job, JobError, Retry, State, decide, move, since, start
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
-from core.retries import Retry, decide
 from core.settings import Settings
-from core.statuses import HELD_SECONDS, since
 from core.verdicts import EXPLAINED, Fault, Verdict
 from infra.local.presence import Presence
 from infra.logs import Log
 from infra.queueing import enqueue, mutate, note_sent
+from infra.statuses import HELD_SECONDS
 from runner.attempt import Attempts, Outcome
 from runner.leases import Beats, Held, fenced
 from runner.publish import Publisher

@@ -331,15 +331,15 @@ def check_rows(stack: Stack) -> Iterator[Check]:
 
 def check_inbox(stack: Stack) -> Iterator[Check]:
     """Objects that nobody will read, because their names or the store itself stand in the way."""
-    aside: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
     top = stack.store.level(INBOX)
-    loose = [key for key in (*top.keys, *top.strange) if not is_ignored(basename(key))]
+    loose = [key for key in (*top.keys, *top.refused_keys) if not is_ignored(basename(key))]
     for key in loose[:_SHOWN]:
         yield Check("inbox", WARNING, f"{key!r} is in no tenant's folder", f"put it below {INBOX}<tenant>/")
-    looked = sum(1 for _ in itertools.islice(stack.store.objects(INBOX, aside=aside), _LOOKED_AT))
-    for key, why in list(aside.items())[:_SHOWN]:
+    looked = sum(1 for _ in itertools.islice(stack.store.objects(INBOX, unreadable=unreadable), _LOOKED_AT))
+    for key, why in list(unreadable.items())[:_SHOWN]:
         yield Check("inbox", WARNING, f"{key!r} is set aside: {why}", "rename it, or see to its permissions")
-    if not loose and not aside:
+    if not loose and not unreadable:
         more = "; more were not looked at" if looked == _LOOKED_AT else ""
         yield Check("inbox", OK, f"{plural(looked, 'object')}, none set aside{more}")
 

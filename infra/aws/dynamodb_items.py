@@ -24,10 +24,9 @@ from typing import Any
 
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job
+from core.jobs import Job, stamp_text
 from core.ports import NewerRow
 from core.records import RECORD_VERSION, dump_job, load_job, version_of
-from core.statuses import stamp_text
 
 Item = dict[str, dict[str, Any]]
 
@@ -174,7 +173,7 @@ def job_of(item: Item) -> Job:
         text_of = doc if doc.startswith(b"{") else zlib.decompress(doc)
     except (KeyError, TypeError, AttributeError, ValueError, zlib.error) as error:
         raise RowUnreadable(
-            f"row {name} cannot be read ({type(error).__name__}); mend or delete it in the table"
+            f"row {name} cannot be read ({type(error).__name__}); repair or delete it in the table"
         ) from None
     return load_job(text_of, name)
 

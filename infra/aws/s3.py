@@ -84,11 +84,11 @@ class S3Store:
         self._memo.put(key, (_etag(answer), info.size, info.modified), info)
         return info
 
-    def objects(self, prefix: str, *, aside: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
+    def objects(self, prefix: str, *, unreadable: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
         for page in self._pages(prefix):
-            if aside is not None:
-                aside |= {o["Key"]: why for o in page.get("Contents", ()) if (why := _refusal(o["Key"]))}
-            yield from self._detailed(page.get("Contents", ()), {} if aside is None else aside)
+            if unreadable is not None:
+                unreadable |= {o["Key"]: why for o in page.get("Contents", ()) if (why := _refusal(o["Key"]))}
+            yield from self._detailed(page.get("Contents", ()), {} if unreadable is None else unreadable)
 
     def keys(self, prefix: str) -> Iterator[str]:
         for page in self._pages(prefix):
@@ -105,18 +105,20 @@ class S3Store:
     def level(self, prefix: str) -> Level:
         listed: dict[str, Any] = {}
         folders: list[str] = []
-        strange: list[str] = []
+        refused: list[str] = []
         for page in self._pages(prefix, Delimiter="/"):
             contents = page.get("Contents", ())
             listed |= {o["Key"]: o for o in contents if _possible(o["Key"])}
-            strange += [o["Key"] for o in contents if _refusal(o["Key"])]
+            refused += [o["Key"] for o in contents if _refusal(o["Key"])]
             folders += [p["Prefix"] for p in page.get("CommonPrefixes", ())]
 
         def infos(keys: Collection[str]) -> list[ObjectInfo]:
-            return self._detailed([listed[key] for key in keys if key in listed], aside)
+            return self._detailed([listed[key] for key in keys if key in listed], unreadable)
 
-        aside: dict[str, str] = {}
-        return Level(keys=tuple(listed), folders=tuple(folders), infos=infos, strange=tuple(strange), aside=aside)
+        unreadable: dict[str, str] = {}
+        return Level(
+            keys=tuple(listed), folders=tuple(folders), infos=infos, refused_keys=tuple(refused), unreadable=unreadable
+        )
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
         sink = InMemory()
@@ -217,19 +219,19 @@ class S3Store:
                 return
             ask["ContinuationToken"] = page["NextContinuationToken"]
 
-    def _detailed(self, listed: Any, aside: dict[str, str] | None = None) -> list[ObjectInfo]:
+    def _detailed(self, listed: Any, unreadable: dict[str, str] | None = None) -> list[ObjectInfo]:
         """Listed objects with version, digest and metadata; one that vanished meanwhile is left out.
 
-        `aside`: takes those that the store refuses to tell of; without it, the first of them ends the listing.
+        `unreadable`: takes those that the store refuses to tell of; without it, the first of them ends the listing.
         """
 
         def ask(item: tuple[str, object]) -> ObjectInfo | None:
             try:
                 return self.head(item[0])
             except ObjectRefused as error:
-                if aside is None:
+                if unreadable is None:
                     raise
-                aside[item[0]] = str(error)
+                unreadable[item[0]] = str(error)
                 return None
 
         facts = [

@@ -68,13 +68,13 @@ class FolderStore:
         except OSError as error:
             raise ObjectRefused(f"object {key} cannot be read: {error.strerror}; see to the file") from error
 
-    def objects(self, prefix: str, *, aside: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
+    def objects(self, prefix: str, *, unreadable: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
         for key in self._all(prefix):
             try:
                 info = self.head(check_key(key))
             except (KeyRefused, ObjectRefused) as error:
-                if aside is not None:
-                    aside[key] = str(error)
+                if unreadable is not None:
+                    unreadable[key] = str(error)
                 continue
             if info is not None:
                 yield info
@@ -94,22 +94,22 @@ class FolderStore:
     def level(self, prefix: str) -> Level:
         entries = list(self._entries(prefix))
         files = [prefix + name for name, is_folder in entries if not is_folder]
-        aside: dict[str, str] = {}
+        unreadable: dict[str, str] = {}
         return Level(
             keys=tuple(key for key in files if refusal(key) is None),
             folders=tuple(f"{prefix}{name}/" for name, is_folder in entries if is_folder),
-            infos=lambda keys: self._infos(keys, aside),
-            aside=aside,
-            strange=tuple(key for key in files if refusal(key) is not None),
+            infos=lambda keys: self._infos(keys, unreadable),
+            unreadable=unreadable,
+            refused_keys=tuple(key for key in files if refusal(key) is not None),
         )
 
-    def _infos(self, keys: Collection[str], aside: dict[str, str]) -> list[ObjectInfo]:
+    def _infos(self, keys: Collection[str], unreadable: dict[str, str]) -> list[ObjectInfo]:
         found = []
         for key in keys:
             try:
                 info = self.head(key)
             except ObjectRefused as error:
-                aside[key] = str(error)
+                unreadable[key] = str(error)
                 continue
             if info is not None:
                 found.append(info)

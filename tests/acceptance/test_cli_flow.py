@@ -57,7 +57,7 @@ def test_a_manifest_that_does_not_validate_is_rejected_where_its_outputs_would_b
     rejected = json.loads((ade.bucket / "outputs/acme/in/rejected.json").read_text())
     (problem,) = rejected["problems"]
     assert (problem["manifest"], problem["path"]) == ("inbox/acme/in/manifest.json", "$.feilds")
-    assert problem["problem"] == "is no known key; did you mean fields?"
+    assert problem["problem"] == "is not a known key; did you mean fields?"
     assert problem["allowed"].startswith("known keys here: manifest, name, inputs")
     assert "$.feilds" in done.err
 

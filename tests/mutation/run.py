@@ -21,7 +21,7 @@ KEPT = ROOT / ".mutation"
 EXPLAINED = Path(__file__).with_name("survivors.toml")
 WANTED = 0.85
 MODULES = (
-    "core/jobs.py", "core/retries.py", "core/verdicts.py", "core/chores.py", "core/drops.py",
+    "core/jobs.py", "core/verdicts.py", "core/chores.py", "core/drops.py",
     "handlers/intake.py", "handlers/workflows.py", "handlers/recording.py",
     "runner/worker.py", "runner/leases.py", "runner/publish.py", "runner/results.py", "runner/janitor.py",
     "runner/control.py", "infra/queueing.py",

@@ -67,12 +67,12 @@ class SimStore:
         found = self._b.objects.get(key)
         return found[0] if found else None
 
-    def objects(self, prefix: str, *, aside: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
+    def objects(self, prefix: str, *, unreadable: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
         found = []
         for key in self._keys(prefix):
             if key in self._b.refused:
-                if aside is not None:
-                    aside[key] = f"object {key} is refused"
+                if unreadable is not None:
+                    unreadable[key] = f"object {key} is refused"
             else:
                 found.append(self._b.objects[key][0])
         return iter(found)
@@ -86,7 +86,7 @@ class SimStore:
 
     def level(self, prefix: str) -> Level:
         keys, folders = self._split(prefix)
-        aside: dict[str, str] = {}
+        unreadable: dict[str, str] = {}
 
         def infos(wanted: Collection[str]) -> list[ObjectInfo]:
             found = []
@@ -94,13 +94,13 @@ class SimStore:
                 try:
                     info = self.head(key)
                 except ObjectRefused as error:
-                    aside[key] = str(error)
+                    unreadable[key] = str(error)
                     continue
                 if info is not None:
                     found.append(info)
             return found
 
-        return Level(keys=keys, folders=folders, infos=infos, aside=aside)
+        return Level(keys=keys, folders=folders, infos=infos, unreadable=unreadable)
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
         if key in self._b.refused:

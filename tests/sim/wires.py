@@ -201,8 +201,8 @@ class WiredStore:
     def head(self, key: str) -> ObjectInfo | None:
         return self._call("head", lambda: self._s.head(key), key)
 
-    def objects(self, prefix: str, *, aside: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
-        return iter(self._call("objects", lambda: list(self._s.objects(prefix, aside=aside)), prefix))
+    def objects(self, prefix: str, *, unreadable: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
+        return iter(self._call("objects", lambda: list(self._s.objects(prefix, unreadable=unreadable)), prefix))
 
     def keys(self, prefix: str) -> Iterator[str]:
         return iter(self._call("keys", lambda: list(self._s.keys(prefix)), prefix))

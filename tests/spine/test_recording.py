@@ -5,8 +5,7 @@ import json
 import pytest
 
 from core.drops import is_placeholder
-from core.ids import LENGTHS, job_id
-from core.jobs import Job, State
+from core.jobs import LENGTHS, Job, State, job_id
 from tests.support.world import MANIFEST, World
 
 LOOK_UP = {"primary": ["*.csv"], "auxiliary": [{"name": "plans", "path": "lookups/plans.csv"}]}

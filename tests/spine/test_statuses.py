@@ -5,9 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from core.jobs import State
+from core.jobs import State, stamp_text
 from core.ports import Pause
-from core.statuses import stamp_text
 from core.verdicts import Verdict
 from tests.support.places import PLACES
 from tests.support.world import MANIFEST, Crash, World

@@ -6,26 +6,30 @@ from hypothesis import strategies as st
 
 from core.chores import Chore, Timings, chore, wake_at
 from core.errors import IllegalTransition
-from core.ids import identity, job_id
 from core.jobs import (
     ENDED,
     HISTORY_KEPT,
     TRANSITIONS,
+    End,
     InputRef,
     Job,
     JobError,
     Lease,
     ObjectRef,
+    Retry,
+    RetryPolicy,
     State,
     again,
     beat,
+    decide,
     first,
+    identity,
+    job_id,
     move,
     put_back,
     start,
 )
 from core.records import dump_job, load_job
-from core.retries import End, Retry, RetryPolicy, decide
 from core.verdicts import FAULTS, Fault, Verdict
 
 JOB = Job(job_id="a-b-1", identity="1", tenant="a", workflow="b", subject="x.csv", state=State.QUEUED, updated_at=100.0)

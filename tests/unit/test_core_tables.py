@@ -5,8 +5,21 @@ from dataclasses import replace
 import pytest
 
 from core.chores import Chore, Timings, chore, defer, resting, sent_anyway, wake_at
-from core.jobs import ENDED, RETRIABLE, TRANSITIONS, UNSTARTED, Job, Lease, State, move, start
-from core.retries import End, Retry, RetryPolicy, decide
+from core.jobs import (
+    ENDED,
+    RETRIABLE,
+    TRANSITIONS,
+    UNSTARTED,
+    End,
+    Job,
+    Lease,
+    Retry,
+    RetryPolicy,
+    State,
+    decide,
+    move,
+    start,
+)
 from core.verdicts import EXPLAINED, FAULTS, Verdict
 
 S = State

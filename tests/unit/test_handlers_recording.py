@@ -7,9 +7,9 @@ import pytest
 
 from core.drops import unselected
 from core.errors import RowUnreadable
-from core.ids import job_id
-from core.jobs import InputRef, ObjectRef, State
+from core.jobs import InputRef, ObjectRef, State, job_id
 from handlers.recording import Due, Planned, Recorded, _Line
+from infra.queueing import mutate
 from tests.contract.jobs import a_job
 from tests.support.world import World
 
@@ -120,14 +120,14 @@ def test_a_version_whose_stamp_is_not_the_greatest_counts_only_where_it_stands(w
     assert [one.job_id for one in done.superseded] == [old.job_id]
 
 
-def test_a_change_that_others_prevent_is_tried_so_often_and_then_left(world, recorder):
+def test_a_change_that_always_loses_the_race_is_given_up(world, recorder):
     (row,) = record(recorder, job())[0].created
     tried = []
     world.table.replace = lambda *_: tried.append("once")
-    assert recorder._try(row, lambda j: replace(j, reason="x")) is None
-    assert len(tried) == 8
-    assert recorder._try(row, lambda _: None) is None
-    assert len(tried) == 8
+    assert mutate(world.table, row.job_id, lambda j: replace(j, reason="x"), known=row) is None
+    assert len(tried) == 50
+    assert mutate(world.table, row.job_id, lambda _: None, known=row) is None
+    assert len(tried) == 50
 
 
 class TestPlaceholders:

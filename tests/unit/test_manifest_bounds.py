@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from core import expressions
 from core.errors import ManifestInvalid
+from core.fields import problem_with
 from core.manifests import MAX_FIELDS, MAX_VALUES, parse_manifest
 
 COSTLY = "(?i)" + "[\u0100-\uffff]" * 50
@@ -81,7 +81,7 @@ def test_patterns_agree_with_the_compiler_on_many_patterns():
                     good = True
                 except re.error:
                     good = False
-                assert (expressions.problem_with(pattern) is None) == good, pattern
+                assert (problem_with(pattern) is None) == good, pattern
 
 
 def test_too_many_fields_are_refused_before_any_is_looked_at():

@@ -26,11 +26,11 @@ def rule(**then):
 
 # what: (manifest, place, words of the problem, words of the remedy)
 BAD = {
-    "no JSON": (b"{", "$", "no JSON", "JSON object"),
+    "no JSON": (b"{", "$", "not JSON", "JSON object"),
     "not UTF-8": (b"\xff{}", "$", "not UTF-8", "UTF-8"),
     "no object": (b"[]", "$", "is []", "{ ... }"),
     "NaN": (b'{"manifest": NaN}', "$", "NaN", "JSON object"),
-    "a key twice": (b'{"name": 1, "name": 2}', "$", "stands twice: name", "each key once"),
+    "a key twice": (b'{"name": 1, "name": 2}', "$", "duplicate key: name", "each key once"),
     "another version": (top(manifest=2), "$.manifest", "is 2", "1"),
     "no name": (b'{"manifest": 1, "fields": [{"name": "a"}]}', "$.name", "missing", "required"),
     "a bad name": (top(name="a b/c"), "$.name", '"a b/c"', "letters, digits"),
@@ -42,7 +42,7 @@ BAD = {
     "a bad field name": (top(fields=[{"name": "1!"}]), "$.fields[0].name", '"1!"', "a letter or _ first"),
     "a field twice": (top(fields=[{"name": "a"}, {"name": "A"}]), "$.fields[1].name", "a again", "differ"),
     "a flag that is no flag": (field(required="maybe"), "$.fields[0].required", '"maybe"', "true or false"),
-    "a bad pattern": (field(pattern="("), "$.fields[0].pattern", "no regular expression", "regular expression"),
+    "a bad pattern": (field(pattern="("), "$.fields[0].pattern", "not a regular expression", "regular expression"),
     "an enum without values": (field(type="enum"), "$.fields[0].allowed", "missing", "list of values"),
     "an empty list of values": (field(allowed=[]), "$.fields[0].allowed", "empty", "list of values"),
     "half a lookup": (field(allowed={"lookup": "x"}), "$.fields[0].allowed", '"lookup"', '"column"'),

@@ -146,7 +146,9 @@ def _tenant(name: str) -> str:
     except KeyRefused:
         fits = False
     if not fits:
-        raise argparse.ArgumentTypeError(f"{name!r} is no tenant name; use letters, digits, '.', '_', '-', at most 63")
+        raise argparse.ArgumentTypeError(
+            f"{name!r} is not a tenant name; use letters, digits, '.', '_', '-', at most 63"
+        )
     return name
 
 

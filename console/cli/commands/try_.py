@@ -18,9 +18,8 @@ from console.cli.output import Printer, Progress
 from console.cli.service import Signals
 from core.drops import plan
 from core.errors import UsageError
-from core.jobs import Job, JobError, State, move, start
+from core.jobs import End, Job, JobError, State, decide, move, start
 from core.ports import ObjectInfo
-from core.retries import End, decide
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.clocks import SystemClock
