@@ -24,7 +24,7 @@ from tests.support.clients import CLIENTS
 TESTS = Path(__file__).parent
 # The cheapest first: what is most often broken shows soonest.
 STAGES = {
-    "unit": ("unit", "events", "bench"),
+    "unit": ("unit", "events", "bench", "../docs/scale"),
     "truth": ("truth", "corpus"),
     "spine": ("spine", "sim", "power"),
     "contract": ("contract",),

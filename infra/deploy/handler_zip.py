@@ -4,6 +4,7 @@ The same sources and pins give the same bytes, so that a deployment changes only
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,8 @@ from pathlib import Path
 
 from core.errors import StoreUnavailable
 
+# As `package_name` names a zip.
+PACKAGE_NAME = re.compile(r"ade-handler-(?P<version>.+)-python(?P<python>[0-9.]+)-(?P<machine>x86_64|arm64)\.zip$")
 PINS = Path(__file__).parent / "handler.txt"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MACHINES = ("x86_64", "arm64")

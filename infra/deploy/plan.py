@@ -1,105 +1,40 @@
-"""What a deployment of the template would create: resources, rights of each role, alarms, cost at rest."""
+"""What a deployment would create, as the CloudFormation template describes itself.
 
+The template says of each resource what it is for, when it is made and what it costs (`Metadata`). That text is read
+here and shown; no function or condition is evaluated. What exactly a stack would change, AWS says by a change set.
+"""
+
+import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-from infra.deploy.template import Template
+from core.errors import UsageError
+from infra.deploy.handler_zip import PACKAGE_NAME
 
-_DAY = 86400
-_Properties = Mapping[str, Any]
-
-
-def about(kind: str, properties: _Properties) -> str:
-    """Nothing where the type says it all."""
-    tell = _ABOUT.get(kind)
-    return tell(properties) if tell is not None else ""
+TEMPLATE = Path(__file__).parent / "template.yaml"
+ALWAYS = "always"
+_NAME = re.compile(r'^      (?:BucketName|QueueName|TableName|LogGroupName|Family|Name): !Sub "(.*)"$', re.MULTILINE)
+_STATEMENT = re.compile(r"- Sid: (\w+)\n +Effect: Allow\n +Action: (.*)\n +Resource: (.*)\n")
 
 
-def _bucket(p: _Properties) -> str:
-    by = "EventBridge" if "EventBridgeConfiguration" in p["NotificationConfiguration"] else "SQS"
-    return f"versioned, encrypted, private, kept when the stack goes; tells of inbox/ and configs/ by {by}"
-
-
-def _queue(p: _Properties) -> str:
-    days = f"keeps {p['MessageRetentionPeriod'] // _DAY} days"
-    redrive = p.get("RedrivePolicy")
-    if redrive is None:
-        return days
-    return f"{days}; after {redrive['maxReceiveCount']} receives to {redrive['deadLetterTargetArn']}"
-
-
-def _table(p: _Properties) -> str:
-    indexes = len(p["GlobalSecondaryIndexes"])
-    return f"on demand, point-in-time recovery, {indexes} indexes, kept when the stack goes"
-
-
-def _function(p: _Properties) -> str:
-    code = p["Code"].get("ImageUri") or f"s3://{p['Code']['S3Bucket']}/{p['Code']['S3Key']}"
-    return f"{code}, {p['MemorySize']} MB, {p['Timeout']} s"
-
-
-def _mapping(p: _Properties) -> str:
-    calls = p["ScalingConfig"]["MaximumConcurrency"]
-    return f"up to {p['BatchSize']} events a call, partial failures, {calls} calls at once"
-
-
-def _task(p: _Properties) -> str:
-    (container,) = p["ContainerDefinitions"]
-    size = f"{int(p['Cpu']) / 1024:g} vCPU, {int(p['Memory']) / 1024:g} GB"
-    where = "on instances" if p["RequiresCompatibilities"] == ["EC2"] else "on Fargate"
-    level = [one["Value"] for one in container["Environment"] if one["Name"] == "ADE_SANDBOX_MIN_LEVEL"]
-    boxes = f", boxes at least {level[0]}" if level else ""
-    return f"{container['Image']}: ade {' '.join(container['Command'])}; {size} {where}{boxes}"
-
-
-def _service(p: _Properties) -> str:
-    count = f"{p['DesiredCount']} of" if "DesiredCount" in p else "as many as scaling has made, one at first, of"
-    return f"{count} {p['TaskDefinition']}, no public address"
-
-
-def _instances(p: _Properties) -> str:
-    return f"{p['MinSize']} to {p['MaxSize']} instances, as runners need them; each lives a week at most"
-
-
-def _policy(p: _Properties) -> str:
-    target = p["TargetTrackingScalingPolicyConfiguration"]["TargetValue"]
-    return f"{target} waiting jobs per runner; a runner that works is protected from scale-in"
-
-
-_ABOUT: dict[str, Callable[[_Properties], str]] = {
-    "AWS::S3::Bucket": _bucket,
-    "AWS::S3::BucketPolicy": lambda _: "TLS only",
-    "AWS::SQS::Queue": _queue,
-    "AWS::DynamoDB::Table": _table,
-    "AWS::Lambda::Function": _function,
-    "AWS::Lambda::EventSourceMapping": _mapping,
-    "AWS::ECS::TaskDefinition": _task,
-    "AWS::ECS::Service": _service,
-    "AWS::AutoScaling::AutoScalingGroup": _instances,
-    "AWS::EC2::LaunchTemplate": lambda p: f"{p['LaunchTemplateData']['InstanceType']}, IMDSv2 only, not for tasks",
-    "AWS::ECS::CapacityProvider": lambda _: "starts instances for runners; drains one before it goes",
-    "AWS::ApplicationAutoScaling::ScalableTarget": lambda p: f"{p['MinCapacity']} to {p['MaxCapacity']} runners",
-    "AWS::ApplicationAutoScaling::ScalingPolicy": _policy,
-    "AWS::Logs::LogGroup": lambda p: f"keeps {p['RetentionInDays']} days",
-    "AWS::EC2::SecurityGroup": lambda _: "nothing comes in, port 443 goes out",
-    "AWS::CloudWatch::Alarm": lambda p: str(p["AlarmDescription"]),
-    "AWS::Events::Rule": lambda p: str(p["Description"]),
-}
-
-
-# List prices of us-east-1 in dollars, November 2026; a guide, not an offer.
-_VCPU_HOUR, _GB_HOUR, _ALARM_MONTH, _HOURS = 0.04048, 0.004445, 0.10, 730
-_INSTANCE_HOUR = {"m7i.large": 0.1008, "m7i.xlarge": 0.2016, "m7g.large": 0.0816, "m7g.xlarge": 0.1632}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parameter:
+    name: str
+    value: str
+    given: bool  # otherwise the value is the template's default
+    about: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resource:
     id: str
     type: str
-    name: str  # as AWS will show it; empty where AWS chooses
+    when: str  # "always", or the condition in words
+    name: str  # with ${…} where only AWS knows; empty where AWS chooses
     about: str
+    cost: str  # empty: nothing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,80 +47,127 @@ class Right:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Alarm:
-    id: str
-    about: str
-    tells: list[str]  # where it is told; empty: it shows in the console only
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cost:
-    """What is paid while nothing happens. Requests, storage and traffic come on top (docs/cloud.md)."""
-
-    what: str
-    dollars_a_month: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class DeployPlan:
     stack: str
-    parameters: dict[str, str]
+    about: str
+    parameters: list[Parameter]
     resources: list[Resource]
-    left_out: list[str]  # resources that the parameters leave out
     rights: dict[str, list[Right]]
-    alarms: list[Alarm]
-    monthly: list[Cost]
+    outputs: dict[str, str]
+    review: str  # the command by which AWS lists the exact changes and makes none
     command: str
 
 
 def make_plan(stack: str, given: Mapping[str, str]) -> DeployPlan:
     """UsageError where stack name or parameters do not fit the template."""
-    template = Template(stack, given)
-    made = template.resources()
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", stack):
+        # The bucket is named after the stack, and bucket names are lower case.
+        raise UsageError(f"stack name {stack!r}: lower-case letters, digits and hyphens, a letter first, at most 31")
+    text = TEMPLATE.read_text()
+    known, resources = _entries(text, "Parameters"), _entries(text, "Resources")
+    when = dict(re.findall(r"^    (\w+): (.*)$", _entries(text, "Metadata")["When"], re.MULTILINE))
+    create = _command(stack, given)
     return DeployPlan(
         stack=stack,
-        parameters=template.parameters,
-        resources=[_resource(name, one) for name, one in made.items()],
-        left_out=sorted(template.resources(kept=False)),
-        rights={n: list(_rights(one["Properties"])) for n, one in made.items() if one["Type"] == "AWS::IAM::Role"},
-        alarms=[_alarm(n, one["Properties"]) for n, one in made.items() if one["Type"] == "AWS::CloudWatch::Alarm"],
-        monthly=list(_costs(made)),
-        command=_command(stack, given),
+        about=_field("\n" + text, "Description"),
+        parameters=_checked(known, given),
+        resources=[_resource(name, body, stack, when) for name, body in resources.items()],
+        rights={name: list(_rights(body)) for name, body in resources.items() if "Type: AWS::IAM::Role\n" in body},
+        outputs={name: _field(body, "Description") for name, body in _entries(text, "Outputs").items()},
+        review=f"{create} --no-execute-changeset",
+        command=create,
     )
 
 
-def _resource(name: str, one: Mapping[str, Any]) -> Resource:
-    properties = one["Properties"]
-    names = ("BucketName", "QueueName", "TableName", "LogGroupName", "Family", "Name", "PolicyName")
-    shown = next((str(properties[key]) for key in names if key in properties), "")
-    return Resource(id=name, type=one["Type"], name=shown, about=about(one["Type"], properties))
+def _entries(text: str, section: str) -> dict[str, str]:
+    """The entries of a top-level section, each as its text; the template keeps one layout, so no YAML is parsed."""
+    found = re.search(rf"^{section}:\n((?:[ ].*\n|\n)*)", text, re.MULTILINE)
+    parts = re.split(r"^  (\w+):\n", found[1] if found else "", flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def _rights(role: Mapping[str, Any]) -> Iterator[Right]:
-    for policy in role.get("Policies", []):
-        for statement in policy["PolicyDocument"]["Statement"]:
-            yield Right(sid=statement["Sid"], actions=_listed(statement["Action"]), on=_listed(statement["Resource"]))
-    for arn in role.get("ManagedPolicyArns", []):
-        yield Right(sid="managed", actions=[f"as {arn.rsplit('/', 1)[-1]} of AWS says"], on=["*"])
+def _field(body: str, names: str) -> str:
+    """The value of the first of some keys near the top of an entry, as it is written; empty where there is none."""
+    found = re.search(rf"^( {{0,6}})(?:{names}): (>-\n(?:\1 +.*\n)+|.*)", body, re.MULTILINE)
+    value = " ".join(found[2].removeprefix(">-").split()) if found else ""
+    return _plain(value)
 
 
-def _alarm(name: str, p: Mapping[str, Any]) -> Alarm:
-    return Alarm(id=name, about=str(p["AlarmDescription"]), tells=_listed(p["AlarmActions"]))
+def _plain(value: str) -> str:
+    return re.sub(r"^!\w+ ", "", value).strip('"')
 
 
-def _costs(made: Mapping[str, Mapping[str, Any]]) -> Iterator[Cost]:
-    if "InstanceTemplate" in made:
-        kind = made["InstanceTemplate"]["Properties"]["LaunchTemplateData"]["InstanceType"]
-        dollars = round(_INSTANCE_HOUR[kind] * _HOURS, 2)
-        yield Cost(what=f"EC2 {kind}, each, of which one always runs", dollars_a_month=dollars)
-    for name in ("RunnerTask", "JanitorTask"):
-        if name in made and made[name]["Properties"]["RequiresCompatibilities"] == ["FARGATE"]:
-            p = made[name]["Properties"]
-            hour = int(p["Cpu"]) / 1024 * _VCPU_HOUR + int(p["Memory"]) / 1024 * _GB_HOUR
-            more = ", each, of which one always runs" if name == "RunnerTask" and "RunnerScaling" in made else ""
-            yield Cost(what=f"Fargate, {name}{more}", dollars_a_month=round(hour * _HOURS, 2))
-    alarms = sum(one["Type"] == "AWS::CloudWatch::Alarm" for one in made.values())
-    yield Cost(what=f"{alarms} alarms", dollars_a_month=round(alarms * _ALARM_MONTH, 2))
+def _listed(value: str) -> list[str]:
+    return [_plain(one) for one in value.removeprefix("[").removesuffix("]").split(", ")]
+
+
+def _resource(name: str, body: str, stack: str, when: Mapping[str, str]) -> Resource:
+    condition = _field(body.partition("    Properties:")[0], "Condition")
+    named = _NAME.search(body)
+    return Resource(
+        id=name,
+        type=_field(body, "Type"),
+        when=when[condition] if condition else ALWAYS,
+        name=named[1].replace("${AWS::StackName}", stack) if named else "",
+        about=_field(body, "About|AlarmDescription|Description"),
+        cost=_field(body, "Cost"),
+    )
+
+
+def _rights(role: str) -> Iterator[Right]:
+    for sid, actions, on in _STATEMENT.findall(role):
+        yield Right(sid=sid, actions=_listed(actions), on=_listed(on))
+    for arn in _listed(_field(role, "ManagedPolicyArns")):
+        if arn:
+            yield Right(sid="managed", actions=[f"those of AWS's policy {arn.rsplit('/', 1)[-1]}"], on=["*"])
+
+
+def _checked(known: Mapping[str, str], given: Mapping[str, str]) -> list[Parameter]:
+    wrong = [f"{name}: no such parameter; known are {', '.join(known)}" for name in given if name not in known]
+    values = {name: given.get(name, _field(body, "Default")) for name, body in known.items()}
+    for name, value in values.items():
+        problem = _problem(value, known[name])
+        if problem:
+            wrong.append(f"{name}={value!r}: must be {problem}")
+    wrong += _mismatches(values, given)
+    if wrong:
+        raise UsageError("\n".join(wrong))
+    return [
+        Parameter(name=name, value=value, given=name in given, about=_field(known[name], "Description"))
+        for name, value in values.items()
+    ]
+
+
+def _problem(value: str, spec: str) -> str | None:
+    allowed = _field(spec, "AllowedValues")
+    if allowed and value not in _listed(allowed):
+        return f"one of {', '.join(_listed(allowed))}"
+    if _field(spec, "Type") == "Number":
+        least, most = int(_field(spec, "MinValue") or 0), _field(spec, "MaxValue")
+        if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < least or (most and int(value) > int(most)):
+            return f"a whole number from {least} {f'to {most}' if most else 'up'}"
+    return None
+
+
+def _mismatches(values: Mapping[str, str], given: Mapping[str, str]) -> Iterator[str]:
+    """Parameters that are fine alone and not together."""
+    machine, runtime, key = values["Machine"], values["HandlerRuntime"], values["HandlerKey"]
+    if values["RunnerImage"]:
+        yield from (f"{name}: needed with RunnerImage" for name in ("Vpc", "Subnets") if not given.get(name))
+    if key and not given.get("HandlerBucket"):
+        yield "HandlerBucket: needed with HandlerKey"
+    if key and values["HandlerImage"]:
+        yield "HandlerImage, HandlerKey: give one of the two"
+    if values["SandboxLevel"] == "isolated" and values["Capacity"] != "ec2":
+        yield "SandboxLevel=isolated: Fargate gives a task no namespaces; set Capacity=ec2"
+    family = "m7g" if machine == "arm64" else "m7i"
+    if values["Capacity"] == "ec2" and not values["InstanceType"].startswith(family):
+        yield f"InstanceType={values['InstanceType']!r}: must be one of {family} with Machine={machine}"
+    named = PACKAGE_NAME.search(key)
+    if named and named["machine"] != machine:
+        yield f"HandlerKey={key!r}: a zip for {named['machine']}, but Machine={machine}"
+    if named and f"python{named['python']}" != runtime:
+        yield f"HandlerKey={key!r}: a zip for Python {named['python']}, but HandlerRuntime={runtime}"
 
 
 def _command(stack: str, given: Mapping[str, str]) -> str:
@@ -195,7 +177,3 @@ def _command(stack: str, given: Mapping[str, str]) -> str:
     ]
     overrides = ["--parameter-overrides", *(f"{name}={value}" for name, value in given.items())] if given else []
     return shlex.join([*words, *overrides])
-
-
-def _listed(value: Any) -> list[str]:
-    return [str(one) for one in value] if isinstance(value, list) else [str(value)]

@@ -17,9 +17,10 @@ from botocore.exceptions import ClientError
 from core.keys import rejected_key
 from infra.deploy import handler_zip
 from infra.deploy.local_cloud import free_port
-from infra.deploy.plan import make_plan
+from infra.deploy.plan import ALWAYS, make_plan
 from tests.acceptance.ade import CSV, MEMBERS, Ade
 from tests.contract import servers
+from tests.support.stacks import resources
 from tests.support.strict_cloud import Account, Deployed, strict_ministack
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -95,10 +96,11 @@ def carried(stack: Deployed, tmp_path: Path, tenant: str, csv: str = CSV, **env:
     return json.loads(result["Body"].read())
 
 
-def test_the_plan_named_exactly_what_the_stack_has(stack: Deployed):
+def test_the_plan_names_what_the_stack_has_as_it_is_named_there(stack: Deployed):
     plan = make_plan(stack.name, stack.parameters)
-    assert {one.id for one in plan.resources} == set(stack.resources)
-    named = {one.id: one.name.replace("<account>", "000000000000") for one in plan.resources}
+    assert set(resources(stack.parameters, stack.name)) == set(stack.resources) <= {one.id for one in plan.resources}
+    assert {one.id for one in plan.resources if one.when == ALWAYS} <= set(stack.resources)
+    named = {one.id: one.name.replace("${AWS::AccountId}", "000000000000") for one in plan.resources}
     for kind in ("Bucket", "Table"):
         assert named[kind] == stack.resources[kind]
 

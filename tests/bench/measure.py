@@ -1,4 +1,4 @@
-"""Makes tests/bench/measurements.json: what the simulation has to know and this machine can tell.
+"""Makes docs/scale/measurements.json: what the simulation has to know and this machine can measure.
 
 python -m tests.bench.measure [--out FILE]
 
@@ -15,10 +15,12 @@ import time
 from pathlib import Path
 
 from core.ports import JobQuery
+from tests.bench import prices
 from tests.bench.bench_cloud import per_job, server
 from tests.bench.cloud_rig import MANIFEST, Rig, rig
 
-FILE = Path(__file__).with_name("measurements.json")
+FILE = Path(__file__).parents[2] / "docs" / "scale" / "measurements.json"
+PRICES = ("FARGATE_VCPU_HOUR", "FARGATE_GB_HOUR", "SQS_REQUEST", "DYNAMODB_READ", "LAMBDA_REQUEST", "LAMBDA_GB_SECOND")
 CLASSES = {50: 12, 1_000: 8, 10_000: 5, 50_000: 2}  # rows of a file: how many of them are run
 
 
@@ -63,6 +65,7 @@ def main(arguments: list[str] | None = None) -> None:
         "write_units_per_job": {k: round(v, 2) for k, v in sorted(cost.writes.items())},
         "read_units_per_job": round(cost.reads, 2),
         "dollars_per_job": round(cost.dollars, 9),
+        "prices": {name: getattr(prices, name) for name in PRICES},
         "box": boxes,
     }
     asked.out.write_text(json.dumps(told, indent=1) + "\n")

@@ -57,8 +57,8 @@ def test_a_look_at_an_event_stays_within_six_requests(counted: PerJob):
 
 
 def test_the_plan_counts_on_units_that_are_counted(counted: PerJob):
-    """The busiest index decides how many shards docs/scale.md asks for."""
-    text = (DOCS / "scale.md").read_text()
+    """The busiest index decides how many shards docs/scale/README.md asks for."""
+    text = (DOCS / "scale" / "README.md").read_text()
     told = dict(re.findall(r"^\| (DynamoDB table|index `by_wake`)[^|]* \| (\d+) \|", text, re.MULTILINE))
     assert float(told["index `by_wake`"]) == pytest.approx(counted.writes["by_wake"], abs=0.5)
     assert float(told["DynamoDB table"]) == pytest.approx(counted.writes["table"], abs=2)

@@ -18,9 +18,9 @@ from core.settings import Settings, unknown_variables
 from infra.aws import calls
 from infra.aws.dynamodb_items import table_definition
 from infra.deploy.plan import make_plan
-from infra.deploy.template import Template
 from infra.local.presence import Pulse, alive_file
 from runner import janitor
+from tests.support.stacks import resources
 
 ROLES = ("HandlerRole", "RunnerRole", "JanitorRole")
 ROOT = Path(__file__).parents[2]
@@ -185,11 +185,11 @@ KEY = "arn:aws:kms:eu-west-1:111122223333:key/0a1b2c3d"
 
 def made(**given: str) -> dict[str, dict[str, Any]]:
     """Logical id → properties of what a stack with these parameters has."""
-    return {name: one["Properties"] for name, one in Template("ade", given).resources().items()}
+    return {name: one["Properties"] for name, one in resources(given).items()}
 
 
 def of_type(kind: str, **given: str) -> dict[str, dict[str, Any]]:
-    found = Template("ade", given).resources()
+    found = resources(given)
     return {name: one["Properties"] for name, one in found.items() if one["Type"] == kind}
 
 
@@ -381,7 +381,7 @@ class TestKey:
 
 
 def test_everything_that_can_have_a_tag_has_the_one_that_was_asked_for():
-    found = Template("ade", EVERYTHING | {"TagKey": "team", "TagValue": "payroll"}).resources()
+    found = resources(EVERYTHING | {"TagKey": "team", "TagValue": "payroll"})
     untagged = {
         "AWS::S3::BucketPolicy",
         "AWS::SQS::QueuePolicy",

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from infra.deploy import handler_zip
-from infra.deploy.template import PACKAGE_NAME
 from tests.acceptance.ade import Ade
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +38,7 @@ def test_the_handler_has_the_pins_of_the_rest():
 @pytest.mark.parametrize("python", handler_zip.PYTHONS)
 def test_its_name_tells_version_python_and_machine_and_the_template_reads_it(python: str, machine: str):
     name = handler_zip.package_name(python=python, machine=machine)
-    told = PACKAGE_NAME.search(name)
+    told = handler_zip.PACKAGE_NAME.search(name)
     assert told is not None
     assert told.groupdict() == {"version": version("ade-drop"), "python": python, "machine": machine}
 

@@ -17,8 +17,9 @@ examples:
       --set Vpc=vpc-0a1b2c3d --set Subnets=subnet-0a1b2c3d,subnet-4e5f6a7b
   ade deploy plan --json | python3 -m json.tool
 
-Names in <angle brackets> are known to AWS only once the stack is there. What exists already on an endpoint is told
-by `ade infra init --dry-run`.
+The plan is the template's own description: each resource with the condition under which it is made. For the exact
+changes to an account run the `--no-execute-changeset` command that it prints; what exists on an endpoint of your own is
+shown by `ade infra init --dry-run`.
 """
 _PACKAGE = """\
 examples:
@@ -35,7 +36,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_subparsers(dest="what", required=True, metavar="plan | template | package")
     raw = argparse.RawDescriptionHelpFormatter
     plan = what.add_parser(
-        "plan", help="say what the template would create; asks nobody", epilog=_PLAN, formatter_class=raw
+        "plan",
+        help="show what the template would create, and what it costs; offline",
+        epilog=_PLAN,
+        formatter_class=raw,
     )
     plan.add_argument("--stack", default="ade", metavar="NAME", help="name of the stack, and what names begin with")
     plan.add_argument(
@@ -68,7 +72,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 
 
 def _plan(args: argparse.Namespace, out: Printer) -> int:
-    from infra.deploy.plan import make_plan  # noqa: PLC0415 - YAML is needed for this alone
+    from infra.deploy.plan import make_plan  # noqa: PLC0415 - only this command needs it
 
     given: dict[str, str] = {}
     for word in args.set:
@@ -80,31 +84,37 @@ def _plan(args: argparse.Namespace, out: Printer) -> int:
     if out.as_json:
         out.emit(asdict(plan))
         return Exit.OK
-    out.line(f"stack {plan.stack}: {len(plan.resources)} resources")
-    for one in plan.resources:
-        out.line(f"  {one.id:20} {one.type:44} {one.name}")
-        if one.about:
-            out.line(f"  {'':20} {one.about}")
-    if plan.left_out:
-        out.line(f"left out by these parameters: {', '.join(plan.left_out)}")
+    out.line(f"stack {plan.stack}: {plan.about}")
+    for when in dict.fromkeys(one.when for one in plan.resources):
+        out.line(f"{when}:" if when == "always" else f"if {when}:")
+        for one in (one for one in plan.resources if one.when == when):
+            out.line(f"  {one.id:23} {one.type:44} {one.name}".rstrip())
+            out.line(f"  {'':23} {one.about}")
+            if one.cost:
+                out.line(f"  {'':23} costs: {one.cost}")
     for role, rights in plan.rights.items():
         out.line(f"{role} may, and nothing else:")
         for right in rights:
             out.line(f"  {right.sid:10} {', '.join(right.actions)}")
             out.line(f"  {'':10} on {', '.join(right.on)}")
-    told = {where for alarm in plan.alarms for where in alarm.tells}
-    out.line(f"{len(plan.alarms)} alarms, told to {', '.join(sorted(told)) or 'nobody: set AlarmTopic'}")
-    out.line("at rest, a month (list prices of us-east-1; requests, storage and logs by use, docs/cloud.md):")
-    for cost in plan.monthly:
-        out.line(f"  ${cost.dollars_a_month:7.2f}  {cost.what}")
-    out.line("to create it:")
+    out.line("parameters (* given, the others by default):")
+    for parameter in plan.parameters:
+        out.line(f"{'*' if parameter.given else ' '} {parameter.name:23} {parameter.value or '(empty)'}")
+        out.line(f"  {'':23} {parameter.about}")
+    out.line("outputs:")
+    for name, about in plan.outputs.items():
+        out.line(f"  {name:23} {about}")
+    out.line("Prices are list prices of us-east-1, November 2026; docs/cloud.md has what a job costs.")
+    out.line("to have AWS list the exact changes, and make none:")
     out.line("  ade deploy template --to template.yaml")
+    out.line(f"  {plan.review}")
+    out.line("to create it:")
     out.line(f"  {plan.command}")
     return Exit.OK
 
 
 def _template(args: argparse.Namespace, out: Printer) -> int:
-    from infra.deploy.template import TEMPLATE  # noqa: PLC0415 - as above
+    from infra.deploy.plan import TEMPLATE  # noqa: PLC0415 - as above
 
     text = TEMPLATE.read_text()
     if args.to is not None:

@@ -1,5 +1,6 @@
 """What any simulation of queues must obey, and what this one is for."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -7,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.settings import Settings
-from tests.bench.bench_simulate import MIX, SCENARIOS, box_times, dollars, svg
-from tests.bench.simulate import Knobs, Limiter, Outcome, Simulation
+from docs.scale.simulate import MEASURED, MIX, SCENARIOS, Knobs, Limiter, Outcome, Simulation, box_times, dollars, svg
+from tests.bench import prices
 
 SMALL = Knobs(
     drops_per_day=30_000,
@@ -97,6 +98,11 @@ def test_the_mix_is_measured():
     assert sum(MIX.values()) == 100
     assert len(box_times()) == 100
     assert min(box_times()) > 0
+
+
+def test_the_prices_are_those_of_the_benchmarks():
+    said = json.loads(MEASURED.read_text())["prices"]
+    assert said == {name: getattr(prices, name) for name in said}
 
 
 def test_costs_and_picture_come_out(outcome: Outcome):
