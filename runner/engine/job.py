@@ -60,6 +60,13 @@ class EngineJob:
         finally:
             package.log_failures()
 
+    def map_only(self) -> list[MappedTable]:
+        """Structure and mapping, and nothing of the config's Python: every table with data, mapped or not."""
+        package = load(None)
+        fields = self._fields(package)
+        hooks = Hooks(package, self.findings, {}, strict=self.strict)
+        return self._mapped(self._structure(fields, package, hooks), fields, package, hooks)
+
     def _run(self, package: RulePackage) -> dict[str, Any]:
         fields = self._fields(package)
         shared = {
@@ -135,22 +142,7 @@ class EngineJob:
         self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
     ) -> list[MappedTable]:
         clock = perf_counter()
-        mapped: list[MappedTable] = []
-        for source in sources:
-            with source.streaming():
-                mapped += [
-                    map_table(
-                        table,
-                        fields,
-                        threshold=float(self.mapping.get("threshold", 0.5)),
-                        detectors=package.detectors,
-                        hooks=hooks,
-                        lookups=self.lookups,
-                        filled=self._filled(fields),
-                    )
-                    for table in source.tables
-                    if table.has_data
-                ]
+        mapped = self._mapped(sources, fields, package, hooks)
         wanted = [t for t in mapped if t.is_mapped] or mapped
         for one in mapped:
             if one not in wanted:
@@ -170,6 +162,27 @@ class EngineJob:
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
         self.times.spend("mapping", clock)
         return wanted
+
+    def _mapped(
+        self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
+    ) -> list[MappedTable]:
+        mapped: list[MappedTable] = []
+        for source in sources:
+            with source.streaming():
+                mapped += [
+                    map_table(
+                        table,
+                        fields,
+                        threshold=float(self.mapping.get("threshold", 0.5)),
+                        detectors=package.detectors,
+                        hooks=hooks,
+                        lookups=self.lookups,
+                        filled=self._filled(fields),
+                    )
+                    for table in source.tables
+                    if table.has_data
+                ]
+        return mapped
 
     def _filled(self, fields: list[Field]) -> str | None:
         """The declared field that takes the captions of groups."""

@@ -175,6 +175,16 @@ def test_a_scan_gives_one_line_a_file_and_goes_on_after_a_bad_one(ade):
     assert [("error" in line, line["file"]) for line in lines] == [(False, "a.csv"), (True, "b.xlsx"), (False, "c.csv")]
 
 
+def test_a_map_gives_each_column_its_field_and_goes_on_after_a_bad_file(ade):
+    ade.write("m.json", json.dumps({"manifest": 1, "name": "m", "fields": [{"name": "plan"}, {"name": "city"}]}))
+    ade.write("a.csv", "Plan,Mystery\ngold,x\ntin,y\n")
+    (ade.home / "b.xlsx").write_bytes(b"PK\x03\x04 no workbook")
+    found, bad = ade("map", "a.csv", "b.xlsx", "--manifest", "m.json", "--json", expect=1).lines
+    columns = {c["header"]: c["field"] for table in found["tables"] for c in table["columns"]}
+    assert (columns, "error" in bad) == ({"Plan": "plan", "Mystery": None}, True)
+    assert "gold" not in json.dumps(found)
+
+
 @scans
 def test_a_scan_for_people_shows_where_the_table_is(ade):
     ade.write("a.csv", CSV)

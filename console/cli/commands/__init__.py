@@ -10,6 +10,7 @@ COMMANDS = {
     "drop": "put files and a manifest into the bucket",
     "try": "run a manifest on files at the desk: same engine and sandbox, no bucket",
     "scan": "show the tables that the engine finds in files",
+    "map": "show which column of a file would become which field, and why",
     "jobs": "list jobs, newest first",
     "status": "everything about one job",
     "logs": "what a job's rules printed",
@@ -37,5 +38,5 @@ COMMANDS = {
 
 def module_of(name: str) -> Any:
     """The module of a command: `arguments(parser)` and `run(args, out)`."""
-    word = {"try": "try_", "manifest-schema": "schema"}.get(name, name.replace("-", "_"))
+    word = {"try": "try_", "map": "map_", "manifest-schema": "schema"}.get(name, name.replace("-", "_"))
     return importlib.import_module(f"console.cli.commands.{word}")

@@ -1,6 +1,7 @@
 """`ade scan FILE…`: the tables that the engine finds, read in a process of its own."""
 
 import argparse
+import contextlib
 import json
 import subprocess
 import sys
@@ -18,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Printer) -> int:
     failed = False
     rows: list[tuple[str, ...]] = []
-    for found in _scanned(args.files):
+    for found in scanned(args.files):
         failed = failed or "error" in found
         if out.as_json:
             out.emit(found)
@@ -31,16 +32,24 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     return Exit.FAILED if failed else Exit.OK
 
 
-def _scanned(files: list[str]) -> Iterator[dict[str, Any]]:
-    """One object a file, in order. A file that kills the child is told, and the rest go to a new one."""
+def scanned(files: list[str], order: dict[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+    """One object a file, in order: its structure; with an `order` its columns' fields as well.
+
+    A file that kills the child is told, and the rest go to a new one.
+    """
     left = list(files)
+    mapping = [] if order is None else ["--map"]
     while left:
         with subprocess.Popen(
-            [sys.executable, "-I", "-B", "-m", "runner.engine.scan", *left],
+            [sys.executable, "-I", "-B", "-m", "runner.engine.scan", *mapping, *left],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             encoding="utf-8",
         ) as child:
+            if child.stdin is not None:
+                with contextlib.suppress(BrokenPipeError), child.stdin:
+                    child.stdin.write("" if order is None else json.dumps(order))
             for line in child.stdout or ():
                 yield json.loads(line)
                 del left[:1]

@@ -148,6 +148,19 @@ class MappedTable:
     def letters(self, position: int) -> str:
         return a1.letters(self.source.columns[position].index)
 
+    def column_facts(self, choice: MappingChoice) -> dict[str, Any]:
+        """What `ade map` prints about a column of a file at the desk."""
+        column = self.source.columns[choice.position]
+        return {
+            "column": a1.letters(column.index),
+            "header": None if column.generated else column.name,
+            "field": choice.field,
+            "score": choice.score,
+            "reasons": [{"rule": c.rule, "delta": c.delta} for c in choice.contributors],
+            "runners_up": [{"field": f, "score": s} for f, s in choice.runners_up],
+            "note": choice.note,
+        }
+
     def kept(self) -> list[Kept]:
         """The unmapped columns that have a header or a value, with the field each stands behind."""
         out: list[Kept] = []

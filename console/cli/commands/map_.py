@@ -1,0 +1,71 @@
+"""`ade map FILE… --manifest M`: which column would become which field, with scores, runners-up and reasons."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from console.cli.commands.scan import scanned
+from console.cli.desk import inbox_folder, lay_out, read_manifest
+from console.cli.guard import Exit
+from console.cli.output import Printer
+from core.settings import Settings
+
+EPILOG = """\
+examples:
+  ade map members.xlsx --manifest manifest.json
+  ade map june/*.csv --manifest manifest.json --json
+
+Structure and mapping only: nothing is converted, checked or written, and no Python of the config runs.
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+")
+    parser.add_argument("--manifest", metavar="M", required=True, type=Path)
+    parser.epilog = EPILOG
+
+
+def run(args: argparse.Namespace, out: Printer) -> int:
+    failed = False
+    for found in scanned(args.files, _order(args.manifest)):
+        failed = failed or "error" in found
+        if out.as_json:
+            out.emit(found)
+        elif "error" in found:
+            out.note(f"{found['file']}: {found['error']}")
+        else:
+            _show(found, out)
+    return Exit.FAILED if failed else Exit.OK
+
+
+def _order(path: Path) -> dict[str, Any]:
+    """What the engine is asked: the manifest, and the look-up tables that are at hand."""
+    manifest = read_manifest(path).model_copy(update={"subscribe": ()})
+    bucket = Settings.from_env(os.environ).storage_data_dir / "bucket"
+    desk = lay_out(path, manifest, folder=inbox_folder("desk", ""), bucket=bucket)
+    lookups = [
+        {"role": "auxiliary", "name": name, "file": desk.files[key].name, "path": str(desk.files[key].absolute())}
+        for key, name in desk.workflow.auxiliary_keys().items()
+        if key in desk.files
+    ]
+    return {"manifest": manifest.model_dump(mode="json"), "inputs": lookups}
+
+
+def _show(found: dict[str, Any], out: Printer) -> None:
+    for table in found["tables"]:
+        out.heading(f"{found['file']}: {table['sheet']} {table['range']}")
+        rows = [
+            (
+                column["column"],
+                column["header"] or "",
+                column["field"] or "-",
+                f"{column['score']:.2f}",
+                ", ".join(f"{r['field']} {r['score']:.2f}" for r in column["runners_up"]),
+                column["note"] or ", ".join(f"{r['rule']} {r['delta']:+.2f}" for r in column["reasons"]),
+            )
+            for column in table["columns"]
+        ]
+        out.table(("COLUMN", "HEADER", "FIELD", "SCORE", "NEXT", "WHY"), rows)
+    if not found["tables"]:
+        out.note(f"{found['file']}: no table with data was found")
