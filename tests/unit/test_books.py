@@ -123,7 +123,7 @@ def test_a_table_that_a_hook_leaves_out_is_listed(tmp_path):
     rows = [["code", "n"], *([f"c{n}", n] for n in range(9))]
     done = run_job(tmp_path, {"a": rows, "b": rows}, fields=FIELDS, rules={"hooks/skip.py": hook})
     assert runs(done, 1) == [(1, 1, "header", 1), (2, 10, "skipped_table", 9)]
-    assert messages(done, "table_skipped") == [("info", "a hook left this table out")]
+    assert messages(done, "table_skipped") == [("info", "a hook skipped this table")]
     assert done.artifact["summary"]["left_out"] == {"skipped_table": 9}
     check(done)
 
