@@ -152,9 +152,7 @@ def test_cells_beside_a_table_are_named(tmp_path):
     rows[5] += [None, None, None, None, "look here"]
     done = run_job(tmp_path, rows, fields=FIELDS)
     assert done.artifact["sheets"][0]["beside"] == [{"range": "G6:G6", "cells": 1}]
-    assert messages(done, "cells_beside") == [
-        ("info", "G6 stands beside a table, in none of its columns, and is left out")
-    ]
+    assert messages(done, "cells_beside") == [("info", "G6 is beside a table, outside its columns; left out")]
 
 
 def test_a_column_that_fills_late_is_kept(tmp_path):
