@@ -53,8 +53,8 @@ def test_a_record_says_the_lowest_version_that_holds_it():
     assert json.loads(dump_job(job)) | old == json.loads(dump_job(job)), "programs of version 1 can work on it"
     assert json.loads(dump_job(replace(job, memories=(ref,))))["v"] == 1, "they may ignore what was learnt"
     expired = JobError(verdict=Verdict.REVIEW_EXPIRED, message="")
-    for newer in ({"state": jobs.State.REVIEW}, {"decision": ref}, {"error": expired}):
-        assert json.loads(dump_job(replace(job, **newer)))["v"] == RECORD_VERSION, newer
+    for more in ({"state": jobs.State.REVIEW}, {"decision": ref}, {"error": expired}):
+        assert json.loads(dump_job(replace(job, **more)))["v"] == RECORD_VERSION, more
 
 
 def test_a_record_without_a_version_is_one_of_the_first():
