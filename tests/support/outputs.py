@@ -47,14 +47,14 @@ def zipped(parts: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 def order_to_verify(
-    order: dict[str, Any], names: Iterable[str], isolation: Isolation, *, audit: bool = False
+    order: dict[str, Any], names: Iterable[str], isolation: Isolation, *, audit: bool = False, review: bool = False
 ) -> dict[str, Any]:
     """The order that the runner makes of a job's, as a driver would hand it on."""
     made = verify._order(order)
-    made["verify"] |= {"audit": audit}
+    made["verify"] |= {"audit": audit, "review": review}
     inputs = [{"name": name, "path": name} for name in names]
     told = {"driver": isolation.driver, "level": isolation.level}
-    return {**made, "inputs": inputs, "sandbox": told, "outputs": {"report.html": "report.html"}}
+    return {**made, "inputs": inputs, "sandbox": told, "outputs": {n: n for n in ("report.html", "review.html")}}
 
 
 def check(
