@@ -180,10 +180,10 @@ def _minio_notification(bucket: Address, *, apply: bool) -> Step:
         name = f"{bucket.name} → {arn}"
         if not _bucket_there(bucket):  # only a plan gets here
             return Step(kind="notification", name=name, action="create")
-        if events.tells(arn):
+        if events.is_notifying(arn):
             return Step(kind="notification", name=name, action="keep")
         if apply:
-            events.tell(arn)
+            events.notify(arn)
         return Step(kind="notification", name=name, action="create")
 
 
