@@ -26,7 +26,7 @@ from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, stamp_text
 from core.ports import NewerRow
-from core.records import RECORD_VERSION, dump_job, load_job, version_of
+from core.records import dump_job, load_job, record_version, version_of
 
 Item = dict[str, dict[str, Any]]
 
@@ -124,7 +124,7 @@ def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shar
     item: Item = {
         **job_key(job.job_id),
         "doc": {"B": zlib.compress(doc)} if len(doc) > _COMPRESSED_FROM else {"B": doc},
-        "v": number(RECORD_VERSION),
+        "v": number(record_version(job)),
         "rev": number(job.rev),
         "writer": text(writer),
         "job_id": text(job.job_id),
