@@ -85,7 +85,7 @@ def test_always_asks_about_every_column_until_all_are_answered(tmp_path):
 
 
 def test_a_required_field_may_be_left_without_a_column(tmp_path):
-    street, start = run_job(tmp_path / "1", ROWS, **UNSURE).questions
+    street, _ = run_job(tmp_path / "1", ROWS, **UNSURE).questions
     decision = answers({"id": street["id"], "value": None}, {"header": "start", "reading": "day_first"})
     done = run_job(tmp_path / "2", ROWS, **UNSURE, decision=decision)
     assert done.end["ok"]
