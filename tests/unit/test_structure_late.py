@@ -6,7 +6,7 @@ import pytest
 
 from runner.engine.fields import Field
 from runner.engine.reading import Layout
-from runner.engine.reading.row_order import turned
+from runner.engine.reading.books import turned
 from runner.engine.structure import Finder, look_through
 from runner.engine.survey import DeclaredNames
 

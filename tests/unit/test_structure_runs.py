@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.engine.reading.row_order import turned
+from runner.engine.reading.books import turned
 from runner.engine.structure.finder import Finder
 
 HEADER = ["Id", "Name", "Start", "Pay"]
