@@ -17,7 +17,7 @@ from runner.engine.reading import CellError, NoCachedValue, Shown
 
 MAX_TEXT: Final = 32_767  # UTF-16 units: a character beyond U+FFFF counts twice
 _FORBIDDEN: Final = "\x00-\x08\x0b-\x1f\ufffe\uffff"  # not allowed in XML
-_ESCAPE_LIKE = re.compile(f"_(?=x[0-9A-Fa-f]{{4}}[_{_FORBIDDEN}])")  # an escaped forbidden character begins with "_", too
+_ESCAPE_LIKE = re.compile(f"_(?=x[0-9A-Fa-f]{{4}}[_{_FORBIDDEN}])")  # forbidden ones become "_x…", too
 _UNSPEAKABLE = re.compile(f"[{_FORBIDDEN}]")
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
