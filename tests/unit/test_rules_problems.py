@@ -7,7 +7,7 @@ ROWS = [["code", "n"], ["a1", 1], ["b2", 2], ["c3", 3]]
 GOOD = "def transform(*, value):\n    return value\n"
 # what: (files, file, line, words of the message, words of the remedy); these end the job
 FATAL = {
-    "not valid Python": ({"columns/code.py": "x = 1\ndef transform(:\n"}, "columns/code.py", 2, "no Python", "correct this line"),
+    "not valid Python": ({"columns/code.py": "x = 1\ndef transform(:\n"}, "columns/code.py", 2, "not valid Python", "correct this line"),
     "zero bytes": ({"columns/code.py": "x = '\0'\n"}, "columns/code.py", None, "not valid Python", "correct this line"),
     "raises on import": ({"columns/code.py": "\n\n1 / 0\n"}, "columns/code.py", 3, "ZeroDivisionError", "correct this line"),
     "imports what is not there": ({"columns/code.py": "import no_such_package\n"}, "columns/code.py", 1, "no_such_package", "requirements.txt"),

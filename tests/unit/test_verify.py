@@ -270,7 +270,7 @@ def test_a_bomb_is_refused_by_what_its_listing_says_and_by_what_it_holds(tmp_pat
 def test_a_missing_output_is_refused(tmp_path):
     found = outputs(tmp_path)
     del found["normalized.xlsx"]
-    with pytest.raises(BadOutput, match=r"no normalized\.xlsx"):
+    with pytest.raises(BadOutput, match=r"not write normalized\.xlsx"):
         check(ORDER, found, BOX)
 
 
@@ -369,7 +369,7 @@ def test_an_audit_is_of_its_own_job_and_counts_no_rows_of_a_workbook(tmp_path):
         check(another, audited(tmp_path, audit(ORDER, BOX)), BOX, audit=True)
     with pytest.raises(BadOutput, match="workbook that was not written"):
         check(ORDER, audited(tmp_path, artifact(ORDER, BOX)), BOX, audit=True)
-    with pytest.raises(BadOutput, match=r"no artifact\.json"):
+    with pytest.raises(BadOutput, match=r"not write artifact\.json"):
         check(ORDER, {}, BOX, audit=True)
 
 
