@@ -1,4 +1,4 @@
-"""An order to verify: what a box wrote comes in, the counts that hold and the page about it go out."""
+"""Carries out an order to verify: takes a box's outputs, returns verified counts and writes the page about them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +14,11 @@ from runner.engine.verifying.workbook_check import named, read_book
 WORKBOOK, REPORT, PAGE = "normalized.xlsx", "report.html", "review.html"
 MAX_REVIEW: Final = 4 * 1024 * 1024
 _INPUT: Final = ("role", "name", "sha256", "size")
-_ODD: Final = "the outputs broke the verifier"
+_ODD: Final = "the verifier failed on the outputs"
 
 
 def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
-    """Say whether the outputs hold; the page about them is written from what has been checked."""
+    """Verify the outputs, and write the page about them from what was verified."""
     try:
         places = {given["name"]: given["path"] for given in order["inputs"]}
         paths = {name: at if isinstance(at, int) else folder / at for name, at in places.items()}
@@ -39,7 +39,7 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
     except BadOutput as refused:
         voice.fail("bad_output", str(refused), {})
     except MemoryError:
-        voice.fail("out_of_memory", "the outputs are more than can be verified in the memory a job may use", {})
+        voice.fail("out_of_memory", "verifying the outputs exceeded the job's memory limit", {})
     except Exception as error:  # noqa: BLE001  # whatever it was, these bytes brought it about
         voice.fail("engine_error", f"{_ODD}: {type(error).__name__}", place_of(error))
     else:
@@ -47,11 +47,11 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
 
 
 def verify(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dict[str, Any]:
-    """The artifact of outputs that hold. Raises BadOutput."""
+    """Verify the outputs and return the artifact. Raises BadOutput."""
     asked = order["verify"]
     for name in (ARTIFACT,) if asked["audit"] else (ARTIFACT, WORKBOOK):
         if name not in paths:
-            raise BadOutput(f"the box wrote no {name}")
+            raise BadOutput(f"the box did not write {name}")
     artifact = read_document(_read(paths[ARTIFACT], MAX_BYTES))
     _same_job(order, artifact)
     if artifact.get("decision") != asked.get("decision"):
@@ -70,7 +70,7 @@ def verify_review(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dic
     """The questions of a job that asks for them, if they hold. Raises BadOutput."""
     asked = order["verify"]
     if REVIEW not in paths:
-        raise BadOutput(f"the box wrote no {REVIEW}")
+        raise BadOutput(f"the box did not write {REVIEW}")
     raw = _read(paths[REVIEW], MAX_REVIEW)
     if len(raw) > MAX_REVIEW:
         raise BadOutput(f"{REVIEW} is over {MAX_REVIEW} bytes")
@@ -100,12 +100,12 @@ def verify_review(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dic
 
 def _read(path: Path | int, most: int) -> bytes:
     with open(path, "rb") as file:  # noqa: PTH123 - by a path or by a descriptor
-        file.seek(0)  # a descriptor may stand where the engine stopped writing
+        file.seek(0)  # the descriptor may be at the end
         return file.read(most + 1)
 
 
 def _same_job(order: dict[str, Any], artifact: dict[str, Any]) -> None:
-    """What the runner knows itself must stand in the artifact as the runner knows it."""
+    """Check that the artifact agrees with what the runner itself knows."""
     said = {
         "job": {k: artifact["job"].get(k) for k in order["job"]},
         "params": artifact["job"]["params"],
@@ -122,23 +122,23 @@ def _same_job(order: dict[str, Any], artifact: dict[str, Any]) -> None:
     }
     for what, value in known.items():
         if said[what] != value:
-            raise BadOutput(f"artifact.json says something else about its {what} than the runner knows")
+            raise BadOutput(f"artifact.json and the runner disagree about its {what}")
 
 
 def _same_rows(asked: dict[str, Any], output: dict[str, Any], file: IO[bytes]) -> None:
-    """The workbook has the sheets that the artifact names, with as many rows and columns."""
+    """Check that the workbook has the artifact's sheets, rows and columns."""
     sheets = read_book(file, title=asked["title"], formats=asked["formats"])
     names = [*output["sheets"], *(extra["name"] for extra in output["extra_sheets"])]
     if sorted(map(named, names)) != sorted(sheet.name for sheet in sheets):
-        raise BadOutput("artifact.json names other sheets than normalized.xlsx has")
+        raise BadOutput("artifact.json and normalized.xlsx have different sheets")
     found = {sheet.name: sheet for sheet in sheets}
     data = [found[named(name)] for name in output["sheets"]]
     rows = [sheet.rows for sheet in data]
     if sum(rows) != output["rows"]:
         raise BadOutput(f"artifact.json counts {output['rows']} rows, normalized.xlsx has {sum(rows)}")
     if rows != output["sheet_rows"]:
-        raise BadOutput("artifact.json counts other rows on a sheet than normalized.xlsx has there")
+        raise BadOutput("artifact.json and normalized.xlsx have different row counts for a sheet")
     if any(sheet.columns != len(output["columns"]) for sheet in data):
-        raise BadOutput("artifact.json lists other columns than normalized.xlsx has")
+        raise BadOutput("artifact.json and normalized.xlsx have different columns")
     if any(found[named(extra["name"])].rows != extra["rows"] for extra in output["extra_sheets"]):
-        raise BadOutput("artifact.json counts other rows on a sheet beside the data than normalized.xlsx has there")
+        raise BadOutput("artifact.json and normalized.xlsx have different row counts for an extra sheet")
