@@ -68,9 +68,9 @@ class Reads:
         newer: list[NewerRow] = []
         jobs = self.jobs([job_id for _, job_id in taken[:limit]], newer)
         return Page(
-            jobs=tuple(job for job in jobs if _matches(job, query)),
+            jobs=tuple(job for job in jobs if query.holds(job)),
             cursor=taken[limit - 1][0] if len(taken) > limit else None,
-            newer=tuple(row for row in newer if _matches(row, query)),
+            newer=tuple(row for row in newer if query.holds(row)),
         )
 
     def line(self, line: str, *, whole: bool) -> tuple[Job, ...]:
@@ -244,11 +244,3 @@ def _damage(item: Item) -> RowUnreadable | None:
     if item["state"]["S"] != job.state:
         return RowUnreadable(f"row {job.job_id} says {item['state']['S']} in its attribute, {job.state} in its record")
     return None
-
-
-def _matches(job: Job | NewerRow, query: JobQuery) -> bool:
-    return (
-        (query.states is None or job.state in query.states)
-        and (query.tenant is None or job.tenant == query.tenant)
-        and (query.workflow is None or job.workflow == query.workflow)
-    )

@@ -183,6 +183,9 @@ class FolderStore:
             metadata=dict(metadata or {}),
         )
 
+    def link(self, key: str, *, seconds: int, write: bool = False, save_as: str | None = None) -> str | None:
+        return None  # nobody serves the folder but us
+
     def copy(self, source: str, target: str) -> None:
         """A hard link: staged files are never written to again, so sharing the content is safe."""
         temporary, to = self._tmp / secrets.token_hex(8), self._target(target)
