@@ -183,7 +183,8 @@ class JobQuery:
     @property
     def plain(self) -> bool:
         """Whether state, tenant, workflow and creation are all that it asks for: what stands beside a record."""
-        return self.text is self.verdict is self.fault is self.runner is self.ended_from is self.ended_to is None
+        asked = (self.text, self.verdict, self.fault, self.runner, self.ended_from, self.ended_to)
+        return all(one is None for one in asked)
 
     def holds(self, job: "Job | NewerRow") -> bool:
         """Whether a job fits; of a newer row only what stands beside its record is known."""

@@ -102,11 +102,6 @@ def _console_listen(text: str) -> str:
     return text
 
 
-def _words(text: str) -> tuple[str, ...]:
-    """words with commas between them"""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
 def _token(text: str) -> str:
     """a secret of at least 16 characters"""
     if len(text) < 16:
@@ -133,9 +128,9 @@ class Settings:
     )
     console_listen: str = _setting("127.0.0.1:8020", _console_listen, "address of the console and the job API")
     console_tokenless: bool = _setting(True, _flag, "whether callers on this machine need no token")
-    console_hosts: tuple[str, ...] = _setting((), _words, "host names of the console, besides those of this machine")
-    console_proxies: tuple[str, ...] = _setting((), _words, "addresses of proxies that say who signed in")
-    console_proxy_header: str = _setting("X-Auth-Request-Email", _text, "header in which such a proxy names the person")
+    console_hosts: str = _setting("", _text, "host names of the console besides those of this machine, with commas")
+    console_proxies: str = _setting("", _text, "addresses of proxies that say who signed in, with commas")
+    console_proxy_header: str = _setting("x-auth-request-email", _text, "header in which such a proxy names the person")
     console_rate: int = _setting(50, _int(1), "requests a second that one token may make")
     console_body_mb: int = _setting(500, _int(1), "largest body of a request")
     max_concurrency: int = _setting(2, _int(1, 1000), "jobs that one runner process runs at once")

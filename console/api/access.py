@@ -27,7 +27,7 @@ _FRESH_SECONDS = 2.0  # a revoked token works for no longer than this
 _STALE_SECONDS = 60.0  # how long a bucket that does not answer may leave us with what we know
 
 
-class Right(StrEnum):
+class Permission(StrEnum):
     READ = "read"
     INPUT = "input"  # see what the sender wrote: input files and cell values
     SUBMIT = "submit"
@@ -42,11 +42,11 @@ class Scope(StrEnum):
     OPERATOR = "operator"
 
 
-RIGHTS: dict[Scope, frozenset[Right]] = {
-    Scope.SENDER: frozenset({Right.READ, Right.INPUT, Right.SUBMIT}),
-    Scope.READER: frozenset({Right.READ}),
-    Scope.REVIEWER: frozenset({Right.READ, Right.INPUT, Right.DECIDE}),
-    Scope.OPERATOR: frozenset(Right),
+RIGHTS: dict[Scope, frozenset[Permission]] = {
+    Scope.SENDER: frozenset({Permission.READ, Permission.INPUT, Permission.SUBMIT}),
+    Scope.READER: frozenset({Permission.READ}),
+    Scope.REVIEWER: frozenset({Permission.READ, Permission.INPUT, Permission.DECIDE}),
+    Scope.OPERATOR: frozenset(Permission),
 }
 
 
@@ -59,7 +59,7 @@ class Principal:
     scope: Scope
     tenant: str | None = None  # None: every tenant
 
-    def may(self, right: Right) -> bool:
+    def may(self, right: Permission) -> bool:
         return right in RIGHTS[self.scope]
 
     def sees(self, tenant: str) -> bool:

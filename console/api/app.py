@@ -102,9 +102,8 @@ class Door:
         except Exception as error:  # noqa: BLE001 - the last line: whatever happens, the caller is answered
             problem = problem_of(error)
             if problem is None:
-                self._office.log.error(
-                    "request_failed", path=request.url.path, error=f"{type(error).__name__}: {error}"
-                )
+                what = f"{type(error).__name__}: {error}"
+                self._office.log.error("request_failed", path=request.url.path, error=what)  # noqa: TRY400 - our own log
                 said = "a fault of ade-drop; the log has `request_failed` with the reason. Please report it"
                 problem = ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, said)
             return respond(problem)
@@ -124,7 +123,7 @@ class Door:
         principal = await run_in_threadpool(office.guard.principal, request)
         if principal is None:
             raise unauthorized(
-                "a token is needed beyond this machine; send `Authorization: Bearer <token>` (`ade token new` makes one)"
+                "a token is needed beyond this machine (`ade token new`); send `Authorization: Bearer <token>`"
             )
         office.guard.limit_rate(principal)
         if operation.right is not None and not principal.may(operation.right):

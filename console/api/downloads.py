@@ -111,7 +111,7 @@ class Downloads:
         info = self._store.head(key) if "/" not in name else None
         if info is None:
             raise ObjectMissing(
-                f"job {job.job_id} is {job.state} and has no file {name[:100]!r}; GET /jobs/{job.job_id}/files lists them"
+                f"job {job.job_id} is {job.state} and has no file {name[:100]!r}; /jobs/{job.job_id}/files lists them"
             )
         return self.object(info, name, inline=inline)
 

@@ -16,6 +16,7 @@ from starlette.requests import Request
 
 from console.api.access import LOCAL, Access, Principal
 from console.api.problems import ProblemError
+from core.errors import SettingsError
 from core.ports import Clock
 from core.settings import Settings
 
@@ -79,8 +80,8 @@ class Guard:
         self._settings = settings
         self._access = access
         self._rates = Rates(clock)
-        self._proxies = [ipaddress.ip_network(one, strict=False) for one in settings.console_proxies]
-        self._hosts = {name.lower() for name in settings.console_hosts}
+        self._proxies = _networks(settings.console_proxies)
+        self._hosts = {name.lower() for name in _words(settings.console_hosts)}
 
     def check_origin(self, request: Request) -> None:
         """Refuse what a page of another site makes a browser send."""
@@ -192,3 +193,14 @@ def _is_loopback(name: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def _networks(text: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    try:
+        return [ipaddress.ip_network(word, strict=False) for word in _words(text)]
+    except ValueError as error:
+        raise SettingsError(f"ADE_CONSOLE_PROXIES: {error}; give addresses or networks, such as 10.0.0.0/8") from None
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]

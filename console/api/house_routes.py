@@ -1,7 +1,6 @@
 """Operations on everything but single jobs: overview, reviews, memories, pauses, sessions, health."""
 
 import json
-import threading
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -9,22 +8,22 @@ from typing import Any
 from starlette.responses import Response, StreamingResponse
 
 from console.api import metrics, models
-from console.api.access import RIGHTS, Right
+from console.api.access import RIGHTS, Permission
 from console.api.guarding import COOKIE
 from console.api.operations import Answer, Call, Operation
 from console.api.problems import ProblemError, respond
 from console.cli.acts import pause_shape
 from console.cli.commands.version import installed
 from console.cli.job_facts import job_shape
+from core.decisions import parse_decision
 from core.errors import UsageError
 from core.jobs import State
+from core.keys import decision_key
 from core.ports import JobQuery, Pause
 
-_REVIEW = "REVIEW"
 _MEMORY_BYTES = 4 * 1024 * 1024
 _SESSION_SECONDS = 12 * 3600
 _STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-_DECIDING = threading.Lock()
 
 
 def index(call: Call) -> Answer:
@@ -70,8 +69,7 @@ def senders(call: Call) -> Answer:
 def reviews(call: Call) -> Answer:
     """Jobs that wait for a person, with their questions."""
     query: models.PageQuery = call.query
-    waiting = [state for state in State if state.name == _REVIEW]
-    found = JobQuery(tenant=_tenant(call, query.tenant), states=frozenset(waiting))
+    found = JobQuery(tenant=_tenant(call, query.tenant), states=frozenset({State.REVIEW}))
     try:
         page = call.office.facade.jobs(found, limit=query.limit, cursor=query.cursor)
     except ValueError:
@@ -84,26 +82,27 @@ def decide(call: Call) -> Answer:
     """Answer a review by putting the decision beside the input, as anybody could; the intake hears of it at once."""
     body: models.DecideBody = call.body
     job = call.office.seen(call.job_id, call.principal)
-    if str(job.state) != _REVIEW:
-        raise ProblemError(
-            HTTPStatus.CONFLICT, f"job {job.job_id} is {job.state}; only a job in {_REVIEW} can be decided"
-        )
+    if job.state is not State.REVIEW:
+        raise ProblemError(HTTPStatus.CONFLICT, f"job {job.job_id} is {job.state}; only a job in REVIEW can be decided")
     primary = next((one for one in job.inputs if one.role == "primary"), None)
     if primary is None:
         raise UsageError(f"job {job.job_id} has no input that a decision could stand beside")
-    key = f"{primary.ref.key}.decision.json"
+    key = decision_key(primary.ref.key)
     decision = {
         "decision": 1,
         "workflow": job.workflow,
         "by": call.principal.name,
         "job": job.job_id,
         "answers": body.answers,
+        "accept": body.accept,
         "remember": body.remember,
     }
+    raw = json.dumps(decision, ensure_ascii=False, indent=1).encode()
+    parse_decision(raw)
     call.office.actions.note(
         call.principal, "decide", tenant=job.tenant, job=job.job_id, answers=len(body.answers), remember=body.remember
     )
-    call.office.stack.store.put(key, json.dumps(decision, ensure_ascii=False, indent=1).encode())
+    call.office.stack.store.put(key, raw)
     call.office.submissions.look_at([key])
     return {"job_id": job.job_id, "decision": key}
 
@@ -228,11 +227,13 @@ def _tenant(call: Call, asked: str | None) -> str | None:
 
 
 def _get(path: str, handler: Any, summary: str, answer: Any, **more: Any) -> Operation:
-    given = {"right": Right.READ, "name": handler.__name__} | more
+    given = {"right": Permission.READ, "name": handler.__name__} | more
     return Operation(method="GET", path=path, handler=handler, summary=summary, answers={200: answer}, **given)
 
 
-def _post(path: str, handler: Any, summary: str, right: Right | None, body: Any, answer: Any, **more: Any) -> Operation:
+def _post(  # noqa: PLR0917 - read as a table below
+    path: str, handler: Any, summary: str, right: Permission | None, body: Any, answer: Any, **more: Any
+) -> Operation:
     given: dict[str, Any] = {"answers": {200: answer}, "also": (403, 413, 415)} | more
     return Operation(
         method="POST",
@@ -273,7 +274,7 @@ OPERATIONS = (
         "/jobs/{job_id}/decide",
         decide,
         "Answer the questions of a review",
-        Right.DECIDE,
+        Permission.DECIDE,
         models.DecideBody,
         models.Decided,
         also=(403, 404, 409, 413, 415, 422),
@@ -284,21 +285,21 @@ OPERATIONS = (
         "/pause",
         pause,
         "Start no more jobs of everything, a tenant or a workflow",
-        Right.ACT,
+        Permission.ACT,
         models.PauseBody,
         models.PauseList,
     ),
-    _post("/resume", resume, "Take a pause back", Right.ACT, models.PauseBody, models.PauseList),
+    _post("/resume", resume, "Take a pause back", Permission.ACT, models.PauseBody, models.PauseList),
     _get(
         "/actions",
         actions,
         "Who did what, newest first",
         models.ActionList,
-        right=Right.ACT,
+        right=Permission.ACT,
         query=models.PageQuery,
         also=(403,),
     ),
-    _get("/session", show_session, "Who I am, and what I may do", models.Session, right=None),
+    _get("/session", show_session, "Who I am, and what I may do", models.Signed, right=None),
     _post(
         "/session",
         sign_in,

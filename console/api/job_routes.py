@@ -12,11 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from console.api import models
-from console.api.access import Right
+from console.api.access import Permission
 from console.api.following import resume
 from console.api.operations import Answer, Call, Operation, checked
 from console.api.problems import ProblemError
-from console.api.submissions import Accepted, Parcel, file_name
+from console.api.submissions import Accepted, HttpDrop, file_name
 from console.cli.job_facts import job_shape, newer_shape
 from console.facade import log_text
 from core.errors import AdeError
@@ -84,7 +84,7 @@ def _accepted(done: Accepted) -> Response:
     return Response(json.dumps(done.shape()), status_code=202, headers=headers, media_type="application/json")
 
 
-def _parcel(given: list[tuple[str, Any]], scratch: Path) -> Parcel:
+def _parcel(given: list[tuple[str, Any]], scratch: Path) -> HttpDrop:
     """The form's parts as a drop; its files are on the disk by now."""
     words: dict[str, str] = {}
     files: dict[str, Path] = {}
@@ -111,7 +111,9 @@ def _parcel(given: list[tuple[str, Any]], scratch: Path) -> Parcel:
     if missing:
         raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form lacks {' and '.join(missing)}; send them as form fields")
     checked(models.OverviewQuery, {"tenant": words["tenant"]}, "form field")
-    return Parcel(words["tenant"], words["manifest"].encode(), files, words.get("path"), words.get("data_time") or None)
+    return HttpDrop(
+        words["tenant"], words["manifest"].encode(), files, words.get("path"), words.get("data_time") or None
+    )
 
 
 def _text(value: Any) -> str:
@@ -338,7 +340,7 @@ OPERATIONS = (
         path="/jobs",
         name="submit",
         summary="Drop files with their manifest, or take up keys that stand in the inbox",
-        right=Right.SUBMIT,
+        right=Permission.SUBMIT,
         handler=submit,
         body=models.KeysBody,
         form=models.DropForm,
@@ -351,7 +353,7 @@ OPERATIONS = (
         path="/jobs",
         name="list_jobs",
         summary="Jobs that match, newest first",
-        right=Right.READ,
+        right=Permission.READ,
         handler=list_jobs,
         query=models.JobsQuery,
         answers={200: models.JobList},
@@ -361,7 +363,7 @@ OPERATIONS = (
         path="/jobs/acts",
         name="act_on_all",
         summary="One act on every job that matches a filter; with dry_run only their count",
-        right=Right.ACT,
+        right=Permission.ACT,
         handler=act_on_all,
         body=models.ActBody,
         answers={200: models.ActResult},
@@ -372,7 +374,7 @@ OPERATIONS = (
         path=_JOB,
         name="show_job",
         summary="Everything about one job, with its timeline",
-        right=Right.READ,
+        right=Permission.READ,
         handler=show_job,
         answers={200: models.JobView},
         also=(404, 409, 422),
@@ -382,7 +384,7 @@ OPERATIONS = (
         path=_JOB,
         name="remove",
         summary="Delete a job: its row, its outputs and its input",
-        right=Right.ACT,
+        right=Permission.ACT,
         handler=remove,
         query=models.RemoveQuery,
         answers={200: models.Removed},
@@ -393,7 +395,7 @@ OPERATIONS = (
         path=f"{_JOB}/artifact",
         name="artifact",
         summary="The audit of a job; in the cloud a redirect to the store",
-        right=Right.READ,
+        right=Permission.READ,
         handler=artifact,
         answers={200: "application/json", 307: None},
         also=(404, 409, 422),
@@ -403,7 +405,7 @@ OPERATIONS = (
         path=f"{_JOB}/output",
         name="output",
         summary="The workbook that a job published, or another of its files; in the cloud a redirect to the store",
-        right=Right.READ,
+        right=Permission.READ,
         handler=output,
         query=models.FileQuery,
         answers={200: "*/*", 307: None},
@@ -414,7 +416,7 @@ OPERATIONS = (
         path=f"{_JOB}/files",
         name="files",
         summary="What a job has published",
-        right=Right.READ,
+        right=Permission.READ,
         handler=files,
         answers={200: models.FileList},
         also=(404, 409, 422),
@@ -424,7 +426,7 @@ OPERATIONS = (
         path=f"{_JOB}/result.zip",
         name="result_zip",
         summary="All that a job has published, failed jobs too; ranges work",
-        right=Right.READ,
+        right=Permission.READ,
         handler=result_zip,
         answers={200: "application/zip", 206: "application/zip"},
         also=(404, 409, 422),
@@ -434,7 +436,7 @@ OPERATIONS = (
         path=f"{_JOB}/logs",
         name="logs",
         summary="What a job's rules printed: a piece after so many bytes, or server-sent events",
-        right=Right.READ,
+        right=Permission.READ,
         handler=logs,
         query=models.LogQuery,
         headers={"Last-Event-ID": "where a broken stream of events goes on"},
@@ -447,7 +449,7 @@ OPERATIONS = (
             path=f"{_JOB}/{name}",
             name=name,
             summary=summary,
-            right=Right.ACT,
+            right=Permission.ACT,
             handler=handler,
             answers={200: models.JobRecord},
             also=(403, 404, 409, 422),
@@ -463,7 +465,7 @@ OPERATIONS = (
         path="/uploads",
         name="uploads",
         summary="Where to put files of a drop: links to the store itself in the cloud",
-        right=Right.SUBMIT,
+        right=Permission.SUBMIT,
         handler=uploads,
         body=models.UploadBody,
         answers={200: models.UploadList},
@@ -474,10 +476,10 @@ OPERATIONS = (
         path="/uploads/{key:path}",
         name="put_upload",
         summary="Put one object into the inbox, through us",
-        right=Right.SUBMIT,
+        right=Permission.SUBMIT,
         handler=put_upload,
         raw=_FILE,
-        answers={200: models.Stored},
+        answers={200: models.UploadDone},
         also=(403, 413),
     ),
 )

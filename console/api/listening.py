@@ -12,16 +12,16 @@ def bind(listen: str, *, fall_back: bool) -> socket.socket:
     host, _, port = listen.rpartition(":")
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for number in (int(port), 0) if fall_back else (int(port),):
-        try:
-            return socket.create_server((host, number), family=family, backlog=CONNECTIONS)
-        except OSError as error:
-            if isinstance(error, socket.gaierror):
-                raise SettingsError(
-                    f"ADE_CONSOLE_LISTEN={listen}: {host!r} is not an address of this machine"
-                ) from None
-            why = error
-    raise StoreUnavailable(f"cannot listen on {listen}: {why.strerror}; set ADE_CONSOLE_LISTEN to another address")
+    try:
+        return socket.create_server((host, int(port)), family=family, backlog=CONNECTIONS)
+    except socket.gaierror:
+        raise SettingsError(f"ADE_CONSOLE_LISTEN={listen}: {host!r} is not an address of this machine") from None
+    except OSError as error:
+        if fall_back and int(port):
+            return bind(f"{listen.rpartition(':')[0]}:0", fall_back=False)
+        raise StoreUnavailable(
+            f"cannot listen on {listen}: {error.strerror}; set ADE_CONSOLE_LISTEN to another address"
+        ) from None
 
 
 def address(listening: socket.socket) -> str:

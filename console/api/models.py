@@ -41,11 +41,11 @@ Time = Annotated[
 ]
 
 
-class Strict(BaseModel):
+class Given(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class JobFilter(Strict):
+class JobFilter(Given):
     """Which jobs; all that is given must hold."""
 
     state: Annotated[list[State], BeforeValidator(_listed)] | None = Field(default=None, max_length=20)
@@ -86,7 +86,7 @@ class JobsQuery(JobFilter):
     cursor: Cursor | None = None
 
 
-class OverviewQuery(Strict):
+class OverviewQuery(Given):
     tenant: Tenant | None = None
 
 
@@ -95,21 +95,21 @@ class PageQuery(OverviewQuery):
     cursor: Cursor | None = None
 
 
-class LogQuery(Strict):
+class LogQuery(Given):
     after: int = Field(default=0, ge=0, le=2**40, description="bytes of the log that the caller has; for polling")
     follow: bool = Field(default=False, description="answer with server-sent events, as Accept: text/event-stream does")
 
 
-class FileQuery(Strict):
+class FileQuery(Given):
     name: str = Field(default="normalized.xlsx", min_length=1, max_length=200, description="one of the job's files")
     inline: bool = Field(default=False, description="to be shown, not saved")
 
 
-class RemoveQuery(Strict):
+class RemoveQuery(Given):
     keep_input: bool = False
 
 
-class KeysBody(Strict):
+class KeysBody(Given):
     """Files that stand in the inbox already, and the manifest among them or given here."""
 
     tenant: Tenant
@@ -128,7 +128,7 @@ class DropForm(BaseModel):
     data_time: str | None = Field(default=None, description="the data's own time, ISO 8601")
 
 
-class UploadBody(Strict):
+class UploadBody(Given):
     """Files that will be put into the inbox directly."""
 
     tenant: Tenant
@@ -136,7 +136,7 @@ class UploadBody(Strict):
     names: list[Annotated[str, Field(min_length=1, max_length=255)]] = Field(min_length=1, max_length=200)
 
 
-class ActBody(Strict):
+class ActBody(Given):
     """One act on every job that matches."""
 
     act: Literal["retry", "cancel", "reset", "remove"]
@@ -145,29 +145,30 @@ class ActBody(Strict):
     cursor: Cursor | None = None
 
 
-class DecideBody(Strict):
+class DecideBody(Given):
     """Answers to the questions of a review; docs/review.md."""
 
-    answers: list[dict[str, Any]] = Field(min_length=1, max_length=2000)
+    answers: list[dict[str, Any]] = Field(default=[], max_length=2000)
+    accept: bool = Field(default=False, description="take the likeliest answer to whatever is not answered here")
     remember: bool = True
 
 
-class PauseBody(Strict):
+class PauseBody(Given):
     tenant: Tenant | None = None
     workflow: Word | None = None
 
 
-class SessionBody(Strict):
+class SessionBody(Given):
     token: str = Field(min_length=1, max_length=200)
 
 
-class ForgetBody(Strict):
+class ForgetBody(Given):
     tenant: Tenant
     workflow: Word
     header: Word
 
 
-class Problem(BaseModel):
+class ProblemDocument(BaseModel):
     """What is wrong, and what to do (RFC 9457)."""
 
     model_config = ConfigDict(extra="allow")
@@ -235,7 +236,7 @@ class UploadList(Shape):
     uploads: list[Upload]
 
 
-class Stored(Shape):
+class UploadDone(Shape):
     key: str
     version: str
     size: int
@@ -346,7 +347,7 @@ class ActionList(Shape):
     actions: list[dict[str, Any]]
 
 
-class Session(Shape):
+class Signed(Shape):
     name: str
     scope: Scope
     tenant: str | None

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from console.api import house_routes, job_routes
-from console.api.models import Problem
+from console.api.models import ProblemDocument
 from console.api.operations import Operation
 
 OPERATIONS: tuple[Operation, ...] = (*job_routes.OPERATIONS, *house_routes.OPERATIONS)
@@ -51,7 +51,7 @@ class _Schemas:
 
     def __init__(self, operations: tuple[Operation, ...]) -> None:
         taken = {m for o in operations for m in (o.query, o.body, o.form) if m is not None}
-        given = {m for o in operations for m in o.answers.values() if isinstance(m, type)} | {Problem}
+        given = {m for o in operations for m in o.answers.values() if isinstance(m, type)} | {ProblemDocument}
         wanted: list[Any] = [(m, "validation") for m in taken] + [(m, "serialization") for m in given - taken]
         wanted.sort(key=lambda one: one[0].__name__)
         self._refs, made = models_json_schema(wanted, ref_template=_REF)
@@ -115,7 +115,8 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
     if len(choices) != 1:
         return schema
     rest = {name: value for name, value in schema.items() if name not in ("anyOf", "default")}
-    return rest | choices[0]
+    one: dict[str, Any] = rest | choices[0]
+    return one
 
 
 def _responses(operation: Operation, schemas: _Schemas, *, asks: bool) -> dict[str, Any]:
@@ -134,7 +135,7 @@ def _responses(operation: Operation, schemas: _Schemas, *, asks: bool) -> dict[s
     problems = {*_ALWAYS, *operation.also, *((400,) if asks else ())}
     if operation.right is not None:
         problems.add(403)
-    content = {"application/problem+json": {"schema": schemas.ref(Problem)}}
+    content = {"application/problem+json": {"schema": schemas.ref(ProblemDocument)}}
     for status in sorted(problems):
         told[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
     return told

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from console.api.access import Principal, Right
+from console.api.access import Permission, Principal
 from console.api.problems import ProblemError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Operation:
     path: str
     name: str
     summary: str
-    right: Right | None  # None: anyone who may call at all
+    right: Permission | None  # None: anyone who may call at all
     handler: Handler
     open: bool = False  # needs no token anywhere
     query: type[BaseModel] | None = None

@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
+from core.decisions import DecisionInvalid
 from core.errors import (
     AdeError,
     CallRefused,
@@ -41,6 +42,12 @@ def problem_of(error: Exception) -> ProblemError | None:
                 HTTPStatus.UNPROCESSABLE_ENTITY,
                 "the manifest does not validate; mend what `problems` lists and send it again",
                 problems=found,
+            )
+        case DecisionInvalid():
+            return ProblemError(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                "the decision does not validate; mend what `problems` lists and send it again",
+                problems=[problem.as_dict() for problem in error.problems],
             )
         case RecordNewer() | IllegalTransition():
             return ProblemError(HTTPStatus.CONFLICT, str(error))

@@ -19,7 +19,7 @@ _IDLE_SECONDS = 30
 _END_SECONDS = 3
 
 
-class Server:
+class ConsoleServer:
     """Serves until `stop`, which may be called from any thread or signal handler."""
 
     def __init__(self, stack: Stack, log: Log, listening: socket.socket) -> None:
@@ -70,5 +70,6 @@ class _PatientlessProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _let_go(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
+        cycle: Any = self.cycle
+        if cycle is None:
             self.transport.close()

@@ -19,7 +19,8 @@ from core.jobs import Job, State
 from core.keys import ACCESS, INBOX, is_ignored, is_manifest, place
 from core.manifests import parse_manifest
 from core.ports import JobQuery, ObjectInfo
-from handlers.intake import Intake, report_dict
+from handlers.intake import Intake
+from handlers.planning import report_dict
 from infra.wiring import Stack
 
 REQUESTS = f"{ACCESS}requests/"
@@ -30,7 +31,7 @@ _RETRY_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class HttpDrop:
     """A drop as it came: the manifest, and files by their names below it."""
 
     tenant: str
@@ -64,7 +65,7 @@ class Submissions:
         self._stack = stack
         self._intake = Intake.over(stack)
 
-    def drop(self, parcel: Parcel) -> Accepted:
+    def drop(self, parcel: HttpDrop) -> Accepted:
         """Put a drop into the inbox, the manifest last, and record its jobs."""
         manifest = parse_manifest(parcel.manifest)
         folder = inbox_folder(parcel.tenant, manifest.name if parcel.path is None else parcel.path)
@@ -79,8 +80,8 @@ class Submissions:
         if not selected:
             raise ProblemError(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
-                f"none of the files is selected by the manifest, whose inputs.primary are {', '.join(workflow.patterns)};"
-                " rename the files or change the manifest",
+                f"the manifest selects none of the files; its inputs.primary are {', '.join(workflow.patterns)}. "
+                "Rename the files or change the manifest",
             )
         metadata = {"data-time": _data_time(parcel.data_time)} if parcel.data_time else {}
         # What belongs to the set goes first and what completes it last: the watch may see it half-way.

@@ -44,15 +44,18 @@ class ConsoleProcess:
     def _run(self) -> None:
         pause = _SHORTEST_PAUSE
         while not self._stopped:
-            ready, _, _ = select.select([self._socket, self._read], [], [])
+            ready, _, _ = select.select([self._socket.fileno(), self._read], [], [])
             if self._read in ready:
                 return
             code = self._serve()
-            if self._stopped:
+            if self._asked():
                 return
             self._log.error("console_ended", code=code, restart_in_seconds=pause)
             select.select([self._read], [], [], pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _asked(self) -> bool:
+        return self._stopped
 
     def _serve(self) -> int:
         """Run the process until it ends or is told to."""

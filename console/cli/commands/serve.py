@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     from console.api.listening import address, bind  # noqa: PLC0415 - only where there is something to serve
-    from console.api.server import Server  # noqa: PLC0415 - takes a moment that no other command need wait
+    from console.api.server import ConsoleServer  # noqa: PLC0415 - takes a moment that no other command need wait
 
     settings = wire.load_settings()
     if settings.console_listen == "off" and args.socket is None:
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
             threading.Thread(target=_until_left, args=(signals,), daemon=True).start()
         else:
             listening = bind(settings.console_listen, fall_back=False)
-        server = Server(stack, log, listening)
+        server = ConsoleServer(stack, log, listening)
         failed: list[BaseException] = []
         serving = threading.Thread(target=_serve, args=(server, signals, failed), name="server")
         serving.start()
