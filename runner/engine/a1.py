@@ -1,4 +1,4 @@
-"""Cell addresses the way people write them."""
+"""Cell addresses in A1 notation."""
 
 from functools import lru_cache
 
