@@ -67,12 +67,8 @@ class PostgresAddress:
         return " ".join(text.split())
 
 
-def is_postgres(url: str) -> bool:
-    return url.startswith(tuple(f"{scheme}://" for scheme in SCHEMES))
-
-
 def parse_database(url: str) -> PostgresAddress:
-    """`postgresql://user@host:port/name?schema=…&pooler=…&pool=…`; all else of it is libpq's. Errors repeat no value."""
+    """`postgresql://user@host:port/name?schema=…&pooler=…&pool=…`; the rest is libpq's. Errors repeat no value."""
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES:
         raise SettingsError(f"{parts.scheme}://…: not a PostgreSQL address; give postgresql://host/database")
@@ -136,7 +132,7 @@ def in_schema(text: str, schema: str) -> str:
 
 
 class Connections:
-    """A pool of connections and the policy of calls over them. Safe to share between threads; nothing opens before use."""
+    """A pool of connections and how calls over them are made. Safe to share between threads; opened when first used."""
 
     def __init__(
         self,
@@ -351,7 +347,13 @@ class Connections:
 
 
 _REFUSED = (errors.InvalidPassword, errors.InvalidAuthorizationSpecification, errors.InvalidCatalogName)
-_REFUSED_WORDS = ("authentication failed", "no pg_hba.conf entry", "does not exist", "no password supplied", "not permitted to log in")
+_REFUSED_WORDS = (
+    "authentication failed",
+    "no pg_hba.conf entry",
+    "does not exist",
+    "no password supplied",
+    "not permitted to log in",
+)
 
 
 def transient(error: psycopg.Error) -> bool:
@@ -366,9 +368,7 @@ def transient(error: psycopg.Error) -> bool:
 def check_version(found: int, service: str) -> None:
     """Raise CallRefused where this program and the schema are more than one version apart."""
     if found < SCHEMA_VERSION:
-        raise CallRefused(
-            f"{service} has schema version {found} and this program needs {SCHEMA_VERSION}; {_REMEDY}"
-        )
+        raise CallRefused(f"{service} has schema version {found} and this program needs {SCHEMA_VERSION}; {_REMEDY}")
     if found > SCHEMA_VERSION + 1:
         raise CallRefused(
             f"{service} was upgraded by a newer ade-drop (schema version {found}; this program knows up to "

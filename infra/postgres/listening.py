@@ -133,10 +133,11 @@ class PostgresBells:
             left = self._ring_pending(link, rung)
             if self._ended and left is None:
                 return
-            ready, _, _ = select.select([link, self._wake_in], [], [], _ALIVE_SECONDS if left is None else left)
+            socket = link.fileno()
+            ready, _, _ = select.select([socket, self._wake_in], [], [], _ALIVE_SECONDS if left is None else left)
             if self._wake_in in ready:
                 self._drain()
-            if link in ready:
+            if socket in ready:
                 link.pgconn.consume_input()
                 while (said := link.pgconn.notifies()) is not None:
                     self._hear(said.relname.decode(), said.be_pid, link)

@@ -14,6 +14,7 @@ from psycopg import errors, sql
 
 from core.errors import CallRefused, StoreUnavailable
 from core.settings import Settings
+from infra.addresses import is_postgres
 from infra.aws.provision import Step
 from infra.postgres.connections import (
     SCHEMA_VERSION,
@@ -21,7 +22,6 @@ from infra.postgres.connections import (
     PostgresAddress,
     check_version,
     in_schema,
-    is_postgres,
     parse_database,
 )
 

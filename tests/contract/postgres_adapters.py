@@ -20,7 +20,7 @@ from tests.contract import servers
 from tests.contract.embedded import job_wake_at
 from tests.contract.rigs import Rig
 
-_TABLES = "jobs tallies pauses leases fences generations messages lanes dead_letters".split()
+_TABLES = ["jobs", "tallies", "pauses", "leases", "fences", "generations", "messages", "lanes", "dead_letters"]
 
 
 def url_of(server_url: str, schema: str, **options: str) -> str:
