@@ -30,7 +30,7 @@ Calls = Callable[[Address], "Caller"]
 Ports = tuple[JobTable, WorkQueue]
 
 
-class Service(Protocol):
+class CalledService(Protocol):
     """What makes the calls to a service, as far as others need to know."""
 
     service: str
@@ -46,7 +46,7 @@ class Stack:
     store: ObjectStore
     table: JobTable
     queue: WorkQueue
-    callers: tuple[Service, ...] = ()  # make the calls to cloud services
+    callers: tuple[CalledService, ...] = ()  # make the calls to cloud services
     renewing: Callable[[], Ports] | None = None  # table and queue, with calls that end well within a lease
 
     def for_leases(self) -> Ports:
@@ -73,7 +73,7 @@ def open_stack(
     def wake(job: Job) -> float | None:
         return wake_at(job, timings)
 
-    callers: list[Service] = []
+    callers: list[CalledService] = []
     links: dict[str, tuple[Connections, PostgresBells]] = {}
 
     def call(address: Address) -> "Caller":
