@@ -1,1 +1,1 @@
-"""Installs the wheels of a requirements.txt inside a box, because wheels are untrusted; layers.py caches the results."""
+"""Installs the wheels of a requirements.txt inside a box, because wheels are untrusted; layers.py keeps the results."""
