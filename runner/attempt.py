@@ -17,7 +17,7 @@ from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
 from runner.pins import Pins
-from runner.sandbox.layers import LayerRefused, Layers
+from runner.sandbox.install.layers import LayerRefused, Layers
 from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, make_order, stage
 from runner.verify import run_verified
 

@@ -19,7 +19,7 @@ from runner.assembly import Runner, assemble
 from runner.attempt import Boxes
 from runner.control import Control
 from runner.results import result_key
-from runner.sandbox.layers import Layers
+from runner.sandbox.install.layers import Layers
 from tests.support.outputs import artifact, as_bytes, audit, review, verify_here, workbook
 from tests.support.places import Place, embedded
 
