@@ -79,6 +79,7 @@ CODES = frozenset(
     {
         "input_unreadable",
         "nothing_mapped",
+        "needs_review",
         "rule_error",
         "config_refused",
         "out_of_memory",

@@ -29,6 +29,7 @@ from runner.sandbox.claims import CappedLog, Channel, ChannelViolation
 _CODES = {
     "input_unreadable": Verdict.INPUT_UNREADABLE,
     "nothing_mapped": Verdict.NOTHING_MAPPED,
+    "needs_review": Verdict.NEEDS_REVIEW,
     "rule_error": Verdict.RULE_ERROR,
     "config_refused": Verdict.CONFIG_REFUSED,
     "out_of_memory": Verdict.MEMORY,
@@ -450,7 +451,7 @@ class Session:
         wanted = self.order.outputs
         verification = {}
         if self.engine_verifies:
-            verification["verification"] = self._verification_order(isolation, self._places, wanted, audit=False)
+            verification["verification"] = self._verification_order(isolation, self._places, wanted, Verdict.OK)
         return {
             **job,
             "inputs": [
@@ -461,6 +462,7 @@ class Session:
                 "digest": (job.get("config") or {}).get("digest", ""),
                 "path": f"{root}/config" if _has_config(self.order) else None,
             },
+            **_moved(job, root),
             "layer": layer,
             "outputs": {name: self._places[name] for name in wanted},
             "sandbox": _as_dict(isolation),
@@ -505,7 +507,7 @@ class Session:
         """Write the order to verify; `first`: the box's descriptor of the first of `kept`."""
         names = [*self._asked.outputs, *self.order.outputs]
         places = {name: first + 1 + index for index, name in enumerate(names)}
-        order = self._verification_order(isolation, places, report.outputs, audit=report.verdict in EXPLAINED)
+        order = self._verification_order(isolation, places, report.outputs, report.verdict)
         write_order(self.order.scratch / VERIFY_ORDER, order)
 
     def watch_verification(
@@ -537,14 +539,15 @@ class Session:
         return self._verification
 
     def _verification_order(
-        self, isolation: Isolation, places: dict[str, int], written: Iterable[str], *, audit: bool
+        self, isolation: Isolation, places: dict[str, int], written: Iterable[str], verdict: Verdict
     ) -> dict[str, Any]:
         job = self._asked.job
+        ended = {"audit": verdict in EXPLAINED, "review": verdict is Verdict.NEEDS_REVIEW}
         return {
             **job,
             "inputs": [{"name": name, "path": places[name]} for name in written],
             "outputs": {name: places[name] for name in self._asked.outputs},
-            "verify": {**job["verify"], "audit": audit},
+            "verify": {**job["verify"], **ended},
             "sandbox": _as_dict(isolation),
         }
 
@@ -600,6 +603,16 @@ class Session:
 
 def _has_config(order: BoxOrder) -> bool:
     return (order.scratch / "config").is_dir()
+
+
+def _moved(job: dict[str, Any], root: str) -> dict[str, Any]:
+    """A decision and memories at the paths where the box sees them."""
+    moved: dict[str, Any] = {}
+    if job.get("decision"):
+        moved["decision"] = {**job["decision"], "path": f"{root}/{job['decision']['path']}"}
+    if job.get("memories"):
+        moved["memories"] = [{**one, "path": f"{root}/{one['path']}"} for one in job["memories"]]
+    return moved
 
 
 def _no_code(order: BoxOrder) -> bool:
