@@ -37,9 +37,12 @@ SCHEMES = ("postgresql", "postgres")
 _OPTIONS = {"schema", "pooler", "pool"}
 _POOLERS = ("auto", "none", "session", "transaction")
 _POOL_SIZE = 8
+_CONNECT_LOOK_SECONDS = 0.5
 _REMEDY = "run `ade infra init` with a role that owns the schema"
 
-logging.getLogger("psycopg.pool").propagate = False  # each error reaches its caller; none goes to stderr beside the log
+_POOL_LOG = logging.getLogger("psycopg.pool")  # each error reaches its caller; none goes to stderr beside the log
+_POOL_LOG.addHandler(logging.NullHandler())
+_POOL_LOG.propagate = False
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -261,7 +264,7 @@ class Connections:
                     open=False,
                     configure=self._configured,
                     check=self._check,
-                    reconnect_timeout=5.0,
+                    reconnect_timeout=0.0,  # whoever needs one tries again: see __call__
                     max_idle=300.0,
                     num_workers=2,
                     name=f"ade-{id(self):x}",
@@ -273,7 +276,8 @@ class Connections:
     def _lent(self, until: float) -> Iterator[Link]:
         pool = self._open()
         self._definite = None
-        link = pool.getconn(timeout=max(0.05, min(until - time.monotonic(), self._try_seconds)))
+        # A short wait: a connection that is refused, or one that comes later, is looked at by the next try.
+        link = pool.getconn(timeout=max(0.05, min(until - time.monotonic(), _CONNECT_LOOK_SECONDS)))
         try:
             yield link
         except errors.ReadOnlySqlTransaction:
