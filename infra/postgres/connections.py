@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import psycopg
 from psycopg import errors
@@ -78,9 +78,7 @@ def parse_database(url: str) -> PostgresAddress:
     given = parse_qsl(parts.query, keep_blank_values=True)
     ours = {name: value for name, value in given if name in _OPTIONS}
     rest = urlencode([(name, value) for name, value in given if name not in _OPTIONS])
-    plain = urlunsplit(("postgresql", parts.netloc, parts.path, rest, ""))
-    if not parts.path:  # urlunsplit drops the slashes of an address that has nothing but options
-        plain = f"postgresql://{parts.netloc}/" + (f"?{rest}" if rest else "")
+    plain = f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
     try:
         told = conninfo_to_dict(plain)
     except psycopg.Error:

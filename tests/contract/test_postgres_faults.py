@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlsplit
 
 import psycopg
@@ -141,19 +142,21 @@ class TestConnections:
     def test_a_receiver_that_waits_hears_again_after_a_cut(self, link: Link):
         url = postgres_adapters.url_of(servers.postgres().endpoint, f"t{os.getpid()}")
         where = urlsplit(url)
-        with wire_cutter("127.0.0.1", where.port or 0) as wire:
-            with linked(url.replace(f":{where.port}/", f":{wire.port}/"), wire) as listening:
-                assert listening.queue.receive(most=1, wait=0.3, visibility=30) == ()
-                wire.cut_all()
-                got: list[str] = []
-                waiting = threading.Thread(
-                    target=lambda: got.extend(
-                        d.message.job_id for d in listening.queue.receive(most=1, wait=30, visibility=30)
-                    )
+        got: list[str] = []
+        with (
+            wire_cutter("127.0.0.1", where.port or 0) as wire,
+            linked(url.replace(f":{where.port}/", f":{wire.port}/"), wire) as listening,
+        ):
+            assert listening.queue.receive(most=1, wait=0.3, visibility=30) == ()
+            wire.cut_all()
+            waiting = threading.Thread(
+                target=lambda: got.extend(
+                    d.message.job_id for d in listening.queue.receive(most=1, wait=30, visibility=30)
                 )
-                waiting.start()
-                link.queue.send(Message(job_id="a", tenant="acme"))
-                waiting.join(40)
+            )
+            waiting.start()
+            link.queue.send(Message(job_id="a", tenant="acme"))
+            waiting.join(40)
         assert got == ["a"]
 
     def test_a_silent_wire_ends_a_call_in_time(self):
@@ -171,22 +174,28 @@ class TestConnections:
 
     def test_a_server_that_is_not_there_is_named_without_its_secrets(self):
         database = parse_database("postgresql://ade:sesame-4711@127.0.0.1:9/ade")
-        with closing(Connections(database, deadline=0.5)) as connections:
-            with pytest.raises(StoreUnavailable, match="postgresql://127.0.0.1:9/ade did not answer get x") as caught:
-                connections.run("get x", "get_job", job_id="x")
+        with (
+            closing(Connections(database, deadline=0.5)) as connections,
+            pytest.raises(StoreUnavailable, match=r"postgresql://127\.0\.0\.1:9/ade did not answer get x") as caught,
+        ):
+            connections.run("get x", "get_job", job_id="x")
         assert "sesame" not in f"{caught.value}{database}{database!r}{connections.__dict__}"
 
     def test_a_role_that_is_unknown_is_refused_at_once(self):
         url = servers.postgres().endpoint.replace("ade@", "nobody-knows@")
-        with closing(Connections(parse_database(url), deadline=60)) as connections:
-            with pytest.raises(CallRefused, match="nobody-knows"):
-                connections.run("get x", "get_job", job_id="x")
+        with (
+            closing(Connections(parse_database(url), deadline=60)) as connections,
+            pytest.raises(CallRefused, match="nobody-knows"),
+        ):
+            connections.run("get x", "get_job", job_id="x")
 
     def test_a_database_without_our_schema_says_how_to_make_it(self):
         url = postgres_adapters.url_of(servers.postgres().endpoint, "elsewhere")
-        with closing(Connections(parse_database(url), deadline=60)) as connections:
-            with pytest.raises(CallRefused, match="ade infra init"):
-                connections.run("get x", "get_job", job_id="x")
+        with (
+            closing(Connections(parse_database(url), deadline=60)) as connections,
+            pytest.raises(CallRefused, match="ade infra init"),
+        ):
+            connections.run("get x", "get_job", job_id="x")
 
 
 def test_a_statement_that_takes_too_long_is_tried_again_and_leaves_nothing_half_done(link: Link):
@@ -197,7 +206,7 @@ def test_a_statement_that_takes_too_long_is_tried_again_and_leaves_nothing_half_
         linked(url, link.wire, deadline=30, try_seconds=1) as hasty,
         psycopg.connect(servers.postgres().endpoint) as other,
     ):
-        other.execute(f"SELECT 1 FROM t{os.getpid()}.jobs FOR UPDATE")  # noqa: S608 - our own schema
+        other.execute(f"SELECT 1 FROM t{os.getpid()}.jobs FOR UPDATE")
         timer = threading.Timer(3, other.rollback)
         timer.start()
         new = hasty.table.replace(old, with_reason(old, "new"))
@@ -219,7 +228,7 @@ class Workload:
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._work, args=(n,)) for n in range(threads)]
 
-    def __enter__(self) -> "Workload":
+    def __enter__(self) -> Self:
         for one in self._threads:
             one.start()
         return self
@@ -306,12 +315,14 @@ def test_a_server_that_is_killed_and_started_again_loses_nothing_and_doubles_not
 def test_connections_that_are_cut_again_and_again_lose_nothing_and_double_nothing():
     url = postgres_adapters.emptied()
     where = urlsplit(url)
-    with wire_cutter("127.0.0.1", where.port or 0) as wire:
-        with Workload(url.replace(f":{where.port}/", f":{wire.port}/")) as work:
-            for _ in range(10):
-                work.after(5)
-                wire.cut_all()
+    with (
+        wire_cutter("127.0.0.1", where.port or 0) as wire,
+        Workload(url.replace(f":{where.port}/", f":{wire.port}/")) as work,
+    ):
+        for _ in range(10):
             work.after(5)
+            wire.cut_all()
+        work.after(5)
     work.check(url)
     assert wire.counted["cut"] > 0
 
@@ -327,7 +338,7 @@ def test_a_full_disk_stops_the_work_and_loses_nothing(tmp_path: Path):
     with ExitStack() as opened:
         opened.callback(subprocess.run, ["umount", "-l", str(small)], check=False)
         for folder in (tmp_path, *tmp_path.parents):
-            if folder.stat().st_uid == os.geteuid() and str(folder).startswith("/tmp/"):  # noqa: S108 - pytest's own
+            if folder.stat().st_uid == os.geteuid() and str(folder).startswith("/tmp/"):
                 folder.chmod(0o755)
         made = Cluster(small, config="max_wal_size = 32MB\nmin_wal_size = 32MB\nwal_keep_size = 0\n")
         opened.callback(made.stop)

@@ -61,7 +61,7 @@ class WireCutter:
             for source, target, asks in ((client, server, True), (server, client, False)):
                 threading.Thread(target=self._pump, args=(source, target, lost, asks), daemon=True).start()
 
-    def _pump(self, source: socket.socket, target: socket.socket, lost: threading.Event, asks: bool) -> None:  # noqa: FBT001
+    def _pump(self, source: socket.socket, target: socket.socket, lost: threading.Event, asks: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 if self.silent:
