@@ -19,5 +19,5 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 
 
 def _said(job: Job) -> str:
-    """A running job is asked; it is CANCELLED once its box is known to be dead."""
-    return str(job.state) if job.ended else f"{job.state}: cancel requested, to be confirmed by its runner"
+    """A running job is only CANCELLED once its box is known to be dead."""
+    return str(job.state) if job.ended else f"{job.state}: cancel requested; its runner will confirm it"
