@@ -144,7 +144,7 @@ def _notification(bucket: Address, events: Address, *, apply: bool) -> Iterator[
             sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
             kept = s3.get_bucket_notification_configuration(Bucket=bucket.name)
             kept.pop("ResponseMetadata", None)
-            kept["QueueConfigurations"] = [*kept.get("QueueConfigurations", []), *_told(arn)]
+            kept["QueueConfigurations"] = [*kept.get("QueueConfigurations", []), *_notified(arn)]
             s3.put_bucket_notification_configuration(Bucket=bucket.name, NotificationConfiguration=kept)
 
         step = _step("notification", name, there=there, make=make, apply=False)
@@ -247,7 +247,7 @@ def _refined(kind: str, name: str, make: Callable[[], Any]) -> Step:
     return Step(kind=kind, name=name, action="create")
 
 
-def _told(arn: str) -> list[dict[str, Any]]:
+def _notified(arn: str) -> list[dict[str, Any]]:
     """One entry per prefix: outputs must not cause events, and S3 takes one prefix per entry."""
     return [
         {

@@ -17,7 +17,7 @@ from infra.local.sqlite import Database
 
 _STATES = frozenset(State)
 _SET_BACK_SECONDS = 60.0
-_TOLD = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
+_KNOWN = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
 
 
 class SqliteJobTable:
@@ -100,7 +100,7 @@ class SqliteJobTable:
         rows = (
             self._db.read()
             .execute(
-                f"SELECT {_TOLD}, doc FROM jobs WHERE {' AND '.join(where)}"  # noqa: S608 - from constants
+                f"SELECT {_KNOWN}, doc FROM jobs WHERE {' AND '.join(where)}"  # noqa: S608 - from constants
                 " ORDER BY created_at DESC, job_id DESC LIMIT ?",
                 (*values, limit + 1),
             )
@@ -113,7 +113,7 @@ class SqliteJobTable:
 
     def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
         rows = self._db.read().execute(
-            f"SELECT {_TOLD}, doc FROM jobs WHERE line = ? ORDER BY created_at, job_id",  # noqa: S608 - a constant
+            f"SELECT {_KNOWN}, doc FROM jobs WHERE line = ? ORDER BY created_at, job_id",  # noqa: S608 - a constant
             (line,),
         )
         newer: list[NewerRow] = []
@@ -170,7 +170,7 @@ class SqliteJobTable:
         rows = self._db.read().execute("SELECT tenant, state, count(*) FROM jobs GROUP BY tenant, state")
         for tenant, state, n in rows:
             if state not in _STATES:
-                continue  # edited by hand; `damaged` tells
+                continue  # edited by hand; `damaged` reports it
             found.setdefault(tenant, {})[State(state)] = n
         return found
 
@@ -247,18 +247,18 @@ class SqliteJobTable:
         rows = self._db.read().execute(
             "SELECT job_id, doc FROM jobs WHERE resting = ? AND wake_at <= ? ORDER BY wake_at", (resting, before)
         )
-        # As many as are asked for that can be read: those that cannot would stand at the head for ever.
+        # As many readable rows as requested: unreadable ones would stay first forever.
         return tuple(itertools.islice(_readable(rows), limit))
 
 
 def _readable(rows: Iterable[Row], newer: list[NewerRow] | None = None) -> Iterator[Job]:
-    """The jobs of the rows that can be read; `newer` gets what can be told of those that a newer program wrote."""
+    """The jobs of the rows that can be read; `newer` receives the rows that a newer program wrote."""
     for row in rows:
         try:
             yield load_job(row["doc"], row["job_id"])
         except RecordNewer as error:
             if newer is not None:
-                newer.append(NewerRow(**{name: row[name] for name in _TOLD.split(", ")}, why=error))
+                newer.append(NewerRow(**{name: row[name] for name in _KNOWN.split(", ")}, why=error))
         except RowUnreadable:
             continue
 

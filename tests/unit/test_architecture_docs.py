@@ -26,7 +26,7 @@ def test_the_walk_of_one_drop_passes_at_most_thirty_five_steps_and_turns_back_on
 
 def walk(text: str, column: int) -> list[str]:
     """The modules in one column of docs/walk.md's first table, and the counts that it states."""
-    table = text.split("In the cloud")[0]
+    table = text.split("In the cloud", maxsplit=1)[0]
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| ")]
     return [word.strip("`") for row in rows[2:] for word in row[column].split()]
 

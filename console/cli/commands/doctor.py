@@ -29,7 +29,7 @@ def run(_args: argparse.Namespace, out: Printer) -> int:
     for check in _all():
         found.append(check)
         if not out.as_json:
-            _tell(check, out)
+            _print(check, out)
     wrong = sum(check.level == WRONG for check in found)
     warned = sum(check.level == WARNING for check in found)
     if out.as_json:
@@ -85,7 +85,7 @@ def _sandbox(settings: Settings) -> Iterator[Check]:
         yield from checks.check_sandbox(found.sandbox.isolation(), settings)
 
 
-def _tell(check: Check, out: Printer) -> None:
+def _print(check: Check, out: Printer) -> None:
     mark, colour = _MARKS[check.level]
     if not _prints_marks():
         mark = check.level

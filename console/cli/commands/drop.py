@@ -42,7 +42,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         tell_refusals(report, out)
         jobs = _jobs(stack, report_dict(report), parcel.workflow)
         if not args.wait:
-            _tell(jobs, keys, out)
+            _print(jobs, keys, out)
             return Exit.OK
         return _wait(stack, jobs, keys, args.timeout, out)
 
@@ -114,7 +114,7 @@ def _jobs(stack: Stack, report: dict[str, list[str]], workflow: str) -> list[Job
     return [job for job in found if job.workflow == workflow and not (is_placeholder(job) and not job.inputs)]
 
 
-def _tell(jobs: list[Job], keys: list[str], out: Printer) -> None:
+def _print(jobs: list[Job], keys: list[str], out: Printer) -> None:
     if out.as_json:
         out.emit({"keys": keys, "jobs": [job_shape(job) for job in jobs]})
         return

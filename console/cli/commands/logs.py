@@ -51,12 +51,12 @@ class Tail:
 
     def read(self, job: Job) -> None:
         if job.state is State.RUNNING:
-            self._say(_running_log(self._stack.run_dir, job))
+            self._print(_running_log(self._stack.run_dir, job))
 
     def rest(self, job: Job) -> None:
-        self._say(_running_log(self._stack.run_dir, job) if not job.ended else _published_log(self._stack.store, job))
+        self._print(_running_log(self._stack.run_dir, job) if not job.ended else _published_log(self._stack.store, job))
 
-    def _say(self, whole: str) -> None:
+    def _print(self, whole: str) -> None:
         new = whole.removeprefix(self.text)
         if new and not self._out.as_json:
             for line in new.splitlines():

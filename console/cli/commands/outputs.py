@@ -35,11 +35,11 @@ def run(args: argparse.Namespace, out: Printer) -> int:
             _zip(stack.store, job, objects, args.zip)
         elif args.to is not None:
             _download(stack.store, job, objects, args.to)
-        _tell(stack.store, job, objects, args, out)
+        _print(stack.store, job, objects, args, out)
     return Exit.OK
 
 
-def _tell(store: ObjectStore, job: Job, objects: list[ObjectInfo], args: argparse.Namespace, out: Printer) -> None:
+def _print(store: ObjectStore, job: Job, objects: list[ObjectInfo], args: argparse.Namespace, out: Printer) -> None:
     names = [o.key.removeprefix(job_folder(job)) for o in objects]
     if out.as_json:
         files = [

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
                 job = table.run(trial, stopped=lambda: Verdict.CANCELLED if signals.asked else None)
                 ended.append(job)
                 if not out.as_json:
-                    _tell(trial, job, out)
+                    _print(trial, job, out)
     if out.as_json:
         out.emit(
             [{"out": str(t.out), "result": json.loads(result_body(j))} for t, j in zip(trials, ended, strict=True)]
@@ -168,7 +168,7 @@ def _progress_words(job: Job, event: dict[str, Any]) -> str:
     return f"{job.subject}: {event.get('pass', '')} {event.get('done') or ''}{total}"
 
 
-def _tell(trial: Trial, job: Job, out: Printer) -> None:
+def _print(trial: Trial, job: Job, out: Printer) -> None:
     state = str(outcome(job))
     out.heading(f"{trial.job.subject or trial.job.workflow}: {state}")
     if job.error is not None:

@@ -32,10 +32,10 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         log = None if out.terminal else wire.make_log(settings, stream=sys.stdout)
         stack = parts.enter_context(wire.opened(settings, log))
         signals = parts.enter_context(Signals())
-        return _watched(stack, signals) if log is None else _told(stack, log, signals)
+        return _watched(stack, signals) if log is None else _printed(stack, log, signals)
 
 
-def _told(stack: Stack, log: Log, signals: Signals) -> int:
+def _printed(stack: Stack, log: Log, signals: Signals) -> int:
     """Without a terminal: events as JSON lines on standard output."""
     with service(stack, log, role="up", everything=True) as parts:
         parts.start(on_end=signals.wake)
