@@ -1,4 +1,4 @@
-"""CPU time and peak memory of reading xls, xlsb and ods: our readers beside calamine and xlrd.
+"""CPU time and peak memory of reading xls and ods: our readers beside calamine and xlrd.
 
     python -m tests.bench.old_formats [--rows 60000]
 
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 COLUMNS = 10
-WAYS = {"xls": ("ours", "calamine", "xlrd"), "xlsb": ("ours", "calamine"), "ods": ("ours", "calamine")}
+WAYS = {"xls": ("ours", "calamine", "xlrd"), "ods": ("ours", "calamine")}
 
 
 def make(path: Path, rows: int) -> None:
@@ -32,10 +32,10 @@ def make(path: Path, rows: int) -> None:
         book.save(str(path))
         return
     from tests.truth.cases import Sheet  # noqa: PLC0415 - not in the measured processes
-    from tests.truth.writers import as_ods, as_xlsb  # noqa: PLC0415
+    from tests.truth.writers import as_ods  # noqa: PLC0415
 
     made = [Sheet("data", content)]
-    path.write_bytes(as_ods(made) if path.suffix == ".ods" else as_xlsb(made))
+    path.write_bytes(as_ods(made))
 
 
 def read(way: str, path: Path) -> int:
@@ -57,9 +57,7 @@ def read(way: str, path: Path) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=60_000)
-    parser.add_argument(
-        "--only", choices=sorted(WAYS), help="one format; the xlsb writer takes a minute for 60,000 rows"
-    )
+    parser.add_argument("--only", choices=sorted(WAYS), help="one format")
     parser.add_argument("--one", nargs=2, metavar=("WAY", "FILE"))
     args = parser.parse_args()
     if args.one:
