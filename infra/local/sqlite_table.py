@@ -302,7 +302,7 @@ def _readable(rows: Iterable[Row], newer: list[NewerRow] | None = None) -> Itera
 
 
 def _filters(query: JobQuery) -> tuple[str, list[object]]:
-    """What no index answers, as a condition on the row; a record that is no JSON has nothing to compare."""
+    """What no index answers, as a condition on the row; a record that is not JSON never matches."""
     found, values = list[str](), list[object]()
 
     def add(condition: str, *given: object) -> None:
