@@ -6,9 +6,7 @@ import secrets
 from collections.abc import Callable, Iterator
 
 from core.settings import Settings
-from infra.addresses import parse_address
-from infra.aws.provision import provision
-from infra.aws.s3 import S3Store
+from infra.aws.provision import provision, warm_up
 from infra.deploy.local_cloud import Hook, Server, keep_ports, ministack, seaweedfs
 
 BUCKET = "drops"
@@ -39,8 +37,7 @@ def local_cloud(say: Callable[[str], None]) -> Iterator[Settings]:
         os.environ.update(variables)  # boto3 reads its credentials there, as do the commands that people copy
         settings = Settings.from_env(os.environ)
         provision(settings, apply=True)
-        with contextlib.closing(S3Store(parse_address(settings.store_url))) as bucket:
-            bucket.conditional()  # a new store may refuse its first writes; senders should not see that
+        warm_up(settings.store_url)
         for line in how_to(store, variables):
             say(line)
         yield settings

@@ -298,3 +298,11 @@ _LIFECYCLE: dict[str, Any] = {
         ]
     }
 }
+
+
+def warm_up(store_url: str) -> None:
+    """Write to a new bucket until it accepts: some stores refuse the first writes, which senders should not see."""
+    from infra.aws.s3 import S3Store  # noqa: PLC0415 - only for a store on this machine
+
+    with closing(S3Store(parse_address(store_url))) as bucket:
+        bucket.conditional()
