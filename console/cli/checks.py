@@ -23,7 +23,7 @@ from core.settings import PREFIX, Settings, shown_url, unknown_variables
 from infra.local.folder_watch import Inotify
 from infra.wiring import Stack
 from runner.sandbox.claims import printable
-from runner.sandbox.levels import at_least
+from runner.sandbox.drivers import at_least
 
 OK, WARNING, WRONG = "ok", "warning", "wrong"
 _LITTLE_BYTES, _LOW_BYTES = 100 * 1024**2, 1024**3
