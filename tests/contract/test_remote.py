@@ -126,5 +126,5 @@ class TestClocks:
                 caller.ahead = 63.0
                 (check,) = checks.check_clocks(stack)
         assert check.level == "warning"
-        assert check.said.startswith("our clock is at least 63 s ahead of that of s3://clocks")
+        assert check.message.startswith("clock at least 63 s ahead of that of s3://clocks")
         assert "set-ntp" in check.remedy
