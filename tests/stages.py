@@ -18,8 +18,8 @@ from pathlib import Path
 
 from core.errors import StoreUnavailable
 from infra.deploy.local_cloud import MINISTACK, SEAWEEDFS, install
-from tests.contract.servers import VENVS
 from tests.support.clients import CLIENTS
+from tests.support.keeper import VENVS, run_folder
 
 TESTS = Path(__file__).parent
 # The cheapest first: what is most often broken shows soonest.
@@ -79,12 +79,17 @@ def main() -> int:
     if unknown := set(args.stage) - stages().keys():
         parser.error(f"no stage {', '.join(sorted(unknown))}; there are {', '.join(stages())}")
     wanted = args.stage or (QUICK if args.quick else stages())
-    # One more process than cores: tests of servers and real processes wait as much as they work.
-    options = [f"--numprocesses={(os.cpu_count() or 1) + 1}", *(["-m", "not slow"] if args.quick else [])]
-    if not args.quick:
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or every process compiles every module again
+    cores = os.cpu_count() or 1
+    if args.quick:
+        os.environ["ADE_TEST_QUICK"] = "1"
+        options = [f"--numprocesses={cores}", "-m", "not slow"]
+    else:
+        # One more process than cores: tests of servers and real processes wait as much as they work.
+        options = [f"--numprocesses={cores + 1}"]
         threading.Thread(target=fetch_servers, daemon=True).start()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="ade-stages-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ade-stages-") as folder, run_folder():
         reports = {name: Path(folder) / f"{name}.xml" for name in wanted}
         failed = [name for name in wanted if not run(name, stages()[name], options, reports[name])]
         print(f"── the slowest {SLOWEST} tests, in seconds ──")

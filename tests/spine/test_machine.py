@@ -25,6 +25,7 @@ from core.jobs import ENDED, NO_WORKFLOW, RETRIABLE, TRANSITIONS, State
 from core.ports import Pause
 from core.verdicts import Verdict
 from runner.results import job_folder, latest_key
+from tests.support.effort import examples
 from tests.support.places import PLACES
 from tests.support.stamps import stamped
 from tests.support.world import MANIFEST, Crash, World, planned
@@ -360,7 +361,7 @@ def storm(place, examples):
 
 
 def test_nothing_is_lost_published_twice_or_stuck_whatever_happens():
-    storm("embedded", int(os.environ.get("ADE_TEST_MACHINE_EXAMPLES", "40")))
+    storm("embedded", int(os.environ.get("ADE_TEST_MACHINE_EXAMPLES", examples(40))))
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.engine.reading import InputUnreadable, ReadLimits, open_book
+from tests.support.effort import examples
 from tests.unit.engine_jobs import run_job
 
 
@@ -138,7 +139,7 @@ def test_pages_over_a_limit_are_refused(tmp_path):
 texts = st.text(st.sampled_from("ab <>&\"'=é-!;#x"), min_size=1, max_size=8).map(lambda t: " ".join(t.split()))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.lists(texts, min_size=1, max_size=4), min_size=1, max_size=5), st.randoms(use_true_random=False))
 def test_any_text_comes_back_however_the_table_is_written(tmp_path_factory, rows, rng):
     def escaped(text):
