@@ -9,4 +9,4 @@ _QUICK_SHARE = 5
 
 def examples(usual: int) -> int:
     """How many random examples to draw where CI draws `usual`."""
-    return max(usual // _QUICK_SHARE, 5) if QUICK else usual
+    return max(usual // _QUICK_SHARE, min(usual, 3)) if QUICK else usual

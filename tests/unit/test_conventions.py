@@ -299,7 +299,9 @@ def test_the_order_is_decided_from_all_rows_however_they_were_set_aside(room, tm
     assert codes(done) == set()
 
 
-@pytest.mark.parametrize("length", [40, 1500, 9000])
+@pytest.mark.parametrize(
+    "length", [40, pytest.param(1500, marks=pytest.mark.slow), pytest.param(9000, marks=pytest.mark.slow)]
+)
 def test_a_column_that_changes_its_ways_deep_inside_is_told(length, tmp_path):
     """Two exports one below the other: what the second one leaves open is never silently read as the first would."""
     rows = [["id", "rate", "when"], *([str(n), f"{n % 90 + 1}.25", f"{n % 16 + 13}/05/2026"] for n in range(6000))]
