@@ -1,4 +1,4 @@
-"""artifact.json: what was decided, where and why. Never a cell's value."""
+"""artifact.json: every decision, with its place and reasons. Never a cell's value."""
 
 import json
 from typing import Any, Final
@@ -20,7 +20,7 @@ _RUNS: Final = ("rows", "shared", "beside")
 
 
 class Artifact:
-    """Collects what the passes decided and writes it down at the end."""
+    """Collects the decisions of the passes and writes them at the end."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Artifact:
         }
 
     def write(self, times: dict[str, float], summary: dict[str, Any]) -> None:
-        """Write artifact.json where it was asked for."""
+        """Write artifact.json if the order asks for it."""
         if file := self._order.open_output("artifact.json"):
             file.write(_dumped(self.document(times, summary)).encode(errors="replace"))
             file.close()
@@ -141,11 +141,11 @@ class Artifact:
 
     def _table(self, books: TableBooks, source: SurveyedInput) -> dict[str, Any]:
         table = books.source
-        skipped = "a hook left it out" if table in source.skipped else None
+        skipped = "a hook skipped it" if table in source.skipped else None
         if skipped is None and table.id not in self._tables:
-            skipped = "no column is a declared field" if table.has_data else "it has no data"
+            skipped = "no column matches a declared field" if table.has_data else "it has no data rows"
         elif skipped is None and books.skipped:
-            skipped = "no column of any table is a declared field"
+            skipped = "no column of any table matches a declared field"
         return {
             "id": table.id,
             "ref": books.ref,
@@ -158,7 +158,7 @@ class Artifact:
         }
 
     def _left_out_columns(self, table: SourceTable) -> list[dict[str, str]]:
-        """Columns that hold something and are not in the output, with why."""
+        """Columns with values that are not in the output, and why."""
         out = [(c.index, "hidden") for c in table.hidden_columns]
         stream = next((s for s in self._streams if s.table_id == table.id), None)
         if stream is not None:
@@ -251,7 +251,7 @@ class Artifact:
 
 
 def _dumped(document: dict[str, Any]) -> str:
-    """The artifact as text: readable, and with each run of rows on one line, for there may be many."""
+    """The artifact as readable JSON, with each run of rows on one line because there may be many."""
     sheets = [_object({k: _lines(v) if k in _RUNS else _text(v) for k, v in s.items()}) for s in document["sheets"]]
     return _object({k: f"[{', '.join(sheets)}]" if k == "sheets" else _text(v) for k, v in document.items()}) + "\n"
 

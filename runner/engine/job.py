@@ -1,4 +1,4 @@
-"""One job from its order to its outputs: the five passes in their order."""
+"""Runs one job from its order to its outputs: the five passes, in order."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -33,12 +33,12 @@ from runner.engine.survey import DeclaredNames, SurveyedInput, survey
 from runner.engine.workbook import NormalizedBook
 from runner.engine.writing import SheetWriter
 
-_SAY_EVERY: Final = 65_536  # rows between two words of progress
-_SHEETS: Final = 10  # sheets that a finding names
+_PROGRESS_EVERY: Final = 65_536  # rows between two progress events
+_SHEETS: Final = 10  # sheets listed in a finding
 
 
 class EngineJob:
-    """Carries one order out."""
+    """Carries out one order."""
 
     def __init__(self, order: Order, channel: EventWriter) -> None:
         self.order = order
@@ -53,7 +53,7 @@ class EngineJob:
         self.reading: dict[str, Any] = manifest.get("reading") or {}
 
     def run(self) -> dict[str, Any]:
-        """Do the job; the summary of the end event."""
+        """Run the job and return the summary for the end event."""
         package = load(self.order.config, [f.name for f in self.order.fields])
         try:
             return self._run(package)
@@ -61,7 +61,7 @@ class EngineJob:
             package.log_failures()
 
     def map_only(self) -> list[MappedTable]:
-        """Structure and mapping, and nothing of the config's Python: every table with data, mapped or not."""
+        """Run structure and mapping without the config's Python; returns every table with data, mapped or not."""
         package = load(None)
         fields = self._fields(package)
         hooks = Hooks(package, self.findings, {}, strict=self.strict)
@@ -111,7 +111,7 @@ class EngineJob:
         return summary
 
     def _fields(self, package: RulePackage) -> list[Field]:
-        """The declared fields, then those that only a file in columns/ speaks of."""
+        """The declared fields, then those that only a file in columns/ defines."""
         known = {f.name for f in self.order.fields}
         implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in known]
         return [*self.order.fields, *implied]
@@ -132,7 +132,7 @@ class EngineJob:
             )  # fmt: skip
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables:
-                self.findings.add("no_table", "error", f"no table was found in {source.file.name}", rule="structure")
+                self.findings.add("no_table", "error", f"{source.file.name} contains no table", rule="structure")
         if hooks.has("after_structure"):
             leave_out(sources, hooks, self.findings)
         self.times.spend("structure", clock)
@@ -148,7 +148,7 @@ class EngineJob:
             if one not in wanted:
                 one.left_out = True
                 self.findings.add(
-                    "table_unmapped", "warning", "no column of this table is a declared field; it was left out",
+                    "table_unmapped", "warning", "no column of this table matches a declared field; it is left out",
                     place=one.source.place, rule="mapping",
                 )  # fmt: skip
         for one in wanted:
@@ -156,7 +156,7 @@ class EngineJob:
                 fields, self.findings, computed=package.transforms, headless=self.reading.get("header") == "none"
             )
         for name in unused_rules(wanted, fields, package.transforms):
-            what = f"the manifest does not declare {name} and no column was found for it; its rules did nothing"
+            what = f"the manifest does not declare {name} and no column matches it, so its rules did not run"
             file = f"columns/{name}.py"
             self.findings.add("rules_unused", "warning", what, field=name, rule="mapping", file=file, line=1)
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
@@ -185,13 +185,13 @@ class EngineJob:
         return mapped
 
     def _filled(self, fields: list[Field]) -> str | None:
-        """The declared field that takes the captions of groups."""
+        """The declared field that receives the group captions."""
         name = self.reading.get("group_column", GROUP)
         filling = self.reading.get("group_rows") == "fill"
         return name if filling and any(f.name == name for f in fields) else None
 
     def _added(self, tables: list[MappedTable]) -> dict[str, tuple[str, list[int]]]:
-        """Columns at the end that no source has: what each says, its header, and its place in each table's chunks."""
+        """Columns appended to the output: for each its header and its position in each table's chunks."""
         names: dict[str, str] = {}
         if self.reading.get("group_rows") == "fill" and not any(t.filled for t in tables):
             names[GROUP] = self.reading.get("group_column", GROUP)
@@ -202,9 +202,9 @@ class EngineJob:
     def _stop_unmapped(
         self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
     ) -> NoReturn:
-        """End the job with its artifact: no field was found, so there is nothing to write."""
+        """Write the artifact and end the job: no column matches a field, so there is nothing to normalize."""
         stop = nothing_mapped(tables, fields, redact=bool(self.order.manifest.get("redact_headers")))
-        self.findings.add("nothing_mapped", "error", "no column of any table is one of the fields", rule="mapping")
+        self.findings.add("nothing_mapped", "error", "no column of any table matches a declared field", rule="mapping")
         self._leave_all_out(sources)
         columns, _ = lay_out(fields, [], policy="drop")
         artifact = Artifact(
@@ -214,7 +214,7 @@ class EngineJob:
         raise stop
 
     def _leave_all_out(self, sources: list[SurveyedInput]) -> None:
-        """The books of a job that writes nothing."""
+        """Account for the rows of a job that writes nothing."""
         refs = _refs()
         for source in sources:
             known = bool(source.books)
@@ -226,7 +226,7 @@ class EngineJob:
                 books.report(self.findings)
 
     def _settle(self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]) -> None:
-        """Decide how each column is written before any of them is transformed."""
+        """Decide the conventions of each column (decimal sign, date order) before any is transformed."""
         clock = perf_counter()
         for source in sources:
             mine = [t for t in tables if t.source in source.tables]
@@ -240,7 +240,7 @@ class EngineJob:
                 self.findings.add(
                     "column_renamed",
                     "info",
-                    "an unmapped column's header was taken; it got a number",
+                    "another column already has this unmapped column's header; a number was added to it",
                     rule="mapping",
                 )
 
@@ -254,7 +254,7 @@ class EngineJob:
         package: RulePackage,
         hooks: Hooks,
     ) -> bool:
-        """Passes 3 to 5; whether any field got a value."""
+        """Run passes 3 to 5; returns whether any field got a value."""
         title, name = str(self.order.manifest.get("name", "")), self.output.get("sheet") or "Normalized"
         with self._opened("normalized.xlsx") as file:
             workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
@@ -290,7 +290,7 @@ class EngineJob:
             shown += f" and {more} more sheets" if more > 0 else ""
             self.findings.add(
                 "output_split", "warning",
-                f"the output is more than one sheet holds and goes on in a next one: {shown}",
+                f"the output exceeds the row limit of a sheet and continues on further sheets: {shown}",
                 rule="write",
             )  # fmt: skip
 
@@ -319,11 +319,11 @@ class EngineJob:
         )
 
     def _pour(self, source: SurveyedInput, streams: Mapping[str, TableStream]) -> None:
-        """Every table's rows are counted; those of tables that are used go on into the output."""
+        """Count every table's rows; stream those of the tables in use to the output."""
         by_sheet: dict[int, list[SourceTable]] = {}
         for table in (*source.tables, *source.skipped):
             by_sheet.setdefault(table.sheet.index, []).append(table)
-        done = said = 0
+        done = reported = 0
         for tables in by_sheet.values():
             for group in strands(tables):
                 for table, rows in chunks(group):
@@ -333,8 +333,8 @@ class EngineJob:
                         continue
                     streams[table.id].feed(rows)
                     done += len(rows.numbers)
-                    if done - said >= _SAY_EVERY:
-                        said = done
+                    if done - reported >= _PROGRESS_EVERY:
+                        reported = done
                         self.channel.progress("transform", done=done, table=table.id)
         self.channel.progress("write", done=done, total=done, table=source.file.name)
 
@@ -345,7 +345,7 @@ def _refs() -> Iterator[str]:
 
 
 def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) -> None:
-    """Let hooks leave tables out."""
+    """Apply the hooks that leave tables out."""
     seen = [
         {
             "id": t.id,
@@ -363,9 +363,9 @@ def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) ->
         source.skipped += [t for t in source.tables if t.id in skip]
         source.tables = [t for t in source.tables if t.id not in skip]
         for table in source.skipped:
-            findings.add("table_skipped", "info", "a hook left this table out", place=table.place, rule="structure")
+            findings.add("table_skipped", "info", "a hook skipped this table", place=table.place, rule="structure")
 
 
 def _log(*words: object) -> None:
-    """What rules call as `log`: a line in the job's log, which only its owner reads."""
+    """The `log` of rules: prints a line to the job's log, which only its owner reads."""
     print(*words, flush=True)  # noqa: T201

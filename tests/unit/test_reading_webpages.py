@@ -91,7 +91,7 @@ def test_the_page_names_its_encoding(tmp_path, charset, head):
 
 @pytest.mark.parametrize(
     ("layout", "reason"),
-    [("", "with no table in it"), ("<table><tr><td> </td><td></td></tr></table>", "whose tables hold no text")],
+    [("", "without a table"), ("<table><tr><td> </td><td></td></tr></table>", "whose tables hold no text")],
 )
 def test_a_page_without_text_in_a_table_is_refused(tmp_path, layout, reason):
     with pytest.raises(InputUnreadable, match=reason) as refused:

@@ -1,0 +1,341 @@
+"""What a workflow has learnt: confirmed headers, spellings of allowed values and the shapes of each sender's tables.
+
+A memory is an object in the bucket, `configs/<tenant>/<workflow>.memory.json` (shared ones below `configs/_shared/`).
+It holds labels and counts, never a cell's value, except spellings of an enumeration's values. The functions here are
+pure; `infra/memories.py` writes them to a store so that two writers lose nothing.
+
+Contradictions: where people have spoken about a header, the newest word wins over any count. Without such a word
+every count stands and the matcher weighs them against each other.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
+
+from pydantic import Field, ValidationError, field_validator
+
+from core.errors import AdeError, Problem
+from core.fields import FIELD_NAME, Strict
+from core.keys import CONFIGS, SHARED, check_key
+from core.manifests import zoned
+from core.wording import problem_of, shown
+
+MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
+MAX_HEADERS: Final = 20_000
+MAX_SPELLINGS: Final = 20_000
+MAX_SHAPES: Final = 2_000
+MAX_SENDERS: Final = 16  # that one entry names
+MAX_COUNT: Final = 1_000_000_000
+_PROBLEMS: Final = 20
+_LONGEST: Final = 500
+_ENDING: Final = ".memory.json"
+
+Label = Annotated[str, Field(min_length=1, max_length=_LONGEST)]
+Who = Annotated[str, Field(max_length=200)]
+Sender = Annotated[str, Field(max_length=1024)]
+Count = Annotated[int, Field(ge=1, le=MAX_COUNT, strict=True)]
+FieldName = Annotated[str, Field(pattern=FIELD_NAME)]
+Entry = TypeVar("Entry", bound="Learnt")
+
+
+class MemoryInvalid(AdeError):
+    """A memory does not validate; `problems` says where and what is allowed."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(f"{p.path}: {p.problem}" for p in problems))
+
+
+class Learnt(Strict):
+    """What every entry has: how often it was said and when last; which person said it last, and when."""
+
+    count: Count = 1
+    at: datetime
+    by: Who = ""  # empty: counted from files, no person's word
+    said_at: datetime | None = None
+    senders: Annotated[tuple[Sender, ...], Field(max_length=MAX_SENDERS)] = ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What makes two entries one."""
+        raise NotImplementedError
+
+    @field_validator("at", "said_at")
+    @classmethod
+    def _zoned(cls, at: datetime | None) -> datetime | None:
+        return zoned(at)
+
+
+class HeaderEntry(Learnt):
+    """A header that means a field, or (`field: null`) none."""
+
+    header: Label
+    field: FieldName | None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (folded(self.header), "" if self.field is None else self.field)
+
+
+class SpellingEntry(Learnt):
+    """A cell's text that means one of an enumeration's allowed values."""
+
+    field: FieldName
+    value: Label
+    means: Label
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.field, folded(self.value), self.means)
+
+
+class ShapeEntry(Learnt):
+    """How a table of a sender looked when its mapping was confirmed."""
+
+    sender: Sender
+    sheet: Annotated[str, Field(max_length=200)]
+    header_rows: Annotated[tuple[Annotated[int, Field(ge=1, le=1_048_576)], ...], Field(max_length=20)] = ()
+    headers: Annotated[tuple[Annotated[str, Field(max_length=_LONGEST)], ...], Field(max_length=2000)] = ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.sender, self.sheet)
+
+
+class Memory(Strict):
+    """One memory. Entries stand in the order of their keys, so that the same facts make the same bytes."""
+
+    memory: Literal[1] = 1
+    headers: Annotated[tuple[HeaderEntry, ...], Field(max_length=MAX_HEADERS)] = ()
+    values: Annotated[tuple[SpellingEntry, ...], Field(max_length=MAX_SPELLINGS)] = ()
+    shapes: Annotated[tuple[ShapeEntry, ...], Field(max_length=MAX_SHAPES)] = ()
+
+    def settled(self) -> dict[str, HeaderEntry]:
+        """Folded header -> the entry that counts: the newest person's word, else the most frequent one."""
+        best: dict[str, HeaderEntry] = {}
+        for entry in self.headers:
+            other = best.get(folded(entry.header))
+            if other is None or _weight(entry) > _weight(other):
+                best[folded(entry.header)] = entry
+        return best
+
+
+class HeaderFact(NamedTuple):
+    """`header` is `field` (None: no field). Said by a person if `by` is not empty."""
+
+    header: str
+    field: str | None
+    by: str = ""
+    sender: str = ""
+    times: int = 1
+
+
+class SpellingFact(NamedTuple):
+    field: str
+    value: str
+    means: str
+    by: str = ""
+    sender: str = ""
+    times: int = 1
+
+
+class ShapeFact(NamedTuple):
+    sender: str
+    sheet: str
+    header_rows: tuple[int, ...]
+    headers: tuple[str, ...]
+    by: str = ""
+
+
+Fact = HeaderFact | SpellingFact | ShapeFact
+
+
+def folded(text: str) -> str:
+    """One spelling for upper and lower case and runs of blanks."""
+    return " ".join(text.split()).casefold()
+
+
+def own_key(tenant: str, workflow: str) -> str:
+    """Where a tenant's memory of a workflow is."""
+    return check_key(f"{CONFIGS}{tenant}/{workflow}{_ENDING}")
+
+
+def is_memory(key: str) -> bool:
+    return key.startswith(CONFIGS) and key.endswith(_ENDING)
+
+
+def is_shared(key: str) -> bool:
+    return key.startswith(SHARED) and key.endswith(_ENDING)
+
+
+def parse_memory(body: bytes) -> Memory:
+    """Validate a memory's bytes; raise MemoryInvalid with one problem per mistake."""
+    if len(body) > MAX_MEMORY_BYTES:
+        raise MemoryInvalid([Problem("$", f"is {len(body)} bytes", f"at most {MAX_MEMORY_BYTES} bytes")])
+    try:
+        raw = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        what = "is nested too deep" if isinstance(error, RecursionError) else f"is not JSON: {error}"
+        raise MemoryInvalid([Problem("$", what, "a JSON object in UTF-8")]) from None
+    if not isinstance(raw, dict):
+        raise MemoryInvalid([Problem("$", f"is {shown(raw)}", "a JSON object: { ... }")])
+    for name, most in (("headers", MAX_HEADERS), ("values", MAX_SPELLINGS), ("shapes", MAX_SHAPES)):
+        if isinstance(given := raw.get(name), list) and len(given) > most:
+            raise MemoryInvalid([Problem(f"$.{name}", f"is a list of {len(given)}", f"at most {most} items")])
+    try:
+        if b"\\u" in body:
+            json.dumps(raw, ensure_ascii=False).encode()
+        return _ordered(Memory.model_validate(raw))
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        problems = [problem_of(e, Memory) for e in found[:_PROBLEMS]]
+        if len(found) > _PROBLEMS:
+            problems.append(Problem("$", f"has {len(found) - _PROBLEMS} more problems", "none"))
+        raise MemoryInvalid(problems) from None
+    except UnicodeEncodeError:
+        raise MemoryInvalid([Problem("$", "holds half a character", "text that can be written as UTF-8")]) from None
+
+
+def serialized(memory: Memory) -> bytes:
+    """A memory's bytes: one entry a line, always the same for the same facts."""
+    lists = []
+    for name in ("headers", "values", "shapes"):
+        lines = ",\n".join(
+            json.dumps(e.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, sort_keys=True)
+            for e in getattr(memory, name)
+        )
+        lists.append(f'"{name}": [' + (f"\n{lines}\n" if lines else "") + "]")
+    return ('{"memory": 1,\n' + ",\n".join(lists) + "}\n").encode()
+
+
+def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
+    """The memory with facts added. Those least often said, longest ago, and by no person go first if it is full."""
+    at = at.astimezone(UTC).replace(microsecond=0)
+    headers = {e.key: e for e in memory.headers}
+    values = {e.key: e for e in memory.values}
+    shapes = {e.key: e for e in memory.shapes}
+    for fact in facts:
+        said: dict[str, Any] = {"at": at, "by": fact.by, "said_at": at if fact.by else None}
+        if isinstance(fact, ShapeFact):
+            _add(
+                shapes,
+                _made(
+                    ShapeEntry,
+                    sender=fact.sender,
+                    sheet=fact.sheet,
+                    header_rows=fact.header_rows,
+                    headers=fact.headers,
+                    **said,
+                ),
+            )
+            continue
+        said |= {"count": fact.times, "senders": (fact.sender,) if fact.sender else ()}
+        if isinstance(fact, HeaderFact):
+            _add(headers, _made(HeaderEntry, header=" ".join(fact.header.split()), field=fact.field, **said))
+        else:
+            _add(values, _made(SpellingEntry, field=fact.field, value=fact.value, means=fact.means, **said))
+    return _ordered(_built(headers.values(), values.values(), shapes.values()))
+
+
+def merge(one: Memory, other: Memory) -> Memory:
+    """Both memories in one: counts are added, the newer word counts."""
+    headers = {e.key: e for e in one.headers}
+    values = {e.key: e for e in one.values}
+    shapes = {e.key: e for e in one.shapes}
+    for header in other.headers:
+        _add(headers, header)
+    for value in other.values:
+        _add(values, value)
+    for shape in other.shapes:
+        _add(shapes, shape)
+    return _ordered(_built(headers.values(), values.values(), shapes.values()))
+
+
+def forget(
+    memory: Memory, *, header: str | None = None, field: str | None = None, sender: str | None = None
+) -> tuple[Memory, int]:
+    """The memory without the entries that fit every condition given, and how many went."""
+
+    def goes(entry: Learnt) -> bool:
+        own = getattr(entry, "sender", None)
+        return (
+            (header is None or folded(getattr(entry, "header", "")) == folded(header))
+            and (field is None or getattr(entry, "field", None) == field)
+            and (sender is None or own == sender or entry.senders == (sender,))
+        )
+
+    if header is None and field is None and sender is None:
+        return memory, 0
+    left = Memory(
+        headers=tuple(e for e in memory.headers if not goes(e)),
+        values=tuple(e for e in memory.values if not goes(e)),
+        shapes=tuple(e for e in memory.shapes if not goes(e)),
+    )
+    return left, _size(memory) - _size(left)
+
+
+def _size(memory: Memory) -> int:
+    return len(memory.headers) + len(memory.values) + len(memory.shapes)
+
+
+def _made(kind: Callable[..., Entry], **given: Any) -> Entry:
+    try:
+        return kind(**given)
+    except ValidationError as error:
+        problems = [problem_of(e, Memory) for e in error.errors(include_url=False)[:_PROBLEMS]]
+        raise MemoryInvalid(problems) from None
+
+
+def _add(known: dict[tuple[str, ...], Entry], entry: Entry) -> None:
+    old = known.get(entry.key)
+    if old is None:
+        known[entry.key] = entry
+        return
+    newest = max((old, entry), key=lambda e: (e.said_at is not None, e.said_at or e.at, e.by))
+    last = max((old, entry), key=lambda e: (e.at, serial(e)))
+    senders = tuple(dict.fromkeys((*last.senders, *old.senders, *entry.senders)))[:MAX_SENDERS]
+    known[entry.key] = last.model_copy(
+        update={
+            "count": min(MAX_COUNT, old.count + entry.count),
+            "by": newest.by,
+            "said_at": newest.said_at,
+            "senders": tuple(sorted(senders)),
+        }
+    )
+
+
+def serial(entry: Learnt) -> str:
+    """An entry's own words without its counts; breaks ties the same way everywhere."""
+    return json.dumps(entry.model_dump(mode="json", exclude={"count", "senders"}), ensure_ascii=False, sort_keys=True)
+
+
+def _built(headers: Iterable[HeaderEntry], values: Iterable[SpellingEntry], shapes: Iterable[ShapeEntry]) -> Memory:
+    return Memory(
+        headers=_fitting(list(headers), MAX_HEADERS),
+        values=_fitting(list(values), MAX_SPELLINGS),
+        shapes=_fitting(list(shapes), MAX_SHAPES),
+    )
+
+
+def _fitting(entries: list[Entry], most: int) -> tuple[Entry, ...]:
+    if len(entries) <= most:
+        return tuple(entries)
+    kept = sorted(entries, key=_weight, reverse=True)
+    return tuple(kept[:most])
+
+
+def _weight(entry: Learnt) -> tuple[bool, datetime, int, datetime]:
+    """A person's word goes before every count; then the newer word, then the greater count, then the newer one."""
+    return (entry.said_at is not None, entry.said_at or datetime.min.replace(tzinfo=UTC), entry.count, entry.at)
+
+
+def _ordered(memory: Memory) -> Memory:
+    def in_order(entries: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(sorted(entries, key=lambda e: e.key))
+
+    return Memory(headers=in_order(memory.headers), values=in_order(memory.values), shapes=in_order(memory.shapes))
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")

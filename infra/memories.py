@@ -1,0 +1,55 @@
+"""Reads and writes a memory in a store: read, change, put if nobody else wrote meanwhile, else again."""
+
+import random
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from core.errors import ObjectChanged, ObjectMissing, PreconditionFailed, StoreUnavailable
+from core.memories import MAX_MEMORY_BYTES, Memory, parse_memory, serialized
+from core.ports import ObjectInfo, ObjectStore
+
+_TRIES: Final = 40
+_PAUSE: Final = 0.05  # seconds, times the tries so far
+
+
+class StoredMemory(NamedTuple):
+    memory: Memory
+    info: ObjectInfo | None  # None: there is no such object
+
+
+def read_memory(store: ObjectStore, key: str) -> StoredMemory:
+    """The newest memory under a key, empty if there is none. Raises MemoryInvalid or ObjectTooLarge."""
+    for _ in range(_TRIES):
+        info = store.head(key)
+        if info is None:
+            return StoredMemory(Memory(), None)
+        try:
+            return StoredMemory(parse_memory(store.read(key, version=info.version, limit=MAX_MEMORY_BYTES)), info)
+        except (ObjectMissing, ObjectChanged):
+            continue  # somebody wrote between the two calls
+    raise StoreUnavailable(f"memory {key}: others write to it all the time; try again")
+
+
+def change_memory(
+    store: ObjectStore, key: str, change: Callable[[Memory], Memory], *, pause: Callable[[float], None] = time.sleep
+) -> StoredMemory:
+    """Apply a change to whatever the memory is by now, so that two writers lose nothing.
+
+    `change` may be called several times. A writer that dies before its put has changed nothing. One whose answer got
+    lost and who repeats the call counts its facts twice, which moves a count and no decision.
+    """
+    for tries in range(_TRIES):
+        old = read_memory(store, key)
+        new = change(old.memory)
+        body = serialized(new)
+        parse_memory(body)  # what is written can be read again
+        if new == old.memory:
+            return old
+        try:
+            if old.info is None:
+                return StoredMemory(new, store.put(key, body, if_absent=True))
+            return StoredMemory(new, store.put(key, body, if_version=old.info.version))
+        except PreconditionFailed:
+            pause(random.uniform(0, _PAUSE * (tries + 1)))  # noqa: S311  # spreads writers, hides nothing
+    raise StoreUnavailable(f"memory {key}: others write to it all the time; {_TRIES} tries were not enough; try again")

@@ -1,0 +1,210 @@
+"""What a memory keeps, how contradictions end, and that two writers lose nothing."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core import memories
+from core.errors import PreconditionFailed
+from core.memories import (
+    HeaderFact,
+    Memory,
+    MemoryInvalid,
+    ShapeFact,
+    SpellingFact,
+    forget,
+    learn,
+    merge,
+    parse_memory,
+    serialized,
+)
+from infra.local.folder import FolderStore
+from infra.memories import change_memory, read_memory
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+KEY = "configs/acme/members.memory.json"
+headers = st.sampled_from(["HOUSENO", "houseno", "Plz", "Straße", "a  b"])
+fields = st.sampled_from(["number", "street", None])
+facts = st.one_of(
+    st.builds(
+        HeaderFact,
+        headers,
+        fields,
+        st.sampled_from(["", "ann", "bob"]),
+        st.sampled_from(["", "june/", "july/"]),
+        st.just(1),
+    ),
+    st.builds(
+        SpellingFact,
+        st.just("plan"),
+        st.sampled_from(["gld", "GLD", "slv"]),
+        st.sampled_from(["gold", "silver"]),
+        times=st.just(1),
+    ),
+    st.builds(ShapeFact, st.sampled_from(["june/", "july/"]), st.just("Sheet1"), st.just((3,)), st.just(("a", "b"))),
+)
+
+
+def counted(memory):
+    return sum(e.count for e in (*memory.headers, *memory.values, *memory.shapes))
+
+
+def learnt(*given):
+    """One fact a day."""
+    memory = Memory()
+    for day, fact in enumerate(given):
+        memory = learn(memory, [fact], at=NOW + timedelta(days=day))
+    return memory
+
+
+@given(st.lists(facts, max_size=12))
+def test_what_is_written_is_read_again_byte_by_byte(given):
+    memory = learnt(*given)
+    assert parse_memory(serialized(memory)) == memory
+    assert serialized(parse_memory(serialized(memory))) == serialized(memory)
+
+
+@given(st.lists(facts, max_size=8), st.lists(facts, max_size=8))
+def test_merging_adds_counts_and_does_not_care_who_is_first(one, other):
+    left, right = learnt(*one), learnt(*other)
+    assert serialized(merge(left, right)) == serialized(merge(right, left))
+    assert counted(merge(left, right)) == len(one) + len(other)
+
+
+def test_spellings_of_a_header_in_upper_and_lower_case_are_one():
+    (entry,) = learnt(HeaderFact("HOUSENO", "number"), HeaderFact("houseno ", "number")).headers
+    assert entry.count == 2
+
+
+def test_the_newest_word_of_a_person_beats_any_count():
+    crowd = HeaderFact("ADDRESS", "number", times=1000)
+    memory = learnt(crowd, HeaderFact("ADDRESS", "street", by="ann"), crowd)
+    assert memory.settled()["address"].field == "street"
+    later = learnt(crowd, HeaderFact("ADDRESS", "street", by="ann"), HeaderFact("ADDRESS", None, by="bob"))
+    assert later.settled()["address"].field is None
+
+
+def test_without_a_person_the_greater_count_is_taken():
+    memory = learnt(HeaderFact("ADDRESS", "number", times=3), HeaderFact("ADDRESS", "street", times=2))
+    assert memory.settled()["address"].field == "number"
+
+
+def test_what_is_forgotten_is_gone_and_counted():
+    memory = learnt(
+        HeaderFact("A", "x"), HeaderFact("B", "x"), HeaderFact("B", "y"), ShapeFact("june/", "S", (1,), ("A",))
+    )
+    assert forget(memory, header="b")[1] == 2
+    assert forget(memory, field="x")[1] == 2
+    assert forget(memory, sender="june/")[1] == 1
+    assert forget(memory) == (memory, 0)
+
+
+def test_a_full_memory_keeps_persons_words_and_what_was_said_often(monkeypatch):
+    monkeypatch.setattr(memories, "MAX_HEADERS", 2)
+    memory = learnt(HeaderFact("said", "x", by="ann"), HeaderFact("often", "x", times=9), HeaderFact("once", "x"))
+    assert [e.header for e in memory.headers] == ["often", "said"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"{" * 1_000_000, "not JSON"),
+        (b"[" * 1_000_000, "deep"),
+        (b" " * (memories.MAX_MEMORY_BYTES + 1), "bytes"),
+        (b"[]", "is []"),
+        (b"\xff", "not JSON"),
+        (b'{"memory": 2}', "$.memory"),
+        (b'{"memory": 1, "head": []}', "$.head"),
+        (b'{"memory": 1, "headers": {}}', "$.headers"),
+        (
+            b'{"memory": 1, "headers": [{"header": "a", "field": 7, "at": "2026-01-31T00:00:00Z"}]}',
+            "$.headers[0].field",
+        ),
+        (
+            b'{"memory": 1, "headers": [{"header": "a", "field": "x", "at": "2026-01-31T00:00:00Z", "count": NaN}]}',
+            "NaN",
+        ),
+        (b'{"memory": 1, "headers": [{"header": "\\ud800", "field": "x", "at": "2026-01-31T00:00:00Z"}]}', "half"),
+        (b'{"memory": 1, "headers": [' + b"1," * 999_999 + b"1]}", "list of 1000000"),
+    ],
+    ids=[
+        "deep objects",
+        "deep lists",
+        "large",
+        "list",
+        "bytes",
+        "version",
+        "key",
+        "type",
+        "field",
+        "nan",
+        "half",
+        "million",
+    ],
+)
+def test_a_hostile_memory_is_refused_with_words(body, said):
+    with pytest.raises(MemoryInvalid, match=r".") as refused:
+        parse_memory(body)
+    assert said in str(refused.value)
+    assert len(str(refused.value)) < 5000
+
+
+def test_entries_without_a_zone_or_with_one_stand_in_one_memory():
+    body = {
+        "memory": 1,
+        "headers": [
+            {"header": "a", "field": "x", "at": "2026-01-31T00:00:00", "by": "ann", "said_at": "2026-01-31T00:00:00"},
+            {
+                "header": "a",
+                "field": "y",
+                "at": "2026-01-31T00:00:00Z",
+                "by": "bob",
+                "said_at": "2026-02-01T00:00:00+02:00",
+            },
+        ],
+    }
+    memory = parse_memory(json.dumps(body).encode())
+    assert memory.settled()["a"].field == "y"
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(facts, min_size=1, max_size=3), min_size=2, max_size=5), st.randoms(use_true_random=False))
+def test_writers_that_meet_lose_nothing(tmp_path_factory, writers, rng):
+    store = FolderStore(tmp_path_factory.mktemp("bucket"))
+    left = list(writers)
+
+    class Crowded:
+        """Between a writer's reading and its writing another one may write."""
+
+        head, read = store.head, store.read
+
+        def put(self, *args, **kwargs):
+            if left and rng.random() < 0.7:
+                mine = left.pop()
+                change_memory(self, KEY, lambda m: learn(m, mine, at=NOW), pause=lambda _: None)
+            return store.put(*args, **kwargs)
+
+    while left:
+        mine = left.pop()
+        change_memory(Crowded(), KEY, lambda m, mine=mine: learn(m, mine, at=NOW), pause=lambda _: None)
+    assert counted(read_memory(store, KEY).memory) == sum(map(len, writers))
+
+
+def test_a_change_that_changes_nothing_writes_nothing(tmp_path):
+    store = FolderStore(tmp_path)
+    change_memory(store, KEY, lambda m: m)
+    assert store.head(KEY) is None
+
+
+def test_a_writer_gives_up_with_words_when_others_never_stop(tmp_path):
+    class Busy:
+        head, read = FolderStore(tmp_path).head, FolderStore(tmp_path).read
+
+        def put(self, *_, **__):
+            raise PreconditionFailed("taken")
+
+    with pytest.raises(Exception, match="try again"):
+        change_memory(Busy(), KEY, lambda m: learn(m, [HeaderFact("a", "x")], at=NOW), pause=lambda _: None)
