@@ -94,6 +94,14 @@ def _listen(text: str) -> str:
     return text
 
 
+def _console_listen(text: str) -> str:
+    """<address>:<port> (port 0: any free one), or off"""
+    host, _, port = text.rpartition(":")
+    if text != "off" and (not host or not 0 <= int(port) < 65536):
+        raise ValueError
+    return text
+
+
 def _token(text: str) -> str:
     """a secret of at least 16 characters"""
     if len(text) < 16:
@@ -118,6 +126,13 @@ class Settings:
         repr=False,  # a secret
         metadata={"parse": _token, "doc": "token that callers of the webhook must send; unset: no webhook"},
     )
+    console_listen: str = _setting("127.0.0.1:8020", _console_listen, "address of the console and the job API")
+    console_tokenless: bool = _setting(True, _flag, "whether callers on this machine need no token")
+    console_hosts: str = _setting("", _text, "host names of the console besides those of this machine, with commas")
+    console_proxies: str = _setting("", _text, "addresses of proxies that say who signed in, with commas")
+    console_proxy_header: str = _setting("x-auth-request-email", _text, "header in which such a proxy names the person")
+    console_rate: int = _setting(50, _int(1), "requests a second that one token may make")
+    console_body_mb: int = _setting(500, _int(1), "largest body of a request")
     max_concurrency: int = _setting(2, _int(1, 1000), "jobs that one runner process runs at once")
     queue_size: int = _setting(10, _int(1), "waiting jobs of a tenant above which HTTP submits get 429")
     job_timeout_seconds: int = _setting(300, _int(1), "most wall-clock time a job may take")

@@ -1,4 +1,4 @@
-"""An order to verify: what a box wrote comes in, the counts that hold and the report go out."""
+"""Carries out an order to verify: takes a box's outputs, returns verified counts and writes the report."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,11 +12,11 @@ from runner.engine.verifying.workbook_check import named, read_book
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
 _INPUT: Final = ("role", "name", "sha256", "size")
-_ODD: Final = "the outputs broke the verifier"
+_ODD: Final = "the verifier failed on the outputs"
 
 
 def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
-    """Say whether the outputs hold; the report is written from what has been checked."""
+    """Verify the outputs, and write the report from what was verified."""
     try:
         places = {given["name"]: given["path"] for given in order["inputs"]}
         paths = {name: at if isinstance(at, int) else folder / at for name, at in places.items()}
@@ -28,7 +28,7 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
     except BadOutput as refused:
         voice.fail("bad_output", str(refused), {})
     except MemoryError:
-        voice.fail("out_of_memory", "the outputs are more than can be verified in the memory a job may use", {})
+        voice.fail("out_of_memory", "verifying the outputs exceeded the job's memory limit", {})
     except Exception as error:  # noqa: BLE001  # whatever it was, these bytes brought it about
         voice.fail("engine_error", f"{_ODD}: {type(error).__name__}", place_of(error))
     else:
@@ -36,13 +36,13 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
 
 
 def verify(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dict[str, Any]:
-    """The artifact of outputs that hold. Raises BadOutput."""
+    """Verify the outputs and return the artifact. Raises BadOutput."""
     asked = order["verify"]
     for name in (ARTIFACT,) if asked["audit"] else (ARTIFACT, WORKBOOK):
         if name not in paths:
-            raise BadOutput(f"the box wrote no {name}")
+            raise BadOutput(f"the box did not write {name}")
     with open(paths[ARTIFACT], "rb") as file:  # noqa: PTH123 - by a path or by a descriptor
-        file.seek(0)  # a descriptor may stand where the engine stopped writing
+        file.seek(0)  # the descriptor may be at the end
         artifact = read_document(file.read(MAX_BYTES + 1))
     _same_job(order, artifact)
     balance(artifact)
@@ -56,7 +56,7 @@ def verify(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dict[str, 
 
 
 def _same_job(order: dict[str, Any], artifact: dict[str, Any]) -> None:
-    """What the runner knows itself must stand in the artifact as the runner knows it."""
+    """Check that the artifact agrees with what the runner itself knows."""
     said = {
         "job": {k: artifact["job"].get(k) for k in order["job"]},
         "params": artifact["job"]["params"],
@@ -73,23 +73,23 @@ def _same_job(order: dict[str, Any], artifact: dict[str, Any]) -> None:
     }
     for what, value in known.items():
         if said[what] != value:
-            raise BadOutput(f"artifact.json says something else about its {what} than the runner knows")
+            raise BadOutput(f"artifact.json and the runner disagree about its {what}")
 
 
 def _same_rows(asked: dict[str, Any], output: dict[str, Any], file: IO[bytes]) -> None:
-    """The workbook has the sheets that the artifact names, with as many rows and columns."""
+    """Check that the workbook has the artifact's sheets, rows and columns."""
     sheets = read_book(file, title=asked["title"], formats=asked["formats"])
     names = [*output["sheets"], *(extra["name"] for extra in output["extra_sheets"])]
     if sorted(map(named, names)) != sorted(sheet.name for sheet in sheets):
-        raise BadOutput("artifact.json names other sheets than normalized.xlsx has")
+        raise BadOutput("artifact.json and normalized.xlsx have different sheets")
     found = {sheet.name: sheet for sheet in sheets}
     data = [found[named(name)] for name in output["sheets"]]
     rows = [sheet.rows for sheet in data]
     if sum(rows) != output["rows"]:
         raise BadOutput(f"artifact.json counts {output['rows']} rows, normalized.xlsx has {sum(rows)}")
     if rows != output["sheet_rows"]:
-        raise BadOutput("artifact.json counts other rows on a sheet than normalized.xlsx has there")
+        raise BadOutput("artifact.json and normalized.xlsx have different row counts for a sheet")
     if any(sheet.columns != len(output["columns"]) for sheet in data):
-        raise BadOutput("artifact.json lists other columns than normalized.xlsx has")
+        raise BadOutput("artifact.json and normalized.xlsx have different columns")
     if any(found[named(extra["name"])].rows != extra["rows"] for extra in output["extra_sheets"]):
-        raise BadOutput("artifact.json counts other rows on a sheet beside the data than normalized.xlsx has there")
+        raise BadOutput("artifact.json and normalized.xlsx have different row counts for an extra sheet")
