@@ -1,6 +1,6 @@
 """Real servers for the suites, on free loopback ports.
 
-moto, MiniStack and SeaweedFS start once for the whole run, when a test first asks for them, and every process uses the
+moto, MiniStack, SeaweedFS and PostgreSQL start once for the whole run, when a test first asks for them, and every process uses the
 same ones: a test makes buckets, tables and queues with names of its own. MiniStack with a clock that tests move belongs to one
 process.
 """
@@ -80,6 +80,11 @@ def seaweedfs() -> Server:
 
 
 @functools.cache
+def postgres() -> Server:
+    return _shared("postgres")
+
+
+@functools.cache
 def ministack_with_templates() -> Server:
     """The services that the template needs; no Lambda, which would run code of whoever reaches the port."""
     return _shared("templates")
@@ -113,6 +118,7 @@ def _ministack_by_hand(shared: Path, data: Path) -> Iterator[Server]:
 
 
 STARTS = {"moto": moto, "ministack": ministack, "seaweedfs": seaweedfs, "templates": ministack_with_templates}
+STARTS |= {"postgres": postgres}
 
 
 class Aws(Server):

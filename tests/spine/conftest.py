@@ -18,18 +18,22 @@ def _servers() -> Iterator[None]:
     servers.stop_all()
 
 
-def _is_cloud(item: pytest.Item) -> bool:
-    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return item.path.is_relative_to(HERE) and any(isinstance(value, str) and "cloud" in value for value in values)
+def _server(item: pytest.Item) -> str | None:
+    """The kind of server that a case of this folder runs over: alike cases share it."""
+    values = item.callspec.params.values() if hasattr(item, "callspec") and item.path.is_relative_to(HERE) else ()
+    named = (kind for value in values if isinstance(value, str) for kind in ("cloud", "postgres") if kind in value)
+    return next(named, None)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests over a server as slow, and all but some alike ones as long."""
-    seen: Counter[str] = Counter()
-    for item in filter(_is_cloud, items):
+    seen: Counter[tuple[str, str]] = Counter()
+    for item in items:
+        if (server := _server(item)) is None:
+            continue
         item.add_marker(pytest.mark.slow)
-        test = item.nodeid.split("[")[0]
-        if seen[test] % EVERY and not item.get_closest_marker("every_cloud"):
+        alike = (item.nodeid.split("[")[0], server)
+        if seen[alike] % EVERY and not item.get_closest_marker("every_cloud"):
             item.add_marker(pytest.mark.long)
-        seen[test] += 1
+        seen[alike] += 1

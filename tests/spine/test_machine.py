@@ -368,7 +368,7 @@ def test_nothing_is_lost_published_twice_or_stuck_whatever_happens():
 @pytest.mark.timeout(3600)
 @pytest.mark.every_cloud
 @pytest.mark.parametrize(
-    "place", ["versioned cloud", "cloud on seaweedfs", pytest.param("cloud", marks=pytest.mark.long)]
+    "place", ["postgres", "versioned cloud", "cloud on seaweedfs", pytest.param("cloud", marks=pytest.mark.long)]
 )
 def test_nothing_is_lost_published_twice_or_stuck_in_the_cloud(place):
     storm(place, int(os.environ.get("ADE_TEST_CLOUD_EXAMPLES", "3")))

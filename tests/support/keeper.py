@@ -22,6 +22,7 @@ from pathlib import Path
 from core.errors import StoreUnavailable
 from infra.deploy import local_cloud
 from infra.deploy.local_cloud import Server
+from tests.support import postgres_server
 
 VENVS = Path(__file__).parents[2] / ".venv-cloud"
 RUN = "ADE_TEST_RUN"  # the folder of the run
@@ -43,6 +44,7 @@ STARTS: Mapping[str, Callable[[Path], AbstractContextManager[Server]]] = {
     "moto": _moto,
     "ministack": functools.partial(local_cloud.ministack, VENVS),
     "seaweedfs": functools.partial(local_cloud.seaweedfs, VENVS),
+    "postgres": postgres_server.postgres,
     "templates": functools.partial(local_cloud.ministack, VENVS, services=_TEMPLATE_SERVICES),
 }
 
@@ -54,6 +56,7 @@ def run_folder() -> Iterator[None]:
         yield
         return
     with tempfile.TemporaryDirectory(prefix="ade-run-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)  # PostgreSQL runs as another user
         os.environ[RUN] = folder
         try:
             with _locked(Path(folder) / "run.lock"):
