@@ -56,7 +56,6 @@ def run_folder() -> Iterator[None]:
         yield
         return
     with tempfile.TemporaryDirectory(prefix="ade-run-", ignore_cleanup_errors=True) as folder:
-        Path(folder).chmod(0o711)  # PostgreSQL runs as another user
         os.environ[RUN] = folder
         try:
             with _locked(Path(folder) / "run.lock"):
