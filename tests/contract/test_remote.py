@@ -127,5 +127,5 @@ class TestClocks:
                 caller.ahead = 63.0
                 (check,) = checks.check_clocks(stack)
         assert check.level == "warning"
-        assert check.said.startswith(f"our clock is at least 63 s ahead of that of s3://{name}")
+        assert check.message.startswith(f"clock at least 63 s ahead of that of s3://{name}")
         assert "set-ntp" in check.remedy

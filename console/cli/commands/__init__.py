@@ -1,14 +1,14 @@
-"""The commands by name: one module each, loaded when it is asked for."""
+"""The commands by name: one module each, loaded on demand."""
 
 import importlib
 from typing import Any
 
 COMMANDS = {
-    "up": "watch the bucket, run jobs and tidy up, all in one process; Ctrl-C drains",
-    "run": "one runner process; with --drain it ends when nothing is left to do",
-    "sweep": "look through the inbox once and record what is there",
+    "up": "watch the bucket, run jobs and clean up, all in one process; Ctrl-C drains",
+    "run": "one runner process; with --drain it exits when no work is left",
+    "sweep": "scan the inbox once and record its drops",
     "drop": "put files and a manifest into the bucket",
-    "try": "run a manifest on files at the desk: same engine and sandbox, no bucket",
+    "try": "run a manifest on local files: same engine and sandbox, no bucket",
     "scan": "show the tables that the engine finds in files",
     "map": "show which column of a file would become which field, and why",
     "jobs": "list jobs, newest first",
@@ -20,19 +20,19 @@ COMMANDS = {
     "cancel": "stop jobs that have not ended",
     "reset": "forget what a job published and run it again",
     "remove": "delete a job: its row, its outputs and its input",
-    "pause": "start no more jobs of everything, a tenant or a workflow",
-    "resume": "take a pause back",
-    "queue": "look at the queue and its dead letters, or import messages",
+    "pause": "stop starting jobs: all, of a tenant or of a workflow",
+    "resume": "end a pause",
+    "queue": "show the queue and its dead letters, or import messages",
     "janitor": "do the chores: rescue, publish, enqueue, expire, collect",
     "serve": "the console and the job API alone, over any bucket, table and queue",
     "token": "tokens of the API: new, list, revoke",
-    "actions": "who did what by the API, newest first",
-    "listen": "take bucket events from a queue or by a webhook",
-    "infra": "bucket, queues, table and notification of the cloud settings",
+    "actions": "who did what through the API, newest first",
+    "listen": "receive bucket events from a queue or a webhook",
+    "infra": "create the bucket, queues, table and notifications of the cloud settings",
     "deploy": "the CloudFormation stack: what it would create, its template, the handler's zip",
-    "init": "make a commented config package that works",
+    "init": "create a commented config package that works",
     "manifest-schema": "print the JSON Schema of the manifest",
-    "doctor": "check this machine and say how to mend what is wrong",
+    "doctor": "check this machine and say how to fix problems",
     "demo": "three messy spreadsheets from start to finish",
     "completion": "print a completion script for bash, zsh or fish",
     "version": "print the version",
