@@ -109,7 +109,7 @@ class SimPresence:
     def forget(self, owner: str) -> None:
         self._world.owners.pop(owner, None)
 
-    def say(self, _why: str) -> None:
+    def set_note(self, _note: str) -> None:
         pass
 
     def close(self) -> None:
