@@ -114,7 +114,7 @@ class SimPresence:
     def forget(self, owner: str) -> None:
         self._world.owners.pop(owner, None)
 
-    def set_note(self, _why: str) -> None:
+    def set_note(self, _note: str) -> None:
         pass
 
     def close(self) -> None:

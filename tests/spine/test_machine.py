@@ -25,6 +25,7 @@ from core.jobs import ENDED, NO_WORKFLOW, RETRIABLE, TRANSITIONS, State
 from core.ports import Pause
 from core.verdicts import Verdict
 from runner.results import job_folder, latest_key
+from tests.support.effort import examples
 from tests.support.places import PLACES
 from tests.support.stamps import stamped
 from tests.support.world import MANIFEST, Crash, World, planned
@@ -393,11 +394,14 @@ def storm(place, examples):
 
 
 def test_nothing_is_lost_published_twice_or_stuck_whatever_happens():
-    storm("embedded", int(os.environ.get("ADE_TEST_MACHINE_EXAMPLES", "40")))
+    storm("embedded", int(os.environ.get("ADE_TEST_MACHINE_EXAMPLES", examples(40))))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("place", ["postgres", "cloud", "versioned cloud", "cloud on seaweedfs"])
+@pytest.mark.every_cloud
+@pytest.mark.parametrize(
+    "place", ["postgres", "versioned cloud", "cloud on seaweedfs", pytest.param("cloud", marks=pytest.mark.long)]
+)
 def test_nothing_is_lost_published_twice_or_stuck_in_the_cloud(place):
     storm(place, int(os.environ.get("ADE_TEST_CLOUD_EXAMPLES", "3")))

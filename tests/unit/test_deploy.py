@@ -72,6 +72,7 @@ def allowed(template: dict[str, Any], role: str, action: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_the_template_passes_cfn_lint():
     lint = Path(sys.executable).with_name("cfn-lint")
     done = subprocess.run([lint, DEPLOY / "template.yaml"], capture_output=True, text=True, check=False)
