@@ -17,7 +17,7 @@ from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
 from runner.sandbox.layers import LayerRefused, Layers
-from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, make_order, stage
+from runner.staging import Staged, StagingFailed, box_limits, box_outputs, make_order, stage
 from runner.verify import run_verified
 
 _BLOCK = 1024 * 1024
@@ -176,7 +176,7 @@ def run_box(
         tenant=tenant,
         scratch=folder,
         job=staged.order,
-        outputs=OUTPUTS,
+        outputs=box_outputs(staged.manifest),
         limits=box_limits(staged.manifest.limits, settings),
         network=staged.manifest.runtime_network_access,
         trusted=trusted,

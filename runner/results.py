@@ -7,7 +7,7 @@ from core.jobs import Job, State, stamp_text
 from core.keys import line_folder, output_folder
 
 LATEST_VERSION = 1
-AUDIT = ("artifact.json", "report.html")  # published without a workbook where they explain a job's end
+AUDIT = ("artifact.json", "report.html", "rejects.xlsx")  # published without a workbook where they explain a job's end
 
 
 def job_folder(job: Job) -> str:

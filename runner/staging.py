@@ -26,6 +26,12 @@ class StagedSource(Protocol):
 
 _NAMES = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
 OUTPUTS = ("normalized.xlsx", "artifact.json")
+REJECTS = "rejects.jsonl"
+
+
+def box_outputs(manifest: Manifest) -> tuple[str, ...]:
+    """The files that a box may write."""
+    return (*OUTPUTS, REJECTS) if manifest.output.rejects else OUTPUTS
 
 
 class StagingFailed(Exception):

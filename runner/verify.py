@@ -19,10 +19,11 @@ from core.ports import BoxLimits, BoxOrder, BoxReport, Sandbox, Verification
 from core.verdicts import EXPLAINED, Verdict
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
+DESCRIPTION, REJECTS = "rejects.jsonl", "rejects.xlsx"  # the box describes the one, the verification writes the other
 REPORT_MB = 16
 LEAST_SECONDS = 10.0  # for outputs that came at the last moment
-_COUNTS = ("tables", "rows_in", "rows_out", "sheets_out", "columns_mapped", "columns_unmapped")
-_LEFT_OUT = ("total", "group", "note", "repeated_header", "hidden", "skipped_table", "outside")
+_COUNTS = ("tables", "rows_in", "rows_out", "sheets_out", "columns_mapped", "columns_unmapped", "rows_with_errors")
+_LEFT_OUT = ("total", "group", "note", "repeated_header", "hidden", "rejected", "skipped_table", "outside")
 _FINDINGS = ("error", "warning", "info")
 _INPUT = ("role", "name", "sha256", "size")
 _MOST = 2**53
@@ -42,8 +43,8 @@ def run_verified(
     """Run a job and verify its outputs, in the same box where that is safe; `limits` are the verification's."""
     asked = Verification(
         job=_order(job.job),
-        outputs=(REPORT,),
-        limits=replace(limits, file_mb=REPORT_MB),
+        outputs=_made(job),
+        limits=replace(limits, file_mb=_file_mb(job)),
         least_seconds=LEAST_SECONDS,
     )
     report = sandbox.run(replace(job, verification=asked), killed=killed, on_event=on_event)
@@ -62,7 +63,7 @@ def verified(
     if report.verdict is not Verdict.OK and report.verdict not in EXPLAINED:
         return replace(report, claim={}, outputs={})
     audit = report.verdict in EXPLAINED
-    names = (ARTIFACT,) if audit else (ARTIFACT, WORKBOOK)
+    names = (ARTIFACT, DESCRIPTION) if audit else (ARTIFACT, WORKBOOK, DESCRIPTION)
     taken = {name: report.outputs[name] for name in names if name in report.outputs}
     seen = report.verification
     if seen is None:
@@ -78,7 +79,8 @@ def verified(
         verification=None,
     )
     if seen.verdict is Verdict.OK and REPORT in seen.outputs:
-        return replace(spent, claim=counts(seen.claim), outputs=taken | {REPORT: seen.outputs[REPORT]})
+        taken.pop(DESCRIPTION, None)
+        return replace(spent, claim=counts(seen.claim), outputs=taken | seen.outputs)
     refusal = _refusal(seen)
     suspicion = seen.suspicion
     if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT and not suspicion:
@@ -105,14 +107,23 @@ def _second_box(
             "inputs": [{"name": name, "path": f"in/{name}"} for name in taken],
             "verify": {**verify["verify"], "audit": report.verdict in EXPLAINED},
         },
-        outputs=(REPORT,),
+        outputs=_made(job),
         limits=replace(
-            limits, file_mb=REPORT_MB, wall_seconds=max(LEAST_SECONDS, job.limits.wall_seconds - report.wall_seconds)
+            limits, file_mb=_file_mb(job), wall_seconds=max(LEAST_SECONDS, job.limits.wall_seconds - report.wall_seconds)
         ),
         trusted=True,
         grouped=False,  # limits on address space hold it; a group would cost as much as the work
     )
     return sandbox.run(order, killed=killed)
+
+
+def _made(job: BoxOrder) -> tuple[str, ...]:
+    """What the verification writes."""
+    return (REPORT, REJECTS) if DESCRIPTION in job.outputs else (REPORT,)
+
+
+def _file_mb(job: BoxOrder) -> int:
+    return max(REPORT_MB, job.limits.file_mb) if DESCRIPTION in job.outputs else REPORT_MB
 
 
 def counts(claim: dict[str, Any]) -> dict[str, Any]:

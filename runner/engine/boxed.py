@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from runner.engine.job import EngineJob
-from runner.engine.protocol import EngineStop, EventWriter, place_of, read_order
+from runner.engine.protocol import EXPLAINED, EngineStop, EventWriter, place_of, read_order
 
 SAID: Final = 0  # the final event was written, whatever it says
 UNSAID: Final = 70
@@ -30,7 +30,7 @@ def _run(order: dict[str, Any], channel: TextIO | None, folder: Path) -> int:
         return SAID
     summary, problem = _work(order, voice, folder)
     asked = order.get("verification")
-    if asked is not None and (problem is None or problem[0] == "nothing_mapped"):
+    if asked is not None and (problem is None or problem[0] in EXPLAINED):
         asked = {**asked, "verify": {**asked["verify"], "audit": problem is not None}}
         _verify(asked, EventWriter(channel, last="verified"), folder)
     if problem is None:

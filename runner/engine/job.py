@@ -23,7 +23,9 @@ from runner.engine.mapping.table_mapping import (
     nothing_mapped,
     unused_rules,
 )
+from runner.engine.mending import Mending
 from runner.engine.protocol import EngineStop, EventWriter, Order
+from runner.engine.rejects import DESCRIPTION, RejectsDescription, RowErrors, refusal, rejected_rows
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
 from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strands
@@ -48,6 +50,8 @@ class EngineJob:
         self.lookups = Lookups(order.auxiliary, self.findings)
         manifest = order.manifest
         self.strict = manifest.get("on_rule_error") == "fail"
+        self.split = manifest.get("on_error") == "split"
+        self.mending = Mending(self.findings)
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
@@ -100,10 +104,12 @@ class EngineJob:
             tables=tables,
             columns=columns,
             findings=self.findings,
+            mending=self.mending,
         )
         filled = self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
         if empty and fields and not filled:
             self._stop_unmapped(package, sources, tables, fields)
+        self._stop_rejected(artifact, sources)
         summary = artifact.summary()
         hooks.tell("on_job_end", summary=summary)
         summary["findings"] = self.findings.by_severity()
@@ -122,7 +128,9 @@ class EngineJob:
         if not files:
             raise EngineStop("engine_error", "the order has no primary input", remedy="see docs/engine-order.md")
         reading = self.order.manifest.get("reading") or {}
-        sources = [SurveyedInput(f, reading) for f in files]
+        for file in self.order.mended:
+            self.mending.read(file)
+        sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
         for n, source in enumerate(sources):
             survey(
@@ -133,6 +141,8 @@ class EngineJob:
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables:
                 self.findings.add("no_table", "error", f"{source.file.name} contains no table", rule="structure")
+        if self.order.mended:
+            self.mending.report()
         if hooks.has("after_structure"):
             leave_out(sources, hooks, self.findings)
         self.times.spend("structure", clock)
@@ -213,6 +223,21 @@ class EngineJob:
         artifact.write(self.times, artifact.summary())
         raise stop
 
+    def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
+        """End the job with its artifact and rejects if more rows have errors than the manifest accepts."""
+        bad = rejected_rows(sources)
+        stop = refusal(self.order.manifest, bad, artifact.rows + (bad if self.split else 0))
+        if stop is None:
+            return
+        self.findings.add("rows_rejected", "error", stop.message, rule=str(stop.where["rule"]))
+        for source in sources:
+            for books in source.books.values():
+                for table in books.tables:
+                    table.withhold()
+        artifact.withhold("too many rows have errors")
+        artifact.write(self.times, artifact.summary())
+        raise stop
+
     def _leave_all_out(self, sources: list[SurveyedInput]) -> None:
         """Account for the rows of a job that writes nothing."""
         refs = _refs()
@@ -256,9 +281,13 @@ class EngineJob:
     ) -> bool:
         """Run passes 3 to 5; returns whether any field got a value."""
         title, name = str(self.order.manifest.get("name", "")), self.output.get("sheet") or "Normalized"
-        with self._opened("normalized.xlsx") as file:
+        errors = RowErrors((c.field for c in artifact.columns if c.field), wanted=DESCRIPTION in self.order.outputs)
+        for table in tables:
+            table.source.split = self.split
+        with self._opened("normalized.xlsx") as file, self._opened(DESCRIPTION) as described:
+            rejects = RejectsDescription(described, errors)
             workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
-            line = self._pipeline(artifact.columns, package, hooks, workbook.main)
+            line = self._pipeline(artifact.columns, package, hooks, workbook.main, errors)
             spelled = {
                 name: values
                 for name, check in line.checks.items()
@@ -267,18 +296,20 @@ class EngineJob:
             streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
             clock = perf_counter()
             refs = _refs()
-            for source in sources:
+            for number, source in enumerate(sources):
                 with source.streaming():
                     self._pour(source, streams)
+                    rejects.add(number, source)
                     source.close_books(streams, refs)
                 for books in source.books.values():
                     books.report(self.findings)
+            rejects.close()
             reading = perf_counter() - clock - sum(line.times.values())
             for stream in streams.values():
                 stream.report_left_out()
             self._note_split(workbook)
             workbook.finish(hooks.sheets(), self.findings if self.output.get("findings_sheet") else None)
-        artifact.streamed(list(streams.values()), workbook)
+        artifact.streamed(list(streams.values()), workbook, rejects.rows if described else None)
         self.times |= line.times
         self.times["read"] = reading
         return any(s.filled for s in streams.values())
@@ -304,7 +335,12 @@ class EngineJob:
                 file.close()
 
     def _pipeline(
-        self, columns: list[OutColumn], package: RulePackage, hooks: Hooks, sheet: SheetWriter | None
+        self,
+        columns: list[OutColumn],
+        package: RulePackage,
+        hooks: Hooks,
+        sheet: SheetWriter | None,
+        errors: RowErrors,
     ) -> Pipeline:
         fields = {c.field.name: c.field for c in columns if c.field is not None}
         return Pipeline(
@@ -316,6 +352,8 @@ class EngineJob:
             findings=self.findings,
             sheet=sheet,
             strict=self.strict,
+            errors=errors,
+            split=self.split,
         )
 
     def _pour(self, source: SurveyedInput, streams: Mapping[str, TableStream]) -> None:

@@ -8,6 +8,8 @@ from typing import IO, Any, Final, NamedTuple, TextIO
 
 from runner.engine.fields import Field
 
+# Ends without a workbook whose artifact says why.
+EXPLAINED: Final = frozenset({"nothing_mapped", "rows_rejected", "drifted"})
 _DEEP: Final = 12  # frames of a traceback that are reported
 
 
@@ -43,6 +45,13 @@ def place_of(error: Exception) -> dict[str, str | int]:
     return where
 
 
+class MendedJob(NamedTuple):
+    """The job whose rejects a file mends, and the names of that job's inputs, by which keys number them."""
+
+    job: str
+    inputs: tuple[str, ...]
+
+
 class InputFile(NamedTuple):
     role: str
     name: str
@@ -50,6 +59,7 @@ class InputFile(NamedTuple):
     path: Path
     size: int
     sha256: str
+    mends: MendedJob | None = None
 
 
 class Order(NamedTuple):
@@ -58,6 +68,7 @@ class Order(NamedTuple):
     params: dict[str, Any]
     primary: list[InputFile]
     auxiliary: list[InputFile]
+    mended: list[InputFile]  # files whose rows replace rows of the primary inputs
     config: Path | None
     config_digest: str
     outputs: dict[str, Path | int]
@@ -99,6 +110,7 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
             folder / i["path"],
             int(i.get("size") or 0),
             i.get("sha256") or "",
+            MendedJob(i["mends"]["job"], tuple(i["mends"]["inputs"])) if i.get("mends") else None,
         )
         for i in raw["inputs"]
     ]
@@ -110,6 +122,7 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
         params=dict(raw.get("params") or {}),
         primary=[i for i in inputs if i.role == "primary"],
         auxiliary=[i for i in inputs if i.role == "auxiliary"],
+        mended=[i for i in inputs if i.role == "mended"],
         config=folder / config["path"] if config.get("path") else None,
         config_digest=config.get("digest") or "",
         outputs={n: t if isinstance(t, int) else folder / t for n, t in raw["outputs"].items()},

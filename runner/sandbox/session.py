@@ -28,6 +28,9 @@ from runner.sandbox.claims import CappedLog, Channel, ChannelViolation
 _CODES = {
     "input_unreadable": Verdict.INPUT_UNREADABLE,
     "nothing_mapped": Verdict.NOTHING_MAPPED,
+    "rows_rejected": Verdict.ROWS_REJECTED,
+    "drifted": Verdict.DRIFTED,
+    "mends": Verdict.MENDS,
     "rule_error": Verdict.RULE_ERROR,
     "config_refused": Verdict.CONFIG_REFUSED,
     "out_of_memory": Verdict.MEMORY,

@@ -11,6 +11,8 @@ import openpyxl
 from core.manifests import parse_manifest
 from core.ports import Isolation
 from runner.engine import boxed
+from runner.engine.protocol import EXPLAINED
+from runner.staging import box_outputs
 from tests.support.outputs import order_to_verify
 
 
@@ -30,7 +32,7 @@ class Outcome(NamedTuple):
 
     @property
     def artifact(self) -> dict[str, Any]:
-        assert self.end["ok"] is True or self.error["code"] == "nothing_mapped", self.end
+        assert self.end["ok"] is True or self.error["code"] in EXPLAINED, self.end
         return json.loads((self.folder / "artifact.json").read_bytes())
 
     @property
@@ -114,7 +116,7 @@ def run_job(
         "inputs": [{"role": "primary", "name": n, "path": n, "size": 1, "sha256": "0" * 64} for n in names]
         + [{"role": "auxiliary", "name": n, "file": f"{n}.csv", "path": f"{n}.csv"} for n in aux or ()],
         "config": {"path": "config" if rules else None, "digest": "0" * 8},
-        "outputs": {n: n for n in ("normalized.xlsx", "artifact.json")},
+        "outputs": {n: n for n in box_outputs(checked)},
         "sandbox": {"driver": "process", "level": "limits", "rungs": {"rlimits": True}},
     }
     return run_order(order, folder)
@@ -139,8 +141,8 @@ def run_order(order: dict[str, Any], folder: Path) -> Outcome:
 
 def _verify(order: dict[str, Any], folder: Path, end: dict[str, Any]) -> None:
     """What any job of any test writes is what the verifier lets through; the page about it is made here, too."""
-    audit = not end["ok"] and end["error"]["code"] == "nothing_mapped"
-    names = [n for n in order["outputs"] if n == "artifact.json" or not audit]
+    audit = not end["ok"] and end["error"]["code"] in EXPLAINED
+    names = [n for n in order["outputs"] if n != "normalized.xlsx" or not audit]
     if (not end["ok"] and not audit) or len(order["outputs"]) < 2 or "sandbox" not in order:
         return
     inputs = [{"size": 0, "sha256": "", **given} for given in order["inputs"]]

@@ -8,9 +8,11 @@ from runner.engine.protocol import BadOutput, EventWriter, open_target, place_of
 from runner.engine.report import report
 from runner.engine.verifying.balance import balance
 from runner.engine.verifying.document import MAX_BYTES, read_document
+from runner.engine.verifying.rejects_book import write_rejects
 from runner.engine.verifying.workbook_check import named, read_book
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
+DESCRIPTION, REJECTS = "rejects.jsonl", "rejects.xlsx"
 _INPUT: Final = ("role", "name", "sha256", "size")
 _ODD: Final = "the outputs broke the verifier"
 
@@ -21,6 +23,7 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
         places = {given["name"]: given["path"] for given in order["inputs"]}
         paths = {name: at if isinstance(at, int) else folder / at for name, at in places.items()}
         artifact = verify(order, paths)
+        _make_rejects(order, artifact, paths.get(DESCRIPTION), folder)
         target = order["outputs"].get(REPORT)
         if target is not None:
             with open_target(target, folder) as file:
@@ -33,6 +36,18 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
         voice.fail("engine_error", f"{_ODD}: {type(error).__name__}", place_of(error))
     else:
         voice.succeed(artifact["summary"])
+
+
+def _make_rejects(order: dict[str, Any], artifact: dict[str, Any], described: Path | int | None, folder: Path) -> None:
+    """Write rejects.xlsx from the box's description, which must have the rows that the artifact counts."""
+    wanted, target = artifact["output"].get("rejects", {}).get("rows", 0), order["outputs"].get(REJECTS)
+    rows = 0
+    if described is not None and target is not None:
+        with open(described, "rb") as source, open_target(target, folder) as file:  # noqa: PTH123 - as below
+            source.seek(0)
+            rows = write_rejects(source, file, job=str(order["job"]["job_id"]), title=order["verify"]["title"])
+    if rows != wanted and target is not None:
+        raise BadOutput(f"artifact.json counts {wanted} rows of rejects.xlsx, the box described {rows}")
 
 
 def verify(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dict[str, Any]:

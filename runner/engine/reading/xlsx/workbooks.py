@@ -350,6 +350,15 @@ class XlsxSheet:
         self._workbook = workbook
         self._listed = listed
 
+    @property
+    def workbook(self) -> Workbook:
+        return self._workbook
+
+    @property
+    def part(self) -> str:
+        """The name of the part that holds its cells."""
+        return self._listed.part
+
     def rows(self) -> Iterator[Row]:
         _ = self._survey  # what comes one by one must come in order at once
         return rows_of(self.blocks())
