@@ -99,6 +99,17 @@ class OutputFile:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Mends:
+    """Which of a job's inputs are mended rejects, and the first drop that its result completes."""
+
+    files: tuple[tuple[str, str], ...]  # key of an input, and the job whose rejects it mends
+    job_id: str  # the job of the first drop
+    subject: str
+    stamp: float
+    created_at: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     """One workflow applied to one input set at exact versions: the unit of work, retry and output."""
 
@@ -116,6 +127,7 @@ class Job:
     config_place: str = ""  # the package's folder or zip; what the names inside it are relative to
     config_digest: str = ""
     inputs: tuple[InputRef, ...] = ()
+    mends: Mends | None = None  # set by the attempt that found keys of rejects.xlsx in an input
     stamp: float = 0.0  # newest upload among what it was made of; orders versions of one line
     priority: int = 0
     due_at: float | None = None

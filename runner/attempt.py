@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
-from core.jobs import Job, OutputFile
+from core.jobs import Job, Mends, OutputFile
 from core.keys import staging_folder
 from core.manifests import Limits, parse_manifest
 from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
+from runner.origins import find_origin, mended_input, mends_of, stage_origin
 from runner.sandbox.layers import LayerRefused, Layers
 from runner.staging import Staged, StagingFailed, box_limits, box_outputs, make_order, stage
 from runner.verify import run_verified
@@ -39,6 +40,7 @@ class Outcome:
     summary: dict[str, Any] = field(default_factory=dict)
     sandbox: dict[str, Any] = field(default_factory=dict)
     suspicion: str = ""  # what speaks for a fault of the engine's own
+    mends: Mends | None = None  # the drop that its result completes
     blameless: bool = False  # the surroundings are at fault (runner/surroundings.py): costs the job no attempt
 
 
@@ -53,7 +55,18 @@ class Boxes:
 class Attempts:
     """Runs attempts below one scratch folder of this machine."""
 
-    def __init__(self, store: ObjectStore, boxes: Boxes, settings: Settings, scratch: Path, lanes: Lanes) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        boxes: Boxes,
+        settings: Settings,
+        scratch: Path,
+        lanes: Lanes,
+        *,
+        find: Callable[[str], Job | None] = lambda _: None,
+    ) -> None:
+        """`find`: a job by its id, for inputs that mend the rejects of an earlier one."""
+        self._find = find
         self._store = store
         self._lanes = lanes
         self._boxes = boxes
@@ -74,16 +87,7 @@ class Attempts:
             staged = stage(self._store, job, folder, file_mb=self._settings.worker_fsize_mb)
             if (stopped := killed()) is not None:
                 return Outcome(verdict=stopped)
-            report = run_box(
-                self._boxes,
-                staged,
-                folder,
-                label=f"{job.job_id}-{job.fence}",
-                tenant=job.tenant,
-                settings=self._settings,
-                killed=killed,
-                on_event=on_event,
-            )
+            report, mends = self._run(job, staged, folder, killed, on_event)
             files = self._upload(job, deliverables(report))
             return Outcome(
                 verdict=report.verdict,
@@ -94,6 +98,7 @@ class Attempts:
                 summary=summarize(report),
                 sandbox=isolation_facts(self._boxes.sandbox),
                 suspicion=report.suspicion,
+                mends=mends,
             )
         except StagingFailed as error:
             return self._ended(error.verdict, str(error))
@@ -105,6 +110,37 @@ class Attempts:
             return self._ended(Verdict.STORE_FAILED, f"{type(error).__name__}: {error}")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _run(
+        self,
+        job: Job,
+        staged: Staged,
+        folder: Path,
+        killed: Callable[[], Verdict | None],
+        on_event: Callable[[dict[str, Any]], None],
+    ) -> tuple[BoxReport, Mends | None]:
+        """Run the box; again with other inputs for as long as it finds one that mends the rejects of another job."""
+        files: dict[str, str] = {}
+        mends: Mends | None = None
+        while True:
+            report = run_box(
+                self._boxes,
+                staged,
+                folder,
+                label=f"{job.job_id}-{job.fence}",
+                tenant=job.tenant,
+                settings=self._settings,
+                killed=killed,
+                on_event=on_event,
+            )
+            claim = mended_input(job, report, files)
+            if claim is None:
+                return report, mends
+            files |= claim
+            origin = find_origin(job, files, self._find)
+            mends = mends_of(job, files, origin)
+            folder /= "mended"
+            staged = stage_origin(self._store, staged, origin, folder, file_mb=self._settings.worker_fsize_mb)
 
     def check_box(self) -> None:
         """Run a job of our own in a box; raises SandboxUnavailable where none can be had."""

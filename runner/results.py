@@ -54,6 +54,7 @@ def result_body(job: Job) -> bytes:
             {"role": i.role, "name": i.name, "key": i.ref.key, "version": i.ref.version, "size": i.ref.size}
             for i in job.inputs
         ],
+        **({} if job.mends is None else {"mends": {"job_id": job.mends.job_id, "subject": job.mends.subject}}),
         "config_digest": job.config_digest,
         "files": [{"name": f.name, "size": f.size, "sha256": f.sha256} for f in job.files],
         "summary": {k: v for k, v in job.summary.items() if k != "progress"},
@@ -69,13 +70,21 @@ def result_body(job: Job) -> bytes:
     return json.dumps(body, indent=2, ensure_ascii=False).encode()
 
 
-def latest_body(job: Job) -> bytes:
+def mended_latest_key(job: Job) -> str | None:
+    """Where the first drop's latest.json is, for a job that completes another drop than its own."""
+    if job.mends is None or job.mends.subject == job.subject:
+        return None
+    return f"{line_folder(job.tenant, job.mends.subject, job.workflow)}latest.json"
+
+
+def latest_body(job: Job, order: tuple[float, float, str] | None = None) -> bytes:
+    """`order`: among the results of its line, where that is not the job's own."""
     body = {
         "latest": LATEST_VERSION,
         "job_id": job.job_id,
         "result": result_key(job),
         "params": job.params,
         "uploaded_at": stamp_text(job.stamp),
-        "order": [job.stamp, job.created_at, job.job_id],
+        "order": list(order or (job.stamp, job.created_at, job.job_id)),
     }
     return json.dumps(body, indent=2, ensure_ascii=False).encode()

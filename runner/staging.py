@@ -50,6 +50,16 @@ class Staged:
     requirements: Path | None
 
 
+def stage_file(store: StagedSource, ref: ObjectRef, to: Path, *, file_mb: int) -> Fetched:
+    """Fetch one input; raises StagingFailed if it is gone or too large."""
+    try:
+        return store.fetch(ref.key, to, version=ref.version, limit=file_mb * 1024 * 1024)
+    except (ObjectMissing, ObjectChanged) as error:
+        raise StagingFailed(Verdict.INPUT_GONE, str(error)) from error
+    except ObjectTooLarge as error:
+        raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
+
+
 def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Staged:
     """Fetch manifest, config and inputs; raise StagingFailed where one is gone, too large or refused."""
     if job.manifest is None:

@@ -298,7 +298,7 @@ class Worker:
         if job.cancel_requested_at is not None and verdict in (Verdict.OK, Verdict.RELEASED, Verdict.RUNNER_LOST):
             verdict = Verdict.CANCELLED
         summary = {k: v for k, v in job.summary.items() if k != "progress"} | outcome.summary
-        facts: dict[str, Any] = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox}
+        facts: dict[str, Any] = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox, "mends": outcome.mends}
         if verdict is Verdict.OK:
             return move(job, State.PUBLISHING, now=now, files=outcome.files, **facts)
         message = outcome.message or f"ended with verdict {verdict}"

@@ -1,0 +1,140 @@
+"""Mended rejects, resolved: the inputs of the jobs that a file says it mends.
+
+A box that finds keys of `rejects.xlsx` in an input says which job they name. That is a claim like any other: the job
+must be of the same tenant and workflow, and its inputs must still be in the bucket at their pinned versions. A mended
+file may mend the rejects of a result that was itself made from a mended file; the chain is followed to the first drop.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from core.jobs import InputRef, Job, Mends
+from core.ports import BoxReport
+from core.verdicts import Verdict
+from runner.staging import Staged, StagedSource, StagingFailed, stage_file
+
+MAX_ROUNDS = 16  # results that may be made of one another's mended rejects
+
+
+@dataclass
+class Origin:
+    """What a job over mended files really reads."""
+
+    primaries: list[InputRef] = field(default_factory=list)
+    mended: list["MendedFile"] = field(default_factory=list)
+    first: Job | None = None  # the job of the first drop
+
+    def take(self, other: "Origin") -> None:
+        self.add(other.primaries)
+        self.mended += [file for file in other.mended if file.item.ref not in [m.item.ref for m in self.mended]]
+        self.first = self.first or other.first
+
+    def add(self, primaries: list[InputRef]) -> None:
+        known = {item.ref.key for item in self.primaries}
+        self.primaries += [item for item in primaries if item.ref.key not in known]
+
+
+@dataclass(frozen=True, slots=True)
+class MendedFile:
+    """A mended input: the job it mends, and the names of that job's inputs in the order in which keys number them."""
+
+    item: InputRef
+    job: str
+    inputs: tuple[str, ...]
+
+
+def find_origin(job: Job, files: Mapping[str, str], find: Callable[[str], Job | None]) -> Origin:
+    """The inputs behind a job's mended files (key -> the job it mends); raises StagingFailed."""
+    return _expanded(job, files, find, (job.job_id,))
+
+
+def _expanded(job: Job, files: Mapping[str, str], find: Callable[[str], Job | None], way: tuple[str, ...]) -> Origin:
+    own = [item for item in job.inputs if item.role == "primary"]
+    found = Origin()
+    for item in own:
+        if item.ref.key not in files:
+            continue
+        claim = files[item.ref.key]
+        origin = _checked(job, item, claim, find(claim))
+        if claim in way or len(way) > MAX_ROUNDS:
+            raise _refused(item, claim, "which would mend itself, or was mended too often; drop the whole file again")
+        behind = _expanded(origin, dict(origin.mends.files) if origin.mends else {}, find, (*way, claim))
+        found.take(behind)
+        found.mended.append(MendedFile(item, claim, tuple(i.name for i in behind.primaries)))
+    found.add([item for item in own if item.ref.key not in files])
+    found.first = found.first or job
+    return found
+
+
+def _checked(job: Job, item: InputRef, claim: str, origin: Job | None) -> Job:
+    if origin is None or origin.tenant != job.tenant:  # another tenant's job is as unknown as none
+        raise _refused(item, claim, "of which nothing is known any more; drop the whole file again")
+    if origin.workflow != job.workflow:
+        said = f"a job of the workflow {origin.workflow}, and this is {job.workflow}; drop it where that one selects it"
+        raise _refused(item, claim, said)
+    if not any(i.role == "primary" for i in origin.inputs):
+        raise _refused(item, claim, "which has no inputs; drop the whole file again")
+    return origin
+
+
+def _refused(item: InputRef, claim: str, why: str) -> StagingFailed:
+    return StagingFailed(Verdict.MENDS, f"{item.name} mends the rejects of job {claim}, {why}")
+
+
+def mended_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:
+    """The input that a box found to be mended, and the job it names; None where the box did not stop for one."""
+    if report.verdict is not Verdict.MENDS:
+        return None
+    name, claim = report.where.get("input"), report.where.get("job")
+    item = next((i for i in job.inputs if i.role == "primary" and i.name == name and i.ref.key not in known), None)
+    return {item.ref.key: claim} if item is not None and isinstance(claim, str) and len(known) < MAX_ROUNDS else None
+
+
+def stage_origin(store: StagedSource, staged: Staged, origin: Origin, folder: Path, *, file_mb: int) -> Staged:
+    """The same job over the inputs that its mended files belong to."""
+    (folder / "in").mkdir(parents=True)
+    if staged.config is not None:
+        staged.config.rename(folder / "config")
+    inputs: list[dict[str, Any]] = []
+
+    def bring(item: InputRef, **more: object) -> None:
+        n = len(inputs)
+        try:
+            got = stage_file(store, item.ref, folder / "in" / str(n), file_mb=file_mb)
+        except StagingFailed as error:
+            if error.verdict is not Verdict.INPUT_GONE:
+                raise
+            said = f"{item.name} is needed to put mended rows back, but is gone or was replaced ({error})"
+            raise StagingFailed(Verdict.MENDS, f"{said}; drop the whole file again") from error
+        given = {"role": item.role, "name": item.name, "path": f"in/{n}", "size": got.size, "sha256": got.sha256}
+        inputs.append(given | more)
+
+    for item in origin.primaries:
+        bring(item)
+    for n, given in enumerate(staged.order["inputs"]):
+        if given["role"] == "auxiliary":
+            kept = folder.parent / given["path"]
+            kept.rename(folder / "in" / f"a{n}")
+            inputs.append(given | {"path": f"in/a{n}"})
+    for file in origin.mended:
+        bring(file.item, role="mended", mends={"job": file.job, "inputs": list(file.inputs)})
+    order = {k: v for k, v in staged.order.items() if k != "previous"} | {"inputs": inputs}
+    config = folder / "config" if staged.config is not None else None
+    requirements = config / "requirements.txt" if config and staged.requirements else None
+    return Staged(staged.manifest, order, config, requirements)
+
+
+def mends_of(job: Job, files: Mapping[str, str], origin: Origin) -> Mends | None:
+    """What the row says of it; None where the first drop cannot be told from the job itself."""
+    first = origin.first
+    if first is None:
+        return None
+    return Mends(
+        files=tuple(sorted(files.items())),
+        job_id=first.job_id,
+        subject=first.subject,
+        stamp=first.stamp,
+        created_at=first.created_at,
+    )
