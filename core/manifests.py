@@ -25,6 +25,7 @@ MAX_PATTERN_CHARACTERS = 20_000  # of all fields together
 MAX_VALUES = 200_000  # of everything that a manifest holds
 _PROBLEMS = 50
 SHARED_PREFIX = "configs/_shared/"
+DURATION = r"^[1-9][0-9]{0,4}[smhd]$"
 
 Scalar = str | int | float | bool | None
 Pattern = Annotated[str, Field(min_length=1, max_length=500)]
@@ -82,6 +83,14 @@ class Inputs(Strict):
 class Mapping(Strict):
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
     unmapped: Literal["keep", "prefix", "drop"] = "keep"
+    review: Literal["never", "unsure", "always"] = "never"
+    unsure: tuple[Annotated[float, Field(ge=0, le=1)], Annotated[float, Field(ge=0, le=1)]] = (0.3, 0.85)
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Self:
+        if self.unsure[0] > self.unsure[1]:
+            raise wrong(f"is {shown(list(self.unsure))}", "two probabilities, the smaller one first", "unsure")
+        return self
 
 
 class Reading(Strict):
@@ -166,6 +175,17 @@ class Schedule(Strict):
         return after and (self.end_time is None or at < self.end_time.timestamp())
 
 
+class ReviewTerms(Strict):
+    """How long a job waits for a person's decision, and what happens if none comes."""
+
+    expires: Annotated[str, Field(pattern=DURATION)] = "7d"
+    on_expiry: Literal["fail", "accept"] = "fail"
+
+    @property
+    def seconds(self) -> float:
+        return int(self.expires[:-1]) * {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}[self.expires[-1]]
+
+
 class Limits(Strict):
     """What a job may use; the settings cap it. None: the setting itself."""
 
@@ -186,6 +206,7 @@ class Manifest(Strict):
     fields: Annotated[tuple[FieldSpec, ...], Field(max_length=MAX_FIELDS)] = ()
     rules: Annotated[tuple[RowRule, ...], Field(max_length=MAX_RULES)] = ()
     mapping: Mapping = Mapping()
+    review: ReviewTerms = ReviewTerms()
     reading: Reading = Reading()
     output: Output = Output()
     on_rule_error: Literal["finding", "fail"] = "finding"

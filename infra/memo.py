@@ -1,4 +1,4 @@
-"""A bounded memory of facts that cost a request to learn."""
+"""A bounded cache of facts that cost a request."""
 
 import threading
 from collections import OrderedDict
@@ -11,16 +11,16 @@ _ONE_IN = 16
 
 
 class Memo(Generic[F, V]):
-    """The latest value by key, valid while the `fact` it was learnt under stays the same.
+    """The latest value by key, valid while the `fact` it was stored with stays the same.
 
-    Made for scans over more keys than it holds: if each new key took the place of the one asked for longest ago, every
-    key would be gone when its turn comes again. So most new keys that find it full are the first to go again, and what
-    was there stays; one in sixteen stays in its place, so that in time it holds what is asked for now.
+    Made for scans over more keys than it holds: with plain LRU every key would be evicted before its turn comes again.
+    So when the cache is full, most new keys are the next to be evicted and the old ones stay; one in sixteen is kept,
+    so that in time the cache holds the keys in use.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._held: OrderedDict[str, tuple[F, V]] = OrderedDict()  # the first to go stands first
+        self._held: OrderedDict[str, tuple[F, V]] = OrderedDict()  # the next to evict first
         self._lock = threading.Lock()
         self._pushed_out = 0
 

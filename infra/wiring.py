@@ -1,4 +1,4 @@
-"""The composition root of the ports: settings in, adapters out. Nothing else builds an adapter."""
+"""The composition root of the ports. In: settings. Out: adapters. Nothing else builds an adapter."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ from infra.logs import Log
 if TYPE_CHECKING:
     from infra.aws.calls import Caller
 
-_LEAST_CALL_SECONDS = 2.0  # less is not enough for a service that is well
+_LEAST_CALL_SECONDS = 2.0  # a healthy service needs up to this
 
 Calls = Callable[[Address], "Caller"]
 Ports = tuple[JobTable, WorkQueue]
@@ -30,23 +30,23 @@ Ports = tuple[JobTable, WorkQueue]
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The ports that a process works with."""
+    """The ports of one process."""
 
     settings: Settings
     clock: Clock
     store: ObjectStore
     table: JobTable
     queue: WorkQueue
-    callers: tuple["Caller", ...] = ()  # what makes the calls to services
-    renewing: Callable[[], Ports] | None = None  # both, by calls that end well within a lease
+    callers: tuple["Caller", ...] = ()  # make the calls to cloud services
+    renewing: Callable[[], Ports] | None = None  # table and queue, with calls that end well within a lease
 
     def for_leases(self) -> Ports:
-        """Table and queue for heartbeats: one call that hangs must not use up a lease."""
+        """Table and queue for heartbeats: a call that hangs must not use up a lease."""
         return self.renewing() if self.renewing is not None else (self.table, self.queue)
 
     @property
     def run_dir(self) -> Path:
-        """Locks and scratch folders of this machine's processes."""
+        """The locks and scratch folders of this machine's processes."""
         return self.settings.storage_data_dir.absolute() / "run"
 
 
@@ -54,9 +54,9 @@ class Stack:
 def open_stack(
     settings: Settings, clock: Clock | None = None, log: Log | None = None, *, patience: float = 30.0
 ) -> Iterator[Stack]:
-    """The ports that the settings name: a folder and one SQLite file, or cloud services, or a mixture.
+    """The ports that the settings name: a folder and one SQLite file, or cloud services, or a mix of both.
 
-    `patience`: seconds that a call to a service which does not answer is tried again.
+    `patience`: for how many seconds a call is retried while its service does not answer.
     """
     clock = clock or SystemClock()
     timings = settings.timings
@@ -82,7 +82,7 @@ def open_stack(
 
 def _store(settings: Settings, call: Calls, opened: contextlib.ExitStack) -> ObjectStore:
     if settings.store_url:
-        from infra.aws.s3 import S3Store  # noqa: PLC0415 - boto3 takes a moment that the embedded mode need not wait
+        from infra.aws.s3 import S3Store  # noqa: PLC0415 - boto3 is slow to import, and the embedded mode does not need it
 
         address = parse_address(settings.store_url)
         return opened.enter_context(contextlib.closing(S3Store(address, caller=call(address))))
@@ -118,7 +118,7 @@ def _queue(settings: Settings, clock: Clock, call: Calls, opened: contextlib.Exi
 def _renewing(
     settings: Settings, clock: Clock, wake: Callable[[Job], float | None], opened: contextlib.ExitStack, ports: Ports
 ) -> Ports:
-    """Where nobody else writes the row a beat is two calls at most, so each has a sixth of the lease."""
+    """A beat is at most two calls unless another process writes the row, so each call gets a sixth of the lease."""
     seconds = max(settings.lease_seconds / 6, _LEAST_CALL_SECONDS)
     table, queue = (_within(port, seconds, opened) for port in ports)
     if table is None or queue is None:
@@ -128,7 +128,7 @@ def _renewing(
 
 
 def _within(port: Any, seconds: float, opened: contextlib.ExitStack) -> Any:
-    """A cloud adapter by calls that end in time; None for an embedded one."""
+    """A cloud adapter with calls that end in time; None for an embedded one."""
     return opened.enter_context(contextlib.closing(port.within(seconds))) if hasattr(port, "within") else None
 
 
@@ -141,11 +141,11 @@ def _database(settings: Settings, opened: contextlib.ExitStack, *, busy_seconds:
 def _caller(address: Address, *, log: Log | None, patience: float) -> "Caller":
     from infra.aws.calls import Caller  # noqa: PLC0415 - as above
 
-    def tell(what: str, why: str) -> None:
+    def report(what: str, why: str) -> None:
         if log is not None:
             log.warning("call_retried", service=str(address), call=what, why=why)
 
-    return Caller(str(address), deadline=patience, on_retry=tell)
+    return Caller(str(address), deadline=patience, on_retry=report)
 
 
 @contextlib.contextmanager

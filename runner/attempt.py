@@ -1,4 +1,4 @@
-"""One try at a job: stage, run the box, take what came out. Touches no table; the worker decides what follows."""
+"""One attempt at a job: stage the inputs, run the box, upload its outputs. The worker decides what follows."""
 
 import hashlib
 import re
@@ -30,30 +30,30 @@ _PLACE = re.compile(r"(?:[a-z0-9+]+://|(?<![\w.…/])/(?=[\w.]))[^\s'\",;()]*")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """How an attempt ended. `files` stand staged in the bucket under the attempt's own folder."""
+    """How an attempt ended. `files` are staged in the bucket, in the attempt's own folder."""
 
     verdict: Verdict
     message: str = ""
-    detail: str = ""  # the same with places of this host in it, for the operator's log
+    detail: str = ""  # the same message with this host's paths and addresses, for the operator's log
     where: dict[str, Any] = field(default_factory=dict)
     files: tuple[OutputFile, ...] = ()
     summary: dict[str, Any] = field(default_factory=dict)
     sandbox: dict[str, Any] = field(default_factory=dict)
-    suspicion: str = ""  # what speaks for a fault of the engine's own
+    suspicion: str = ""  # evidence of a bug in the engine
     mends: Mends | None = None  # the drop that its result completes
-    blameless: bool = False  # the surroundings are at fault (runner/surroundings.py): costs the job no attempt
+    blameless: bool = False  # an outage (runner/surroundings.py): the job keeps its attempt
 
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """What an attempt runs in: the sandbox, and what config packages may have installed there."""
+    """What an attempt runs in: the sandbox, and the installed requirements of config packages."""
 
     sandbox: Sandbox
     layers: Layers
 
 
 class Attempts:
-    """Runs attempts below one scratch folder of this machine."""
+    """Runs attempts in one scratch folder of this machine."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Attempts:
     def run(
         self, job: Job, *, killed: Callable[[], Verdict | None], on_event: Callable[[dict[str, Any]], None]
     ) -> Outcome:
-        """Never raises for anything that a job, its files or the store can do."""
+        """Never raises, whatever the job, its files or the store do."""
         folder = self.folder(job)
         shutil.rmtree(folder, ignore_errors=True)
         try:
@@ -143,7 +143,7 @@ class Attempts:
             staged = stage_origin(self._store, staged, origin, folder, file_mb=self._settings.worker_fsize_mb)
 
     def check_box(self) -> None:
-        """Run a job of our own in a box; raises SandboxUnavailable where none can be had."""
+        """Run a small built-in job in a box; raises SandboxUnavailable if no box can be built."""
         folder = self._scratch / "probe-box"
         shutil.rmtree(folder, ignore_errors=True)
         try:
@@ -198,7 +198,7 @@ def run_box(
     if staged.manifest.runtime_network_access and not settings.runtime_network_access:
         return BoxReport(
             verdict=Verdict.CONFIG_REFUSED,
-            message="the manifest asks for runtime_network_access and this fleet does not allow it; "
+            message="the manifest asks for runtime_network_access, which this fleet does not allow; "
             "remove it or let the operator set ADE_RUNTIME_NETWORK_ACCESS=true",
         )
     layer = None
@@ -223,7 +223,7 @@ def run_box(
 
 
 def deliverables(report: BoxReport) -> dict[str, Path]:
-    """What is published: everything after success, the audit where it explains the end, the log after anything else."""
+    """The files to publish: all after success, the audit if it explains the failure, otherwise only the log."""
     taken = report.verdict is Verdict.OK or report.verdict in EXPLAINED
     paths = dict(sorted(report.outputs.items())) if taken else {}
     if report.log is not None and report.log.exists():
@@ -232,7 +232,7 @@ def deliverables(report: BoxReport) -> dict[str, Path]:
 
 
 def without_places(message: str) -> str:
-    """A message for a job's owner: paths of this host and addresses of its services are nobody else's business."""
+    """A message for the job's owner, without this host's paths and the addresses of its services."""
     return _PLACE.sub("…", message)
 
 
@@ -246,7 +246,7 @@ def describe(name: str, path: Path) -> OutputFile:
 
 
 def summarize(report: BoxReport) -> dict[str, Any]:
-    """Counts that were checked, beside what the runner measured itself."""
+    """The verified counts and the runner's own measurements."""
     return {
         **report.claim,
         "wall_seconds": round(report.wall_seconds, 3),

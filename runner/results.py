@@ -1,4 +1,4 @@
-"""`result.json` and `latest.json`: made from the job's row alone, so that writing them twice changes nothing."""
+"""The bodies of `result.json` and `latest.json`, made from the job's row alone, so writing them twice is harmless."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from core.jobs import Job, State, stamp_text
 from core.keys import line_folder, output_folder
 
 LATEST_VERSION = 1
-AUDIT = ("artifact.json", "report.html", "rejects.xlsx")  # published without a workbook where they explain a job's end
+AUDIT = ("artifact.json", "report.html", "rejects.xlsx")  # published without a workbook if they explain a failure
 
 
 def job_folder(job: Job) -> str:
@@ -23,7 +23,7 @@ def latest_key(job: Job) -> str:
 
 
 def outcome(job: Job) -> State:
-    """The end that a job has come to, or will have when its publication is finished."""
+    """The terminal state of a job, or the one it will have when its publication is finished."""
     return State.SUCCEEDED if job.state is State.PUBLISHING else job.state
 
 

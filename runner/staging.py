@@ -1,4 +1,4 @@
-"""Everything a box needs, brought from the bucket to a scratch folder of this machine at exact versions."""
+"""Fetches everything a box needs from the bucket into a scratch folder, at exact versions."""
 
 import errno
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from core.verdicts import Verdict
 
 
 class StagedSource(Protocol):
-    """What staging needs of an ObjectStore; the desk of `ade try` has no more than this."""
+    """The part of an ObjectStore that staging needs; `ade try` implements only this."""
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes: ...
 
@@ -35,7 +35,7 @@ def box_outputs(manifest: Manifest) -> tuple[str, ...]:
 
 
 class StagingFailed(Exception):
-    """The job cannot be brought to a box; says whose fault it is."""
+    """The job cannot be staged; the verdict says whose fault it is."""
 
     def __init__(self, verdict: Verdict, message: str) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ def stage_file(store: StagedSource, ref: ObjectRef, to: Path, *, file_mb: int) -
 
 
 def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Staged:
-    """Fetch manifest, config and inputs; raise StagingFailed where one is gone, too large or refused."""
+    """Fetch manifest, config and inputs; raises StagingFailed if one is gone, too large or refused."""
     if job.manifest is None:
         raise StagingFailed(Verdict.BOX_FAILED, f"job {job.job_id} has no manifest in its row; drop it again")
     try:
@@ -148,7 +148,7 @@ def _write_new(path: Path, body: bytes) -> None:
 
 
 def _unwrapped(target: Path) -> Path:
-    """A zip of a folder holds that one folder: lift its content up."""
+    """If a zip contains a single folder, use the content of that folder."""
     inside = list(target.iterdir())
     if len(inside) == 1 and inside[0].is_dir() and inside[0].name not in ("columns", "row_types", "hooks", "lib"):
         inside[0].rename(wrapped := target.with_name("wrapped"))

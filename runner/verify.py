@@ -1,12 +1,12 @@
-"""What came out of a box is a claim: the outputs are checked in a box of their own before anything is published.
+"""Verifies the outputs of a box, in a box of their own, before anything is published.
 
-Rules run in the engine's own process, so a hostile one can write whatever it likes into the outputs. What it cannot
-do is to publish an artifact that names another job or input, an artifact of another shape, a workbook that holds more
-than values, counts that the workbook does not bear out, or books that do not balance. The runner holds credentials,
-so it opens none of those files: a process that never ran a rule reads them (engine/verifying), under limits and within
-the job's deadline, and says one line. It is the first process of the job's own box where nothing in the box could touch
-it, and in a second box where that cannot be had. A job without any rules needs neither: its
-engine verifies what it wrote. The report is written there, from what has been checked.
+Rules run in the engine's own process, so a hostile one can write anything into the outputs. It must not be able to
+publish an artifact that names another job or input, an artifact of another shape, a workbook that holds more than
+values, counts that do not match the workbook, or books that do not balance. The runner holds credentials, so it opens
+none of those files: a process that never ran a rule reads them (engine/verifying), under limits and within the job's
+deadline, and returns one line. It is the first process of the job's own box if nothing in the box could touch it, and
+otherwise runs in a second box. A job without rules needs neither: its engine verifies its own outputs. The report is
+written there too, from the verified data.
 """
 
 import shutil
@@ -21,7 +21,7 @@ from core.verdicts import EXPLAINED, Verdict
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
 DESCRIPTION, REJECTS = "rejects.jsonl", "rejects.xlsx"  # the box describes the one, the verification writes the other
 REPORT_MB = 16
-LEAST_SECONDS = 10.0  # for outputs that came at the last moment
+LEAST_SECONDS = 10.0  # for outputs that were finished at the last moment
 _COUNTS = ("tables", "rows_in", "rows_out", "sheets_out", "columns_mapped", "columns_unmapped", "rows_with_errors")
 _LEFT_OUT = ("total", "group", "note", "repeated_header", "hidden", "rejected", "skipped_table", "outside")
 _FINDINGS = ("error", "warning", "info")
@@ -40,7 +40,7 @@ def run_verified(
     killed: Callable[[], Verdict | None],
     on_event: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> BoxReport:
-    """Run a job and verify its outputs, in the same box where that is safe; `limits` are the verification's."""
+    """Run a job and verify its outputs, in the same box if that is safe; `limits` are those of the verification."""
     asked = Verification(
         job=_order(job.job),
         outputs=_made(job),
@@ -59,7 +59,7 @@ def verified(
     limits: BoxLimits,
     killed: Callable[[], Verdict | None],
 ) -> BoxReport:
-    """The report of a job with what of it holds: its outputs and the page about them, its counts, or why not."""
+    """The report of a job with its verified outputs, counts and page, or the reason why they were refused."""
     if report.verdict is not Verdict.OK and report.verdict not in EXPLAINED:
         return replace(report, claim={}, outputs={})
     audit = report.verdict in EXPLAINED
@@ -112,7 +112,7 @@ def _second_box(
             limits, file_mb=_file_mb(job), wall_seconds=max(LEAST_SECONDS, job.limits.wall_seconds - report.wall_seconds)
         ),
         trusted=True,
-        grouped=False,  # limits on address space hold it; a group would cost as much as the work
+        grouped=False,  # limits on address space suffice; a cgroup would cost as much as the work
     )
     return sandbox.run(order, killed=killed)
 
@@ -127,7 +127,7 @@ def _file_mb(job: BoxOrder) -> int:
 
 
 def counts(claim: dict[str, Any]) -> dict[str, Any]:
-    """Known counts as whole numbers, and nothing else: no text of any box's reaches the table."""
+    """Known counts as whole numbers, and nothing else: no text from a box reaches the table."""
     summary = claim.get("summary")
     summary = summary if isinstance(summary, dict) else {}
 
@@ -135,8 +135,8 @@ def counts(claim: dict[str, Any]) -> dict[str, Any]:
         return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else 0
 
     def known(name: str) -> dict[str, Any]:
-        told = summary.get(name)
-        return told if isinstance(told, dict) else {}
+        value = summary.get(name)
+        return value if isinstance(value, dict) else {}
 
     findings, left_out = known("findings"), known("left_out")
     return {name: whole(summary.get(name)) for name in _COUNTS} | {
@@ -146,14 +146,14 @@ def counts(claim: dict[str, Any]) -> dict[str, Any]:
 
 
 def _moved(outputs: dict[str, Path], folder: Path) -> dict[str, Path]:
-    """Outputs of a box that is dead, as inputs of the next. Nobody else has them open."""
+    """Move the outputs of a dead box to the inputs of the next; no other process has them open."""
     shutil.rmtree(folder.parent, ignore_errors=True)
     folder.mkdir(parents=True)
     return {name: path.rename(folder / name) for name, path in outputs.items()}
 
 
 def _order(job: dict[str, Any]) -> dict[str, Any]:
-    """What the runner knows of the job, for the outputs to be held against."""
+    """What the runner knows about the job; the outputs are checked against it."""
     manifest = job.get("manifest") or {}
     formats = {field.get("number_format") for field in manifest.get("fields") or ()}
     return {
@@ -170,7 +170,7 @@ def _order(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refusal(seen: BoxReport) -> dict[str, Any]:
-    """Whose fault it is that outputs were not found good: never ours for what the bytes brought about."""
+    """The verdict on outputs that failed verification: never our fault if the bytes caused it."""
     message = seen.message[:_MAX_MESSAGE]
     if seen.verdict in _OURS:
         return {"verdict": seen.verdict, "message": message}

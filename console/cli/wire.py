@@ -40,6 +40,6 @@ def runners(stack: Stack) -> dict[str, str]:
     """Processes of this machine that work on jobs now, each with why it takes none, or nothing."""
     presence = Presence(stack.run_dir, new_owner("console"))
     try:
-        return {owner: presence.said(owner) for role in RUNNING_ROLES for owner in presence.others(role)}
+        return {owner: presence.note(owner) for role in RUNNING_ROLES for owner in presence.others(role)}
     finally:
         presence.close()

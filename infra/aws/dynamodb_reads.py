@@ -1,4 +1,4 @@
-"""Reading the DynamoDB table: index entries merged over their shards, then judged by the base items."""
+"""Reads of the DynamoDB table: index entries merged over their shards, then checked against the base items."""
 
 import heapq
 import itertools
@@ -40,16 +40,16 @@ class Reads:
         self._call = call
         self._table = table
         self._shards = range(shards)
-        self._unreadable: dict[str, float] = {}  # until when that is believed
+        self._unreadable: dict[str, float] = {}  # until when to skip them
 
     def item(self, key: Item) -> Item:
-        """An item read consistently; empty where there is none."""
+        """An item, read consistently; empty if it does not exist."""
         answer = self._call("get", lambda: self._db.get_item(TableName=self._table, Key=key, ConsistentRead=True))
         found: Item = answer.get("Item", {})
         return found
 
     def items(self, keys: list[Item]) -> list[Item]:
-        """Those of the items that are there, each read consistently."""
+        """Those of the items that exist, read consistently."""
         return [item for at in range(0, len(keys), _BATCH) for item in self._batch(keys[at : at + _BATCH])]
 
     def page(self, query: JobQuery, limit: int, cursor: str | None) -> Page:
@@ -62,7 +62,7 @@ class Reads:
             index, values = BY_STATE, sorted(query.states)
         partitions = [partition_of(index, shard, value) for shard in self._shards for value in values]
         shards = [self._entries(partition, index, query, cursor, limit) for partition in partitions]
-        # A job on its way from one state to the next may stand in an index twice.
+        # A job that is changing state may be in an index twice.
         once = (entry for entry, _ in itertools.groupby(heapq.merge(*shards, reverse=True)))
         taken = list(itertools.islice(once, limit + 1))
         newer: list[NewerRow] = []
@@ -76,17 +76,17 @@ class Reads:
     def line(self, line: str, *, whole: bool) -> tuple[Job, ...]:
         found = self._query({":pk": text(line_partition(line))}, "pk = :pk", ConsistentRead=True)
         newer: list[NewerRow] = []
-        # A row that was deleted by hand and made anew stands in its line twice.
+        # A row that was deleted by hand and created again is in its line twice.
         jobs = tuple(self.jobs(list(dict.fromkeys(item["job_id"]["S"] for item in found)), newer))
         if whole and newer:
             raise newer[0].why
         return jobs
 
     def awake(self, before: float, limit: int, *, resting: bool) -> list[Job]:
-        """Jobs that an index thinks need attention; their items say whether they do."""
+        """Jobs that need attention according to an index; callers check the items."""
         now, found = time.monotonic(), list[Job]()
         shards = [self._due(shard, before, limit, resting=resting) for shard in self._shards]
-        # Rows that cannot be read stay at the head for ever: look past them, and seldom at them.
+        # Unreadable rows stay first forever: read past them, and rarely read them again.
         fresh = (job_id for _, job_id in heapq.merge(*shards) if self._unreadable.get(job_id, 0.0) <= now)
         while len(found) < limit and (batch := list(itertools.islice(fresh, limit - len(found)))):
             found += self.jobs(batch)
@@ -118,11 +118,11 @@ class Reads:
         for shard in self._shards:
             values = {":pk": text(partition_of(index, shard, tenant or ""))}
             for item in self._query(values, f"{index}_pk = :pk", IndexName=index):
-                if item["state"]["S"] in _STATES:  # else it was edited by hand; `damaged` tells
+                if item["state"]["S"] in _STATES:  # else it was edited by hand; `damaged` reports it
                     yield tenant or item["tenant"]["S"], State(item["state"]["S"])
 
     def running(self, tenant: str) -> list[Item]:
-        """The rows of a tenant that an index thinks are running, as they are now."""
+        """A tenant's rows that are running according to an index, read again."""
         found: list[str] = []
         for shard in self._shards:
             values = {":pk": text(partition_of(BY_STATE, shard, State.RUNNING)), ":tenant": text(tenant)}
@@ -135,7 +135,7 @@ class Reads:
         return list(self._query({":pk": text("D")}, "pk = :pk", ConsistentRead=True))
 
     def count(self, states: frozenset[State], before: float) -> int:
-        """Counted in the index: reads the entries of these states, and returns none of them."""
+        """Counts the index entries of these states."""
         found = 0
         for partition in (partition_of(BY_STATE, shard, state) for shard in self._shards for state in sorted(states)):
             ask: dict[str, Any] = {
@@ -162,9 +162,9 @@ class Reads:
         return tuple(sorted(found, key=lambda pause: pause.since))
 
     def jobs(self, job_ids: list[str], newer: list[NewerRow] | None = None) -> list[Job]:
-        """The jobs as they are now, in the order of their ids here; those that are gone, or no jobs, are left out.
+        """The current jobs, in the order of their ids; those that are gone or unreadable are left out.
 
-        `newer` gets what can be told of rows that a newer program wrote.
+        `newer` receives the rows that a newer program wrote.
         """
         found: dict[str, Job] = {}
         for at in range(0, len(job_ids), _BATCH):
@@ -219,7 +219,7 @@ class Reads:
             ask["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     def _batch(self, keys: list[Item]) -> list[Item]:
-        """Up to a hundred rows; those that a busy table leaves unread are asked for again, after a while."""
+        """Up to a hundred rows; those that a busy table leaves unread are read again after a pause."""
         found: list[Item] = []
 
         def act() -> None:

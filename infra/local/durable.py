@@ -1,4 +1,4 @@
-"""Folders that are still there after a power loss: a name is on the disk once the folder it stands in was synced."""
+"""Folders that survive a power loss: a name is on disk once its parent folder is synced."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it; when this returns, the disk has them. There already: nothing is done."""
+    """Create a folder and its parents; when this returns, they are on disk. Does nothing if it exists."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -15,7 +15,7 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring what a folder lists to the disk; one that is gone needs nothing."""
+    """Sync a folder's listing to disk; does nothing if the folder is gone."""
     with contextlib.suppress(FileNotFoundError):
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

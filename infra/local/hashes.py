@@ -5,7 +5,7 @@ import sqlite3
 import threading
 from pathlib import Path
 
-_RACY_SECONDS = 0.1  # a file this fresh may change again without its time telling
+_RACY_SECONDS = 0.1  # a younger file may change again without a new modification time
 
 
 class HashCache:

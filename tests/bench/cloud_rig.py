@@ -12,8 +12,8 @@ from pathlib import Path
 
 from console.cli.boxes import boxes
 from core.settings import Settings
-from handlers.arrivals import Arrivals
 from handlers.intake import Intake
+from handlers.sources.arrivals import Arrivals
 from handlers.sources.event_queue import Poller
 from infra.addresses import parse_address
 from infra.aws.provision import provision

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import handlers.intake
+import handlers.planning
 import runner.assembly
 import runner.janitor
 import runner.leases
@@ -33,8 +33,8 @@ from core.jobs import Job, State
 from core.ports import BoxOrder, BoxReport, Isolation, Pause
 from core.settings import Settings
 from core.verdicts import Verdict
-from handlers.arrivals import Arrivals
 from handlers.intake import Intake
+from handlers.sources.arrivals import Arrivals
 from handlers.sources.event_queue import Poller
 from infra.logs import Log
 from infra.wiring import Stack
@@ -504,7 +504,7 @@ def simulate(seed: int) -> Outcome:
     folder = Path(tempfile.mkdtemp(dir=MEMORY, prefix="sim-"))
     try:
         world = World(seed, folder)
-        stands = handlers.intake.Intake._stands
+        stands = handlers.planning.Planner._is_current
 
         def looked(*args: Any) -> bool:
             found = stands(*args)
@@ -518,7 +518,7 @@ def simulate(seed: int) -> Outcome:
             _patched(runner.worker, "threading", _Threading()),
             _patched(runner.surroundings, "threading", _Threading()),
             _patched(runner.janitor, "threading", _Threading()),
-            _patched(handlers.intake.Intake, "_stands", looked),
+            _patched(handlers.planning.Planner, "_is_current", looked),
         ):
             try:
                 broken = world.run()

@@ -9,7 +9,7 @@ from core.drops import Workflow
 from core.errors import ObjectRefused, RowUnreadable, StoreUnavailable
 from core.jobs import State
 from core.ports import JobQuery
-from handlers.views import LiveView
+from handlers.workflows import LiveView
 from infra.aws.dynamodb_items import job_key
 from tests.support.places import PLACES
 from tests.support.world import World

@@ -17,7 +17,8 @@ from core.jobs import Job
 from core.keys import INBOX, place, rejected_key
 from core.manifests import Manifest
 from core.ports import ObjectStore
-from handlers.intake import Intake, report_dict
+from handlers.intake import Intake
+from handlers.planning import report_dict
 from infra.wiring import Stack
 
 

@@ -16,7 +16,8 @@ from core.errors import UsageError
 from core.jobs import RETRIABLE, State
 from core.keys import CONFIGS, INBOX
 from core.ports import Message
-from handlers.intake import Intake, report_dict
+from handlers.intake import Intake
+from handlers.planning import report_dict
 from infra.wiring import Stack
 
 _BATCH = 500

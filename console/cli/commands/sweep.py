@@ -5,7 +5,8 @@ import argparse
 from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer
-from handlers.intake import Intake, Report, report_dict
+from handlers.intake import Intake
+from handlers.planning import Report, report_dict
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
