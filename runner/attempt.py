@@ -138,8 +138,7 @@ class Attempts:
                 return report, mends
             files |= claim
             origin = find_origin(job, files, self._find)
-            mends = mends_of(job, files, origin)
-            folder /= "mended"
+            mends = mends_of(files, origin)
             staged = stage_origin(self._store, staged, origin, folder, file_mb=self._settings.worker_fsize_mb)
 
     def check_box(self) -> None:

@@ -5,8 +5,9 @@ must be of the same tenant and workflow, and its inputs must still be in the buc
 file may mend the rejects of a result that was itself made from a mended file; the chain is followed to the first drop.
 """
 
+import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -93,41 +94,35 @@ def mended_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[
 
 
 def stage_origin(store: StagedSource, staged: Staged, origin: Origin, folder: Path, *, file_mb: int) -> Staged:
-    """The same job over the inputs that its mended files belong to."""
-    (folder / "in").mkdir(parents=True)
-    if staged.config is not None:
-        staged.config.rename(folder / "config")
+    """The same job over the inputs that its mended files belong to; what the first box left behind is removed."""
+    for left in ("out", "verify"):
+        shutil.rmtree(folder / left, ignore_errors=True)
     inputs: list[dict[str, Any]] = []
 
     def bring(item: InputRef, **more: object) -> None:
-        n = len(inputs)
+        path = f"in/origin-{len(inputs)}"
+        (folder / path).unlink(missing_ok=True)
         try:
-            got = stage_file(store, item.ref, folder / "in" / str(n), file_mb=file_mb)
+            got = stage_file(store, item.ref, folder / path, file_mb=file_mb)
         except StagingFailed as error:
             if error.verdict is not Verdict.INPUT_GONE:
                 raise
             said = f"{item.name} is needed to put mended rows back, but is gone or was replaced ({error})"
             raise StagingFailed(Verdict.MENDS, f"{said}; drop the whole file again") from error
-        given = {"role": item.role, "name": item.name, "path": f"in/{n}", "size": got.size, "sha256": got.sha256}
+        given = {"role": item.role, "name": item.name, "path": path, "size": got.size, "sha256": got.sha256}
         inputs.append(given | more)
 
     for item in origin.primaries:
         bring(item)
-    for n, given in enumerate(staged.order["inputs"]):
-        if given["role"] == "auxiliary":
-            kept = folder.parent / given["path"]
-            kept.rename(folder / "in" / f"a{n}")
-            inputs.append(given | {"path": f"in/a{n}"})
+    inputs += [given for given in staged.order["inputs"] if given["role"] == "auxiliary"]
     for file in origin.mended:
         bring(file.item, role="mended", mends={"job": file.job, "inputs": list(file.inputs)})
-    order = {k: v for k, v in staged.order.items() if k != "previous"} | {"inputs": inputs}
-    config = folder / "config" if staged.config is not None else None
-    requirements = config / "requirements.txt" if config and staged.requirements else None
-    return Staged(staged.manifest, order, config, requirements)
+    order = {name: value for name, value in staged.order.items() if name != "previous"}
+    return replace(staged, order=order | {"inputs": inputs})
 
 
-def mends_of(job: Job, files: Mapping[str, str], origin: Origin) -> Mends | None:
-    """What the row says of it; None where the first drop cannot be told from the job itself."""
+def mends_of(files: Mapping[str, str], origin: Origin) -> Mends | None:
+    """What the row says of it; which files are mended, and the first drop."""
     first = origin.first
     if first is None:
         return None

@@ -27,7 +27,18 @@ from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
 from infra.lanes import Lanes
 from infra.statuses import Statuses
-from runner.results import AUDIT, LATEST_VERSION, job_folder, latest_body, latest_key, outcome, result_body, result_key
+from runner.results import (
+    AUDIT,
+    LATEST_VERSION,
+    job_folder,
+    latest_body,
+    latest_key,
+    mended_latest_key,
+    mended_order,
+    outcome,
+    result_body,
+    result_key,
+)
 
 _SMALL = 1024 * 1024
 _SLOW_SECONDS = 10.0  # a finisher that took longer may have been suspended while others moved the job on
@@ -166,7 +177,11 @@ class Publisher:
 
     def _point_latest(self, job: Job, began: float | None = None) -> None:
         """Point latest.json to this job unless it names a newer one. `began`: when its files were surely staged."""
-        key, mine = latest_key(job), (job.stamp, job.created_at, job.job_id)
+        self._point(job, latest_key(job), (job.stamp, job.created_at, job.job_id), began)
+        if (key := mended_latest_key(job)) is not None:
+            self._point(job, key, mended_order(job), began)
+
+    def _point(self, job: Job, key: str, mine: tuple[float, float, str], began: float | None = None) -> None:
         for tries in range(5):
             current = self._store.head(key)
             order = _order(self._read(key)) if current else None
@@ -176,9 +191,8 @@ class Publisher:
             if (tries or slow or job.state is State.SUCCEEDED) and not self._unchanged(job):
                 return
             try:
-                self._store.put(
-                    key, latest_body(job), if_version=current.version if current else None, if_absent=current is None
-                )
+                version = current.version if current else None
+                self._store.put(key, latest_body(job, mine), if_version=version, if_absent=current is None)
             except PreconditionFailed:
                 continue
             return
@@ -198,6 +212,7 @@ class Publisher:
         A delete is not conditional, so it may hit what a newer job wrote a moment ago. Such a job was committed in the
         table before it wrote, so latest.json is pointed to the newest job of the line again.
         """
+        self._retract_mended(job)
         order = _order(self._read(latest_key(job)))
         if order is not None and order[-1] != job.job_id:
             return
@@ -213,6 +228,17 @@ class Publisher:
         ]
         if not fall_back:
             others = [j for j in others if (j.stamp, j.created_at, j.job_id) > mine or j.generation == job.generation]
+        if others:
+            self._point_latest(max(others, key=lambda j: (j.stamp, j.created_at, j.job_id)))
+
+    def _retract_mended(self, job: Job) -> None:
+        """Take back the first drop's latest.json where it names this job, and let it name the newest of its line."""
+        key = mended_latest_key(job)
+        if key is None or job.mends is None or _order(self._read(key)) != mended_order(job):
+            return
+        self._store.delete(key)
+        line = self._table.line(replace(job, subject=job.mends.subject).line, whole=True)
+        others = [j for j in line if j.state in (State.PUBLISHING, State.SUCCEEDED)]
         if others:
             self._point_latest(max(others, key=lambda j: (j.stamp, j.created_at, j.job_id)))
 

@@ -77,6 +77,16 @@ def mended_latest_key(job: Job) -> str | None:
     return f"{line_folder(job.tenant, job.mends.subject, job.workflow)}latest.json"
 
 
+def mended_order(job: Job) -> tuple[float, float, str]:
+    """Where a job that mends another drop stands in that drop's line: right behind its first result.
+
+    A newer version of the drop comes later, whenever the mended rows arrived; of two mends the later upload does.
+    """
+    if job.mends is None:
+        return (job.stamp, job.created_at, job.job_id)
+    return (job.mends.stamp, job.mends.created_at, f"{job.mends.job_id}~{job.stamp:020.6f}~{job.job_id}")
+
+
 def latest_body(job: Job, order: tuple[float, float, str] | None = None) -> bytes:
     """`order`: among the results of its line, where that is not the job's own."""
     body = {

@@ -109,7 +109,9 @@ def _second_box(
         },
         outputs=_made(job),
         limits=replace(
-            limits, file_mb=_file_mb(job), wall_seconds=max(LEAST_SECONDS, job.limits.wall_seconds - report.wall_seconds)
+            limits,
+            file_mb=_file_mb(job),
+            wall_seconds=max(LEAST_SECONDS, job.limits.wall_seconds - report.wall_seconds),
         ),
         trusted=True,
         grouped=False,  # limits on address space suffice; a cgroup would cost as much as the work

@@ -195,9 +195,8 @@ class _Styles:
             self._borders.append({})
         elif depth == 4 and name in _SIDES and given.get("style") and self._borders:
             self._borders[-1][name] = [given["style"], None]
-        elif depth == 5 and name == "color" and self._path[-2] in _SIDES and self._borders:
-            if self._path[-2] in self._borders[-1]:
-                self._borders[-1][self._path[-2]][1] = self._colour(given)
+        elif depth == 5 and name == "color" and self._borders and self._path[-2] in self._borders[-1]:
+            self._borders[-1][self._path[-2]][1] = self._colour(given)
 
     def _cell(self, name: str, given: dict[str, str]) -> None:
         if name == "xf":

@@ -10,7 +10,7 @@ twice or names another job is left out and reported.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.protocol import EngineStop, InputFile
@@ -73,6 +73,14 @@ class Headings:
     place: FindingPlace | None = None
 
 
+class KeyedRow(NamedTuple):
+    """A row of a mended file that bears a key."""
+
+    number: int
+    values: list[Value]
+    headings: Headings
+
+
 class Mending:
     """All mended rows of a job."""
 
@@ -127,20 +135,21 @@ class Mending:
                     self._leave(place, number, "mend_twice", "has a key that is in the file twice; the first counts")
                     continue
                 seen.add(where)
-                self._take(file.mends.inputs[where[0]], where, number, values, headings, place, at)
+                named = headings or Headings(0, [], frozenset({at}))
+                source = (file.mends.inputs[where[0]], where[1], where[2])
+                self._take(source, place, KeyedRow(number, values, named))
 
-    def _take(
-        self, name: str, where: tuple[int, int, int], number: int, values: list[Value], headings: Headings | None,
-        place: FindingPlace, at: int,
-    ) -> None:  # fmt: skip
-        headings = headings or Headings(0, [], frozenset({at}))
-        if not _holds(values, headings.skipped | {at}):
-            self._leave(place, number, "mend_blank", "is blank but for its key; the row stays as it was", "warning")
+    def _take(self, source: tuple[str, int, int], place: FindingPlace, row: "KeyedRow") -> None:
+        """Keep a row for the row of the source (input, sheet, row) that its key names."""
+        name, sheet, number = source
+        if not _holds(row.values, row.headings.skipped):
+            what = "is blank except for its key; the row of the first file stays as it was"
+            self._leave(place, row.number, "mend_blank", what, "warning")
             return
-        mended = self._sheets.setdefault((name, where[1]), MendedRows())
+        mended = self._sheets.setdefault((name, sheet), MendedRows())
         if len(mended.rows) < MAX_ROWS:
-            mended.rows[where[2]] = (values, headings)
-            self._origins[name, where[1], where[2]] = (place, number)
+            mended.rows[number] = (row.values, row.headings)
+            self._origins[source] = (place, row.number)
 
     def of(self, name: str, sheet: Sheet) -> Sheet:
         """The sheet of an input with its mended rows in place."""
@@ -228,9 +237,7 @@ class MendedSheet:
         return Block(block.numbers, made)
 
 
-def matched(
-    own: Sequence[Value], mended: Sequence[Value], skipped: frozenset[int]
-) -> tuple[list[int | None], int]:
+def matched(own: Sequence[Value], mended: Sequence[Value], skipped: frozenset[int]) -> tuple[list[int | None], int]:
     """For each column of the source its position in the mended file, by header; and how many were not found."""
     texts = [_label(v) for v in mended]
     places: list[int | None] = []
@@ -270,4 +277,3 @@ def _holds(values: Sequence[Value], skipped: frozenset[int]) -> bool:
 
 def _label(value: Value) -> str:
     return "" if value is None else " ".join(str(value).split())
-

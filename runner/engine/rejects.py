@@ -233,4 +233,3 @@ def _told(value: Any, *, styled: bool) -> Any:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
-

@@ -68,9 +68,7 @@ def _spellings(name: str) -> set[str]:
 class SurveyedInput:
     """A primary input: read once, and again only if a sheet is too large to spool."""
 
-    def __init__(
-        self, file: InputFile, reading: dict[str, Any] | None = None, mending: Mending | None = None
-    ) -> None:
+    def __init__(self, file: InputFile, reading: dict[str, Any] | None = None, mending: Mending | None = None) -> None:
         self.file = file
         self._mending = mending
         declared = reading or {}

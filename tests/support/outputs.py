@@ -54,7 +54,12 @@ def order_to_verify(
     made["verify"] |= {"audit": audit}
     inputs = [{"name": name, "path": name} for name in names]
     told = {"driver": isolation.driver, "level": isolation.level}
-    return {**made, "inputs": inputs, "sandbox": told, "outputs": {"report.html": "report.html", "rejects.xlsx": "rejects.xlsx"}}
+    return {
+        **made,
+        "inputs": inputs,
+        "sandbox": told,
+        "outputs": {"report.html": "report.html", "rejects.xlsx": "rejects.xlsx"},
+    }
 
 
 def check(

@@ -28,12 +28,12 @@ _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _REL: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _PACK: Final = "http://schemas.openxmlformats.org/package/2006/relationships"
 _XML: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
-_BORDERS: Final = frozenset(
-    "thin medium dashed dotted thick double hair mediumDashed dashDot mediumDashDot dashDotDot mediumDashDotDot "
-    "slantDashDot".split()
-)
-_ACROSS: Final = frozenset("left center right fill justify centerContinuous distributed".split())
-_DOWN: Final = frozenset("top center bottom justify distributed".split())
+_BORDERS: Final = frozenset({
+    "thin", "medium", "dashed", "dotted", "thick", "double", "hair", "mediumDashed", "dashDot", "mediumDashDot",
+    "dashDotDot", "mediumDashDotDot", "slantDashDot",
+})  # fmt: skip
+_ACROSS: Final = frozenset(["left", "center", "right", "fill", "justify", "centerContinuous", "distributed"])
+_DOWN: Final = frozenset(["top", "center", "bottom", "justify", "distributed"])
 _RGB = re.compile(r"[0-9A-F]{6}")
 _SIDES: Final = ("left", "right", "top", "bottom")
 _WRONG: Final = "FFC7CE"
@@ -287,8 +287,8 @@ def _notes(comments: list[tuple[int, int, str]]) -> str:
         f'<v:shape id="_x0000_s{1025 + n}" type="#_x0000_t202" '
         'style="position:absolute;width:200pt;height:60pt;visibility:hidden" fillcolor="#ffffe1" o:insetmode="auto">'
         '<v:fill color2="#ffffe1"/><v:shadow color="black" obscured="t"/><v:path o:connecttype="none"/>'
-        '<v:textbox style="mso-direction-alt:auto"/><x:ClientData ObjectType="Note"><x:MoveWithCells/><x:SizeWithCells/>'
-        f"<x:AutoFill>False</x:AutoFill><x:Row>{row - 1}</x:Row><x:Column>{column - 1}</x:Column>"
+        '<v:textbox style="mso-direction-alt:auto"/><x:ClientData ObjectType="Note"><x:MoveWithCells/>'
+        f"<x:SizeWithCells/><x:AutoFill>False</x:AutoFill><x:Row>{row - 1}</x:Row><x:Column>{column - 1}</x:Column>"
         "</x:ClientData></v:shape>"
         for n, (row, column, _) in enumerate(comments)
     )
@@ -331,8 +331,8 @@ class CellStyles:
         said += ' wrapText="1"' if align.get("wrap") else ""
         inside = f"<alignment{said}/>" if said else ""
         used = 'applyNumberFormat="1" applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
-        xf = f'<xf numFmtId="{number}" fontId="{font}" fillId="{fill}" borderId="{border}" xfId="0" {used}>{inside}</xf>'
-        return _index(self._xfs, xf)
+        parts_used = f'numFmtId="{number}" fontId="{font}" fillId="{fill}" borderId="{border}" xfId="0"'
+        return _index(self._xfs, f"<xf {parts_used} {used}>{inside}</xf>")
 
     def xml(self) -> str:
         formats = "".join(
