@@ -147,7 +147,7 @@ class Output(Strict):
     rejects: bool = False  # write rejects.xlsx, the sender's own rows with errors
 
 
-class Drift(Strict):
+class DriftPolicy(Strict):
     """What happens if a drop's columns differ from those of the sender's last one."""
 
     columns: Literal["accept", "review", "fail"] = "accept"
@@ -212,7 +212,7 @@ class Manifest(Strict):
     on_rule_error: Literal["finding", "fail"] = "finding"
     on_error: Literal["keep", "split", "reject"] = "keep"
     max_error_rate: Annotated[float, Field(ge=0, le=1)] | None = None
-    drift: Drift = Drift()
+    drift: DriftPolicy = DriftPolicy()
     redact_headers: bool = False
     params: dict[str, Scalar] = Field(default_factory=dict)
     sweep: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = Field(default_factory=dict)

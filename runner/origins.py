@@ -20,14 +20,14 @@ MAX_ROUNDS = 16  # results that may be made of one another's mended rejects
 
 
 @dataclass
-class Origin:
+class OriginInputs:
     """What a job over mended files really reads."""
 
     primaries: list[InputRef] = field(default_factory=list)
     mended: list["MendedFile"] = field(default_factory=list)
     first: Job | None = None  # the job of the first drop
 
-    def take(self, other: "Origin") -> None:
+    def take(self, other: "OriginInputs") -> None:
         self.add(other.primaries)
         self.mended += [file for file in other.mended if file.item.ref not in [m.item.ref for m in self.mended]]
         self.first = self.first or other.first
@@ -46,14 +46,14 @@ class MendedFile:
     inputs: tuple[str, ...]
 
 
-def find_origin(job: Job, files: Mapping[str, str], find: Callable[[str], Job | None]) -> Origin:
+def find_origin(job: Job, files: Mapping[str, str], find: Callable[[str], Job | None]) -> OriginInputs:
     """The inputs behind a job's mended files (key -> the job it mends); raises StagingFailed."""
     return _expanded(job, files, find, (job.job_id,))
 
 
-def _expanded(job: Job, files: Mapping[str, str], find: Callable[[str], Job | None], way: tuple[str, ...]) -> Origin:
+def _expanded(job: Job, files: Mapping[str, str], find: Callable[[str], Job | None], way: tuple[str, ...]) -> OriginInputs:
     own = [item for item in job.inputs if item.role == "primary"]
-    found = Origin()
+    found = OriginInputs()
     for item in own:
         if item.ref.key not in files:
             continue
@@ -93,7 +93,7 @@ def mended_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[
     return {item.ref.key: claim} if item is not None and isinstance(claim, str) and len(known) < MAX_ROUNDS else None
 
 
-def stage_origin(store: StagedSource, staged: Staged, origin: Origin, folder: Path, *, file_mb: int) -> Staged:
+def stage_origin(store: StagedSource, staged: Staged, origin: OriginInputs, folder: Path, *, file_mb: int) -> Staged:
     """The same job over the inputs that its mended files belong to; what the first box left behind is removed."""
     for left in ("out", "verify"):
         shutil.rmtree(folder / left, ignore_errors=True)
@@ -121,7 +121,7 @@ def stage_origin(store: StagedSource, staged: Staged, origin: Origin, folder: Pa
     return replace(staged, order=order | {"inputs": inputs})
 
 
-def mends_of(files: Mapping[str, str], origin: Origin) -> Mends | None:
+def mends_of(files: Mapping[str, str], origin: OriginInputs) -> Mends | None:
     """What the row says of it; which files are mended, and the first drop."""
     first = origin.first
     if first is None:
