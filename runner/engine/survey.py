@@ -14,7 +14,7 @@ from runner.engine.protocol import EngineStop, InputFile
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
 from runner.engine.sources import GROUP, PROVENANCE, Leaving, SourceTable
 from runner.engine.spool import Room, SpooledSheet
-from runner.engine.structure import RowScores, Table, look_through
+from runner.engine.structure import RowScores, Table, find_tables
 
 SPELLED: Final = {"header": 4.0}
 BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
@@ -152,7 +152,7 @@ def survey(
                 place = FindingPlace(source.file.name, sheet.name, "")
                 findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
             else:
-                found = look_through(
+                found = find_tables(
                     sheet, row_scores=scores(sheet=sheet.name), headings=headings(), reading=reading
                 )  # fmt: skip
                 source.spools[sheet.index] = sheet

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.engine.reading import InputUnreadable, ReadLimits, open_book
+from runner.engine.reading.books import OutOfOrder, ascending, rows_of
 from runner.engine.reading.number_formats import NumberKind, Styles
-from runner.engine.reading.row_order import OutOfOrder, ascending, rows_of
 from runner.engine.reading.xlsx import markup, quick
 from runner.engine.reading.xlsx.careful import CellReader, careful_rows
 from runner.engine.reading.xlsx.markup import Opened

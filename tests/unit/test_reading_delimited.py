@@ -352,7 +352,7 @@ def test_more_columns_than_a_sheet_has_are_refused_with_the_limit(tmp_path):
     with open_book(path, name="file.csv") as book, pytest.raises(InputUnreadable) as refused:
         list(book.sheets[0].rows())
     assert refused.value.code == "too_large"
-    assert refused.value.message == "The file is too wide: row 1 has 16,385 columns, 16,384 are allowed."
+    assert refused.value.message == "The file is too wide: row 1 has 16,385 columns; the limit is 16,384."
 
 
 def test_a_plain_file_of_the_size_of_a_lock_file_is_read(tmp_path):

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from runner.engine.reading import DeclaredTable
-from runner.engine.structure import heads
+from runner.engine.structure import header_rows
 from runner.engine.structure.bands import Band, Classify, Draft, cut
 from runner.engine.structure.facts import CellKind, Mark, Profile, Row
-from runner.engine.structure.heads import TOLD, Asked, note
+from runner.engine.structure.header_rows import SETTLES, Hints, note
 from runner.engine.structure.tables import Choice, Label
 
 
@@ -41,7 +41,7 @@ def _label(number: int, table: DeclaredTable) -> Label:
 
 
 def _without(row: Row, table: DeclaredTable) -> Row | None:
-    """The row with the table's cells blanked; None where nothing else stands in it."""
+    """The row without the table's cells; None if nothing else is in it."""
     top, left, bottom, right = table.area
     if not top <= row.number <= bottom:
         return row
@@ -62,7 +62,7 @@ def _without(row: Row, table: DeclaredTable) -> Row | None:
 
 
 def draft(rows: Sequence[Row], header: Sequence[int], classify: Classify) -> Draft | None:
-    """One table of all rows below the header rows, or without any of all rows; None where a header row is blank."""
+    """One table of all rows below the header rows (of all rows if there are none); None if a header row is blank."""
     if not rows:
         return None
     head = [at for at, row in enumerate(rows) if row.number in header]
@@ -85,9 +85,9 @@ def draft(rows: Sequence[Row], header: Sequence[int], classify: Classify) -> Dra
 
 
 def missing(header: Sequence[int]) -> Choice:
-    """What to say where a sheet has nothing in a row that the manifest names."""
+    """The finding for a header row of the manifest that is blank in a sheet."""
     rows = ", ".join(map(str, header))
-    message = f"reading.header_rows names row {rows}, which is blank in this sheet; the header was looked for"
+    message = f"reading.header_rows lists row {rows}, which is blank in this sheet; the header was detected instead"
     return Choice("header", "looked for", {"rows": len(header)}, False, message, header[0])
 
 
@@ -96,7 +96,7 @@ def _body(label: Label) -> Label:
 
 
 def _start(rows: Sequence[Row], labels: Sequence[Label]) -> int:
-    """Lone texts above the first rows are titles."""
+    """Skip single texts above the first rows: titles."""
     at = 0
     while at < len(rows) - 1 and rows[at].width == 1 and labels[at] is Label.TITLE:
         at += 1
@@ -104,7 +104,7 @@ def _start(rows: Sequence[Row], labels: Sequence[Label]) -> int:
 
 
 def _end(rows: Sequence[Row], labels: Sequence[Label], first: int) -> int:
-    """Lone texts below the last rows are notes."""
+    """Skip single texts below the last rows: notes."""
     at = len(rows)
     while at > first + 1 and rows[at - 1].width == 1 and labels[at - 1] is Label.NOTE:
         at -= 1
@@ -116,25 +116,25 @@ def _same(row: Row, head: Row) -> bool:
 
 
 LEAST = 3  # rows of a list without a header
-PROSE = 0.2  # share of long or sentence-like cells above which a column is text to read
+PROSE = 0.2  # share of long or sentence-like cells above which a column is prose
 TITLES = 3  # rows above a header or a list that may name it
 NOTES = 4  # rows below a list that may comment on it
 UNSURE = 0.5
-DOUBT = 1.0  # points for or against a header below which it is not sure
+DOUBT = 1.0  # points for or against a header below which it is unsure
 _PROSE = int(Mark.SENTENCE | Mark.NOTE)
 _TEXT = int(CellKind.TEXT)
 
 
-def find(rows: Sequence[Row], asked: Asked) -> Draft | None:
-    """The list, where all rows stand in one column and read like entries."""
+def find(rows: Sequence[Row], hints: Hints) -> Draft | None:
+    """The list, if all rows are in one column and look like entries."""
     columns = {at for row in rows for at in row.filled}
     if len(columns) != 1 or any(row.last > row.filled[0] + 1 for row in rows):
         return None
     (column,) = columns
-    head = next((at for at, row in enumerate(rows[: TITLES + 1]) if _says_header(row, asked)), -1)
+    head = next((at for at, row in enumerate(rows[: TITLES + 1]) if _says_header(row, hints)), -1)
     first = head + 1 if head >= 0 else 0
-    told = head >= 0
-    if not told:
+    headed = head >= 0
+    if not headed:
         if _reads(rows, column) and not _texts_under_a_name(rows, column):
             return None
         first, head = _list_start(rows, column)
@@ -142,7 +142,7 @@ def find(rows: Sequence[Row], asked: Asked) -> Draft | None:
     if last - first < (1 if head >= 0 else LEAST):
         return None
     draft = _list_draft(rows, head, first, last, column)
-    if not told:
+    if not headed:
         _doubt(draft)
     return draft
 
@@ -150,14 +150,14 @@ def find(rows: Sequence[Row], asked: Asked) -> Draft | None:
 def _doubt(draft: Draft) -> None:
     """Note a header that could be an entry, or an entry that could be a header."""
     top, *rest = [draft.rows[at] for at in draft.band.all]
-    vote = heads.votes(top, rest)
+    vote = header_rows.votes(top, rest)
     headed = bool(draft.band.head)
     if abs(vote.points) < DOUBT and (headed or vote.points > 0):
         note(draft, top.number, vote, header=headed)
 
 
-def _says_header(row: Row, asked: Asked) -> bool:
-    return asked.header(row.number) >= TOLD or (asked.spelled is not None and asked.spelled(row.values) > 0)
+def _says_header(row: Row, hints: Hints) -> bool:
+    return hints.header(row.number) >= SETTLES or (hints.spelled is not None and hints.spelled(row.values) > 0)
 
 
 def _list_draft(rows: Sequence[Row], head: int, first: int, last: int, column: int) -> Draft:
@@ -172,13 +172,13 @@ def _list_draft(rows: Sequence[Row], head: int, first: int, last: int, column: i
 
 
 def _reads(rows: Sequence[Row], column: int) -> bool:
-    """Whether the column is text to read."""
+    """Whether the column is prose."""
     prose = sum(1 for row in rows if row.marks[column] & _PROSE or row.words[column] > 8)
     return prose > PROSE * len(rows)
 
 
 def _texts_under_a_name(rows: Sequence[Row], column: int) -> bool:
-    """Whether texts to read stand under one word that names them, without a blank row: an export of comments."""
+    """Whether the column is prose under a one-word header without a blank row: an export of comments."""
     name = rows[0]
     short = name.kinds[column] == _TEXT and name.words[column] == 1 and not name.marks[column] & _PROSE
     if not short or any(row.gap for row in rows[1:]) or len(rows) <= LEAST:
@@ -187,13 +187,13 @@ def _texts_under_a_name(rows: Sequence[Row], column: int) -> bool:
 
 
 def _list_start(rows: Sequence[Row], column: int) -> tuple[int, int]:
-    """Where the entries start, and the header's place, or -1."""
+    """The index of the first entry, and of the header or -1."""
     for head in range(min(TITLES, len(rows) - 1), 0, -1):
-        # A title may stand above the header, but only with good reason for both.
+        # A title may be above the header, but only with good evidence for both.
         rest = rows[head + 1 :]
         if len(rest) > head and _names(rows[head], rest) and _title(rows[:head], rest, column):
             return head + 1, head
-    if len(rows) > 1 and heads.votes(rows[0], rows[1:]).points > 0:
+    if len(rows) > 1 and header_rows.votes(rows[0], rows[1:]).points > 0:
         return 1, 0
     parted = next((at for at, row in enumerate(rows[1 : TITLES + 1], 1) if row.gap), 0)
     if parted and len(rows) - parted > LEAST and _title(rows[:parted], rows[parted:], column):
@@ -202,7 +202,7 @@ def _list_start(rows: Sequence[Row], column: int) -> tuple[int, int]:
 
 
 def _names(row: Row, below: Sequence[Row]) -> bool:
-    return heads.votes(row, below).points >= heads.CLEAR_VOTE
+    return header_rows.votes(row, below).points >= header_rows.CLEAR_VOTE
 
 
 def _title(above: Sequence[Row], below: Sequence[Row], column: int) -> bool:
@@ -212,7 +212,7 @@ def _title(above: Sequence[Row], below: Sequence[Row], column: int) -> bool:
 
 
 def _list_end(rows: Sequence[Row], first: int, column: int) -> int:
-    """Where the entries end: what comments on them below a blank row is none of them."""
+    """The index of the last entry: comments below a blank row are not entries."""
     for last in range(len(rows) - 1, max(first, len(rows) - 1 - NOTES), -1):
         if not rows[last].gap:
             continue

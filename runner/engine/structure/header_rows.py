@@ -1,7 +1,7 @@
-"""Settles a table's header: does a row name the columns below it, or is it the first of the data?
+"""Decides a table's header: does a row name the columns below it, or is it the first data row?
 
-The classifier sees kinds and lengths. Where all cells are texts these say little, so each column votes on its values:
-does the text come again below, is it written as the others are, does it read like a column's name?
+The classifier sees kinds and lengths. If all cells are texts, these tell little, so each column votes on its values: is
+the text repeated below, is it written like the others, does it look like a column name?
 """
 
 import re
@@ -12,12 +12,13 @@ from itertools import groupby
 from math import log
 from typing import NamedTuple
 
+from runner.engine.a1 import letters
 from runner.engine.reading import Layout
 from runner.engine.structure import features, labelling
 from runner.engine.structure.bands import Band, Draft
 from runner.engine.structure.facts import CellKind, Mark, Profile, Row, text_shape
 from runner.engine.structure.features import falls, rises
-from runner.engine.structure.tables import Choice, Column, Label, letters
+from runner.engine.structure.tables import Choice, Column, Label
 
 JOIN = " / "
 MAX_NAME = 200
@@ -55,7 +56,7 @@ def _text(value: object) -> str:
 
 
 def _carry(line: list[str], below: Sequence[list[str]], merged: Sequence[Area], left: int) -> None:
-    """A caption reaches to the right: as its merge says, else until another cell with a leaf below."""
+    """Extend a caption to the right: over its merge, or up to the next cell with a leaf below."""
     spans = {m[1] - left - 1: m[3] - left - 1 for m in merged if m[3] > m[1]}
     if spans:
         for start, end in spans.items():
@@ -67,7 +68,7 @@ def _carry(line: list[str], below: Sequence[list[str]], merged: Sequence[Area], 
     for at, text in enumerate(line):
         leaf = any(other[at] for other in below)
         if text:
-            # A cell with nothing under it is a leaf itself and spans nothing.
+            # A cell with nothing under it is itself a leaf.
             caption = text if leaf else ""
         elif not leaf:
             caption = ""
@@ -75,14 +76,14 @@ def _carry(line: list[str], below: Sequence[list[str]], merged: Sequence[Area], 
             line[at] = caption
 
 
-MOST_ROWS = 400  # rows below that are looked at
-FEW = 3  # texts from which a way of writing can be called a column's own
-SAME = 0.8  # of a column's texts written alike
-MOST_COLUMNS = 40  # columns that are looked at
-LONG = 3.0  # times the length of a name that the texts below it have where they are texts to read
-COMMON_NAMES = 0.2  # share of texts below that read like names: where more do, one above says nothing
-CLEAR_VOTE = 2.0  # points that leave no doubt
-# What nobody names a column: addresses, answers, numbers with a sign or a code in front.
+MOST_ROWS = 400  # rows below that are examined
+FEW = 3  # texts from which a column has a style
+SAME = 0.8  # share of a column's texts in one style
+MOST_COLUMNS = 40  # columns that are examined
+LONG = 3.0  # texts below are prose if this many times longer than the name
+COMMON_NAMES = 0.2  # share of texts below that look like names; with more, a name above proves nothing
+CLEAR_VOTE = 2.0  # points that settle it
+# Texts that never name a column: addresses, answers, numbers with a sign or a code in front.
 VALUE = re.compile(
     r"\S+@\S+\.\w+|(?:https?://|www\.)\S+|\+?\d[\d ()/.-]{5,}|yes|no|true|false|ja|nein|oui|non|[A-Z]{1,6}-?\d{3,}",
     re.IGNORECASE,
@@ -93,11 +94,11 @@ _TEXT, _FILLER = int(CellKind.TEXT), int(CellKind.FILLER)
 
 
 class Votes(NamedTuple):
-    """What speaks for a header, and what for one more row of data, column by column."""
+    """The evidence for a header against one more data row, by column."""
 
     points: float  # above zero: a header
-    names: int  # columns that speak for names
-    values: int  # columns that speak for values
+    names: int  # columns that vote for names
+    values: int  # columns that vote for values
 
     @property
     def sure(self) -> bool:
@@ -113,7 +114,7 @@ def votes(first: Row, below: Sequence[Row]) -> Votes:
     points = sum(each) / max(1.0, speaking**0.5)
     texts = [key for key, _ in groupby(str(first.values[at]) for at in first.filled if first.kinds[at] == _TEXT)]
     if len(texts) > 1 and len(set(texts)) < len(texts):
-        points -= 1.0  # names differ from each other
+        points -= 1.0  # column names are distinct
     used = {
         at for row in some for at in row.filled if sum(at in other.filled for other in some[:20]) * 2 > len(some[:20])
     }
@@ -134,7 +135,7 @@ def _vote(first: Row, below: Sequence[Row], at: int) -> float:
     if kind != _TEXT:
         years = sum(1 for row in below if at < len(row.kinds) and row.kinds[at] and row.marks[at] & _YEAR)
         if first.marks[at] & _YEAR and years * 5 < count and len(first.filled) > 1:
-            return 1.0  # a year over what is none
+            return 1.0  # a year over other values
         return -1.5 if kinds[kind] * 2 > count else 0.0
     if (count - texts) * 2 > count:
         return 2.5
@@ -162,7 +163,7 @@ def _among_texts(first: Row, below: Sequence[Row], at: int) -> float:
             points += 1.0
         elif profile.like(text):
             points -= 0.5
-        # A value that few others share would be the odd one out among values that come again and again.
+        # A rare value would be an outlier among values that repeat.
         distinct = len(profile.texts)
         if distinct * 2 <= count:
             points += min(2.0, 0.5 * (count / distinct - 1.0))
@@ -173,53 +174,53 @@ def _among_texts(first: Row, below: Sequence[Row], at: int) -> float:
 
 Spelled = Callable[[Sequence[object]], int]  # how many of these values are declared names
 
-TOLD = 4.0  # points of a rule or of declared names that settle it
-STYLED = 0.7  # points for bold, colour, a filter or frozen rows that settle it
-BELIEF = 0.4  # weight of the line classifier's odds against what the values say
+SETTLES = 4.0  # points of a rule or of declared names that settle it
+STYLED = 0.7  # points for bold, colour, a filter or frozen rows that settle it, too
+BELIEF = 0.4  # weight of the row classifier's odds relative to the votes
 MOST = 4.0  # of these odds, as a logarithm
-CERTAIN = 1.0  # points from which nobody needs to be asked
-ABOVE = 3  # rows above a body among which its header may have been taken for a title
-NAMED_SHARE = 0.6  # of a table's columns that such a row names
-BELIEVED = 0.7  # chance of a header row among others that its values cannot talk down
-MANY_VALUES = 6  # numbers that do not rise from left to right by chance
-RISING = 0.9  # of its numbers or dates that rise from left to right: years, hours, classes
+CERTAIN = 1.0  # points from which the choice is sure
+ABOVE = 3  # rows above a body that may be its header, mistaken for titles
+NAMED_SHARE = 0.6  # share of a table's columns that such a row names
+BELIEVED = 0.7  # probability of a header row from which the votes do not count
+MANY_VALUES = 6  # as many numbers do not increase by chance
+RISING = 0.9  # share of numbers or dates that increase from left to right: years, hours, classes
 
 
 _REMARK = int(Mark.NOTE | Mark.FOOTNOTE | Mark.SENTENCE)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What others say of rows: rules, declared names, the layout."""
+class Hints:
+    """Evidence about rows from outside the classifier: rules, declared names, the layout, the manifest."""
 
-    told: Mapping[int, Mapping[str, float]]  # points of rules and of declared names, by row
+    scores: Mapping[int, Mapping[str, float]]  # points of rules and of declared names, by row
     layout: Layout
-    ruled: frozenset[int] = frozenset()  # rows that a rule speaks for
+    ruled: frozenset[int] = frozenset()  # rows with points from a rule
     spelled: Spelled | None = None
-    captions: str = "drop"  # what becomes of captions: drop, keep or fill
-    fixed: tuple[int, ...] | None = None  # header rows that the manifest names, none at all where it is empty
+    captions: str = "drop"  # what to do with captions: drop, keep or fill
+    fixed: tuple[int, ...] | None = None  # the manifest's header rows; empty: no header
     key: Callable[[str], bool] | None = None  # whether a column's name is that of a required or unique field
 
     def keys(self, columns: Sequence[Column]) -> frozenset[int]:
-        """Columns (0-based) whose values are wanted in every row or differ in each."""
+        """Columns (0-based) of required or unique fields."""
         if self.key is None:
             return frozenset()
         return frozenset(one.index - 1 for one in columns if any(map(self.key, (one.name, *one.parts[-1:]))))
 
     def header(self, number: int) -> float:
-        return self.told.get(number, {}).get("header", 0.0)
+        return self.scores.get(number, {}).get("header", 0.0)
 
 
-def settle(draft: Draft, asked: Asked) -> None:
-    """Take the first row for what it is, and note where it could have been the other."""
+def settle(draft: Draft, hints: Hints) -> None:
+    """Decide whether the first row is the header, and record a close call."""
     if draft.declared or draft.form or not draft.band.body:
         return
     if not draft.band.head:
-        _promote(draft, asked)
+        _promote(draft, hints)
         return
     leaf = draft.band.head[-1]
     row = draft.rows[leaf]
-    if _settled(draft, leaf, asked):
+    if _settled(draft, leaf, hints):
         return
     body = [draft.rows[at] for at in draft.band.body]
     vote = votes(row, body)
@@ -228,7 +229,7 @@ def settle(draft: Draft, asked: Asked) -> None:
     if not alone:
         if _lone_key(draft, row, body) or (vote.points <= -CLEAR_VOTE and draft.chances[leaf][Label.HEADER] < BELIEVED):
             _lower(draft)
-            settle(draft, asked)
+            settle(draft, hints)
         return
     if points <= 0:
         behead(draft)
@@ -238,20 +239,20 @@ def settle(draft: Draft, asked: Asked) -> None:
         note(draft, row.number, vote, header=True)
 
 
-def _promote(draft: Draft, asked: Asked) -> None:
-    """Make the first row of a body, or a row right above it, a header where it reads like one."""
+def _promote(draft: Draft, hints: Hints) -> None:
+    """Make the first row of a body, or a row right above it, the header if it looks like one."""
     if _raise(draft):
         return
     first = draft.band.body[0]
     row = draft.rows[first]
     rest = [draft.rows[at] for at in draft.band.body[1:]]
-    if not rest or (row.number in asked.told and asked.header(row.number) < TOLD):
+    if not rest or (row.number in hints.scores and hints.header(row.number) < SETTLES):
         return
     vote = votes(row, rest)
     points = vote.points + BELIEF * _odds(draft, first)
-    if asked.spelled is not None and asked.spelled(row.values):
-        points += TOLD
-    if points >= CERTAIN and (not vote.values or points >= TOLD):
+    if hints.spelled is not None and hints.spelled(row.values):
+        points += SETTLES
+    if points >= CERTAIN and (not vote.values or points >= SETTLES):
         draft.labels[first] = Label.HEADER
         draft.band = Band([first], draft.band.body[1:], draft.band.again)
     elif points > 0 and vote.names:
@@ -259,7 +260,7 @@ def _promote(draft: Draft, asked: Asked) -> None:
 
 
 def _raise(draft: Draft) -> bool:
-    """Take rows right above a body for what they are, and not for titles: its header, or more of its rows."""
+    """Turn titles right above a body into its header, or into more of its rows, if they fit."""
     first = draft.band.body[0]
     body = [draft.rows[at] for at in draft.band.body]
     for at in range(first - 1, max(-1, first - 1 - ABOVE), -1):
@@ -289,7 +290,7 @@ def _relabel(draft: Draft, at: int, between: Sequence[int], label: Label) -> Non
 
 
 def _lone_key(draft: Draft, row: Row, body: Sequence[Row]) -> bool:
-    """Whether a row under a header is a lone text where that has a name and the rows have texts: a key or a caption."""
+    """Whether a row under a header is a single text in a named column of texts: a key or a caption."""
     column = row.filled[0]
     above = draft.rows[draft.band.head[-2]]
     if row.width > 1 or above.width < 2 or column not in above.filled:
@@ -298,15 +299,15 @@ def _lone_key(draft: Draft, row: Row, body: Sequence[Row]) -> bool:
     return kinds.count(CellKind.TEXT) * 2 > len(kinds)
 
 
-def _settled(draft: Draft, at: int, asked: Asked) -> bool:
-    """Whether the row is a header beyond doubt."""
+def _settled(draft: Draft, at: int, hints: Hints) -> bool:
+    """Whether the row is certainly a header."""
     row = draft.rows[at]
-    if asked.header(row.number) >= TOLD or (asked.spelled is not None and asked.spelled(row.values)):
+    if hints.header(row.number) >= SETTLES or (hints.spelled is not None and hints.spelled(row.values)):
         return True
     if _counts_up(row):
         return True
     near = draft.rows[max(0, at - 1) : at + 2]
-    return labelling.styled(near, asked.layout, row.number) >= STYLED
+    return labelling.styled(near, hints.layout, row.number) >= STYLED
 
 
 def _counts_up(row: Row) -> bool:
@@ -319,25 +320,25 @@ def _counts_up(row: Row) -> bool:
     return len(kinds) == 1 and (kinds == {CellKind.DATE} or years or len(values) >= MANY_VALUES or features.steady(row))
 
 
-def extend(draft: Draft, asked: Asked) -> None:
-    """Take rows right below that give a key, and nothing that reads like a note, into the body."""
-    if asked.key is None or not draft.band.head or not draft.band.body:
+def extend(draft: Draft, hints: Hints) -> None:
+    """Add rows right below to the body if they have a key and do not look like notes."""
+    if hints.key is None or not draft.band.head or not draft.band.body:
         return
     head = [draft.rows[at] for at in draft.band.head]
-    keys = asked.keys(columns(head, draft.left, draft.right, asked.layout.merged))
+    keys = hints.keys(columns(head, draft.left, draft.right, hints.layout.merged))
     for at in range(draft.band.body[-1] + 1, len(draft.rows)):
         row = draft.rows[at]
         inside = all(draft.left <= one <= draft.right for one in row.filled)
         if row.gap or not inside or keys.isdisjoint(row.filled) or draft.labels[at] is Label.HEADER:
             return
-        if row.number in asked.ruled or any(row.marks[one] & _REMARK for one in row.filled):
+        if row.number in hints.ruled or any(row.marks[one] & _REMARK for one in row.filled):
             return
         draft.labels[at] = Label.DATA
         draft.band.body.append(at)
 
 
 def _odds(draft: Draft, at: int) -> float:
-    """The line classifier's odds of a header, as a logarithm."""
+    """The row classifier's log odds of a header."""
     chance = draft.chances[at][Label.HEADER]
     other = max(1e-9, 1.0 - chance)
     return max(-MOST, min(MOST, log(max(chance, 1e-9) / other)))
@@ -346,23 +347,23 @@ def _odds(draft: Draft, at: int) -> float:
 def note(draft: Draft, number: int, vote: Votes, *, header: bool) -> None:
     evidence = {"header": vote.names, "none": vote.values}
     if header:
-        message = f"row {number} was taken for the header, but it is much like the rows below it"
+        message = f"row {number} was read as the header, but it looks like the rows below it"
         settle = '"reading": {"header": "none"}'
     else:
-        message = f"row {number} was taken for data and the table has no header, but it could be one"
+        message = f"row {number} was read as data and the table has no header, but this row could be the header"
         settle = f'"reading": {{"header_rows": [{number}]}}'
     chosen = f"row {number}" if header else "none"
     draft.choices.append(Choice("header", chosen, evidence, False, message, number, settle))
 
 
 def behead(draft: Draft) -> None:
-    """Take the header rows for data."""
+    """Turn the header rows into data."""
     draft.labels = [Label.DATA if at in draft.band.head else label for at, label in enumerate(draft.labels)]
     draft.band = Band(body=draft.band.all, again=draft.band.again)
 
 
 def _lower(draft: Draft) -> None:
-    """Take the last header row for data."""
+    """Turn the last header row into data."""
     *head, leaf = draft.band.head
     draft.labels[leaf] = Label.DATA
     draft.band = Band(head, [leaf, *draft.band.body], draft.band.again)
