@@ -17,16 +17,21 @@ from core.jobs import Job, State
 from core.verdicts import Verdict
 
 RECORD_VERSION = 2  # the newest that this program reads and writes
-_SECOND = frozenset({Verdict.NEEDS_REVIEW, Verdict.REVIEW_EXPIRED})
+_SECOND = frozenset({
+    Verdict.NEEDS_REVIEW, Verdict.REVIEW_EXPIRED, Verdict.ROWS_REJECTED, Verdict.DRIFTED, Verdict.MENDS,
+})  # fmt: skip
 
 _CODEC = TypeAdapter(Job)
 _KNOWN = frozenset(field.name for field in fields(Job)) - {"unknown"}
 
 
 def record_version(job: Job) -> int:
-    """The lowest version that holds a job: programs of version 1 know no reviews and would ignore a decision."""
-    reviewed = job.state is State.REVIEW or job.review is not None or job.decision is not None
-    return 2 if reviewed or (job.error is not None and job.error.verdict in _SECOND) else 1
+    """The lowest version that holds a job: programs of version 1 know no reviews and would ignore a decision.
+
+    They would lose nothing of a job that mends rejects, but would not point the first drop's latest.json to it.
+    """
+    newer = job.state is State.REVIEW or any((job.review, job.decision, job.mends))
+    return 2 if newer or (job.error is not None and job.error.verdict in _SECOND) else 1
 
 
 def dump_job(job: Job) -> str:

@@ -19,7 +19,7 @@ from infra.lanes import Lanes
 from runner.origins import find_origin, mended_input, mends_of, stage_origin
 from runner.sandbox.layers import LayerRefused, Layers
 from runner.staging import Staged, StagingFailed, box_limits, box_outputs, make_order, stage
-from runner.verify import run_verified
+from runner.verify import PROFILE, run_verified
 
 _BLOCK = 1024 * 1024
 _PROBE_INPUT = b"id\n1\n"
@@ -89,6 +89,8 @@ class Attempts:
                 return Outcome(verdict=stopped)
             report, mends = self._run(job, staged, folder, killed, on_event)
             files = self._upload(job, deliverables(report))
+            if report.verdict is Verdict.OK and mends is None and PROFILE in report.outputs:
+                self._store.put(staging_folder(job.job_id, job.fence) + PROFILE, report.outputs[PROFILE])
             return Outcome(
                 verdict=report.verdict,
                 message=report.message if FAULTS[report.verdict] is not Fault.OURS else without_places(report.message),
@@ -224,7 +226,7 @@ def run_box(
 def deliverables(report: BoxReport) -> dict[str, Path]:
     """The files to publish: all after success, the audit if it explains the failure, otherwise only the log."""
     taken = report.verdict is Verdict.OK or report.verdict in EXPLAINED
-    paths = dict(sorted(report.outputs.items())) if taken else {}
+    paths = {name: path for name, path in sorted(report.outputs.items()) if name != PROFILE} if taken else {}
     if report.log is not None and report.log.exists():
         paths["logs.txt"] = report.log
     return paths

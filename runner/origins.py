@@ -51,7 +51,9 @@ def find_origin(job: Job, files: Mapping[str, str], find: Callable[[str], Job | 
     return _expanded(job, files, find, (job.job_id,))
 
 
-def _expanded(job: Job, files: Mapping[str, str], find: Callable[[str], Job | None], way: tuple[str, ...]) -> OriginInputs:
+def _expanded(
+    job: Job, files: Mapping[str, str], find: Callable[[str], Job | None], way: tuple[str, ...]
+) -> OriginInputs:
     own = [item for item in job.inputs if item.role == "primary"]
     found = OriginInputs()
     for item in own:

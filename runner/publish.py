@@ -36,10 +36,14 @@ from runner.results import (
     mended_latest_key,
     mended_order,
     outcome,
+    profile_head,
+    profile_key,
+    profile_order,
     result_body,
     result_key,
 )
 
+PROFILE = "profile.json"
 _SMALL = 1024 * 1024
 _SLOW_SECONDS = 10.0  # a finisher that took longer may have been suspended while others moved the job on
 
@@ -81,6 +85,7 @@ class Publisher:
             else:
                 if outcome(job) is State.SUCCEEDED:
                     self._point_latest(job, began)
+                    self._keep_profile(job)
                 if not self._write_result(job, body, current):
                     self._take_back_latest(job)
                     return None
@@ -107,7 +112,7 @@ class Publisher:
             return  # it was published before it expired, so nothing is staged
         if job.state is State.PUBLISHING and job.attempts_total == 1:
             staged = staging_folder(job.job_id, job.fence)
-            self._store.delete_all([staged + file.name for file in job.files])
+            self._store.delete_all([*(staged + file.name for file in job.files), staged + PROFILE])
         else:
             self._store.delete_prefix(staging_folder(job.job_id))
 
@@ -193,6 +198,28 @@ class Publisher:
             try:
                 version = current.version if current else None
                 self._store.put(key, latest_body(job, mine), if_version=version, if_absent=current is None)
+            except PreconditionFailed:
+                continue
+            return
+
+    def _keep_profile(self, job: Job) -> None:
+        """Keep what this drop looked like for the sender's next one, unless a newer drop's profile is kept already.
+
+        The profile is copied unread; the line above it, by which profiles are ordered, is ours.
+        """
+        key, body = profile_key(job), self._read(staging_folder(job.job_id, job.fence) + PROFILE)
+        if key is None or body is None or len(body) > _SMALL // 2:
+            return
+        mine = (job.stamp, job.created_at, job.job_id)
+        for _ in range(5):
+            current = self._store.head(key)
+            order = profile_order(self._read(key)) if current else None
+            if order is not None and order > mine:
+                return
+            try:
+                version = current.version if current else None
+                kept = profile_head(job) + body
+                self._store.put(key, kept, if_version=version, if_absent=current is None)
             except PreconditionFailed:
                 continue
             return

@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 from core.jobs import Job, State, stamp_text
-from core.keys import line_folder, output_folder
+from core.keys import INBOX, line_folder, output_folder, place
 
 LATEST_VERSION = 1
+_HEAD = 1000  # bytes of the first line of a profile
 AUDIT = ("artifact.json", "report.html", "rejects.xlsx")  # published without a workbook if they explain a failure
 
 
@@ -68,6 +69,30 @@ def result_body(job: Job) -> bytes:
         },
     }
     return json.dumps(body, indent=2, ensure_ascii=False).encode()
+
+
+def profile_key(job: Job) -> str | None:
+    """Where the profile of a sender's last drop is: beside the outputs of its inbox folder, one for each workflow."""
+    primary = next((i.ref.key for i in job.inputs if i.role == "primary"), None)
+    if primary is None or not primary.startswith(f"{INBOX}{job.tenant}/"):
+        return None
+    return f"{line_folder(job.tenant, place(primary).folder, job.workflow)}profile.json"
+
+
+def profile_head(job: Job) -> bytes:
+    """The first line of a kept profile."""
+    return (
+        json.dumps({"kept": 1, "job_id": job.job_id, "order": [job.stamp, job.created_at, job.job_id]}).encode() + b"\n"
+    )
+
+
+def profile_order(body: bytes | None) -> tuple[float, float, str] | None:
+    """How a kept profile is ordered among others; None where it does not say so."""
+    try:
+        stamp, created, job_id = json.loads((body or b"").split(b"\n", 1)[0][:_HEAD])["order"]
+        return float(stamp), float(created), str(job_id)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
 
 
 def mended_latest_key(job: Job) -> str | None:

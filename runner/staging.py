@@ -14,6 +14,7 @@ from core.packages import check_names, check_zip, read_member
 from core.ports import BoxLimits, Fetched
 from core.settings import Settings
 from core.verdicts import Verdict
+from runner.results import profile_key
 
 
 class StagedSource(Protocol):
@@ -27,6 +28,7 @@ class StagedSource(Protocol):
 _NAMES = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
 OUTPUTS = ("normalized.xlsx", "artifact.json")
 REJECTS = "rejects.jsonl"
+MAX_PROFILE_BYTES = 1024 * 1024
 
 
 def box_outputs(manifest: Manifest) -> tuple[str, ...]:
@@ -84,7 +86,22 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Stag
         raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
     except (PackageRefused, ManifestInvalid) as error:
         raise StagingFailed(Verdict.CONFIG_REFUSED, str(error)) from error
-    return Staged(manifest, make_order(job, manifest, inputs, config), config, _requirements(config))
+    order = make_order(job, manifest, inputs, config)
+    if (previous := _previous(store, job, scratch)) is not None:
+        order["previous"] = previous
+    return Staged(manifest, order, config, _requirements(config))
+
+
+def _previous(store: StagedSource, job: Job, scratch: Path) -> dict[str, Any] | None:
+    """The profile of the sender's last drop; None if there is none. It is no reason for a job to fail."""
+    key = profile_key(job)
+    if key is None:
+        return None
+    try:
+        fetched = store.fetch(key, scratch / "in" / "previous.json", limit=MAX_PROFILE_BYTES)
+    except (ObjectMissing, ObjectChanged, ObjectTooLarge):
+        return None
+    return {"path": "in/previous.json", "key": key, "sha256": fetched.sha256}
 
 
 def make_order(job: Job, manifest: Manifest, inputs: list[dict[str, Any]], config: Path | None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from core.ports import BoxLimits, BoxOrder, BoxReport, Sandbox, Verification
 from core.verdicts import EXPLAINED, Verdict
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
+PROFILE = "profile.json"
 DESCRIPTION, REJECTS = "rejects.jsonl", "rejects.xlsx"  # the box describes the one, the verification writes the other
 REPORT_MB = 16
 LEAST_SECONDS = 10.0  # for outputs that were finished at the last moment
@@ -121,7 +122,7 @@ def _second_box(
 
 def _made(job: BoxOrder) -> tuple[str, ...]:
     """What the verification writes."""
-    return (REPORT, REJECTS) if DESCRIPTION in job.outputs else (REPORT,)
+    return (REPORT, PROFILE, REJECTS) if DESCRIPTION in job.outputs else (REPORT, PROFILE)
 
 
 def _file_mb(job: BoxOrder) -> int:

@@ -4,6 +4,7 @@ import json
 from typing import Any, Final
 
 from runner.engine import a1
+from runner.engine.drift import Shares
 from runner.engine.findings import Findings
 from runner.engine.ledger import OUTSIDE, TableBooks
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn
@@ -46,9 +47,16 @@ class Artifact:
         self._sheets: list[tuple[str, int]] = []
         self._rows = 0
         self._rejects: int | None = None  # rows of rejects.xlsx; None: nobody asked for it
+        self.profile: dict[str, Any] | None = None
+        self.drift: dict[str, Any] | None = None
         self._withheld = ""  # why there is no output though rows were read
         self._extra: list[dict[str, Any]] = []
         self._redact = bool(order.manifest.get("redact_headers"))
+
+    @property
+    def shares(self) -> dict[str, Shares]:
+        """What the columns of each table hold."""
+        return {stream.table_id: stream.shares for stream in self._streams}
 
     @property
     def rows(self) -> int:
@@ -120,6 +128,8 @@ class Artifact:
             "pass_history": self._passes(times),
             "summary": summary,
             **({"mends": self._mending.as_dict()} if self._mending else {}),
+            **({"profile": self.profile} if self.profile else {}),
+            **({"drift": self.drift} if self.drift else {}),
         }
 
     def _input(self, source: SurveyedInput) -> dict[str, Any]:

@@ -230,6 +230,7 @@ def _is_column(value: object) -> bool:
         and (field is None or (isinstance(field, str) and len(field) <= MAX_HEADER))
         and _is_count(value.get("at"))
         and isinstance(types, list)
+        and all(isinstance(one, str) for one in types)
         and set(types) <= set(_KINDS.values())
         and _is_share(value.get("blank"))
         and _is_share(value.get("wrong"))

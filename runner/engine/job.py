@@ -7,7 +7,7 @@ from itertools import count
 from time import perf_counter
 from typing import IO, Any, Final, NoReturn
 
-from runner.engine import conventions
+from runner.engine import conventions, drift
 from runner.engine.artifact import Artifact
 from runner.engine.checking import FieldChecks, RowCheck
 from runner.engine.fields import ANY, Field
@@ -52,6 +52,8 @@ class EngineJob:
         self.strict = manifest.get("on_rule_error") == "fail"
         self.split = manifest.get("on_error") == "split"
         self.mending = Mending(self.findings)
+        self.before: dict[str, Any] | None = None  # the profile of the sender's last drop
+        self.column_changes: dict[str, list[dict[str, Any]]] = {}  # from it to this drop; a review may ask about them
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
@@ -88,6 +90,7 @@ class EngineJob:
         empty = bool(tables) and not any(t.is_mapped for t in tables)
         if empty and expects_columns(fields, {*package.transforms, tables[0].filled}):
             self._stop_unmapped(package, sources, tables, fields)
+        self._compare_columns(package, sources, tables, fields)
         self._settle(sources, tables, fields)
         columns, plans = lay_out(
             fields,
@@ -109,6 +112,7 @@ class EngineJob:
         filled = self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
         if empty and fields and not filled:
             self._stop_unmapped(package, sources, tables, fields)
+        self._compare_values(artifact, tables)
         self._stop_rejected(artifact, sources)
         summary = artifact.summary()
         hooks.tell("on_job_end", summary=summary)
@@ -222,6 +226,66 @@ class EngineJob:
         )
         artifact.write(self.times, artifact.summary())
         raise stop
+
+    def _compare_columns(
+        self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
+    ) -> None:
+        """Compare the columns with those of the sender's last drop; ends the job if the manifest does not accept it."""
+        previous = self.order.previous
+        if previous is None:
+            return
+        self.before = drift.read_profile(previous.path.read_bytes()) if previous.path.exists() else None
+        if self.before is None:
+            what = "the profile of the sender's last drop cannot be read; this drop is compared with nothing"
+            self.findings.add("drift_unknown", "info", what, rule="drift")
+            return
+        self.column_changes = drift.columns_drift(self.before, self._profile(tables, {}))
+        if not any(self.column_changes.values()):
+            return
+        policy = (self.order.manifest.get("drift") or {}).get("columns", "accept")
+        what = f"the columns differ from those of the sender's last drop: {drift.words(self.column_changes)}"
+        severity = {"accept": "info", "review": "warning", "fail": "error"}[policy]
+        self.findings.add("drift_columns", severity, what, rule="drift")
+        if policy == "fail":
+            self._leave_all_out(sources)
+            columns, _ = lay_out(fields, [], policy="drop")
+            artifact = Artifact(
+                self.order, package=package, sources=sources, tables=tables, columns=columns, findings=self.findings
+            )
+            artifact.withhold("the columns differ from those of the sender's last drop")
+            artifact.drift = self._drift({}, [])
+            artifact.write(self.times, artifact.summary())
+            raise EngineStop(
+                "drifted", what, rule="drift",
+                remedy='correct the file, or accept its columns once with "drift": {"columns": "accept"}',
+            )  # fmt: skip
+
+    def _compare_values(self, artifact: Artifact, tables: list[MappedTable]) -> None:
+        """Profile the drop, and compare its values and rows with those of the sender's last one."""
+        artifact.profile = self._profile(tables, artifact.shares)
+        if self.before is None:
+            return
+        rows, values = (
+            drift.rows_drift(self.before, artifact.profile),
+            drift.values_drift(self.before, artifact.profile),
+        )
+        artifact.drift = self._drift(rows, values)
+        if rows["out_of_range"]:
+            what = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
+            self.findings.add("drift_rows", "info", what, rule="drift")
+        for one in values:
+            said = {"types": "kinds of values", "blank": "share of blank cells", "wrong": "share of wrong values"}
+            what = f"the {said[one['what']]} of {one['header']} differ from the sender's last drop"
+            self.findings.add("drift_values", "info", what, field=one["field"], rule="drift")
+
+    def _profile(self, tables: list[MappedTable], shares: Mapping[str, drift.Shares]) -> dict[str, Any]:
+        redact = bool(self.order.manifest.get("redact_headers"))
+        return drift.profile((t.headings(redact=redact), shares.get(t.source.id)) for t in tables)
+
+    def _drift(self, rows: dict[str, Any], values: list[dict[str, Any]]) -> dict[str, Any]:
+        previous = self.order.previous
+        named = {"key": previous.key, "sha256": previous.sha256} if previous else {}
+        return {"previous": named, "columns": self.column_changes, "values": values, **({"rows": rows} if rows else {})}
 
     def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
         """End the job with its artifact and rejects if more rows have errors than the manifest accepts."""

@@ -121,8 +121,10 @@ class _Styles:
 
     def __init__(self, workbook: Workbook) -> None:
         self._package: OoxmlPackage = workbook.package
-        self._entry = workbook.related("styles") or workbook.package.archive.find("xl/styles.xml")
-        self._theme = self._colours(workbook.related("theme"))
+        self._entry = workbook.package.related(workbook.relations, "styles") or workbook.package.archive.find(
+            "xl/styles.xml"
+        )
+        self._theme = self._colours(workbook.package.related(workbook.relations, "theme"))
         self._path: list[str] = []
         self._formats: dict[int, str] = dict(_BUILT_IN)
         self._fonts: list[Look] = []

@@ -62,6 +62,14 @@ class InputFile(NamedTuple):
     mends: MendedJob | None = None
 
 
+class PreviousProfile(NamedTuple):
+    """The profile of the sender's last drop (see drift.py)."""
+
+    path: Path
+    key: str
+    sha256: str
+
+
 class Order(NamedTuple):
     job: dict[str, Any]
     manifest: dict[str, Any]
@@ -74,6 +82,7 @@ class Order(NamedTuple):
     outputs: dict[str, Path | int]
     sandbox: dict[str, Any]
     fields: list[Field]
+    previous: "PreviousProfile | None" = None
 
     def open_output(self, name: str) -> IO[bytes] | None:
         """Open an output for writing; None if the order does not ask for it."""
@@ -128,6 +137,9 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
         outputs={n: t if isinstance(t, int) else folder / t for n, t in raw["outputs"].items()},
         sandbox=dict(raw.get("sandbox") or {}),
         fields=[Field(f) for f in manifest.get("fields") or ()],
+        previous=PreviousProfile(folder / given["path"], given.get("key") or "", given.get("sha256") or "")
+        if (given := raw.get("previous"))
+        else None,
     )
 
 

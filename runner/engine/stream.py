@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from runner.engine import a1, filling
 from runner.engine.checking import FieldChecks, Origin, RowCheck
+from runner.engine.drift import Shares
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn, TablePlan
@@ -90,6 +91,7 @@ class TableStream:
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
         self.rows = 0
+        self.shares = Shares(self._own)
         self.filled = table.is_mapped  # whether any field has got a value
         used = set(plan.sources)
         self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
@@ -99,6 +101,10 @@ class TableStream:
         origin = Origin(line.findings, self._table.source.place, rows.numbers)
         clock = perf_counter()
         out, bad = self._transform(rows, origin, count)
+        self.shares.add(rows.columns, count)
+        for n, wrong in enumerate(bad):
+            if wrong and (at := self.sources[n]) is not None and at < self._own:
+                self.shares.wrong[at] += len(wrong)
         clock = line.times.spend("transform", clock)
         for n in self.left_out:
             self.left_out[n] += count - rows.columns[n].count(None)

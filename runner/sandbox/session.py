@@ -456,6 +456,7 @@ class Session:
                 "path": f"{root}/config" if _has_config(self.order) else None,
             },
             "layer": layer,
+            **_placed_previous(job, root),
             "outputs": {name: self._places[name] for name in wanted},
             "sandbox": _told(isolation),
             **verification,
@@ -590,6 +591,12 @@ class Session:
             cpu_seconds=cpu,
             peak_mb=kernel.peak_mb if kernel.peak_mb is not None else said.get("peak_kb", 0) / 1024,
         )
+
+
+def _placed_previous(job: dict[str, Any], root: str) -> dict[str, Any]:
+    """The profile of the sender's last drop, where the box sees it."""
+    previous = job.get("previous")
+    return {"previous": {**previous, "path": f"{root}/{previous['path']}"}} if previous else {}
 
 
 def _has_config(order: BoxOrder) -> bool:

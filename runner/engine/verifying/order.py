@@ -1,5 +1,6 @@
 """An order to verify: what a box wrote comes in, the counts that hold and the report go out."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
@@ -12,7 +13,7 @@ from runner.engine.verifying.rejects_book import write_rejects
 from runner.engine.verifying.workbook_check import named, read_book
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
-DESCRIPTION, REJECTS = "rejects.jsonl", "rejects.xlsx"
+DESCRIPTION, REJECTS, PROFILE = "rejects.jsonl", "rejects.xlsx", "profile.json"
 _INPUT: Final = ("role", "name", "sha256", "size")
 _ODD: Final = "the outputs broke the verifier"
 
@@ -24,6 +25,7 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
         paths = {name: at if isinstance(at, int) else folder / at for name, at in places.items()}
         artifact = verify(order, paths)
         _make_rejects(order, artifact, paths.get(DESCRIPTION), folder)
+        _write_profile(order, artifact, folder)
         target = order["outputs"].get(REPORT)
         if target is not None:
             with open_target(target, folder) as file:
@@ -48,6 +50,14 @@ def _make_rejects(order: dict[str, Any], artifact: dict[str, Any], described: Pa
             rows = write_rejects(source, file, job=str(order["job"]["job_id"]), title=order["verify"]["title"])
     if rows != wanted and target is not None:
         raise BadOutput(f"artifact.json counts {wanted} rows of rejects.xlsx, the box described {rows}")
+
+
+def _write_profile(order: dict[str, Any], artifact: dict[str, Any], folder: Path) -> None:
+    """The profile by itself, for the sender's next drop to be compared with."""
+    target, found = order["outputs"].get(PROFILE), artifact.get("profile")
+    if target is not None and found is not None:
+        with open_target(target, folder) as file:
+            file.write(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
 
 
 def verify(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dict[str, Any]:
