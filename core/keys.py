@@ -11,6 +11,7 @@ from core.patterns import compiled
 INBOX, CONFIGS, OUTPUTS, WORK = "inbox/", "configs/", "outputs/", "work/"
 SHARED = "configs/_shared/"
 DECISION = ".decision.json"
+ACCESS = "access/"  # tokens of the API, who did what by it, answers to repeated requests; no manifest can name it
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".csv", ".tsv")
 MAX_KEY_BYTES = 1024
 

@@ -44,3 +44,10 @@ class Log:
         with self._lock, contextlib.suppress(OSError, ValueError):
             stream.write(line + "\n")
             stream.flush()
+
+    def pass_on(self, line: str) -> None:
+        """Write a line that another process's log made."""
+        stream = self._stream or sys.stderr
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            stream.write(line)
+            stream.flush()

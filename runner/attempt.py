@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
-from core.jobs import Job, Mends, OutputFile
+from core.jobs import Job, Mends, ObjectRef, OutputFile
 from core.keys import staging_folder
-from core.manifests import Limits, parse_manifest
+from core.manifests import Limits, ReviewTerms, parse_manifest
 from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
 from runner.origins import find_origin, mended_input, mends_of, stage_origin
-from runner.sandbox.layers import LayerRefused, Layers
+from runner.pins import Pins
+from runner.sandbox.install.layers import LayerRefused, Layers
 from runner.staging import Staged, StagingFailed, box_limits, box_outputs, make_order, stage
 from runner.verify import PROFILE, run_verified
 
@@ -42,6 +43,9 @@ class Outcome:
     suspicion: str = ""  # evidence of a bug in the engine
     mends: Mends | None = None  # the drop that its result completes
     blameless: bool = False  # an outage (runner/surroundings.py): the job keeps its attempt
+    given: ObjectRef | None = None  # the decision that the row had when the attempt began
+    pins: Pins | None = None  # what the attempt was really given; None: it did not get that far
+    terms: ReviewTerms | None = None  # how long a person has to decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,9 @@ class Attempts:
                 sandbox=isolation_facts(self._boxes.sandbox),
                 suspicion=report.suspicion,
                 mends=mends,
+                given=job.decision,
+                pins=staged.pins,
+                terms=staged.manifest.review,
             )
         except StagingFailed as error:
             return self._ended(error.verdict, str(error))

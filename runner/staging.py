@@ -14,6 +14,7 @@ from core.packages import check_names, check_zip, read_member
 from core.ports import BoxLimits, Fetched
 from core.settings import Settings
 from core.verdicts import Verdict
+from runner.pins import Pins, stage_pins
 from runner.results import profile_key
 
 
@@ -26,7 +27,7 @@ class StagedSource(Protocol):
 
 
 _NAMES = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
-OUTPUTS = ("normalized.xlsx", "artifact.json")
+OUTPUTS = ("normalized.xlsx", "artifact.json", "review.json")
 REJECTS = "rejects.jsonl"
 MAX_PROFILE_BYTES = 1024 * 1024
 
@@ -50,6 +51,7 @@ class Staged:
     order: dict[str, Any]
     config: Path | None
     requirements: Path | None
+    pins: Pins | None = None
 
 
 def stage_file(store: StagedSource, ref: ObjectRef, to: Path, *, file_mb: int) -> Fetched:
@@ -86,10 +88,11 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Stag
         raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
     except (PackageRefused, ManifestInvalid) as error:
         raise StagingFailed(Verdict.CONFIG_REFUSED, str(error)) from error
-    order = make_order(job, manifest, inputs, config)
+    pins = stage_pins(store, job, scratch)
+    order = make_order(job, manifest, inputs, config) | pins.order
     if (previous := _previous(store, job, scratch)) is not None:
         order["previous"] = previous
-    return Staged(manifest, order, config, _requirements(config))
+    return Staged(manifest, order, config, _requirements(config), pins)
 
 
 def _previous(store: StagedSource, job: Job, scratch: Path) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ from core.verdicts import EXPLAINED, Verdict
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
 PROFILE = "profile.json"
 DESCRIPTION, REJECTS = "rejects.jsonl", "rejects.xlsx"  # the box describes the one, the verification writes the other
+REVIEW, PAGE = "review.json", "review.html"
 REPORT_MB = 16
 LEAST_SECONDS = 10.0  # for outputs that were finished at the last moment
 _COUNTS = ("tables", "rows_in", "rows_out", "sheets_out", "columns_mapped", "columns_unmapped", "rows_with_errors")
@@ -42,13 +43,13 @@ def run_verified(
     on_event: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> BoxReport:
     """Run a job and verify its outputs, in the same box if that is safe; `limits` are those of the verification."""
-    asked = Verification(
+    wanted = Verification(
         job=_order(job.job),
         outputs=_made(job),
         limits=replace(limits, file_mb=_file_mb(job)),
         least_seconds=LEAST_SECONDS,
     )
-    report = sandbox.run(replace(job, verification=asked), killed=killed, on_event=on_event)
+    report = sandbox.run(replace(job, verification=wanted), killed=killed, on_event=on_event)
     return verified(report, job, sandbox, limits=limits, killed=killed)
 
 
@@ -63,8 +64,7 @@ def verified(
     """The report of a job with its verified outputs, counts and page, or the reason why they were refused."""
     if report.verdict is not Verdict.OK and report.verdict not in EXPLAINED:
         return replace(report, claim={}, outputs={})
-    audit = report.verdict in EXPLAINED
-    names = (ARTIFACT, DESCRIPTION) if audit else (ARTIFACT, WORKBOOK, DESCRIPTION)
+    names, page = _expected(report.verdict)
     taken = {name: report.outputs[name] for name in names if name in report.outputs}
     seen = report.verification
     if seen is None:
@@ -79,9 +79,11 @@ def verified(
         outputs={},
         verification=None,
     )
-    if seen.verdict is Verdict.OK and REPORT in seen.outputs:
+    if seen.verdict is Verdict.OK and page in seen.outputs:
+        claim = asked(seen.claim) if page == PAGE else counts(seen.claim)
+        made = {name: seen.outputs[name] for name in (page, PROFILE, REJECTS) if name in seen.outputs}
         taken.pop(DESCRIPTION, None)
-        return replace(spent, claim=counts(seen.claim), outputs=taken | seen.outputs)
+        return replace(spent, claim=claim, outputs=taken | made)
     refusal = _refusal(seen)
     suspicion = seen.suspicion
     if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT and not suspicion:
@@ -106,7 +108,11 @@ def _second_box(
         job=verify
         | {
             "inputs": [{"name": name, "path": f"in/{name}"} for name in taken],
-            "verify": {**verify["verify"], "audit": report.verdict in EXPLAINED},
+            "verify": {
+                **verify["verify"],
+                "audit": report.verdict in EXPLAINED,
+                "review": report.verdict is Verdict.NEEDS_REVIEW,
+            },
         },
         outputs=_made(job),
         limits=replace(
@@ -122,11 +128,28 @@ def _second_box(
 
 def _made(job: BoxOrder) -> tuple[str, ...]:
     """What the verification writes."""
-    return (REPORT, PROFILE, REJECTS) if DESCRIPTION in job.outputs else (REPORT, PROFILE)
+    return (REPORT, PAGE, PROFILE, REJECTS) if DESCRIPTION in job.outputs else (REPORT, PAGE, PROFILE)
 
 
 def _file_mb(job: BoxOrder) -> int:
     return max(REPORT_MB, job.limits.file_mb) if DESCRIPTION in job.outputs else REPORT_MB
+
+
+def _expected(verdict: Verdict) -> tuple[tuple[str, ...], str]:
+    """The outputs of a job that ended so, and the page that is made of them."""
+    if verdict is Verdict.NEEDS_REVIEW:
+        return (REVIEW,), PAGE
+    audit = (ARTIFACT, DESCRIPTION)
+    return (audit if verdict in EXPLAINED else (*audit, WORKBOOK)), REPORT
+
+
+def asked(claim: dict[str, Any]) -> dict[str, Any]:
+    """How many questions a review has."""
+    summary = claim.get("summary")
+    number = summary.get("questions") if isinstance(summary, dict) else None
+    return {
+        "questions": number if isinstance(number, int) and not isinstance(number, bool) and 0 < number < _MOST else 1
+    }
 
 
 def counts(claim: dict[str, Any]) -> dict[str, Any]:
@@ -168,8 +191,14 @@ def _order(job: dict[str, Any]) -> dict[str, Any]:
             "inputs": [{k: given[k] for k in _INPUT} for given in job["inputs"]],
             "title": str(manifest.get("name", "")),
             "formats": sorted(f for f in formats if f),
+            "decision": _named(job.get("decision")),
+            "why": (manifest.get("mapping") or {}).get("review", "never"),
         },
     }
+
+
+def _named(decision: dict[str, Any] | None) -> dict[str, str] | None:
+    return None if decision is None else {k: str(decision[k]) for k in ("key", "version", "sha256", "by")}
 
 
 def _refusal(seen: BoxReport) -> dict[str, Any]:

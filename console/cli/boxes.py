@@ -8,8 +8,7 @@ from pathlib import Path
 from core.errors import SandboxUnavailable
 from core.settings import Settings
 from runner.attempt import Boxes
-from runner.sandbox.drivers import make_layers, make_sandbox
-from runner.sandbox.levels import require
+from runner.sandbox.drivers import make_layers, make_sandbox, require
 
 
 @contextlib.contextmanager

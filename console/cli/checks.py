@@ -19,11 +19,11 @@ from core.errors import AdeError, RecordNewer, SettingsError
 from core.jobs import State
 from core.keys import INBOX, is_ignored
 from core.ports import Isolation, JobQuery
-from core.settings import PREFIX, Settings, unknown_variables
+from core.settings import PREFIX, Settings, shown_url, unknown_variables
 from infra.local.folder_watch import Inotify
 from infra.wiring import Stack
 from runner.sandbox.claims import printable
-from runner.sandbox.levels import at_least
+from runner.sandbox.drivers import at_least
 
 OK, WARNING, WRONG = "ok", "warning", "wrong"
 _LITTLE_BYTES, _LOW_BYTES = 100 * 1024**2, 1024**3
@@ -227,7 +227,7 @@ _FAILED = 200  # failed jobs, newest first, that are looked at
 
 def check_table(stack: Stack) -> Iterator[Check]:
     if stack.settings.table_url:
-        yield Check("table", OK, f"{stack.settings.table_url.partition('?')[0]} answers; {_jobs(stack)}")
+        yield Check("table", OK, f"{shown_url(stack.settings.table_url)} answers; {_jobs(stack)}")
         return
     path = stack.settings.storage_data_dir.absolute() / "ade.sqlite"
     db = sqlite3.connect(path, timeout=5, isolation_level=None)
@@ -256,7 +256,7 @@ def check_store(stack: Stack) -> Iterator[Check]:
     """A bucket in the cloud: asked once; what it does not answer is an error in its own words."""
     if stack.settings.store_url:
         tenants = len(stack.store.folder("inbox/").folders)
-        yield Check("store", OK, f"{stack.settings.store_url.partition('?')[0]} answers; {plural(tenants, 'tenant')}")
+        yield Check("store", OK, f"{shown_url(stack.settings.store_url)} answers; {plural(tenants, 'tenant')}")
 
 
 def check_queue(stack: Stack) -> Iterator[Check]:

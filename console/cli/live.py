@@ -32,6 +32,7 @@ class LiveJobs:
         self._live = Live(console=self._console, auto_refresh=False, transient=False)
         self._stopped = threading.Event()
         self._message = ""
+        self.console = ""  # its address, once it is there
         self._thread = threading.Thread(target=self._draw_on, name="view", daemon=True)
 
     def __enter__(self) -> Self:
@@ -83,7 +84,8 @@ class LiveJobs:
             grid.add_row(texts[0], state, *texts[1:])
         counts = "  ".join(f"{n} {state}" for state, n in sorted(self._stack.table.counts().items()))
         inbox = f"{self._stack.settings.storage_data_dir}/bucket/inbox/<tenant>/"
-        foot = self._message or f"drop files into {inbox} or use `ade drop`; Ctrl-C drains and ends"
+        page = f"open {self.console}; " if self.console else ""
+        foot = self._message or f"{page}drop files into {inbox} or use `ade drop`; Ctrl-C drains and ends"
         return Group(grid if jobs else Text("no jobs yet"), Text(counts, style="bold"), Text(foot, style="dim"))
 
 

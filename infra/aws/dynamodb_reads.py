@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import operator
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job, State
+from core.jobs import ENDED, Job, State
 from core.ports import JobQuery, NewerRow, Page, Pause
 from infra.aws.calls import Caller
 from infra.aws.dynamodb_items import (
@@ -30,6 +31,8 @@ from infra.aws.dynamodb_items import (
 )
 
 _BATCH = 100
+_AT_ONCE = 500  # index entries of one partition
+_LOOKED_AT = 2000  # index entries that one page looks through at most for what no index answers
 _BELIEVED_SECONDS = 60.0
 _STATES = frozenset(State)
 
@@ -56,22 +59,61 @@ class Reads:
         if query.states is not None and not query.states:
             return Page(jobs=(), cursor=None)
         index, values = BY_TIME, [""]
-        if query.tenant is not None:
-            index, values = BY_TENANT, [query.tenant]
-        elif query.states is not None:
+        if query.states is not None and (query.tenant is None or not query.states & ENDED):
+            # Few jobs have not ended, of however many a tenant has.
             index, values = BY_STATE, sorted(query.states)
+        elif query.tenant is not None:
+            index, values = BY_TENANT, [query.tenant]
         partitions = [partition_of(index, shard, value) for shard in self._shards for value in values]
-        shards = [self._entries(partition, index, query, cursor, limit) for partition in partitions]
-        # A job that is changing state may be in an index twice.
-        once = (entry for entry, _ in itertools.groupby(heapq.merge(*shards, reverse=True)))
-        taken = list(itertools.islice(once, limit + 1))
+        judged = query != JobQuery(states=query.states if index == BY_STATE else None, tenant=query.tenant)
+        judged = judged or (index == BY_STATE and query.tenant is not None)
+        most = _LOOKED_AT if judged else limit
+        shards = [
+            self._entries(partition, index, query, cursor, _AT_ONCE if judged else limit + 1)
+            for partition in partitions
+        ]
+        # A job on its way from one state to the next may stand in an index twice.
+        merged = heapq.merge(*shards, key=operator.itemgetter(0), reverse=True)
+        once = (next(group) for _, group in itertools.groupby(merged, key=operator.itemgetter(0)))
+        taken = list(itertools.islice(once, most + 1))
         newer: list[NewerRow] = []
-        jobs = self.jobs([job_id for _, job_id in taken[:limit]], newer)
+        jobs: list[Job] = []
+        looked = 0
+        while looked < min(most, len(taken)) and len(jobs) + len(newer) < limit:
+            room = limit - len(jobs) - len(newer)
+            batch = taken[looked : looked + (_BATCH if judged else most)]
+            looked = self._judge(batch, looked, room, query, jobs, newer)
         return Page(
-            jobs=tuple(job for job in jobs if _matches(job, query)),
-            cursor=taken[limit - 1][0] if len(taken) > limit else None,
-            newer=tuple(row for row in newer if _matches(row, query)),
+            jobs=tuple(jobs), cursor=taken[looked - 1][0] if 0 < looked < len(taken) else None, newer=tuple(newer)
         )
+
+    def _judge(  # noqa: PLR0917 - where a page goes on, and what it has so far
+        self,
+        batch: list[tuple[str, Item]],
+        looked: int,
+        room: int,
+        query: JobQuery,
+        jobs: list[Job],
+        newer: list[NewerRow],
+    ) -> int:
+        """Add the jobs of index entries that fit, as many as there is room for; where the next page begins."""
+        likely = [entry["job_id"]["S"] for _, entry in batch if _may_hold(entry, query)]
+        more: list[NewerRow] = []
+        found: dict[str, Job | NewerRow] = {job.job_id: job for job in self.jobs(likely, more)}
+        found |= {row.job_id: row for row in more}
+        for _, entry in batch:
+            if room == 0:
+                break
+            looked += 1
+            one = found.get(entry["job_id"]["S"])
+            if one is None or not query.holds(one):
+                continue
+            room -= 1
+            if isinstance(one, NewerRow):
+                newer.append(one)
+            else:
+                jobs.append(one)
+        return looked
 
     def line(self, line: str, *, whole: bool) -> tuple[Job, ...]:
         found = self._query({":pk": text(line_partition(line))}, "pk = :pk", ConsistentRead=True)
@@ -181,28 +223,23 @@ class Reads:
 
     def _entries(
         self, partition: str, index: str, query: JobQuery, cursor: str | None, limit: int
-    ) -> Iterator[tuple[str, str]]:
-        """Index entries of one partition, newest first, as (created, job_id)."""
+    ) -> Iterator[tuple[str, Item]]:
+        """Index entries of one partition, newest first, each after its time and id."""
         values: dict[str, Any] = {":pk": text(partition)}
         condition = f"{index}_pk = :pk"
-        more: dict[str, Any] = {"ScanIndexForward": False, "IndexName": index, "Limit": limit + 1}
-        if cursor is not None:
-            values[":cursor"] = text(cursor)
-            condition += " AND created < :cursor"
-        filters = []
-        if query.workflow is not None:
-            values[":workflow"] = text(query.workflow)
-            filters.append("workflow = :workflow")
-        if query.states is not None and index != BY_STATE:
-            names = {f":state{n}": text(state) for n, state in enumerate(sorted(query.states))}
-            values |= names
-            filters.append(f"#state IN ({', '.join(names)})")
-            more["ExpressionAttributeNames"] = {"#state": "state"}
-        if filters:
-            more["FilterExpression"] = " AND ".join(filters)
-            more["Limit"] = 1000  # what is filtered out counts towards it
+        upper = [cursor] if cursor is not None else []
+        upper += [created_at(query.created_to)] if query.created_to is not None else []
+        if query.created_from is not None:
+            # A key takes one range: the upper end is left to the condition below where both are given.
+            values |= {":from": text(created_at(query.created_from)), ":to": text(min(upper, default="~"))}
+            condition += " AND created BETWEEN :from AND :to"
+        elif upper:
+            values[":to"] = text(min(upper))
+            condition += " AND created < :to"
+        more: dict[str, Any] = {"ScanIndexForward": False, "IndexName": index, "Limit": limit}
         for item in self._query(values, condition, **more):
-            yield item["created"]["S"], item["job_id"]["S"]
+            if not upper or item["created"]["S"] < min(upper):
+                yield item["created"]["S"], item
 
     def _query(self, values: dict[str, Any], condition: str, **more: Any) -> Iterator[Item]:
         ask = {
@@ -246,9 +283,8 @@ def _damage(item: Item) -> RowUnreadable | None:
     return None
 
 
-def _matches(job: Job | NewerRow, query: JobQuery) -> bool:
-    return (
-        (query.states is None or job.state in query.states)
-        and (query.tenant is None or job.tenant == query.tenant)
-        and (query.workflow is None or job.workflow == query.workflow)
+def _may_hold(entry: Item, query: JobQuery) -> bool:
+    """Whether a job may fit by what its index entry says, which may be a moment old; states are judged by the row."""
+    return (query.tenant is None or entry.get("tenant", {}).get("S", query.tenant) == query.tenant) and (
+        query.workflow is None or entry["workflow"]["S"] == query.workflow
     )

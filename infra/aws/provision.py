@@ -40,9 +40,9 @@ def provision(settings: Settings, *, apply: bool) -> list[Step]:
     """Everything that the ADE_*_URL settings name. `apply`: create what is missing; otherwise only list it."""
     steps: list[Step] = []
     for url in (settings.queue_url, settings.events_url):
-        if url:
+        if url.startswith("sqs:"):
             steps += _queue(parse_address(url), events=url == settings.events_url, apply=apply)
-    if settings.table_url:
+    if settings.table_url.startswith("dynamodb:"):
         steps += _table(parse_address(settings.table_url), apply=apply)
     if settings.store_url:
         bucket = parse_address(settings.store_url)

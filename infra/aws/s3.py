@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from botocore.exceptions import ClientError
 
@@ -161,6 +162,14 @@ class S3Store:
             if there is not None and there.version == _version(answer):
                 return there
         return self._info(key, answer | {"Metadata": dict(metadata or {})})
+
+    def link(self, key: str, *, seconds: int, write: bool = False, save_as: str | None = None) -> str | None:
+        given: dict[str, Any] = {"Bucket": self._bucket, "Key": check_key(key)}
+        if save_as is not None and not write:
+            given["ResponseContentDisposition"] = f"attachment; filename*=UTF-8''{quote(save_as, safe='')}"
+        name = "put_object" if write else "get_object"
+        made: str = self._s3.generate_presigned_url(name, Params=given, ExpiresIn=seconds)
+        return made
 
     def copy(self, source: str, target: str) -> None:
         check_key(target)

@@ -68,6 +68,27 @@ CREATE TABLE IF NOT EXISTS fences (tenant TEXT PRIMARY KEY, fence INTEGER NOT NU
 CREATE TABLE IF NOT EXISTS generations (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 """
 
+# How many jobs there are by tenant, workflow and state, kept by the file itself: whoever writes a row, an older
+# program too, moves the counts in the same transaction.
+COUNTS = """
+CREATE TABLE job_counts (
+  tenant TEXT NOT NULL, workflow TEXT NOT NULL, state TEXT NOT NULL, n INTEGER NOT NULL,
+  PRIMARY KEY (tenant, workflow, state)
+) WITHOUT ROWID
+"""
+_ONE_MORE = """INSERT INTO job_counts (tenant, workflow, state, n) VALUES (new.tenant, new.workflow, new.state, 1)
+  ON CONFLICT (tenant, workflow, state) DO UPDATE SET n = n + 1;"""
+_ONE_LESS = (
+    """UPDATE job_counts SET n = n - 1 WHERE tenant = old.tenant AND workflow = old.workflow AND state = old.state;"""
+)
+TRIGGERS = {
+    "job_counted": f"AFTER INSERT ON jobs BEGIN {_ONE_MORE} END",
+    "job_uncounted": f"AFTER DELETE ON jobs BEGIN {_ONE_LESS} END",
+    "job_moved": "AFTER UPDATE OF tenant, workflow, state ON jobs"
+    " WHEN old.state <> new.state OR old.tenant <> new.tenant OR old.workflow <> new.workflow"
+    f" BEGIN {_ONE_LESS} {_ONE_MORE} END",
+}
+
 _FAULTS = " ".join(f"WHEN '{verdict}' THEN '{fault}'" for verdict, fault in FAULTS.items())
 _PRIMARIES = "FROM json_each(doc, '$.inputs') WHERE json_extract(value, '$.role') = 'primary'"
 # For people with a SQLite shell; nothing reads it. Columns: docs/rows.md. Records that are not JSON show as unreadable.
@@ -119,6 +140,7 @@ class Database:
             for statement in SCHEMA.split(";\n"):
                 if statement.strip():
                     db.execute(statement)
+            _count_jobs(db)
             _show_jobs(db)
             db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -129,6 +151,7 @@ class Database:
             db.row_factory = sqlite3.Row
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
+            db.create_function("casefold", 1, _casefold, deterministic=True)
             self._local.db = db
             self._keep(db)
         return db
@@ -174,3 +197,16 @@ def _show_jobs(db: sqlite3.Connection) -> None:
     if there is None or there[0] != JOBS_VIEW:
         db.execute("DROP VIEW IF EXISTS jobs_view")
         db.execute(JOBS_VIEW)
+
+
+def _count_jobs(db: sqlite3.Connection) -> None:
+    """Make the counts and fill them once, where no program did before."""
+    if db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'job_counts'").fetchone() is None:
+        db.execute(COUNTS)
+        db.execute("INSERT INTO job_counts SELECT tenant, workflow, state, count(*) FROM jobs GROUP BY 1, 2, 3")
+    for name, body in TRIGGERS.items():
+        db.execute(f"CREATE TRIGGER IF NOT EXISTS {name} {body}")
+
+
+def _casefold(text: object) -> str:
+    return text.casefold() if isinstance(text, str) else ""

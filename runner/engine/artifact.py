@@ -11,6 +11,7 @@ from runner.engine.mapping.table_mapping import MappedTable, OutColumn
 from runner.engine.mending import Mending
 from runner.engine.protocol import Order
 from runner.engine.rejects import rejected_rows
+from runner.engine.review import decision_facts
 from runner.engine.rules.load import RulePackage
 from runner.engine.sources import SourceTable
 from runner.engine.stream import TableStream
@@ -116,6 +117,7 @@ class Artifact:
                 "sandbox": order.sandbox,
             },
             "config": {"digest": order.config_digest, "rules": self._package.files},
+            **({"decision": decision} if (decision := decision_facts(order.decision)) else {}),
             "inputs": [self._input(s) for s in self._sources]
             + [{"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.auxiliary]
             + [{"role": "mended", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.mended],

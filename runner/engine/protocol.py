@@ -9,7 +9,7 @@ from typing import IO, Any, Final, NamedTuple, TextIO
 from runner.engine.fields import Field
 
 # Ends without a workbook whose artifact says why.
-EXPLAINED: Final = frozenset({"nothing_mapped", "rows_rejected", "drifted"})
+EXPLAINED: Final = frozenset({"nothing_mapped", "rows_rejected", "drifted", "needs_review"})
 _DEEP: Final = 12  # frames of a traceback that are reported
 
 
@@ -83,6 +83,8 @@ class Order(NamedTuple):
     sandbox: dict[str, Any]
     fields: list[Field]
     previous: "PreviousProfile | None" = None
+    decision: dict[str, Any] | None = None  # a person's: key, version, sha256, by and, as `body`, what it says
+    accept: bool = False  # nobody decided in time: ask nothing
 
     def open_output(self, name: str) -> IO[bytes] | None:
         """Open an output for writing; None if the order does not ask for it."""
@@ -140,7 +142,13 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
         previous=PreviousProfile(folder / given["path"], given.get("key") or "", given.get("sha256") or "")
         if (given := raw.get("previous"))
         else None,
+        decision=_decision(raw.get("decision"), folder),
+        accept=raw.get("review") == "accept",
     )
+
+
+def _decision(raw: Mapping[str, Any] | None, folder: Path) -> dict[str, Any] | None:
+    return None if raw is None else {**raw, "body": json.loads((folder / raw["path"]).read_bytes())}
 
 
 MAX_LINE = 64 * 1024

@@ -19,6 +19,7 @@ from infra.aws.calls import client
 from infra.clocks import HandClock
 from infra.deploy import local_cloud
 from infra.deploy.local_cloud import Server
+from tests.support import postgres_server
 
 VENVS = Path(__file__).parents[2] / ".venv-cloud"
 _RUNNING = ExitStack()
@@ -65,6 +66,11 @@ def seaweedfs() -> Server:
 
 
 @functools.cache
+def postgres() -> Server:
+    return _started(postgres_server.postgres)
+
+
+@functools.cache
 def ministack_with_templates() -> Server:
     """The services that the template needs; no Lambda, which would run code of whoever reaches the port."""
     services = "s3,sqs,dynamodb,cloudformation,cloudwatch,iam,logs,sts"
@@ -97,6 +103,7 @@ def _ministack_by_hand(shared: Path, data: Path) -> Iterator[Server]:
 
 
 STARTS = {"moto": moto, "ministack": ministack, "seaweedfs": seaweedfs, "templates": ministack_with_templates}
+STARTS |= {"postgres": postgres}
 
 
 class Aws(Server):

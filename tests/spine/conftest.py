@@ -19,5 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Over a server every step costs a hundred times as much."""
     for item in items:
         values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        if item.path.is_relative_to(HERE) and any(isinstance(value, str) and "cloud" in value for value in values):
+        if item.path.is_relative_to(HERE) and any(
+            isinstance(value, str) and ("cloud" in value or value == "postgres") for value in values
+        ):
             item.add_marker(pytest.mark.slow)

@@ -365,6 +365,6 @@ def test_nothing_is_lost_published_twice_or_stuck_whatever_happens():
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("place", ["cloud", "versioned cloud", "cloud on seaweedfs"])
+@pytest.mark.parametrize("place", ["postgres", "cloud", "versioned cloud", "cloud on seaweedfs"])
 def test_nothing_is_lost_published_twice_or_stuck_in_the_cloud(place):
     storm(place, int(os.environ.get("ADE_TEST_CLOUD_EXAMPLES", "3")))

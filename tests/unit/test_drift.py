@@ -95,7 +95,9 @@ def test_anything_but_a_profile_is_not_compared_with(body):
     assert read_profile(body) is None
 
 
-def rerun(folder: Path, first: Outcome, rows: list[list[Any]], **manifest: Any) -> Outcome:
+def rerun(
+    folder: Path, first: Outcome, rows: list[list[Any]], *, decision: dict[str, Any] | None = None, **manifest: Any
+) -> Outcome:
     """A second drop of the same sender, whose last profile is that of the first."""
     kept = b'{"kept": 1, "order": [1, 1, "a"]}\n' + json.dumps(first.artifact["profile"]).encode()
     again = run_job(folder / "second", rows, fields=FIELDS, **manifest)  # writes the input and shows what is ordered
@@ -108,10 +110,13 @@ def rerun(folder: Path, first: Outcome, rows: list[list[Any]], **manifest: Any) 
         "inputs": [{"role": "primary", "name": "in.xlsx", "path": "in.xlsx", "size": 1, "sha256": "0" * 64}],
         "config": {"path": None, "digest": "0" * 8},
         "previous": {"path": "previous.json", "key": "outputs/acme/test/profile.json", "sha256": "1" * 64},
-        "outputs": {n: n for n in ("normalized.xlsx", "artifact.json")},
+        "outputs": {n: n for n in ("normalized.xlsx", "artifact.json", "review.json")},
         "sandbox": {"driver": "process", "level": "limits", "rungs": {"rlimits": True}},
     }
     assert again.end["ok"]
+    if decision is not None:
+        (folder / "second" / "decision.json").write_text(json.dumps({"decision": 1, "by": "ann", **decision}))
+        order["decision"] = {"path": "decision.json", "key": "k", "version": "v", "sha256": "0" * 64, "by": "ann"}
     return run_order(order, folder / "second")
 
 
@@ -137,11 +142,20 @@ class TestJobs:
         assert "Since the sender" in page
         assert "Email → Mail" in page
 
-    @pytest.mark.parametrize(("policy", "severity"), [("accept", "info"), ("review", "warning")])
-    def test_columns_that_are_accepted_are_a_note_and_those_for_review_a_warning(self, tmp_path, policy, severity):
-        done = rerun(tmp_path, run_job(tmp_path, ROWS, fields=FIELDS), OTHER, drift={"columns": policy})
+    def test_columns_that_are_accepted_are_a_note(self, tmp_path):
+        done = rerun(tmp_path, run_job(tmp_path, ROWS, fields=FIELDS), OTHER)
         (finding,) = [f for f in done.findings if f["code"] == "drift_columns"]
-        assert finding["severity"] == severity
+        assert finding["severity"] == "info"
+
+    def test_a_person_is_asked_about_columns_for_review_and_the_answer_settles_it(self, tmp_path):
+        first = run_job(tmp_path, ROWS, fields=FIELDS)
+        asked = rerun(tmp_path, first, OTHER, drift={"columns": "review"})
+        (question,) = asked.questions
+        assert (question["kind"], [c["value"] for c in question["candidates"]]) == ("drift", ["accept"])
+        answer = {"answers": [{"id": question["id"], "value": "accept"}]}
+        done = rerun(tmp_path, first, OTHER, drift={"columns": "review"}, decision=answer)
+        assert {f["code"]: f["severity"] for f in done.findings}["drift_columns"] == "warning"
+        assert done.artifact["drift"]["columns"]["renamed"]
 
     def test_columns_that_are_not_accepted_fail_the_job_with_its_audit(self, tmp_path):
         done = rerun(tmp_path, run_job(tmp_path, ROWS, fields=FIELDS), OTHER, drift={"columns": "fail"})

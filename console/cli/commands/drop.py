@@ -25,7 +25,7 @@ from infra.wiring import Stack
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="spreadsheets that the manifest selects")
     parser.add_argument("--manifest", metavar="M", required=True, type=Path, help="config/ beside it is dropped too")
-    parser.add_argument("--tenant", metavar="T", required=True, type=_tenant)
+    parser.add_argument("--tenant", metavar="T", required=True, type=tenant_name)
     parser.add_argument("--path", metavar="P", help="folder below inbox/T/ (default: the workflow's name)")
     parser.add_argument("--data-time", metavar="TIME", type=_time, help="the data's own time, ISO 8601")
     parser.add_argument("--wait", action="store_true", help="follow the jobs to their ends and exit by their status")
@@ -141,7 +141,7 @@ def _wait(stack: Stack, jobs: list[Job], keys: list[str], timeout: float | None,
     return exit_of(ended)
 
 
-def _tenant(name: str) -> str:
+def tenant_name(name: str) -> str:
     try:
         fits = place(f"{INBOX}{name}/x").tenant == name
     except KeyRefused:

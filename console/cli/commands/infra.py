@@ -1,4 +1,4 @@
-"""`ade infra init`: bucket, queues, table and notification that the ADE_*_URL settings name."""
+"""`ade infra init`: bucket, queues, table, notification, database schema and roles that the ADE_*_URL settings name."""
 
 import argparse
 from dataclasses import asdict
@@ -8,11 +8,13 @@ from console.cli.guard import Exit
 from console.cli.output import Printer
 from core.errors import UsageError
 from infra.aws.provision import provision
+from infra.postgres.schema import init_databases
 
 _EXAMPLES = """\
 examples:
   ADE_STORE_URL=s3://drops?endpoint=http://127.0.0.1:9000 ade infra init --dry-run
   ADE_STORE_URL=s3://drops ADE_EVENTS_URL=sqs://ade-events ade infra init
+  ADE_TABLE_URL=postgresql://owner@db/ade ade infra init
 
 A stack of the CloudFormation template needs none of this (ade deploy plan).
 """
@@ -35,7 +37,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     settings = wire.load_settings()
     if not (settings.store_url or settings.table_url or settings.queue_url or settings.events_url):
         raise UsageError("nothing to make: the embedded mode needs no infra; set ADE_STORE_URL and the like first")
-    steps = provision(settings, apply=not args.dry_run)
+    steps = [*provision(settings, apply=not args.dry_run), *init_databases(settings, apply=not args.dry_run)]
     if out.as_json:
         out.emit([asdict(step) for step in steps])
         return Exit.OK

@@ -5,6 +5,7 @@ import contextlib
 import sys
 
 from console.cli import wire
+from console.cli.console_process import console_beside
 from console.cli.guard import Exit
 from console.cli.live import LiveJobs
 from console.cli.output import Printer
@@ -37,9 +38,10 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 
 def _told(stack: Stack, log: Log, signals: Signals) -> int:
     """Without a terminal: events as JSON lines on standard output."""
-    with service(stack, log, role="up", everything=True) as parts:
+    with console_beside(stack.settings, log) as console, service(stack, log, role="up", everything=True) as parts:
         parts.start(on_end=signals.wake)
-        log.info("up", data_dir=str(stack.settings.storage_data_dir.absolute()), owner=parts.runner.presence.owner)
+        place = str(stack.settings.storage_data_dir.absolute())
+        log.info("up", data_dir=place, owner=parts.runner.presence.owner, console=console or None)
         signals.wait()
         log.info("draining", grace_seconds=stack.settings.drain_seconds)
     log.info("down")
@@ -49,7 +51,9 @@ def _told(stack: Stack, log: Log, signals: Signals) -> int:
 def _watched(stack: Stack, signals: Signals) -> int:
     with LiveJobs(stack) as view:
         log = wire.make_log(stack.settings, stream=view.stream, level="warning")
-        with service(stack, log, role="up", everything=True) as parts:
+        beside = console_beside(stack.settings, log, level="warning")
+        with beside as console, service(stack, log, role="up", everything=True) as parts:
+            view.console = console
             parts.start(on_end=signals.wake)
             signals.wait()
             view.say("draining: running jobs may end; Ctrl-C again ends at once")
