@@ -58,12 +58,12 @@ def mends(file: InputFile, job: str) -> EngineStop:
 class MendedRows:
     """The rows that files mend in one sheet."""
 
-    rows: dict[int, tuple[list[Value], "Headings"]] = field(default_factory=dict)
+    rows: dict[int, tuple[list[Value], "MendedHeader"]] = field(default_factory=dict)
     applied: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
-class Headings:
+class MendedHeader:
     """The row of a mended file that names its columns."""
 
     row: int  # in the source; 0: it has no header, and columns are where they were
@@ -78,7 +78,7 @@ class KeyedRow(NamedTuple):
 
     number: int
     values: list[Value]
-    headings: Headings
+    headings: MendedHeader
 
 
 class Mending:
@@ -117,7 +117,7 @@ class Mending:
 
     def _read_sheet(self, file: InputFile, sheet: Sheet, seen: set[tuple[int, int, int]]) -> None:
         place = FindingPlace(file.name, sheet.name, "")
-        headings: Headings | None = None
+        headings: MendedHeader | None = None
         at = -1
         for number, values in rows_of(blocks_of(sheet)):
             at, found = _keyed(values, at)
@@ -129,13 +129,13 @@ class Mending:
             if file.mends is None or job != file.mends.job or where[0] >= len(file.mends.inputs):
                 self._leave(place, number, "mend_other_job", "has the key of another job than the rest of the file")
             elif kind == "key":
-                headings = Headings(where[2], values, _added(values, at), place=place)
+                headings = MendedHeader(where[2], values, _added(values, at), place=place)
             elif kind == "row":
                 if where in seen:
                     self._leave(place, number, "mend_twice", "has a key that is in the file twice; the first counts")
                     continue
                 seen.add(where)
-                named = headings or Headings(0, [], frozenset({at}))
+                named = headings or MendedHeader(0, [], frozenset({at}))
                 source = (file.mends.inputs[where[0]], where[1], where[2])
                 self._take(source, place, KeyedRow(number, values, named))
 
