@@ -3,7 +3,7 @@
 Theory of operation. Each call takes a connection of the pool and runs one statement, which is its own transaction
 (autocommit): no call leaves a transaction open behind it, and a death holds no lock. A call ends in one of three ways.
 It returns. It raises StoreUnavailable: the server did not answer within the deadline. Or it raises CallRefused: it
-said something that trying again will not change. A connection that broke while a statement was under way leaves open
+said something that trying again will not change. A connection that broke while a statement was in progress leaves open
 whether the statement was committed; the next try is told so, and looks whether the work is already done.
 
 A pooler that gives a session to somebody else after each transaction (pgbouncer in transaction mode) is recognised by
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import psycopg
 from psycopg import errors
@@ -37,9 +37,12 @@ SCHEMES = ("postgresql", "postgres")
 _OPTIONS = {"schema", "pooler", "pool"}
 _POOLERS = ("auto", "none", "session", "transaction")
 _POOL_SIZE = 8
+_CONNECT_LOOK_SECONDS = 0.5
 _REMEDY = "run `ade infra init` with a role that owns the schema"
 
-logging.getLogger("psycopg.pool").propagate = False  # each error reaches its caller; none goes to stderr beside the log
+_POOL_LOG = logging.getLogger("psycopg.pool")  # each error reaches its caller; none goes to stderr beside the log
+_POOL_LOG.addHandler(logging.NullHandler())
+_POOL_LOG.propagate = False
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -75,9 +78,7 @@ def parse_database(url: str) -> PostgresAddress:
     given = parse_qsl(parts.query, keep_blank_values=True)
     ours = {name: value for name, value in given if name in _OPTIONS}
     rest = urlencode([(name, value) for name, value in given if name not in _OPTIONS])
-    plain = urlunsplit(("postgresql", parts.netloc, parts.path, rest, ""))
-    if not parts.path:  # urlunsplit drops the slashes of an address that has nothing but options
-        plain = f"postgresql://{parts.netloc}/" + (f"?{rest}" if rest else "")
+    plain = f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
     try:
         told = conninfo_to_dict(plain)
     except psycopg.Error:
@@ -106,7 +107,7 @@ def parse_database(url: str) -> PostgresAddress:
 
 
 class Link(psycopg.Connection[Row]):
-    """A connection of ours: knows when it was last known to be well."""
+    """A connection that knows when it was last known to work."""
 
     checked_at = 0.0
 
@@ -261,7 +262,7 @@ class Connections:
                     open=False,
                     configure=self._configured,
                     check=self._check,
-                    reconnect_timeout=5.0,
+                    reconnect_timeout=0.0,  # whoever needs one tries again: see __call__
                     max_idle=300.0,
                     num_workers=2,
                     name=f"ade-{id(self):x}",
@@ -273,7 +274,8 @@ class Connections:
     def _lent(self, until: float) -> Iterator[Link]:
         pool = self._open()
         self._definite = None
-        link = pool.getconn(timeout=max(0.05, min(until - time.monotonic(), self._try_seconds)))
+        # A short wait: a connection that is refused, or one that comes later, is checked by the next try.
+        link = pool.getconn(timeout=max(0.05, min(until - time.monotonic(), _CONNECT_LOOK_SECONDS)))
         try:
             yield link
         except errors.ReadOnlySqlTransaction:
@@ -298,7 +300,7 @@ class Connections:
         try:
             row = link.execute(self.sql["version"], prepare=False).fetchone()
         except (errors.UndefinedTable, errors.InvalidSchemaName):
-            raise CallRefused(f"{self.service} has no schema {self.database.schema!r} of ours; {_REMEDY}") from None
+            raise CallRefused(f"{self.service} has no schema {self.database.schema!r} of ade-drop; {_REMEDY}") from None
         ended = time.time()
         version, theirs, served_by = row or (0, ended, 0)
         self.ahead = max(began - theirs, 0.0) or min(ended - theirs, 0.0)
@@ -377,7 +379,7 @@ def check_version(found: int, service: str) -> None:
 
 
 class _Watch:
-    """Cuts off connections whose statement takes too long: libpq itself would wait for a silent peer for ever."""
+    """Cuts off connections whose statement takes too long: libpq itself would wait for a silent peer forever."""
 
     def __init__(self) -> None:
         self._some = threading.Condition()

@@ -29,6 +29,7 @@ _COMMON = frozenset({State.SUCCEEDED, State.EXPIRED})
 _UNCOMMON = "state NOT IN ('SUCCEEDED', 'EXPIRED')"  # in the words of that index
 _TOLD = ("job_id", "tenant", "workflow", "state", "created_at")  # beside the record in every version; see NewerRow
 _BATCH = 500
+_LOOKED_AT = 2000  # rows whose records one page looks into
 _FLOOR_PASSED = "AD001"
 _MOST_FLOORS = 10_000
 _FIRST = {"after_at": float("-inf"), "after_id": ""}
@@ -139,14 +140,32 @@ class PostgresJobTable:
         return removed
 
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
+        if query.plain:
+            rows, cursor = self._list(query, limit, cursor)
+            newer: list[NewerRow] = []
+            return Page(jobs=tuple(_readable(map(_named, rows), newer)), cursor=cursor, newer=tuple(newer))
+        # What stands only in the records is looked for in a bounded number of them; the next page goes on from there.
+        found: list[Job] = []
+        for _ in range(0, _LOOKED_AT, _BATCH):
+            rows, following = self._list(query, _BATCH, cursor)
+            for row in rows:
+                job = next(_readable([_named(row)]), None)
+                if job is not None and query.holds(job):
+                    found.append(job)
+                    if len(found) == limit:
+                        last = following is None and row is rows[-1]
+                        return Page(jobs=tuple(found), cursor=None if last else _cursor(row))
+            cursor = following
+            if cursor is None:
+                break
+        return Page(jobs=tuple(found), cursor=cursor)
+
+    def _list(self, query: JobQuery, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
+        """Rows that fit by what is known without their records, and where to go on."""
         text, values = _listing(query, limit + 1, cursor)
         text = in_schema(text, self._db.database.schema)
         rows = self._db("list jobs", lambda db, _retried: db.execute(text, values).fetchall())
-        last = rows[limit - 1] if len(rows) > limit else None
-        newer: list[NewerRow] = []
-        jobs = tuple(_readable(map(_named, rows[:limit]), newer))
-        told = None if last is None else f"{last[4]!r}|{last[0]}"
-        return Page(jobs=jobs, cursor=told, newer=tuple(newer))
+        return rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else None
 
     def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
         rows = self._db.run("read a line", "line", line=line)
@@ -277,7 +296,7 @@ class PostgresJobTable:
 
     def _awake(self, name: str, before: float, limit: int) -> tuple[Job, ...]:
         rows = self._walk(name, before=before, batch=min(limit + 1, _BATCH))
-        # As many as are asked for that can be read: those that cannot would stand at the head for ever.
+        # As many readable rows as requested: unreadable ones would stay first forever.
         return tuple(itertools.islice(_readable({"job_id": i, "doc": doc} for _, i, doc in rows), limit))
 
     def _walk(self, name: str, *, batch: int = _BATCH, **values: Any) -> Iterator[Row]:
@@ -299,12 +318,16 @@ def _names(states: Iterable[State]) -> list[str]:
     return sorted(str(state) for state in states)
 
 
+def _cursor(row: Row) -> str:
+    return f"{row[4]!r}|{row[0]}"
+
+
 def _named(row: Row) -> dict[str, Any]:
     return dict(zip((*_TOLD, "doc"), row, strict=True))
 
 
 def _readable(rows: Iterable[dict[str, Any]], newer: list[NewerRow] | None = None) -> Iterator[Job]:
-    """The jobs of the rows that can be read; `newer` gets what can be told of those that a newer program wrote."""
+    """The jobs of the rows that can be read; `newer` receives the rows that a newer program wrote."""
     for row in rows:
         try:
             yield load_job(row["doc"], row["job_id"])
@@ -327,6 +350,10 @@ def _listing(query: JobQuery, limit: int, cursor: str | None) -> tuple[str, dict
         at, _, job_id = cursor.partition("|")
         where.append("(created_at, job_id) < (%(at)s, %(job_id)s)")
         values |= {"at": float(at), "job_id": job_id}
+    for name, sign in (("created_from", ">="), ("created_to", "<")):
+        if (edge := getattr(query, name)) is not None:
+            where.append(f"created_at {sign} %({name})s")
+            values[name] = edge
     if query.states is None:
         parts = [where]
     else:

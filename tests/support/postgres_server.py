@@ -88,10 +88,16 @@ class Cluster:
             time.sleep(0.05)
         raise StoreUnavailable(f"PostgreSQL did not come up within {_START_SECONDS:g} s; see {self.log}")
 
+    def ended(self) -> bool:
+        return self._process is None or self._process.poll() is not None
+
     def kill(self) -> None:
         """As the power does: every process of the server at once, without a word."""
         assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGKILL)
+        children = _children(self._process.pid)  # each leads a group of its own
+        for pid in (self._process.pid, *children):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._process.wait()
         self._process = None
 
@@ -138,6 +144,15 @@ def postgres(_data: Path) -> Iterator[Server]:
     """In a folder of its own: the server's user may not enter those of whoever runs the tests."""
     with cluster() as made:
         yield Server("PostgreSQL", made.url, "", "", made.pid)
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(stat.parent.name))
+    return found
 
 
 def _unprivileged() -> pwd.struct_passwd | None:
