@@ -442,7 +442,7 @@ class Asking:
             | {"params": order.params},
             "inputs": [
                 {"role": i.role, "name": i.name, "sha256": i.sha256, "size": i.size}
-                for i in (*order.primary, *order.auxiliary)
+                for i in (*order.primary, *order.auxiliary, *order.mended)
             ],
             "why": self.mode if self.mode != "never" else "drift",
             "decision": decision_facts(order.decision),
