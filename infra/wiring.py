@@ -148,7 +148,7 @@ def _postgres(
 
     database = parse_database(url)
 
-    def tell(what: str, why: str) -> None:
+    def report(what: str, why: str) -> None:
         if log is not None:
             log.warning("call_retried", service=str(database), call=what, why=why)
 
@@ -157,7 +157,7 @@ def _postgres(
             log.warning("postgres_note", note=text)
 
     connections = opened.enter_context(
-        contextlib.closing(Connections(database, deadline=patience, on_retry=tell, on_note=note))
+        contextlib.closing(Connections(database, deadline=patience, on_retry=report, on_note=note))
     )
     return connections, opened.enter_context(contextlib.closing(PostgresBells(connections)))
 

@@ -3,7 +3,7 @@
 Theory of operation. Each call takes a connection of the pool and runs one statement, which is its own transaction
 (autocommit): no call leaves a transaction open behind it, and a death holds no lock. A call ends in one of three ways.
 It returns. It raises StoreUnavailable: the server did not answer within the deadline. Or it raises CallRefused: it
-said something that trying again will not change. A connection that broke while a statement was under way leaves open
+said something that trying again will not change. A connection that broke while a statement was in progress leaves open
 whether the statement was committed; the next try is told so, and looks whether the work is already done.
 
 A pooler that gives a session to somebody else after each transaction (pgbouncer in transaction mode) is recognised by
@@ -107,7 +107,7 @@ def parse_database(url: str) -> PostgresAddress:
 
 
 class Link(psycopg.Connection[Row]):
-    """A connection of ours: knows when it was last known to be well."""
+    """A connection that knows when it was last known to work."""
 
     checked_at = 0.0
 
@@ -274,7 +274,7 @@ class Connections:
     def _lent(self, until: float) -> Iterator[Link]:
         pool = self._open()
         self._definite = None
-        # A short wait: a connection that is refused, or one that comes later, is looked at by the next try.
+        # A short wait: a connection that is refused, or one that comes later, is checked by the next try.
         link = pool.getconn(timeout=max(0.05, min(until - time.monotonic(), _CONNECT_LOOK_SECONDS)))
         try:
             yield link
@@ -300,7 +300,7 @@ class Connections:
         try:
             row = link.execute(self.sql["version"], prepare=False).fetchone()
         except (errors.UndefinedTable, errors.InvalidSchemaName):
-            raise CallRefused(f"{self.service} has no schema {self.database.schema!r} of ours; {_REMEDY}") from None
+            raise CallRefused(f"{self.service} has no schema {self.database.schema!r} of ade-drop; {_REMEDY}") from None
         ended = time.time()
         version, theirs, served_by = row or (0, ended, 0)
         self.ahead = max(began - theirs, 0.0) or min(ended - theirs, 0.0)
@@ -379,7 +379,7 @@ def check_version(found: int, service: str) -> None:
 
 
 class _Watch:
-    """Cuts off connections whose statement takes too long: libpq itself would wait for a silent peer for ever."""
+    """Cuts off connections whose statement takes too long: libpq itself would wait for a silent peer forever."""
 
     def __init__(self) -> None:
         self._some = threading.Condition()

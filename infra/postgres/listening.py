@@ -49,7 +49,7 @@ class PostgresBells:
 
     @property
     def hears(self) -> bool:
-        """Whether rings of others are heard at the moment."""
+        """Whether notifications of other processes arrive at the moment."""
         return self._hears
 
     def ring(self, bell: str) -> None:
@@ -129,7 +129,7 @@ class PostgresBells:
         else:
             self._connections.on_note(
                 f"{self._connections.service} is behind a pooler that lends sessions by the transaction: "
-                f"nothing can be heard, so the queue is looked at every {LOOK_OFTEN_SECONDS:g} s"
+                f"nothing can be heard, so the queue is polled every {LOOK_OFTEN_SECONDS:g} s"
             )
         rung: dict[str, float] = {}
         while True:
@@ -145,7 +145,7 @@ class PostgresBells:
                 while (said := link.pgconn.notifies()) is not None:
                     self._hear(said.relname.decode(), said.be_pid, link)
             elif not ready and left is None:
-                link.execute("SELECT 1")  # a connection that broke without a word is noticed here
+                link.execute("SELECT 1")  # a connection that broke silently is noticed here
 
     def _ring_pending(self, link: Link, rung: dict[str, float]) -> float | None:
         """Ring what may be rung now; seconds until the next may, None: nothing is left."""

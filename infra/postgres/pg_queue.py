@@ -135,7 +135,7 @@ class PostgresWorkQueue:
         return None if self._clock is None else self._clock.now()
 
     def _take(self, most: int, visibility: float, avoid: frozenset[str]) -> tuple[tuple[Delivery, ...], float]:
-        """What can be had now; with nothing, the seconds until a hidden message becomes visible."""
+        """What is ready now; with nothing, the seconds until a hidden message becomes visible."""
         rows = self._db.run(
             "receive", "take", now=self._now(), most=most, visibility=float(visibility), avoid=sorted(avoid)
         )

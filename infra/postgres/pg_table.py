@@ -161,7 +161,7 @@ class PostgresJobTable:
         return Page(jobs=tuple(found), cursor=cursor)
 
     def _list(self, query: JobQuery, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
-        """Rows that fit by what stands beside their records, and where to go on."""
+        """Rows that fit by what is known without their records, and where to go on."""
         text, values = _listing(query, limit + 1, cursor)
         text = in_schema(text, self._db.database.schema)
         rows = self._db("list jobs", lambda db, _retried: db.execute(text, values).fetchall())
@@ -296,7 +296,7 @@ class PostgresJobTable:
 
     def _awake(self, name: str, before: float, limit: int) -> tuple[Job, ...]:
         rows = self._walk(name, before=before, batch=min(limit + 1, _BATCH))
-        # As many as are asked for that can be read: those that cannot would stand at the head for ever.
+        # As many readable rows as requested: unreadable ones would stay first forever.
         return tuple(itertools.islice(_readable({"job_id": i, "doc": doc} for _, i, doc in rows), limit))
 
     def _walk(self, name: str, *, batch: int = _BATCH, **values: Any) -> Iterator[Row]:
@@ -327,7 +327,7 @@ def _named(row: Row) -> dict[str, Any]:
 
 
 def _readable(rows: Iterable[dict[str, Any]], newer: list[NewerRow] | None = None) -> Iterator[Job]:
-    """The jobs of the rows that can be read; `newer` gets what can be told of those that a newer program wrote."""
+    """The jobs of the rows that can be read; `newer` receives the rows that a newer program wrote."""
     for row in rows:
         try:
             yield load_job(row["doc"], row["job_id"])
