@@ -81,6 +81,9 @@ def verify(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dict[str, 
     _same_job(order, artifact)
     if artifact.get("decision") != asked.get("decision"):
         raise BadOutput("artifact.json names another decision than the runner knows")
+    memories = asked.get("memories", [])
+    if artifact.get("memories", memories) != memories:
+        raise BadOutput("artifact.json names other memories than the runner knows")
     balance(artifact)
     if asked["audit"]:
         if artifact["output"]["rows"] or artifact["output"]["sheets"]:
