@@ -19,7 +19,7 @@ from infra.local.sqlite import Database
 _STATES = frozenset(State)
 _SET_BACK_SECONDS = 60.0
 _NEWEST = "ORDER BY created_at DESC, job_id DESC"
-_LOOKED_AT = 2000  # rows that one page looks through at most for what no index answers
+_LOOKED_AT = 1000  # rows that one page looks through at most for what no index answers
 _BATCH = 200
 _TOLD = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
 

@@ -10,6 +10,13 @@ from infra.clocks import HandClock, SystemClock
 from infra.local.folder import FolderStore
 from tests.support.console import ApiRig, api_rig
 
+CALLS = {
+    Permission.READ: [("GET", "/jobs"), ("GET", "/overview"), ("GET", "/review"), ("GET", "/metrics")],
+    Permission.SUBMIT: [("POST", "/jobs"), ("POST", "/uploads")],
+    Permission.DECIDE: [("POST", "/jobs/x/decide")],
+    Permission.ACT: [("POST", "/jobs/x/retry"), ("GET", "/actions"), ("DELETE", "/jobs/x")],
+}
+
 
 class TestTokens:
     def test_only_a_hash_is_kept(self, rig: ApiRig):
@@ -153,17 +160,10 @@ class TestBrowsers:
 
 
 class TestScopes:
-    CALLS = {
-        Permission.READ: [("GET", "/jobs"), ("GET", "/overview"), ("GET", "/review"), ("GET", "/metrics")],
-        Permission.SUBMIT: [("POST", "/jobs"), ("POST", "/uploads")],
-        Permission.DECIDE: [("POST", "/jobs/x/decide")],
-        Permission.ACT: [("POST", "/jobs/x/retry"), ("GET", "/actions"), ("DELETE", "/jobs/x")],
-    }
-
     @pytest.mark.parametrize("scope", list(Scope))
     def test_a_scope_may_what_it_says_and_no_more(self, rig: ApiRig, scope: Scope):
         client = rig.from_afar(rig.token(scope, "acme"))
-        for right, calls in self.CALLS.items():
+        for right, calls in CALLS.items():
             for method, path in calls:
                 refused = client.request(method, path, json={} if method == "POST" else None).status_code == 403
                 assert refused == (right not in RIGHTS[scope]), (method, path)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+
 from console.api.access import Scope
 from console.api.app import create_app
 from console.api.office import Office
