@@ -22,7 +22,7 @@ from runner.sandbox.claims import printable
 LOG_BYTES = 64 * 1024 * 1024
 _DOCUMENT_BYTES = 64 * 1024 * 1024
 _KEPT_BYTES = 48 * 1024 * 1024
-_RECENT = 300  # ended jobs that rates and causes are told of
+_RECENT = 300  # ended jobs that rates and causes are computed from
 _LEAST_FRESH, _WORTH, _MOST_FRESH = 0.5, 20.0, 60.0  # an answer is kept for twenty times as long as it took
 _ANSWERS = 200
 _STALE_SECONDS = 2.0  # an answer that is older than that is waited for

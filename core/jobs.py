@@ -244,7 +244,9 @@ def is_taken_back(job: Job, now: float) -> bool:
 
 def again(job: Job, *, now: float, reason: str, to: State = S.QUEUED, **changes: Any) -> Job:
     """Start a new round for an ended job: retry, reset or re-drop."""
-    fresh: dict[str, Any] = {"attempt": 0, "error": None, "cancel_requested_at": None, "summary": {}, "review": None}
+    fresh: dict[str, Any] = {"attempt": 0, "error": None, "cancel_requested_at": None, "summary": {}}
+    if job.review is not None:
+        fresh["review"] = replace(job.review, accepted=False)
     return move(job, to, now=now, reason=reason, **(fresh | changes))
 
 

@@ -84,7 +84,17 @@ class Mapping(Strict):
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
     unmapped: Literal["keep", "prefix", "drop"] = "keep"
     review: Literal["never", "unsure", "always"] = "never"
+    memory: Annotated[tuple[Pattern, ...], Field(max_length=10)] = ()
     unsure: tuple[Annotated[float, Field(ge=0, le=1)], Annotated[float, Field(ge=0, le=1)]] = (0.3, 0.85)
+
+    @field_validator("memory")
+    @classmethod
+    def _shared_memories(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        for n, key in enumerate(keys):
+            if not (key.startswith(SHARED_PREFIX) and key.endswith(".memory.json")):
+                raise wrong(f"is {shown(key)}", "a shared memory: configs/_shared/<name>.memory.json", n)
+            _inside(key, n)
+        return keys
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:

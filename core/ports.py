@@ -182,12 +182,12 @@ class JobQuery:
 
     @property
     def plain(self) -> bool:
-        """Whether state, tenant, workflow and creation are all that it asks for: what stands beside a record."""
+        """Whether state, tenant, workflow and creation are all that it asks for: what is known without the record."""
         asked = (self.text, self.verdict, self.fault, self.runner, self.ended_from, self.ended_to)
         return all(one is None for one in asked)
 
     def holds(self, job: "Job | NewerRow") -> bool:
-        """Whether a job fits; of a newer row only what stands beside its record is known."""
+        """Whether a job fits; of a newer row only what is known without its record counts."""
         if (
             (self.states is not None and job.state not in self.states)
             or (self.tenant is not None and job.tenant != self.tenant)

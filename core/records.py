@@ -17,7 +17,15 @@ from core.jobs import Job, State
 from core.verdicts import Verdict
 
 RECORD_VERSION = 2  # the newest that this program reads and writes
-_SECOND = frozenset({Verdict.NEEDS_REVIEW, Verdict.REVIEW_EXPIRED})
+# Verdicts that programs of version 1 know; a row with any other is of version 2.
+_FIRST = frozenset(
+    {
+        Verdict.OK, Verdict.INPUT_UNREADABLE, Verdict.NOTHING_MAPPED, Verdict.INPUT_GONE, Verdict.RULE_ERROR,
+        Verdict.CONFIG_REFUSED, Verdict.BAD_OUTPUT, Verdict.CPU, Verdict.MEMORY, Verdict.WALL_CLOCK, Verdict.FILE_SIZE,
+        Verdict.PROCESSES, Verdict.SIGNAL, Verdict.CANCELLED, Verdict.LEASE_LOST, Verdict.RELEASED, Verdict.BOX_FAILED,
+        Verdict.STORE_FAILED, Verdict.RUNNER_LOST,
+    }
+)  # fmt: skip
 
 _CODEC = TypeAdapter(Job)
 _KNOWN = frozenset(field.name for field in fields(Job)) - {"unknown"}
@@ -26,7 +34,7 @@ _KNOWN = frozenset(field.name for field in fields(Job)) - {"unknown"}
 def record_version(job: Job) -> int:
     """The lowest version that holds a job: programs of version 1 know no reviews and would ignore a decision."""
     reviewed = job.state is State.REVIEW or job.review is not None or job.decision is not None
-    return 2 if reviewed or (job.error is not None and job.error.verdict in _SECOND) else 1
+    return 2 if reviewed or (job.error is not None and job.error.verdict not in _FIRST) else 1
 
 
 def dump_job(job: Job) -> str:

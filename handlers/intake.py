@@ -19,16 +19,20 @@ from core.errors import KeyRefused, ObjectRefused, StoreUnavailable
 from core.jobs import NO_WORKFLOW, Job, State, move
 from core.keys import (
     CONFIGS,
+    DECISION,
     INBOX,
     MAX_KEY_BYTES,
     SHARED,
+    is_decision,
     is_ignored,
     is_manifest,
     is_spreadsheet,
     place,
     refusal,
 )
+from core.memories import is_memory
 from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQueue
+from handlers.decisions import Decisions
 from handlers.planning import Planner, Report, Scan, ancestors
 from handlers.recording import FollowUps, Recorder
 from handlers.rejections import Rejections, is_unread, report_folder, unread_line
@@ -60,12 +64,17 @@ class Intake:
         self._clock = clock
         self._workflows = Workflows(store, clock)
         packages = Packages(store)
-        self._rejections = Rejections(store, self._workflows, packages)
+        decisions = Decisions(store, table, packages)
+        self._rejections = Rejections(
+            store, self._workflows, packages, lambda view, folder: decisions.problems(view, folder, self._selecting)
+        )
         # Folders wait for their records, so each of the two has its own lanes.
         self._folders, records = Lanes(lanes), Lanes(lanes)
         self._statuses = Statuses(store, table)
         self._recorder = Recorder(table, queue, clock, records, self._statuses)
-        self._planner = Planner(store, clock, self._workflows, packages, self._recorder, settle_seconds=settle_seconds)
+        self._planner = Planner(
+            store, clock, self._workflows, packages, self._recorder, decisions=decisions, settle_seconds=settle_seconds
+        )
 
     @classmethod
     def over(cls, stack: Stack) -> "Intake":
@@ -231,6 +240,8 @@ class Intake:
         scan.report.refused += [unread_line(key) for key in unread if key in keys]
 
     def _scan_config(self, scan: Scan, key: str) -> None:
+        if is_memory(key):
+            return  # a new memory runs nothing again
         if key.startswith(SHARED):
             self._replan_awaiting(scan)
             return
@@ -249,6 +260,9 @@ class Intake:
         if key in scan.view.unreadable:
             scan.report.failed.append(f"{key!r}: {scan.view.unreadable[key]}")
             return
+        if is_decision(at.name):
+            self._scan_decision(scan, key)
+            return
         if info is None:
             scan.removed_from.add(at.tenant)
         if not is_manifest(at.name):
@@ -260,6 +274,20 @@ class Intake:
         scan.folders.add(folder_of(key))
         for workflow in workflows:
             self._planner.plan_workflow(scan, workflow)
+
+    def _scan_decision(self, scan: Scan, key: str) -> None:
+        """Plan the file that a decision is about again, and report anew what is wrong with the folder's decisions."""
+        scan.folders.add(folder_of(key))
+        about = key.removesuffix(DECISION)
+        info = scan.view.head(about)
+        if info is not None:
+            self._scan_file(scan, about, info)
+
+    def _selecting(self, view: BucketView, key: str) -> list[Workflow]:
+        """The workflows that select a key."""
+        at = place(key)
+        places = [*ancestors(at.tenant, at.folder), f"{CONFIGS}{at.tenant}/"]
+        return self._workflows.above(view, places, lambda w: w.selects(key), generation=None, rejected=[])
 
     def _scan_file(self, scan: Scan, key: str, info: ObjectInfo | None) -> None:
         at = place(key)
@@ -299,7 +327,7 @@ class Intake:
     def _forget_vanished(self, tenant: str | None, report: Report) -> None:
         """End waiting jobs whose objects the sender removed; refresh status.json of the others."""
         view, announced = LiveView(self._store), set[str]()
-        for job in self._jobs(frozenset({State.AWAITING, State.SCHEDULED}), tenant):
+        for job in self._jobs(frozenset({State.AWAITING, State.SCHEDULED, State.REVIEW}), tenant):
             with self._guarded(report, job.job_id):
                 if not self._forget_if_vanished(view, job) and job.announced and status_key(job) not in announced:
                     announced.add(status_key(job))
@@ -316,10 +344,9 @@ class Intake:
 
     def _forget_if_vanished(self, view: BucketView, job: Job) -> bool:
         needs = [i.ref.key for i in job.inputs if i.role == "primary"]
-        needs += [job.manifest.key] if job.manifest and job.workflow != NO_WORKFLOW else []
-        if job.state is not State.AWAITING or all(
-            view.head(key) is not None or key in view.unreadable for key in needs
-        ):
+        if job.state is State.AWAITING and job.manifest and job.workflow != NO_WORKFLOW:
+            needs.append(job.manifest.key)
+        if job.state is State.SCHEDULED or all(view.head(key) is not None or key in view.unreadable for key in needs):
             return False
         if is_placeholder(job):
             self._statuses.remove(job)

@@ -9,8 +9,9 @@ from posixpath import basename
 from core.drops import MAX_INPUTS, Package, Workflow, plan, too_many, unselected, without_input
 from core.errors import ManifestInvalid
 from core.jobs import Job
-from core.keys import INBOX, is_manifest, is_spreadsheet, place, rejected_key
+from core.keys import INBOX, is_decision, is_manifest, is_spreadsheet, place, rejected_key
 from core.ports import Clock, ObjectInfo, ObjectStore
+from handlers.decisions import Decisions
 from handlers.recording import FollowUps, Planned, Recorded, Recorder
 from handlers.workflows import BucketView, LiveView, Packages, Workflows, folder_of, manifests_at
 
@@ -67,6 +68,7 @@ class Planner:
         packages: Packages,
         recorder: Recorder,
         *,
+        decisions: Decisions,
         settle_seconds: float,
     ) -> None:
         self._store = store
@@ -74,6 +76,7 @@ class Planner:
         self._workflows = workflows
         self._packages = packages
         self._recorder = recorder
+        self._decisions = decisions
         self._settle_seconds = settle_seconds
 
     def plan_workflow(self, scan: Scan, workflow: Workflow) -> set[str]:
@@ -120,7 +123,8 @@ class Planner:
 
     def _inputs(self, view: BucketView, workflow: Workflow) -> Iterator[ObjectInfo]:
         def wanted(key: str) -> bool:
-            return workflow.selects(key) and not is_manifest(basename(key)) and not workflow.too_long(key)
+            name = basename(key)
+            return workflow.selects(key) and not (is_manifest(name) or is_decision(name) or workflow.too_long(key))
 
         if workflow.standing or workflow.deep:
             return (i for i in view.below(workflow.base) if wanted(i.key))
@@ -147,7 +151,12 @@ class Planner:
         for large in [s for s in fresh if _too_large(s)]:
             self._place(scan, too_many(workflow, workflow.subject(large[0].key), len(large), now=now))
             fresh.remove(large)
-        jobs = [plan(workflow, s, package=package, auxiliary=auxiliary, now=now) for s in fresh]
+        jobs = [
+            self._decisions.pinned(
+                scan.view, workflow, package, s, plan(workflow, s, package=package, auxiliary=auxiliary, now=now)
+            )
+            for s in fresh
+        ]
         planned = [self._planned(workflow, package, of_set, now) for of_set in jobs]
         self._recorder.record(planned, standing=workflow.standing, done=scan.report.recorded, followups=scan.followups)
         scan.followups.drop(unselected(i, now=now, reason="") for s in fresh for i in s)

@@ -19,7 +19,20 @@ from typing import Any
 
 from core.drops import is_placeholder
 from core.errors import IllegalTransition, RowUnreadable
-from core.jobs import LENGTHS, RETRIABLE, UNSTARTED, Job, State, again, is_taken_back, job_id, move, put_back
+from core.jobs import (
+    LENGTHS,
+    RETRIABLE,
+    UNSTARTED,
+    WAITING,
+    Job,
+    State,
+    again,
+    decided,
+    is_taken_back,
+    job_id,
+    move,
+    put_back,
+)
 from core.ports import Clock, JobTable, WorkQueue
 from infra.lanes import Lanes
 from infra.queueing import enqueue_all, mutate
@@ -27,7 +40,7 @@ from infra.statuses import Statuses, status_key
 
 _BATCH = 10  # messages per request
 # A standing workflow that changes does not process again what an earlier version of it has processed.
-_HANDLED = frozenset(State) - UNSTARTED - {State.SKIPPED}
+_HANDLED = frozenset(State) - WAITING - {State.SKIPPED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +198,7 @@ class Recorder:
         def change(row: Job) -> Job | None:
             nonlocal latest
             latest, after = row, self._after(row, planned, line, is_current)
+            after = self._decided(after or row, planned) or after
             if after is not None and row.announced and not after.announced:
                 self._statuses.clear(row)
             return after
@@ -200,6 +214,9 @@ class Recorder:
             "inputs": planned.inputs,
             "stamp": planned.stamp,
             "priority": planned.priority,
+            "memories": planned.memories,
+            "decision": planned.decision,
+            "decided_at": planned.decided_at,
         }
         waits: dict[str, Any] = {"waiting_for": planned.waiting_for, "announced": planned.announced}
         starts = fresh | waits | {"due_at": planned.due_at}
@@ -219,11 +236,19 @@ class Recorder:
             return None if after is job else after
         return None
 
+    def _decided(self, job: Job, planned: Job) -> Job | None:
+        """The job with the decision that is there now, or without the one that is not; None if that changes nothing."""
+        if planned.decision is not None:
+            return decided(job, planned.decision, now=self._clock.now(), at=planned.decided_at or planned.stamp)
+        if job.decision is not None and job.state in UNSTARTED:
+            return replace(job, decision=None, decided_at=None)
+        return None
+
     def _supersede(self, older: Job, line: "_Line", done: Recorded) -> None:
-        """A newer version of the same key replaces a job that has not started."""
+        """A newer version of the same key replaces a job that has not started, or that waits for a person."""
         if is_placeholder(older):
             self._statuses.remove(older)
-        elif older.state in UNSTARTED:
+        elif older.state in WAITING:
             now = self._clock.now()
             ended = mutate(self._table, older.job_id, lambda j: _superseded(j, line.planned, now), known=older)
             if ended is not None:
@@ -266,7 +291,7 @@ class _Line:
 
 
 def _superseded(job: Job, by: Job, now: float) -> Job | None:
-    if job.state not in UNSTARTED:
+    if job.state not in WAITING:
         return None
     return move(job, State.SKIPPED, now=now, reason=f"superseded by {by.job_id}")
 

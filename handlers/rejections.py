@@ -1,4 +1,4 @@
-"""In: a folder of the bucket. Out: its `rejected.json`, with the problems of its manifests and its unread files.
+"""In: a folder of the bucket. Out: its `rejected.json`: problems of its manifests and decisions, and its unread files.
 
 Level-triggered: each report describes the folder as it is now, replaces the one before, and is deleted with the last
 problem. Checking whether an old report exists costs a request, so folders without one are cached.
@@ -6,7 +6,7 @@ problem. Checking whether an old report exists costs a request, so folders witho
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from posixpath import basename
 
 from core.drops import PACKAGE_FOLDERS, Workflow
@@ -26,6 +26,8 @@ from core.keys import (
 from core.ports import ObjectInfo, ObjectStore
 from handlers.workflows import BucketView, Packages, Workflows
 
+# What is wrong with the decisions of a folder, each with its key.
+Decided = Callable[[BucketView, str], list[tuple[str, Problem]]]
 _CACHED = 100_000
 _LARGEST = 1024 * 1024
 _MOST_PROBLEMS = 1000
@@ -34,8 +36,9 @@ _MOST_PROBLEMS = 1000
 class Rejections:
     """Safe to share between threads."""
 
-    def __init__(self, store: ObjectStore, workflows: Workflows, packages: Packages) -> None:
+    def __init__(self, store: ObjectStore, workflows: Workflows, packages: Packages, decided: Decided) -> None:
         self._store = store
+        self._decided = decided
         self._workflows = workflows
         self._packages = packages
         self._lock = threading.Lock()
@@ -61,6 +64,8 @@ class Rejections:
             for problem in self._problems(view, info)
         ]
         problems += [{"file": key, **unread_problem(key).as_dict()} for key in unread]
+        if folder.startswith(INBOX) and view.decisions(folder):
+            problems += [{"decision": key, **problem.as_dict()} for key, problem in self._decided(view, folder)]
         if problems:
             report: dict[str, object] = {"rejected": 1, "problems": problems[:_MOST_PROBLEMS]}
             if len(problems) > _MOST_PROBLEMS:

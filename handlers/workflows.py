@@ -30,7 +30,7 @@ from core.errors import (
     PackageRefused,
     Problem,
 )
-from core.keys import CONFIGS, is_manifest, refusal
+from core.keys import CONFIGS, is_decision, is_manifest, refusal
 from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
 from core.packages import check_zip
 from core.ports import Clock, Level, ObjectInfo, ObjectStore
@@ -46,6 +46,20 @@ _CACHED_SECONDS = 60.0
 def folder_of(key: str) -> str:
     """The key up to and including its last slash."""
     return key[: key.rfind("/") + 1]
+
+
+def _decisions(keys: Iterable[str]) -> frozenset[str]:
+    return frozenset(key for key in keys if is_decision(basename(key)))
+
+
+def _decisions_by_folder(keys: Iterable[str]) -> dict[str, frozenset[str]]:
+    """The decisions among some keys by their folders; every folder of a key has an entry."""
+    found: dict[str, set[str]] = {}
+    for key in keys:
+        here = found.setdefault(folder_of(key), set())
+        if is_decision(basename(key)):
+            here.add(key)
+    return {folder: frozenset(here) for folder, here in found.items()}
 
 
 class BucketView(Protocol):
@@ -70,6 +84,10 @@ class BucketView(Protocol):
         """Those of `names` that are manifests; called for every file of a folder."""
         ...
 
+    def decisions(self, folder: str) -> frozenset[str]:
+        """Those of `names` that are decisions; called for every file of a folder."""
+        ...
+
     def refused_keys(self, folder: str) -> tuple[str, ...]:
         """Keys directly in a folder that are refused; no other method returns them."""
         ...
@@ -86,6 +104,7 @@ class LiveView:
         self._infos: dict[str, ObjectInfo | None] = {}
         self._below: dict[str, list[ObjectInfo]] = {}
         self._manifests: dict[str, tuple[str, ...]] = {}
+        self._decisions: dict[str, frozenset[str]] = {}
         self.unreadable: dict[str, str] = {}
 
     def head(self, key: str) -> ObjectInfo | None:
@@ -117,6 +136,15 @@ class LiveView:
             self._manifests[folder] = tuple(key for key in self.names(folder) if is_manifest(basename(key)))
         return self._manifests[folder]
 
+    def decisions(self, folder: str) -> frozenset[str]:
+        if folder not in self._decisions:
+            listed = next((p for p in self._below if folder.startswith(p)), None)
+            if listed is None or folder in self._levels:
+                self._decisions[folder] = _decisions(self.names(folder))
+            else:
+                self._decisions |= _decisions_by_folder([info.key for info in self._below[listed]])
+        return self._decisions.get(folder, frozenset())
+
     def refused_keys(self, folder: str) -> tuple[str, ...]:
         self.names(folder)
         return self._levels[folder].refused_keys
@@ -146,6 +174,7 @@ class ListedView:
         self._names: dict[str, list[str]] = {}
         for key in self._keys:
             self._names.setdefault(folder_of(key), []).append(key)
+        self._decisions = _decisions_by_folder(self._keys)
 
     def head(self, key: str) -> ObjectInfo | None:
         return self._objects.get(key)
@@ -155,6 +184,9 @@ class ListedView:
 
     def names(self, folder: str) -> tuple[str, ...]:
         return tuple(self._names.get(folder, ()))
+
+    def decisions(self, folder: str) -> frozenset[str]:
+        return self._decisions.get(folder, frozenset())
 
     def manifests(self, folder: str) -> tuple[str, ...]:
         return tuple(key for key in self.names(folder) if is_manifest(basename(key)))

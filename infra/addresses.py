@@ -29,6 +29,11 @@ class Address:
         return f"{self.service}://{self.name}" + (f" at {self.endpoint}" if self.endpoint else "")
 
 
+def is_postgres(url: str) -> bool:
+    """Whether a URL names a PostgreSQL database; infra/postgres/connections.py reads those."""
+    return url.startswith(("postgresql://", "postgres://"))
+
+
 def parse_address(url: str) -> Address:
     """`<service>://<name>?endpoint=…&region=…`; SettingsError quotes no value, since it may be secret."""
     parts = urlsplit(url)

@@ -4,14 +4,14 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core.chores import wake_at
 from core.errors import StoreUnavailable
 from core.jobs import Job
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from core.settings import Settings
-from infra.addresses import Address, parse_address
+from infra.addresses import Address, is_postgres, parse_address
 from infra.clocks import SystemClock
 from infra.local.folder import FolderStore
 from infra.local.sqlite import Database
@@ -21,11 +21,20 @@ from infra.logs import Log
 
 if TYPE_CHECKING:
     from infra.aws.calls import Caller
+    from infra.postgres.connections import Connections
+    from infra.postgres.listening import PostgresBells
 
 _LEAST_CALL_SECONDS = 2.0  # a healthy service needs up to this
 
 Calls = Callable[[Address], "Caller"]
 Ports = tuple[JobTable, WorkQueue]
+
+
+class CalledService(Protocol):
+    """What makes the calls to a service, as far as others need to know."""
+
+    service: str
+    ahead: float | None  # by how much our clock is ahead of the service's
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +46,7 @@ class Stack:
     store: ObjectStore
     table: JobTable
     queue: WorkQueue
-    callers: tuple["Caller", ...] = ()  # make the calls to cloud services
+    callers: tuple[CalledService, ...] = ()  # make the calls to cloud services
     renewing: Callable[[], Ports] | None = None  # table and queue, with calls that end well within a lease
 
     def for_leases(self) -> Ports:
@@ -58,21 +67,37 @@ def open_stack(
 
     `patience`: for how many seconds a call is retried while its service does not answer.
     """
-    clock = clock or SystemClock()
+    given, clock = clock, clock or SystemClock()
     timings = settings.timings
 
     def wake(job: Job) -> float | None:
         return wake_at(job, timings)
 
-    callers: list[Caller] = []
+    callers: list[CalledService] = []
+    links: dict[str, tuple[Connections, PostgresBells]] = {}
 
     def call(address: Address) -> "Caller":
-        callers.append(_caller(address, log=log, patience=patience))
-        return callers[-1]
+        caller = _caller(address, log=log, patience=patience)
+        callers.append(caller)
+        return caller
+
+    def link(url: str) -> tuple["Connections", "PostgresBells"]:
+        """One pool and one listener for all ports of a database."""
+        if url not in links:
+            links[url] = _postgres(url, log=log, patience=patience, opened=opened)
+            callers.append(links[url][0])
+        return links[url]
 
     with contextlib.ExitStack() as opened:
         store = _store(settings, call, opened)
-        table, queue = _table(settings, clock, wake, call, opened), _queue(settings, clock, call, opened)
+        if is_postgres(settings.table_url):
+            table = _postgres_table(link(settings.table_url), wake, given)
+        else:
+            table = _table(settings, clock, wake, call, opened)
+        if is_postgres(settings.queue_url):
+            queue = _postgres_queue(link(settings.queue_url), given)
+        else:
+            queue = _queue(settings, clock, call, opened)
 
         def renewing() -> Ports:
             return _renewing(settings, clock, wake, opened, (table, queue))
@@ -113,6 +138,42 @@ def _queue(settings: Settings, clock: Clock, call: Calls, opened: contextlib.Exi
         address = parse_address(settings.queue_url)
         return opened.enter_context(contextlib.closing(SqsWorkQueue(address, clock, caller=call(address))))
     return opened.enter_context(contextlib.closing(SqliteWorkQueue(_database(settings, opened), clock)))
+
+
+def _postgres(
+    url: str, *, log: Log | None, patience: float, opened: contextlib.ExitStack
+) -> tuple["Connections", "PostgresBells"]:
+    from infra.postgres.connections import Connections, parse_database  # noqa: PLC0415 - as above
+    from infra.postgres.listening import PostgresBells  # noqa: PLC0415 - as above
+
+    database = parse_database(url)
+
+    def report(what: str, why: str) -> None:
+        if log is not None:
+            log.warning("call_retried", service=str(database), call=what, why=why)
+
+    def note(text: str) -> None:
+        if log is not None:
+            log.warning("postgres_note", note=text)
+
+    connections = opened.enter_context(
+        contextlib.closing(Connections(database, deadline=patience, on_retry=report, on_note=note))
+    )
+    return connections, opened.enter_context(contextlib.closing(PostgresBells(connections)))
+
+
+def _postgres_table(
+    link: tuple["Connections", "PostgresBells"], wake: Callable[[Job], float | None], clock: Clock | None
+) -> JobTable:
+    from infra.postgres.pg_table import PostgresJobTable  # noqa: PLC0415 - as above
+
+    return PostgresJobTable(*link, wake, clock=clock)
+
+
+def _postgres_queue(link: tuple["Connections", "PostgresBells"], clock: Clock | None) -> WorkQueue:
+    from infra.postgres.pg_queue import PostgresWorkQueue  # noqa: PLC0415 - as above
+
+    return PostgresWorkQueue(*link, clock=clock)
 
 
 def _renewing(

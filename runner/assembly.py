@@ -56,7 +56,7 @@ def assemble(
     presence = Presence(stack.run_dir, new_owner(role))
     pulse = Pulse(alive_file(stack.run_dir, role))
     lanes = Lanes(_REMOTE_LANES if settings.store_url else 1)
-    publisher = Publisher(stack.store, stack.table, stack.clock, lanes)
+    publisher = Publisher(stack.store, stack.table, stack.clock, lanes, log)
     leases_table, leases_queue = stack.for_leases()
     beats = Beats(
         leases_table,

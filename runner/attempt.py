@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
-from core.jobs import Job, OutputFile
+from core.jobs import Job, ObjectRef, OutputFile
 from core.keys import staging_folder
-from core.manifests import Limits, parse_manifest
+from core.manifests import Limits, ReviewTerms, parse_manifest
 from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
-from runner.sandbox.layers import LayerRefused, Layers
+from runner.pins import Pins
+from runner.sandbox.install.layers import LayerRefused, Layers
 from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, make_order, stage
 from runner.verify import run_verified
 
@@ -40,6 +41,9 @@ class Outcome:
     sandbox: dict[str, Any] = field(default_factory=dict)
     suspicion: str = ""  # evidence of a bug in the engine
     blameless: bool = False  # an outage (runner/surroundings.py): the job keeps its attempt
+    given: ObjectRef | None = None  # the decision that the row had when the attempt began
+    pins: Pins | None = None  # what the attempt was really given; None: it did not get that far
+    terms: ReviewTerms | None = None  # how long a person has to decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,9 @@ class Attempts:
                 summary=summarize(report),
                 sandbox=isolation_facts(self._boxes.sandbox),
                 suspicion=report.suspicion,
+                given=job.decision,
+                pins=staged.pins,
+                terms=staged.manifest.review,
             )
         except StagingFailed as error:
             return self._ended(error.verdict, str(error))

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from core.errors import IllegalTransition, UsageError
-from core.jobs import ENDED, RETRIABLE, UNSTARTED, Job, State, again, is_taken_back, move
+from core.jobs import ENDED, RETRIABLE, WAITING, Job, State, again, is_taken_back, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.lanes import Lanes
 from infra.queueing import enqueue, mutate
+from runner.pins import repinned
 from runner.publish import Publisher
 
 _TRIES = 3
@@ -33,7 +34,7 @@ class Control:
 
         def change(job: Job) -> Job | None:
             now = self._clock.now()
-            if job.state in UNSTARTED:
+            if job.state in WAITING:
                 return move(job, State.CANCELLED, now=now, reason="cancelled by an operator", cancel_requested_at=now)
             if job.state is State.RUNNING:
                 return replace(job, cancel_requested_at=job.cancel_requested_at or now, updated_at=now)
@@ -47,15 +48,17 @@ class Control:
 
     def retry(self, job_id: str) -> Job:
         """Run a job again that ended without success."""
-        return self._again(job_id, RETRIABLE | {State.SKIPPED}, "retried by an operator")
+        return self._again(job_id, RETRIABLE | {State.SKIPPED, State.REVIEW}, "retried by an operator")
 
     def reset(self, job_id: str) -> Job:
         """Forget the outputs of an ended job and run it again."""
         # Write the row before deleting anything: this fails if the row is not what it says.
-        job = self._changed(job_id, lambda j: replace(_ended(j, ENDED), reason="being reset by an operator"))
+        job = self._changed(
+            job_id, lambda j: replace(_ended(j, ENDED | {State.REVIEW}), reason="being reset by an operator")
+        )
         self._publisher.retract_latest(job)
         self._publisher.erase(job)  # a no-op if another reset was faster and the job is already running
-        return self._again(job_id, ENDED, "reset by an operator")
+        return self._again(job_id, ENDED | {State.REVIEW}, "reset by an operator")
 
     def remove(self, job_id: str, *, keep_input: bool = False) -> Job:
         """Delete outputs, staged files, the row and the input: if left, it would create the job again."""
@@ -81,7 +84,7 @@ class Control:
                 f"job {job.job_id} is {job.state}; wait until it ends or run `ade cancel {job.job_id}` first"
             )
         now, reason = self._clock.now(), "being removed by an operator"
-        if job.state in UNSTARTED:
+        if job.state in WAITING:
             return move(job, State.CANCELLED, now=now, reason=reason, cancel_requested_at=now)
         return replace(job, reason=reason)
 
@@ -92,7 +95,7 @@ class Control:
                 raise IllegalTransition(
                     f"job {job_id} has just expired and its outputs are being removed; wait a minute"
                 )
-            return again(_ended(job, states), now=now, reason=reason)
+            return again(_ended(job, states), now=now, reason=reason, **repinned(self._store, job))
 
         job = self._changed(job_id, change)
         self._queue.redrive(job_id)

@@ -24,8 +24,8 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from core.chores import Chore, Timings, chore, defer, sent_anyway
 from core.errors import ObjectRefused, RowUnreadable
-from core.jobs import ENDED, Job, State, move
-from core.keys import WORK
+from core.jobs import ENDED, Job, State, move, undecided
+from core.keys import WORK, staging_folder
 from core.ports import Clock, JobQuery, JobTable, ObjectStore, WorkQueue
 from infra.lanes import Lanes
 from infra.local.presence import Presence
@@ -144,7 +144,9 @@ class Janitor:
         for prefix in self._store.folder(WORK).folders:
             try:
                 job = self._table.get(prefix.removeprefix(WORK).rstrip("/"))
-                if job is None or (job.state in ENDED and not job.unpublished):
+                if job is not None and job.state is State.REVIEW and not job.unpublished:
+                    done["staged_files_removed"] += self._store.delete_prefix(staging_folder(job.job_id, job.fence))
+                elif job is None or (job.state in ENDED and not job.unpublished):
                     done["staged_files_removed"] += self._store.delete_prefix(prefix)
             except (RowUnreadable, ObjectRefused) as error:
                 self._log.warning("staged_files_kept", prefix=prefix, error=str(error))
@@ -249,6 +251,8 @@ class Janitor:
                     expired = self._table.replace(job, move(job, State.EXPIRED, now=now, files=()))
                     if expired is not None:
                         self._publisher.finish(expired)
+                case Chore.CLOSE_REVIEW:
+                    self._close_review(job, now)
                 case Chore.FORGET:
                     self._forget(job, now)
                 case None:
@@ -283,6 +287,14 @@ class Janitor:
             self._log.warning("chore_failed", chore=str(Chore.RESEND), error=f"{type(error).__name__}: {error}")
             return Counter(chores_failed=1)
         return Counter(jobs_resend=len(again))
+
+    def _close_review(self, job: Job, now: float) -> None:
+        """End a review that nobody answered in time, as its manifest says."""
+        closed = self._table.replace(job, undecided(job, now=now))
+        if closed is not None and closed.state is State.QUEUED:
+            enqueue(self._table, self._queue, self._clock, closed)
+        elif closed is not None:
+            self._worker.finish(closed)
 
     def _forget(self, job: Job, now: float) -> None:
         """Remove a tombstone; it stays while its input is in the inbox, or the next sweep would run that again."""

@@ -176,7 +176,7 @@ class Beats:
                     self._prolong(held)
                 else:
                     self._check(held)
-        except RecordNewer:  # a newer program has taken the job over; no write of ours would be accepted
+        except RecordNewer:  # a newer program has taken the job over; none of our writes would be accepted
             held.killed = held.killed or Verdict.LEASE_LOST
         except Exception as error:  # noqa: BLE001 - tried again until the lease ends; other leases must go on
             held.missed = held.missed or beats

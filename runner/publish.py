@@ -26,7 +26,10 @@ from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
 from infra.lanes import Lanes
+from infra.logs import Log
+from infra.reviews import REVIEW_FILES
 from infra.statuses import Statuses
+from runner.remembering import remember
 from runner.results import AUDIT, LATEST_VERSION, job_folder, latest_body, latest_key, outcome, result_body, result_key
 
 _SMALL = 1024 * 1024
@@ -34,8 +37,9 @@ _SLOW_SECONDS = 10.0  # a finisher that took longer may have been suspended whil
 
 
 class Publisher:
-    def __init__(self, store: ObjectStore, table: JobTable, clock: Clock, lanes: Lanes) -> None:
+    def __init__(self, store: ObjectStore, table: JobTable, clock: Clock, lanes: Lanes, log: Log | None = None) -> None:
         self._store = store
+        self._log = log
         self._table = table
         self._clock = clock
         self._lanes = lanes
@@ -47,10 +51,10 @@ class Publisher:
         `on_written` is called when everything is written, before the row says so: at least once, and never for a
         publication that failed.
         """
-        if job.state is not State.PUBLISHING and not (job.ended and job.unpublished):
+        if job.state is not State.PUBLISHING and not (job.unpublished and (job.ended or job.state is State.REVIEW)):
             return None
         try:
-            return self._finish(job, on_written)
+            return self._publish_review(job) if job.state is State.REVIEW else self._finish(job, on_written)
         except KeyRefused as error:
             return self._unpublishable(job, str(error), on_written)
 
@@ -69,6 +73,7 @@ class Publisher:
                     return self._staging_lost(job, on_written)
             else:
                 if outcome(job) is State.SUCCEEDED:
+                    self._remember(job)
                     self._point_latest(job, began)
                 if not self._write_result(job, body, current):
                     self._take_back_latest(job)
@@ -77,9 +82,47 @@ class Publisher:
             self._forget(job)
         elif outcome(job) is not State.SUCCEEDED and job.attempts_total > 1:
             self._drop_stale(job)
+        if job.review is not None:
+            self._drop_review(job)
         self._unstage(job)
         self.statuses.clear(job)
         return self._close(job, on_written)
+
+    def _publish_review(self, job: Job) -> Job | None:
+        """Copy the questions of a job that waits for a person, and announce that it waits.
+
+        The staged files are deleted after the row says that they were copied, so missing ones are lost only if the row
+        is unchanged. A copy may come too late for a job that has moved on; then its end deletes the files.
+        """
+        if not self._unchanged(job):
+            return None
+        try:
+            self._copy(job)
+        except ObjectMissing:
+            if not self._unchanged(job):
+                return None
+            reason = "its staged questions were lost before they were published"
+            return self._table.replace(job, move(job, State.QUEUED, now=self._clock.now(), reason=reason, files=()))
+        self.statuses.announce(job)
+        closed = self._table.replace(job, replace(job, unpublished=False))
+        if closed is not None:
+            self._store.delete_prefix(staging_folder(job.job_id, job.fence))
+            return closed
+        now = self._table.get(job.job_id)
+        if now is None or (now.ended and not now.unpublished):
+            self._drop_review(now or job)
+        return None
+
+    def _remember(self, job: Job) -> None:
+        """Put what a person decided into the workflow's memory, before anybody can see the result."""
+        why = remember(self._store, job) if job.decision is not None else ""
+        if why and self._log is not None:
+            self._log.warning("decision_not_remembered", job_id=job.job_id, error=why)
+
+    def _drop_review(self, job: Job) -> None:
+        """Remove the questions of a job that has ended, unless it ended because nobody answered them."""
+        if job.error is None or job.error.verdict is not Verdict.REVIEW_EXPIRED:
+            self._store.delete_all([job_folder(job) + name for name in REVIEW_FILES])
 
     def _is_written(self, job: Job, body: bytes) -> bool:
         """Whether the result.json of this publication exists already, and so everything before it."""
@@ -158,7 +201,7 @@ class Publisher:
 
     def _unpublishable(self, job: Job, why: str, on_written: Callable[[], None] | None) -> Job | None:
         """Fail a job whose output keys the store refuses: trying again would not help."""
-        if job.state is not State.PUBLISHING:
+        if job.state not in (State.PUBLISHING, State.REVIEW):
             return self._close(job, on_written)  # not even a result.json can be written; only the row has the result
         error = JobError(verdict=Verdict.INPUT_UNREADABLE, message=f"its outputs cannot be written: {why}")
         failed = self._table.replace(job, move(job, State.FAILED, now=self._clock.now(), error=error, files=()))

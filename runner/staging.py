@@ -14,6 +14,7 @@ from core.packages import check_names, check_zip, read_member
 from core.ports import BoxLimits, Fetched
 from core.settings import Settings
 from core.verdicts import Verdict
+from runner.pins import Pins, stage_pins
 
 
 class StagedSource(Protocol):
@@ -25,7 +26,7 @@ class StagedSource(Protocol):
 
 
 _NAMES = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
-OUTPUTS = ("normalized.xlsx", "artifact.json")
+OUTPUTS = ("normalized.xlsx", "artifact.json", "review.json")
 
 
 class StagingFailed(Exception):
@@ -42,6 +43,7 @@ class Staged:
     order: dict[str, Any]
     config: Path | None
     requirements: Path | None
+    pins: Pins | None = None
 
 
 def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Staged:
@@ -68,7 +70,9 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Stag
         raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
     except (PackageRefused, ManifestInvalid) as error:
         raise StagingFailed(Verdict.CONFIG_REFUSED, str(error)) from error
-    return Staged(manifest, make_order(job, manifest, inputs, config), config, _requirements(config))
+    pins = stage_pins(store, job, scratch)
+    order = make_order(job, manifest, inputs, config) | pins.order
+    return Staged(manifest, order, config, _requirements(config), pins)
 
 
 def make_order(job: Job, manifest: Manifest, inputs: list[dict[str, Any]], config: Path | None) -> dict[str, Any]:

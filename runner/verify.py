@@ -19,6 +19,7 @@ from core.ports import BoxLimits, BoxOrder, BoxReport, Sandbox, Verification
 from core.verdicts import EXPLAINED, Verdict
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
+REVIEW, PAGE = "review.json", "review.html"
 REPORT_MB = 16
 LEAST_SECONDS = 10.0  # for outputs that were finished at the last moment
 _COUNTS = ("tables", "rows_in", "rows_out", "sheets_out", "columns_mapped", "columns_unmapped")
@@ -40,13 +41,13 @@ def run_verified(
     on_event: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> BoxReport:
     """Run a job and verify its outputs, in the same box if that is safe; `limits` are those of the verification."""
-    asked = Verification(
+    wanted = Verification(
         job=_order(job.job),
-        outputs=(REPORT,),
+        outputs=(REPORT, PAGE),
         limits=replace(limits, file_mb=REPORT_MB),
         least_seconds=LEAST_SECONDS,
     )
-    report = sandbox.run(replace(job, verification=asked), killed=killed, on_event=on_event)
+    report = sandbox.run(replace(job, verification=wanted), killed=killed, on_event=on_event)
     return verified(report, job, sandbox, limits=limits, killed=killed)
 
 
@@ -61,8 +62,7 @@ def verified(
     """The report of a job with its verified outputs, counts and page, or the reason why they were refused."""
     if report.verdict is not Verdict.OK and report.verdict not in EXPLAINED:
         return replace(report, claim={}, outputs={})
-    audit = report.verdict in EXPLAINED
-    names = (ARTIFACT,) if audit else (ARTIFACT, WORKBOOK)
+    names, page = _expected(report.verdict)
     taken = {name: report.outputs[name] for name in names if name in report.outputs}
     seen = report.verification
     if seen is None:
@@ -77,8 +77,9 @@ def verified(
         outputs={},
         verification=None,
     )
-    if seen.verdict is Verdict.OK and REPORT in seen.outputs:
-        return replace(spent, claim=counts(seen.claim), outputs=taken | {REPORT: seen.outputs[REPORT]})
+    if seen.verdict is Verdict.OK and page in seen.outputs:
+        claim = asked(seen.claim) if page == PAGE else counts(seen.claim)
+        return replace(spent, claim=claim, outputs=taken | {page: seen.outputs[page]})
     refusal = _refusal(seen)
     suspicion = seen.suspicion
     if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT and not suspicion:
@@ -103,9 +104,13 @@ def _second_box(
         job=verify
         | {
             "inputs": [{"name": name, "path": f"in/{name}"} for name in taken],
-            "verify": {**verify["verify"], "audit": report.verdict in EXPLAINED},
+            "verify": {
+                **verify["verify"],
+                "audit": report.verdict in EXPLAINED,
+                "review": report.verdict is Verdict.NEEDS_REVIEW,
+            },
         },
-        outputs=(REPORT,),
+        outputs=(REPORT, PAGE),
         limits=replace(
             limits, file_mb=REPORT_MB, wall_seconds=max(LEAST_SECONDS, job.limits.wall_seconds - report.wall_seconds)
         ),
@@ -113,6 +118,22 @@ def _second_box(
         grouped=False,  # limits on address space suffice; a cgroup would cost as much as the work
     )
     return sandbox.run(order, killed=killed)
+
+
+def _expected(verdict: Verdict) -> tuple[tuple[str, ...], str]:
+    """The outputs of a job that ended so, and the page that is made of them."""
+    if verdict is Verdict.NEEDS_REVIEW:
+        return (REVIEW,), PAGE
+    return ((ARTIFACT,) if verdict in EXPLAINED else (ARTIFACT, WORKBOOK)), REPORT
+
+
+def asked(claim: dict[str, Any]) -> dict[str, Any]:
+    """How many questions a review has."""
+    summary = claim.get("summary")
+    number = summary.get("questions") if isinstance(summary, dict) else None
+    return {
+        "questions": number if isinstance(number, int) and not isinstance(number, bool) and 0 < number < _MOST else 1
+    }
 
 
 def counts(claim: dict[str, Any]) -> dict[str, Any]:
@@ -154,8 +175,14 @@ def _order(job: dict[str, Any]) -> dict[str, Any]:
             "inputs": [{k: given[k] for k in _INPUT} for given in job["inputs"]],
             "title": str(manifest.get("name", "")),
             "formats": sorted(f for f in formats if f),
+            "decision": _named(job.get("decision")),
+            "why": (manifest.get("mapping") or {}).get("review", "never"),
         },
     }
+
+
+def _named(decision: dict[str, Any] | None) -> dict[str, str] | None:
+    return None if decision is None else {k: str(decision[k]) for k in ("key", "version", "sha256", "by")}
 
 
 def _refusal(seen: BoxReport) -> dict[str, Any]:

@@ -17,16 +17,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
-from core.jobs import Job, JobError, Retry, State, decide, move, since, start
+from core.jobs import Job, JobError, Retry, Review, State, ask, decide, move, since, start
+from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.settings import Settings
 from core.verdicts import EXPLAINED, Fault, Verdict
 from infra.local.presence import Presence
 from infra.logs import Log
 from infra.queueing import enqueue, mutate, note_sent
+from infra.reviews import REVIEW_FILES
 from infra.statuses import HELD_SECONDS
 from runner.attempt import Attempts, Outcome
 from runner.leases import Beats, Held, LeaseWatch, fenced
+from runner.pins import decision_place
 from runner.publish import Publisher
 from runner.results import job_folder
 from runner.surroundings import Surroundings
@@ -37,6 +40,9 @@ _FRESH_RECEIVES = 20  # well below the queue's limit, after which a message is d
 _POISON_FAILURES = 10  # after so many failures without an outage, a message goes to the dead letters
 _MOST_REMEMBERED = 10_000
 _LONGEST_WAIT_SECONDS = 60.0  # between two tries of such a message
+
+# An attempt that ends so after a cancel was requested is cancelled.
+_CANCELLABLE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.RELEASED, Verdict.RUNNER_LOST})
 
 # Waits until a leased job may have a box, or is killed; the argument returns the verdict that killed it.
 Ready = Callable[[Callable[[], Verdict | None]], None]
@@ -294,12 +300,17 @@ class Worker:
     def _after(self, job: Job, outcome: Outcome) -> Job:
         """The row after an attempt: the commit of a success, an end, or back to the queue."""
         now, verdict = self._clock.now(), outcome.verdict
-        if job.cancel_requested_at is not None and verdict in (Verdict.OK, Verdict.RELEASED, Verdict.RUNNER_LOST):
+        if job.cancel_requested_at is not None and verdict in _CANCELLABLE:
             verdict = Verdict.CANCELLED
         summary = {k: v for k, v in job.summary.items() if k != "progress"} | outcome.summary
         facts: dict[str, Any] = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox}
+        if outcome.pins is not None:
+            facts["memories"] = outcome.pins.memories
         if verdict is Verdict.OK:
-            return move(job, State.PUBLISHING, now=now, files=outcome.files, **facts)
+            applied = outcome.pins.decision if outcome.pins is not None else None
+            return move(job, State.PUBLISHING, now=now, files=outcome.files, decision=applied, **facts)
+        if verdict is Verdict.NEEDS_REVIEW:
+            return self._asked(job, outcome, facts)
         message = outcome.message or f"ended with verdict {verdict}"
         error = JobError(verdict=verdict, message=message, where=outcome.where)
         policy = self._settings.retry_policy
@@ -314,6 +325,18 @@ class Worker:
         reason = "superseded: its input was replaced or removed" if decision.state is State.SKIPPED else ""
         files = tuple(f for f in outcome.files if f.name == "logs.txt" or verdict in EXPLAINED)
         return move(job, decision.state, now=now, reason=reason, error=error, files=files, **facts)
+
+    def _asked(self, job: Job, outcome: Outcome, facts: dict[str, Any]) -> Job:
+        """The row after an attempt that needs a person: it waits, unless a decision came while it ran."""
+        now, given = self._clock.now(), outcome.given
+        if job.decision is not None and (given is None or given.digest != job.decision.digest):
+            reason = f"decided by {job.decision.key} while it ran"
+            return move(job, State.QUEUED, now=now, reason=reason, attempt=0, files=(), **facts)
+        terms, pins = outcome.terms or ReviewTerms(), outcome.pins
+        review = Review(questions=int(outcome.summary.get("questions", 1)), on_expiry=terms.on_expiry)
+        asked = replace(job, decision=pins.decision if pins is not None else None)
+        files = tuple(f for f in outcome.files if f.name in REVIEW_FILES)  # no name that a result may have
+        return ask(asked, now=now, review=review, expires=terms.seconds, key=decision_place(job), files=files, **facts)
 
     def _follow(self, job: Job, delivery: Delivery | None) -> None:
         """Carry out what the row now says. The janitor repairs a crash on any line here."""

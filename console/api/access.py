@@ -182,7 +182,7 @@ class Access:
             return _Grants.model_validate_json(body), info.version
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            raise StoreUnavailable(f"{TOKENS_KEY} is damaged at {where or 'its start'}; mend or delete it") from None
+            raise StoreUnavailable(f"{TOKENS_KEY} is damaged at {where or 'its start'}; repair or delete it") from None
 
     def _grants(self) -> dict[str, Grant]:
         """The grants as they are, or were a moment ago."""

@@ -1,4 +1,4 @@
-"""Live views: jobs and counts are looked at once, however many watch them, and told as server-sent events.
+"""Live views: jobs and counts are read once, however many clients watch them, and sent as server-sent events.
 
 A log's event id is `<fence>.<bytes>`: how much of which attempt's log a client has. It says so again when it comes
 back (Last-Event-ID), and goes on from there; of a new attempt it gets everything.
@@ -37,7 +37,7 @@ class _Followed:
 
 
 class Followers:
-    """All that is watched, looked at by one task. Lives in the server's event loop."""
+    """Everything that is watched, read by one task. Lives in the server's event loop."""
 
     def __init__(self, facade: Facade, table: JobTable, *, seconds: float) -> None:
         self._facade = facade
@@ -178,7 +178,7 @@ class Followers:
 
 
 def resume(last: str | None) -> tuple[int, int]:
-    """Fence and bytes of a Last-Event-ID; from the start where it is none of ours."""
+    """Fence and bytes of a Last-Event-ID; from the start if it is not valid."""
     fence, _, after = (last or "").partition(".")
     if fence.isdecimal() and after.isdecimal() and len(fence) + len(after) < 20:
         return int(fence), int(after)

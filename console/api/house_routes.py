@@ -86,7 +86,7 @@ def decide(call: Call) -> Answer:
         raise ProblemError(HTTPStatus.CONFLICT, f"job {job.job_id} is {job.state}; only a job in REVIEW can be decided")
     primary = next((one for one in job.inputs if one.role == "primary"), None)
     if primary is None:
-        raise UsageError(f"job {job.job_id} has no input that a decision could stand beside")
+        raise UsageError(f"job {job.job_id} has no input to put a decision beside")
     key = decision_key(primary.ref.key)
     decision = {
         "decision": 1,
@@ -220,7 +220,7 @@ def show_metrics(call: Call) -> Answer:
 
 
 def _tenant(call: Call, asked: str | None) -> str | None:
-    """The tenant to tell of: the caller's own, or the one they ask for."""
+    """The tenant of the answer: the caller's own, or the requested one."""
     if asked is not None and not call.principal.sees(asked):
         raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {call.principal.tenant}; name that tenant")
     return call.principal.tenant or asked

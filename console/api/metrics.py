@@ -1,4 +1,4 @@
-"""Metrics as Prometheus reads them. What they tell of jobs is the truth of table and queue, whoever else counts."""
+"""Metrics in the format of Prometheus. Job metrics come from the table and the queue."""
 
 import threading
 from collections import Counter

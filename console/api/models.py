@@ -177,7 +177,7 @@ class ProblemDocument(BaseModel):
     title: str
     status: int
     detail: str
-    problems: list[dict[str, str]] | None = Field(default=None, description="one for each thing to mend")
+    problems: list[dict[str, str]] | None = Field(default=None, description="one for each thing to fix")
 
 
 class Shape(BaseModel):
@@ -275,7 +275,7 @@ class LogText(Shape):
 class ActResult(Shape):
     act: str
     dry_run: bool
-    count: int = Field(description="jobs that match; of those looked at so far where `cursor` is given")
+    count: int = Field(description="jobs that match; of those read so far if `cursor` is given")
     jobs: list[str] = Field(description="the first of them")
     refused: list[dict[str, str]]
     cursor: str | None = Field(description="there are more: repeat with this cursor")

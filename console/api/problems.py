@@ -33,7 +33,7 @@ class ProblemError(AdeError):
 
 
 def problem_of(error: Exception) -> ProblemError | None:
-    """The problem that an error of ours is for a caller; None: it is a fault of the program."""
+    """The problem to report for an AdeError; None: it is a bug."""
     match error:
         case ProblemError():
             return error
@@ -41,13 +41,13 @@ def problem_of(error: Exception) -> ProblemError | None:
             found = [problem.as_dict() for problem in error.problems]
             return ProblemError(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
-                "the manifest does not validate; mend what `problems` lists and send it again",
+                "the manifest does not validate; fix what `problems` lists and send it again",
                 problems=found,
             )
         case DecisionInvalid():
             return ProblemError(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
-                "the decision does not validate; mend what `problems` lists and send it again",
+                "the decision does not validate; fix what `problems` lists and send it again",
                 problems=[problem.as_dict() for problem in error.problems],
             )
         case RecordNewer() | IllegalTransition():

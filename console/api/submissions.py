@@ -186,7 +186,7 @@ class Submissions:
             return Accepted(known["keys"], [found[one] for one in known["jobs"] if one in found], repeated=True)
         if self._stack.clock.now() - float(known.get("begun_at", 0.0)) < _BEGUN_SECONDS:
             raise ProblemError(
-                HTTPStatus.CONFLICT, "the same request is under way; ask again", headers={"Retry-After": "2"}
+                HTTPStatus.CONFLICT, "the same request is in progress; try again", headers={"Retry-After": "2"}
             )
         return self._finish(target, asked, act)  # whoever began it has died; doing it twice makes the same jobs
 

@@ -32,7 +32,7 @@ from infra.aws.dynamodb_items import (
 
 _BATCH = 100
 _AT_ONCE = 500  # index entries of one partition
-_LOOKED_AT = 2000  # index entries that one page looks through at most for what no index answers
+_MOST_SCANNED = 2000  # index entries that one page scans at most where no index has the answer
 _BELIEVED_SECONDS = 60.0
 _STATES = frozenset(State)
 
@@ -67,7 +67,7 @@ class Reads:
         partitions = [partition_of(index, shard, value) for shard in self._shards for value in values]
         judged = query != JobQuery(states=query.states if index == BY_STATE else None, tenant=query.tenant)
         judged = judged or (index == BY_STATE and query.tenant is not None)
-        most = _LOOKED_AT if judged else limit
+        most = _MOST_SCANNED if judged else limit
         shards = [
             self._entries(partition, index, query, cursor, _AT_ONCE if judged else limit + 1)
             for partition in partitions

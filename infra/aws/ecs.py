@@ -128,7 +128,7 @@ class TaskShield:
             with self._changed:
                 self._retry_at = self._now() + self._pace.retry
             return self._pace.retry
-        self._told(protected=due)
+        self._call(protected=due)
         return 0.0
 
     def _due(self) -> tuple[bool | None, float]:
@@ -149,7 +149,7 @@ class TaskShield:
     def _tired(self) -> bool:
         return self._since is not None and self._now() - self._since >= self._pace.stretch
 
-    def _told(self, *, protected: bool) -> None:
+    def _call(self, *, protected: bool) -> None:
         with self._changed:
             now = self._now()
             if not protected:

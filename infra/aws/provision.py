@@ -40,9 +40,9 @@ def provision(settings: Settings, *, apply: bool) -> list[Step]:
     """Everything that the ADE_*_URL settings name. `apply`: create what is missing; otherwise only list it."""
     steps: list[Step] = []
     for url in (settings.queue_url, settings.events_url):
-        if url:
+        if url.startswith("sqs:"):
             steps += _queue(parse_address(url), events=url == settings.events_url, apply=apply)
-    if settings.table_url:
+    if settings.table_url.startswith("dynamodb:"):
         steps += _table(parse_address(settings.table_url), apply=apply)
     if settings.store_url:
         bucket = parse_address(settings.store_url)
@@ -144,7 +144,7 @@ def _notification(bucket: Address, events: Address, *, apply: bool) -> Iterator[
             sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
             kept = s3.get_bucket_notification_configuration(Bucket=bucket.name)
             kept.pop("ResponseMetadata", None)
-            kept["QueueConfigurations"] = [*kept.get("QueueConfigurations", []), *_told(arn)]
+            kept["QueueConfigurations"] = [*kept.get("QueueConfigurations", []), *_notified(arn)]
             s3.put_bucket_notification_configuration(Bucket=bucket.name, NotificationConfiguration=kept)
 
         step = _step("notification", name, there=there, make=make, apply=False)
@@ -247,7 +247,7 @@ def _refined(kind: str, name: str, make: Callable[[], Any]) -> Step:
     return Step(kind=kind, name=name, action="create")
 
 
-def _told(arn: str) -> list[dict[str, Any]]:
+def _notified(arn: str) -> list[dict[str, Any]]:
     """One entry per prefix: outputs must not cause events, and S3 takes one prefix per entry."""
     return [
         {
@@ -298,3 +298,11 @@ _LIFECYCLE: dict[str, Any] = {
         ]
     }
 }
+
+
+def warm_up(store_url: str) -> None:
+    """Write to a new bucket until it accepts: some stores refuse the first writes, which senders should not see."""
+    from infra.aws.s3 import S3Store  # noqa: PLC0415 - only for a store on this machine
+
+    with closing(S3Store(parse_address(store_url))) as bucket:
+        bucket.conditional()

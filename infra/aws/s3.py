@@ -34,9 +34,8 @@ from core.keys import WORK, check_key, refusal
 from core.ports import Fetched, Folder, Level, ObjectInfo
 from infra.addresses import Address
 from infra.aws.calls import Answered, Caller, client
-from infra.aws.s3_parts import COPIED_AT_ONCE, PART_BYTES, Parts
-from infra.aws.s3_reads import InFile, InMemory, Sink, read_to_end
-from infra.memo import Memo
+from infra.aws.s3_reads import InFile, InMemory, Memo, Sink, read_to_end
+from infra.aws.s3_uploads import PART_BYTES, Uploads
 
 _MD5_ETAG = re.compile(r"[0-9a-f]{32}")
 _ABSENT = ("404", "NoSuchKey", "NotFound", "NoSuchVersion", "405", "MethodNotAllowed")
@@ -45,6 +44,8 @@ _TOO_LARGE = ("InvalidRequest", "EntityTooLarge")  # for a single copy; both cod
 _CHECKSUMS = ("SHA256", "CRC64NVME")
 _ETAG = "etag:"
 _DELETED_AT_ONCE = 1000
+_COPIED_AT_ONCE = 5 * 1024**3  # the largest object that S3 copies with one call
+_COPY_PART_BYTES = 512 * 1024 * 1024
 
 
 class S3Store:
@@ -57,7 +58,7 @@ class S3Store:
         caller: Caller | None = None,
         page_size: int = 1000,
         part_bytes: int = PART_BYTES,
-        copied_at_once: int = COPIED_AT_ONCE,
+        copied_at_once: int = _COPIED_AT_ONCE,
     ) -> None:
         self._address = address
         self._bucket = address.name
@@ -65,7 +66,8 @@ class S3Store:
         self._call = caller or Caller(str(address))
         if address.endpoint is not None:
             self._s3.meta.events.register("before-call.s3.DeleteObjects", _vouch)
-        self._parts = Parts(self._s3, self._call, self._bucket, part_bytes=part_bytes, copied_at_once=copied_at_once)
+        self._uploads = Uploads(self._s3, self._call, self._bucket, part_bytes=part_bytes)
+        self._copied_at_once = copied_at_once
         self._page_size = page_size
         self._opaque = address.options.get("etag") == "opaque"
         self._memo: Memo[tuple[str, int, float], ObjectInfo] = Memo(100_000)
@@ -148,9 +150,9 @@ class S3Store:
         check_key(key)
         extra: dict[str, Any] = {"Metadata": dict(metadata)} if metadata else {}
         condition = self._condition(key, if_version, if_absent=if_absent)
-        if isinstance(body, Path) and body.stat().st_size > self._parts.part_bytes:
+        if isinstance(body, Path) and body.stat().st_size > self._uploads.part_bytes:
             lost = self._lost(key, condition)
-            answer = self._parts.upload(key, body, extra=extra, condition=condition, lost=lambda: lost)
+            answer = self._uploads.upload(key, body, extra=extra, condition=condition, lost=lambda: lost)
             size = body.stat().st_size
         else:
             content = body if isinstance(body, bytes) else body.read_bytes()
@@ -185,7 +187,32 @@ class S3Store:
             if no.code not in _TOO_LARGE:
                 raise ObjectMissing(f"object {source} is not there") from None
             refusal = StoreUnavailable(f"{self._address} refused copy {source}: {no.code}")
-            self._parts.copy(source, target, refusal)
+            self._copy_large(source, target, refusal)
+
+    def _copy_large(self, source: str, target: str, refusal: StoreUnavailable) -> None:
+        """Copy in parts by boto3's managed transfer; raises `refusal` if the source is not that large after all."""
+        from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - rarely needed, and slow to import
+
+        try:
+            found = self._call(f"head {source}", lambda: self._head(source), expect=_ABSENT)
+            if int(found["ContentLength"]) <= self._copied_at_once:
+                raise refusal
+            kept = {name: found[name] for name in ("ContentType", "Metadata") if name in found}
+            part = min(self._copied_at_once, _COPY_PART_BYTES)
+            config = TransferConfig(multipart_threshold=part, multipart_chunksize=part)
+            self._call(
+                f"copy {source}",
+                lambda: self._s3.copy(
+                    {"Bucket": self._bucket, "Key": source},
+                    self._bucket,
+                    target,
+                    ExtraArgs=kept | {"CopySourceIfMatch": found["ETag"]},
+                    Config=config,
+                ),
+                expect=_ABSENT,
+            )
+        except Answered:
+            raise ObjectMissing(f"object {source} is not there") from None
 
     def delete(self, key: str) -> None:
         check_key(key)

@@ -1,4 +1,4 @@
-"""Reads an object completely, over as many connections as it takes.
+"""Reads an object completely, over as many connections as it takes, and caches facts that cost a request.
 
 After a broken connection, the next one requests the rest of the same version, so a large object arrives even over a bad
 line and is never a mix of two versions.
@@ -6,8 +6,10 @@ line and is never a mix of two versions.
 
 import contextlib
 import hashlib
+import threading
+from collections import OrderedDict
 from collections.abc import Collection, Mapping
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 from botocore.exceptions import ClientError, FlexibleChecksumError
 
@@ -15,6 +17,10 @@ from core.errors import ObjectTooLarge, StoreUnavailable
 from core.ports import Fetched
 from infra.aws.calls import Caller
 
+F = TypeVar("F")
+V = TypeVar("V")
+
+_ONE_IN = 16
 _BLOCK = 1024 * 1024
 _REPLACED = ("412", "PreconditionFailed", "NoSuchVersion", "InvalidRange", "416")
 
@@ -141,3 +147,36 @@ class _Reading:
     def _restart(self) -> None:
         self._sink.restart()
         self.received, self._same = 0, {}
+
+
+class Memo(Generic[F, V]):
+    """The latest value by key, valid while the `fact` it was stored with stays the same.
+
+    Made for scans over more keys than it holds: with plain LRU every key would be evicted before its turn comes again.
+    So when the cache is full, most new keys are the next to be evicted and the old ones stay; one in sixteen is kept,
+    so that in time the cache holds the keys in use.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._held: OrderedDict[str, tuple[F, V]] = OrderedDict()  # the next to evict first
+        self._lock = threading.Lock()
+        self._pushed_out = 0
+
+    def get(self, key: str, fact: F) -> V | None:
+        with self._lock:
+            held = self._held.get(key)
+            if held is None or held[0] != fact:
+                return None
+            self._held.move_to_end(key)
+            return held[1]
+
+    def put(self, key: str, fact: F, value: V) -> None:
+        with self._lock:
+            stays = True
+            if key not in self._held and len(self._held) >= self._size:
+                self._held.popitem(last=False)
+                self._pushed_out += 1
+                stays = self._pushed_out % _ONE_IN == 0
+            self._held[key] = (fact, value)
+            self._held.move_to_end(key, last=stays)

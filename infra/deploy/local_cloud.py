@@ -112,7 +112,7 @@ def seaweedfs(venvs: Path, data: Path, *, port: int | None = None, hook: Hook | 
     store = data / "store"
     store.mkdir(parents=True, exist_ok=True)
     access, secret = _credentials(data / "identities.json")
-    _tell(data / "notification.toml", hook)
+    _configure_hook(data / "notification.toml", hook)
     arguments = [
         *("-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={store}", "-master.telemetry=false"),
         *("-master.volumeSizeLimitMB=64", "-volume.max=300", "-volume.preStopSeconds=0", "-s3", f"-s3.port={port}"),
@@ -126,7 +126,7 @@ def seaweedfs(venvs: Path, data: Path, *, port: int | None = None, hook: Hook | 
         yield Server("SeaweedFS", endpoint, access, secret, pid)
 
 
-def _tell(path: Path, hook: Hook | None) -> None:
+def _configure_hook(path: Path, hook: Hook | None) -> None:
     """Configure notifications for the buckets; the store reads the file from its working folder."""
     path.unlink(missing_ok=True)
     if hook is None:

@@ -31,8 +31,7 @@ from core.errors import (
 )
 from core.keys import INBOX, MAX_KEY_BYTES, OUTPUTS, WORK, check_key, is_unfinished, refusal
 from core.ports import Fetched, Folder, Level, ObjectInfo
-from infra.local.durable import make_folder, sync_folder
-from infra.local.hashes import HashCache
+from infra.local.disk import HashCache, make_folder, sync_folder
 
 _BLOCK = 1024 * 1024
 _QUIET_SECONDS = 2.0

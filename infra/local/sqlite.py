@@ -12,7 +12,7 @@ from pathlib import Path
 
 from core.errors import StoreUnavailable
 from core.verdicts import FAULTS
-from infra.local.durable import make_folder
+from infra.local.disk import make_folder
 
 SCHEMA_VERSION = 1
 SCHEMA = """

@@ -19,9 +19,9 @@ from infra.local.sqlite import Database
 _STATES = frozenset(State)
 _SET_BACK_SECONDS = 60.0
 _NEWEST = "ORDER BY created_at DESC, job_id DESC"
-_LOOKED_AT = 1000  # rows that one page looks through at most for what no index answers
+_MOST_SCANNED = 1000  # rows that one page scans at most where no index has the answer
 _BATCH = 200
-_TOLD = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
+_KNOWN = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
 
 
 class SqliteJobTable:
@@ -89,27 +89,27 @@ class SqliteJobTable:
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
         db = self._db.read()
         filters, values = _filters(query)
-        # An index has what fits in order, or else a bounded number of rows is looked through.
-        budget = limit if not filters else max(limit, _LOOKED_AT)
+        # Either an index has the answer in order, or a bounded number of rows is scanned.
+        budget = limit if not filters else max(limit, _MOST_SCANNED)
         entries = self._entries(query, budget + 1, cursor)
         rows: list[Row] = []
-        looked = 0
-        while looked < min(budget, len(entries)) and len(rows) < limit:
-            batch = entries[looked : min(looked + _BATCH, budget)]
+        scanned = 0
+        while scanned < min(budget, len(entries)) and len(rows) < limit:
+            batch = entries[scanned : min(scanned + _BATCH, budget)]
             found = {
                 row["job_id"]: row
                 for row in db.execute(
-                    f"SELECT {_TOLD}, doc FROM jobs WHERE job_id IN ({','.join('?' * len(batch))}) {filters}",  # noqa: S608 - from constants
+                    f"SELECT {_KNOWN}, doc FROM jobs WHERE job_id IN ({','.join('?' * len(batch))}) {filters}",  # noqa: S608 - from constants
                     (*(job_id for _, job_id in batch), *values),
                 )
             }
             for _, job_id in batch:
-                looked += 1
+                scanned += 1
                 if job_id in found:
                     rows.append(found[job_id])
                     if len(rows) == limit:
                         break
-        at, job_id = entries[looked - 1] if 0 < looked < len(entries) else (0.0, "")
+        at, job_id = entries[scanned - 1] if 0 < scanned < len(entries) else (0.0, "")
         newer: list[NewerRow] = []
         jobs = tuple(job for job in _readable(rows, newer) if query.holds(job))
         return Page(
@@ -119,7 +119,7 @@ class SqliteJobTable:
         )
 
     def _entries(self, query: JobQuery, limit: int, cursor: str | None) -> list[tuple[float, str]]:
-        """Time and id of the newest jobs of a tenant and of states: each pair of them stands in an index in order."""
+        """Time and id of the newest jobs of a tenant and of states: an index has each pair in order."""
         bounds, edges = list[str](), list[object]()
         if cursor is not None:
             at, _, job_id = cursor.partition("|")
@@ -153,7 +153,7 @@ class SqliteJobTable:
 
     def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
         rows = self._db.read().execute(
-            f"SELECT {_TOLD}, doc FROM jobs WHERE line = ? ORDER BY created_at, job_id",  # noqa: S608 - a constant
+            f"SELECT {_KNOWN}, doc FROM jobs WHERE line = ? ORDER BY created_at, job_id",  # noqa: S608 - a constant
             (line,),
         )
         newer: list[NewerRow] = []
@@ -208,7 +208,7 @@ class SqliteJobTable:
         )
         for tenant, state, n in rows:
             if state not in _STATES:
-                continue  # edited by hand; `damaged` tells
+                continue  # edited by hand; `damaged` reports it
             found.setdefault(tenant, {})[State(state)] = n
         return found
 
@@ -285,24 +285,24 @@ class SqliteJobTable:
         rows = self._db.read().execute(
             "SELECT job_id, doc FROM jobs WHERE resting = ? AND wake_at <= ? ORDER BY wake_at", (resting, before)
         )
-        # As many as are asked for that can be read: those that cannot would stand at the head for ever.
+        # As many readable rows as requested: unreadable ones would stay first forever.
         return tuple(itertools.islice(_readable(rows), limit))
 
 
 def _readable(rows: Iterable[Row], newer: list[NewerRow] | None = None) -> Iterator[Job]:
-    """The jobs of the rows that can be read; `newer` gets what can be told of those that a newer program wrote."""
+    """The jobs of the rows that can be read; `newer` receives the rows that a newer program wrote."""
     for row in rows:
         try:
             yield load_job(row["doc"], row["job_id"])
         except RecordNewer as error:
             if newer is not None:
-                newer.append(NewerRow(**{name: row[name] for name in _TOLD.split(", ")}, why=error))
+                newer.append(NewerRow(**{name: row[name] for name in _KNOWN.split(", ")}, why=error))
         except RowUnreadable:
             continue
 
 
 def _filters(query: JobQuery) -> tuple[str, list[object]]:
-    """What no index answers, as a condition on the row; a record that is no JSON has nothing to compare."""
+    """What no index answers, as a condition on the row; a record that is not JSON never matches."""
     found, values = list[str](), list[object]()
 
     def add(condition: str, *given: object) -> None:

@@ -8,6 +8,7 @@ from runner.engine.findings import Findings
 from runner.engine.ledger import OUTSIDE, TableBooks
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn
 from runner.engine.protocol import Order
+from runner.engine.review import decision_facts
 from runner.engine.rules.load import RulePackage
 from runner.engine.sources import SourceTable
 from runner.engine.stream import TableStream
@@ -91,6 +92,7 @@ class Artifact:
                 "sandbox": order.sandbox,
             },
             "config": {"digest": order.config_digest, "rules": self._package.files},
+            **({"decision": decision} if (decision := decision_facts(order.decision)) else {}),
             "inputs": [self._input(s) for s in self._sources]
             + [{"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.auxiliary],
             "sheets": [self._sheet(s, row) for s in self._sources for row in s.sheets],

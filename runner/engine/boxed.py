@@ -30,8 +30,10 @@ def _run(order: dict[str, Any], channel: TextIO | None, folder: Path) -> int:
         return SAID
     summary, problem = _work(order, voice, folder)
     asked = order.get("verification")
-    if asked is not None and (problem is None or problem[0] == "nothing_mapped"):
-        asked = {**asked, "verify": {**asked["verify"], "audit": problem is not None}}
+    code = None if problem is None else problem[0]
+    if asked is not None and code in (None, "nothing_mapped", "needs_review"):
+        ended = {"audit": code is not None, "review": code == "needs_review"}
+        asked = {**asked, "verify": {**asked["verify"], **ended}}
         _verify(asked, EventWriter(channel, last="verified"), folder)
     if problem is None:
         voice.succeed(summary)

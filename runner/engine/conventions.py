@@ -7,7 +7,7 @@ evidence for the others of its table.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 from runner.engine.fields import Field
@@ -18,18 +18,26 @@ from runner.engine.sources import SourceTable
 from runner.engine.spool import SpooledSheet
 from runner.engine.survey import SurveyedInput
 from runner.engine.values import decisions
-from runner.engine.values.decisions import Around, ConventionChoice, Tally, add_values, fresh_tally, settle
+from runner.engine.values.decisions import Around, Convention, ConventionChoice, Tally, add_values, fresh_tally, settle
 from runner.engine.values.tallies import DateTally, NumberTally, Signature
 
 _PERCENT = re.compile(r"%|\bpercent|\bpct\b|\bprozent", re.IGNORECASE)
 _TRIALS: Final = 2  # first blocks in which a column may prove uniform
 _STRIDES: Final = (7, 11, 5, 13)
 _WITNESS: Final = 0.8  # share of a column's texts that must be numbers for it to count as evidence for others
+Settled = Callable[[MappedTable, int, Convention, list[ConventionChoice]], tuple[Convention, list[ConventionChoice]]]
 Tallies = dict[int, Tally]  # by column index within the table
 
 
-def decide(source: SurveyedInput, tables: Sequence[MappedTable], fields: Sequence[Field], findings: Findings) -> None:
-    """Set the conventions of every table's columns."""
+def decide(
+    source: SurveyedInput,
+    tables: Sequence[MappedTable],
+    fields: Sequence[Field],
+    findings: Findings,
+    *,
+    settled: Settled = lambda _table, _index, convention, choices: (convention, choices),
+) -> None:
+    """Set the conventions of every table's columns; `settled` has the last word on each."""
     by_name = {f.name: f for f in fields}
     delimiter = source.notes.get("delimiter")
     tallied = [(table, _tally(table, by_name)) for table in tables]
@@ -51,7 +59,7 @@ def decide(source: SurveyedInput, tables: Sequence[MappedTable], fields: Sequenc
                 delimiter=delimiter if isinstance(delimiter, str) else None,
                 percent_header=_PERCENT.search(table.source.columns[index].name) is not None,
             )
-            convention, choices = settle(field, tallies[index], around)
+            convention, choices = settled(table, index, *settle(field, tallies[index], around))
             table.conventions[index] = convention
             for choice in choices:
                 _record(choice, table.source, index, field, findings)

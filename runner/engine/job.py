@@ -24,6 +24,7 @@ from runner.engine.mapping.table_mapping import (
     unused_rules,
 )
 from runner.engine.protocol import EngineStop, EventWriter, Order
+from runner.engine.review import Answers, Asking
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
 from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strands
@@ -51,6 +52,7 @@ class EngineJob:
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
+        self.answers = Answers(order.decision, accept=order.accept)
 
     def run(self) -> dict[str, Any]:
         """Run the job and return the summary for the end event."""
@@ -82,9 +84,13 @@ class EngineJob:
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
         empty = bool(tables) and not any(t.is_mapped for t in tables)
+        asking = self._asking(fields, package)
         if empty and expects_columns(fields, {*package.transforms, tables[0].filled}):
+            self._ask(asking, tables)
             self._stop_unmapped(package, sources, tables, fields)
         self._settle(sources, tables, fields)
+        self._ask(asking, tables)
+        self.answers.report(self.findings)
         columns, plans = lay_out(
             fields,
             [(t.fields, t.kept()) for t in tables],
@@ -128,7 +134,7 @@ class EngineJob:
             survey(
                 source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, fields),
                 provenance=bool(self.output.get("provenance")),
-                scores=partial(row_scores, package, hooks, input=source.file.name),
+                scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers.reading,
             )  # fmt: skip
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables:
@@ -182,7 +188,25 @@ class EngineJob:
                     for table in source.tables
                     if table.has_data
                 ]
+        for one in mapped:
+            self.answers.apply(one, fields)
         return mapped
+
+    def _asking(self, fields: list[Field], package: RulePackage) -> Asking:
+        valued = {f.name for f in fields if f.default is not None or f.constant is not None}
+        headless = self.reading.get("header") == "none"
+        return Asking(
+            self.order, self.answers, fields, valued={*valued, *package.transforms, *self._filler(fields)},
+            headless=headless,
+        )  # fmt: skip
+
+    def _ask(self, asking: Asking, tables: list[MappedTable]) -> None:
+        """End the job with its questions if a person must decide."""
+        if asking.is_wanted and (questions := asking.questions(tables, self.findings.readings)):
+            raise asking.stop(questions)
+
+    def _filler(self, fields: list[Field]) -> list[str]:
+        return [name] if (name := self._filled(fields)) is not None else []
 
     def _filled(self, fields: list[Field]) -> str | None:
         """The declared field that receives the group captions."""
@@ -231,7 +255,7 @@ class EngineJob:
         for source in sources:
             mine = [t for t in tables if t.source in source.tables]
             with source.streaming():
-                conventions.decide(source, mine, fields, self.findings)
+                conventions.decide(source, mine, fields, self.findings, settled=self.answers.settle)
         self.times.spend("mapping", clock)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:

@@ -63,6 +63,8 @@ class Order(NamedTuple):
     outputs: dict[str, Path | int]
     sandbox: dict[str, Any]
     fields: list[Field]
+    decision: dict[str, Any] | None = None  # a person's: key, version, sha256, by and, as `body`, what it says
+    accept: bool = False  # nobody decided in time: ask nothing
 
     def open_output(self, name: str) -> IO[bytes] | None:
         """Open an output for writing; None if the order does not ask for it."""
@@ -115,7 +117,13 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
         outputs={n: t if isinstance(t, int) else folder / t for n, t in raw["outputs"].items()},
         sandbox=dict(raw.get("sandbox") or {}),
         fields=[Field(f) for f in manifest.get("fields") or ()],
+        decision=_decision(raw.get("decision"), folder),
+        accept=raw.get("review") == "accept",
     )
+
+
+def _decision(raw: Mapping[str, Any] | None, folder: Path) -> dict[str, Any] | None:
+    return None if raw is None else {**raw, "body": json.loads((folder / raw["path"]).read_bytes())}
 
 
 MAX_LINE = 64 * 1024

@@ -130,6 +130,7 @@ def survey(
     provenance: bool,
     headings: Callable[[], DeclaredNames],
     scores: Callable[..., RowScores | None],
+    decided: Callable[[dict[str, Any], str, str], dict[str, Any]] = lambda reading, _input, _sheet: reading,
 ) -> None:
     """Find the tables of an input, and report what is left out."""
     with source.book() as book:
@@ -149,7 +150,8 @@ def survey(
                 findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
             else:
                 found = find_tables(
-                    sheet, row_scores=scores(sheet=sheet.name), headings=headings(), reading=reading
+                    sheet, row_scores=scores(sheet=sheet.name), headings=headings(),
+                    reading=decided(reading, source.file.name, sheet.name),
                 )  # fmt: skip
                 source.spools[sheet.index] = sheet
                 placed = list(_placed(found, source, sheet, _leaving(sheet, reading, provenance=provenance)))

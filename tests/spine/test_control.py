@@ -99,7 +99,7 @@ def test_a_retry_takes_the_dead_letter_back(world):
 
 def test_a_success_is_not_retried(world):
     job = ended(world)
-    with pytest.raises(IllegalTransition, match="this needs a job that is CANCELLED, EXPIRED, FAILED, SKIPPED"):
+    with pytest.raises(IllegalTransition, match="this needs a job that is CANCELLED, EXPIRED, FAILED, REVIEW, SKIPPED"):
         world.control.retry(job.job_id)
     assert world.table.get(job.job_id) == job
 

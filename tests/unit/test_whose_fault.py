@@ -187,8 +187,8 @@ def test_a_likely_fault_of_the_engines_is_seen_by_the_operator_and_costs_one_att
     assert (event["level"], event["what"], event["rules"], event["job_id"]) == ("error", what, False, job.job_id)
     (check,) = checks.check_engine(world.fragile)
     assert check.level == "warning"
-    assert job.job_id in check.said
-    assert what in check.said
+    assert job.job_id in check.message
+    assert what in check.message
 
 
 def test_nothing_is_suspected_of_a_job_that_went_well(world):

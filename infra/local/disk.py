@@ -1,11 +1,31 @@
-"""A cache of content hashes, so that listing a large inbox reads only what is new."""
+"""What the folder bucket and the database need of the disk: folders that survive a power loss, and cached hashes."""
 
 import contextlib
+import os
 import sqlite3
 import threading
 from pathlib import Path
 
 _RACY_SECONDS = 0.1  # a younger file may change again without a new modification time
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and its parents; when this returns, they are on disk, since each parent is synced."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Sync a folder's listing to disk; does nothing if the folder is gone."""
+    with contextlib.suppress(FileNotFoundError):
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 class HashCache:

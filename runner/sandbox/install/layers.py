@@ -1,7 +1,7 @@
-"""Layers: the wheels of a requirements.txt, installed once in a box and shared read-only by every job that asks.
+"""Layers: the wheels of a requirements.txt, installed once in a box and shared read-only by all jobs that need them.
 
-A layer is a folder named by the digest of what it was made of. It appears whole, by a rename, or not at all; two
-runners that make the same one at once both succeed. Use is marked by its time, and `collect` goes by that.
+A layer is a folder named by the digest of its inputs. It appears atomically, by a rename; two runners that make the
+same one at once both succeed. Each use updates its modification time, by which `collect` removes old ones.
 """
 
 import hashlib
@@ -20,13 +20,13 @@ from runner.sandbox.install.wheels import ARCHIVE, safe_name
 
 MIB = 1024 * 1024
 MAX_FILES = 50_000
-LEAST_AGE = 3600.0  # a job may be using a layer for this long after it asked for it
+LEAST_AGE = 3600.0  # a job may use a layer for this long after it requested it
 LIMITS = BoxLimits(wall_seconds=300, cpu_seconds=120, memory_mb=512, file_mb=512)
 _BLOCK = 1024 * 1024
 
 
 class LayerRefused(AdeError):
-    """The requirements cannot be installed; the message says which line or package, and what to do."""
+    """The requirements cannot be installed; the message names the line or package, and the remedy."""
 
     def __init__(self, verdict: Verdict, message: str) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class LayerRefused(AdeError):
 
 
 class Layers:
-    """Makes and keeps layers. `sandbox` runs the installer (see drivers.make_layers)."""
+    """Creates and caches layers. `sandbox` runs the installer (see drivers.make_layers)."""
 
     def __init__(self, *, cache: Path, wheelhouse: Path | None, sandbox: Sandbox) -> None:
         self._cache = cache
@@ -48,7 +48,7 @@ class Layers:
         tenant: str,
         killed: Callable[[], Verdict | None] = lambda: None,
     ) -> Path:
-        """The folder with everything installed; made now or found. Raises LayerRefused or SandboxUnavailable."""
+        """The folder with everything installed, created if needed. Raises LayerRefused or SandboxUnavailable."""
         text = requirements.read_bytes()
         path = self._cache / self._digest(text)
         if not path.is_dir():
@@ -58,7 +58,7 @@ class Layers:
         return path
 
     def collect(self, older_than: float) -> int:
-        """Remove layers that nobody has asked for in so many seconds, and half-made ones; how many."""
+        """Remove layers not used for this many seconds, and unfinished ones; returns how many."""
         if not self._cache.is_dir():
             return 0
         before = time.time() - max(older_than, LEAST_AGE)
@@ -69,7 +69,7 @@ class Layers:
                 try:
                     path.rename(dying)
                 except FileNotFoundError:
-                    continue  # another runner's janitor has it
+                    continue  # another janitor removes it
                 remove(dying)
                 count += 1
         return count
@@ -78,7 +78,7 @@ class Layers:
         self._sandbox.close()
 
     def _digest(self, text: bytes) -> str:
-        """Of all that decides what is installed: the words, the interpreter, the wheels there are."""
+        """The digest of all that determines what is installed: the requirements, the interpreter, the wheelhouse."""
         sha = hashlib.sha256(text)
         sha.update(f"\0{sys.implementation.cache_tag} {sys.platform} {os.uname().machine}".encode())
         if self._wheelhouse is not None and self._wheelhouse.is_dir():
@@ -116,20 +116,20 @@ class Layers:
 
 
 def unpack(archive: Path, target: Path, *, most_bytes: int) -> None:
-    """Unpack what a box has packed. It is a claim: every name, size and count is checked."""
+    """Unpack an archive from a box. It is untrusted: every name, size and count is checked."""
     target.mkdir()
     left = most_bytes
     try:
         with zipfile.ZipFile(archive) as source:
             infos = source.infolist()
             if len(infos) > MAX_FILES:
-                raise LayerRefused(Verdict.BAD_OUTPUT, f"a layer of more than {MAX_FILES} files")
+                raise LayerRefused(Verdict.BAD_OUTPUT, f"the layer has more than {MAX_FILES} files")
             for info in infos:
                 if not safe_name(info.filename) or info.compress_type != zipfile.ZIP_STORED:
-                    raise LayerRefused(Verdict.BAD_OUTPUT, "a layer with a name that leads elsewhere")
+                    raise LayerRefused(Verdict.BAD_OUTPUT, "the layer has a file name that leads outside")
                 left -= _write(source, info, target / info.filename, left)
     except (zipfile.BadZipFile, EOFError, FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-        raise LayerRefused(Verdict.BAD_OUTPUT, f"a layer that cannot be unpacked: {type(error).__name__}") from error
+        raise LayerRefused(Verdict.BAD_OUTPUT, f"the layer cannot be unpacked: {type(error).__name__}") from error
 
 
 def _write(source: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, most: int) -> int:
@@ -139,13 +139,13 @@ def _write(source: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, most: int
         while block := content.read(_BLOCK):
             written += len(block)
             if written > most:
-                raise LayerRefused(Verdict.FILE_SIZE, "a layer that is larger than a layer may be")
+                raise LayerRefused(Verdict.FILE_SIZE, "the layer exceeds its size limit")
             out.write(block)
     return written
 
 
 def seal(folder: Path) -> None:
-    """Readable by everybody, writable by nobody."""
+    """Make it readable by everyone and writable by no one."""
     for place, _, files in os.walk(folder):
         for name in files:
             Path(place, name).chmod(0o444)
@@ -153,7 +153,7 @@ def seal(folder: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, sealed or not; absent is fine."""
+    """Remove a folder, sealed or not, if it exists."""
     for place, _, _ in os.walk(folder):
         Path(place).chmod(0o755)
     shutil.rmtree(folder, ignore_errors=True)
