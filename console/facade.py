@@ -304,7 +304,7 @@ class Fresh(Generic[T]):
             self._asking.release()
 
 
-class Answers:
+class SharedAnswers:
     """Whole answers by what was asked, so that many who ask the same cost as much as one."""
 
     def __init__(self, steady: Callable[[], float]) -> None:

@@ -19,6 +19,7 @@ from console.api.openapi import OPERATIONS, document
 from core.jobs import State
 from tests.support.console import ApiRig, api_rig
 
+pytest_plugins = ["schemathesis.pytest.plugin"]
 PUBLISHED = Path(__file__).parents[2] / "docs" / "openapi.json"
 CHECKS = [
     not_a_server_error,
