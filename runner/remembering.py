@@ -1,7 +1,7 @@
 """In: a committed job whose decision is to be remembered. Out: the workflow's memory with what was decided.
 
 Called before result.json is written, so whoever sees a result finds its lesson in the memory. It may be called again by
-any finisher: facts that the memory has from the same person and the same moment are not counted twice.
+any finisher: what a person has said since, or at that very moment, is not counted again.
 """
 
 from datetime import UTC, datetime
@@ -43,9 +43,9 @@ def remember(store: ObjectStore, job: Job) -> str:
 
 
 def _unknown(memory: Memory, facts: list[HeaderFact], at: datetime) -> list[HeaderFact]:
-    """Facts without those that were learnt from this very decision before."""
-    known = {(folded(e.header), e.field, e.by) for e in memory.headers if e.said_at is not None and e.said_at >= at}
-    return [fact for fact in facts if (folded(fact.header), fact.field, fact.by) not in known]
+    """Facts without those that a person has said since, or that were learnt from this very decision before."""
+    known = {(folded(e.header), e.field) for e in memory.headers if e.said_at is not None and e.said_at >= at}
+    return [fact for fact in facts if (folded(fact.header), fact.field) not in known]
 
 
 def _facts(decision: Decision, job: Job, store: ObjectStore) -> list[HeaderFact]:

@@ -9,7 +9,7 @@ from console.cli.guard import Exit
 from console.cli.job_facts import job_shape
 from console.cli.output import Printer
 from core.errors import AdeError, UsageError
-from core.jobs import Job
+from core.jobs import Job, State
 from core.ports import JobTable, Pause
 
 
@@ -54,7 +54,7 @@ def follow(
     seen: Callable[[Job], None],
     each: Callable[[Job], None] = lambda _: None,
 ) -> list[Job]:
-    """Wait until every job has ended and its result.json is written; returns the jobs.
+    """Wait until every job has ended and its result.json is written, or waits for a person; returns the jobs.
 
     `seen` is called for each change of state, reason or progress, `each` for every read. After `seconds` the
     current jobs are returned. A job whose row is removed (also a placeholder that was replaced) is left out.
@@ -71,9 +71,14 @@ def follow(
                 seen(job)
             each(job)
         left = _LOOK_SECONDS if until is None else min(_LOOK_SECONDS, until - time.monotonic())
-        if all(job.ended and not job.unpublished for job in jobs) or left <= 0:
+        if all(is_at_rest(job) for job in jobs) or left <= 0:
             return jobs
         table.wait(left)
+
+
+def is_at_rest(job: Job) -> bool:
+    """Whether nothing more will happen to a job unless a person does something, and all it has to say is written."""
+    return (job.ended or job.state is State.REVIEW) and not job.unpublished
 
 
 def act(job_ids: Iterable[str], change: Callable[[str], Job], *, done: Callable[[Job], str], out: Printer) -> int:

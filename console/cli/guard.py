@@ -19,6 +19,7 @@ class Exit(IntEnum):
     TIMED_OUT = 3  # a job ran out of time, or `--wait` did
     STOPPED = 4  # a job was cancelled or skipped, or its outputs have expired
     UNAVAILABLE = 5  # store, table, queue or sandbox is unavailable; try again later
+    REVIEW = 6  # a job waits for a person's decision
     INTERNAL = 70  # a bug of ade-drop
     INTERRUPTED = 130  # ended by a second Ctrl-C, or by one while there was nothing to drain
 
@@ -30,13 +31,14 @@ _BY_STATE = {
     State.CANCELLED: Exit.STOPPED,
     State.SKIPPED: Exit.STOPPED,
     State.EXPIRED: Exit.STOPPED,
+    State.REVIEW: Exit.REVIEW,
 }
 # Of several jobs the worst end counts: what failed hides nothing, what was stopped hides no failure.
-_WORST_FIRST = (Exit.FAILED, Exit.TIMED_OUT, Exit.STOPPED, Exit.OK)
+_WORST_FIRST = (Exit.FAILED, Exit.TIMED_OUT, Exit.STOPPED, Exit.REVIEW, Exit.OK)
 
 
 def exit_of(jobs: list[Job]) -> Exit:
-    """The exit code of ended jobs: the worst of theirs."""
+    """The exit code of jobs that have ended or wait for a person: the worst of theirs."""
     found = {_BY_STATE[job.state] for job in jobs}
     return next((code for code in _WORST_FIRST if code in found), Exit.OK)
 

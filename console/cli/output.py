@@ -15,6 +15,7 @@ STATE_COLOURS = {
     "SCHEDULED": "blue",
     "QUEUED": "blue",
     "RUNNING": "cyan",
+    "REVIEW": "yellow",
     "PUBLISHING": "cyan",
     "SUCCEEDED": "green",
     "FAILED": "red",

@@ -274,7 +274,7 @@ class Connections:
     def _lent(self, until: float) -> Iterator[Link]:
         pool = self._open()
         self._definite = None
-        # A short wait: a connection that is refused, or one that comes later, is looked at by the next try.
+        # A short wait: a connection that is refused, or one that comes later, is checked by the next try.
         link = pool.getconn(timeout=max(0.05, min(until - time.monotonic(), _CONNECT_LOOK_SECONDS)))
         try:
             yield link

@@ -161,7 +161,7 @@ class PostgresJobTable:
         return Page(jobs=tuple(found), cursor=cursor)
 
     def _list(self, query: JobQuery, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
-        """Rows that fit by what stands beside their records, and where to go on."""
+        """Rows that fit by what is known without their records, and where to go on."""
         text, values = _listing(query, limit + 1, cursor)
         text = in_schema(text, self._db.database.schema)
         rows = self._db("list jobs", lambda db, _retried: db.execute(text, values).fetchall())

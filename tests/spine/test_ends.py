@@ -80,6 +80,7 @@ def test_a_drop_of_too_many_files_says_so_and_is_taken_once_it_is_smaller(world,
     assert [j.state for j in world.jobs() if j.workflow == "members"] == [State.SUCCEEDED]
 
 
+@pytest.mark.slow
 def test_a_drop_whose_keys_do_not_fit_into_a_row_says_so(tmp_path):
     world = World(tmp_path)
     drawn = random.Random(1)

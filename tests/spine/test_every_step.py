@@ -208,6 +208,7 @@ def test_company_at_any_step_changes_nothing(fresh, actor, company):
             return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("actor", [run, tidy])
 def test_company_that_dies_at_any_of_its_own_steps_changes_nothing(fresh, actor):
     """The janitor comes to a publication under way and dies, after each of its steps, at each step of the other."""

@@ -6,12 +6,13 @@ from runner.engine.fields import Field
 from runner.engine.reading import Layout, open_book
 from runner.engine.structure import find_tables
 from runner.engine.survey import DeclaredNames
+from tests.support.effort import examples
 from tests.unit.engine_jobs import run_job
 from tests.unit.table_makers import COLUMNS, FIRST, NUMBERS, TEXTS, dice_of, rows_of, written
 from tests.unit.test_structure_finding import Grid, members
 
 SIZES = [1, 2, 3, 5, 8, 12, 40, 150]
-SEEDS = range(30)
+SEEDS = range(examples(30))
 WORDS = [
     "Total",
     "Zwischensumme",

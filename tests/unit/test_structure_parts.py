@@ -14,6 +14,7 @@ from runner.engine.structure import TableDetector, find_tables
 from runner.engine.structure.facts import CellKind, Mark, cell_facts, row_of
 from runner.engine.structure.header_rows import columns
 from runner.engine.structure.keeping import Usual
+from tests.support.effort import examples
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ CELLS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 4), st.lists(CELLS, max_size=9)), max_size=25))
 def test_any_grid_gives_sound_tables(steps):
     """No exception, tables inside the used range, data inside tables, header above data."""

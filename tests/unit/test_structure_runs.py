@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from runner.engine.reading.books import turned
 from runner.engine.structure.detection import TableDetector
+from tests.support.effort import examples
 
 HEADER = ["Id", "Name", "Start", "Pay"]
 
@@ -34,7 +35,7 @@ def taken(rows):
     return one_by_one.tables(), at_once.tables()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.tuples(st.integers(2, 900), st.sampled_from(sorted(ODD)), st.integers(0, 5)), max_size=6))
 def test_taking_rows_at_once_finds_the_same_tables(odd):
     rows, gap = [(1, HEADER)], 0

@@ -15,6 +15,7 @@ COMMANDS = {
     "status": "everything about one job",
     "logs": "what a job's rules printed",
     "outputs": "list or download what a job published",
+    "review": "answer the questions of a job that waits for a person",
     "retry": "run jobs again that ended without success",
     "retry-failed": "retry every job that failed or ran out of time",
     "cancel": "stop jobs that have not ended",

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from console.cli import wire
-from console.cli.acts import follow
+from console.cli.acts import follow, is_at_rest
 from console.cli.commands.sweep import tell_refusals
 from console.cli.desk import Desk, inbox_folder, lay_out, manifest_name, read_manifest
 from console.cli.guard import Exit, exit_of
@@ -13,13 +13,14 @@ from console.cli.job_facts import job_shape, note, size
 from console.cli.output import Printer, Progress
 from core.drops import is_placeholder
 from core.errors import KeyRefused, ManifestInvalid, UsageError
-from core.jobs import Job
+from core.jobs import Job, State
 from core.keys import INBOX, place, rejected_key
 from core.manifests import Manifest
 from core.ports import ObjectStore
 from handlers.intake import Intake
 from handlers.planning import report_dict
 from infra.wiring import Stack
+from runner.results import job_folder
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,11 +134,14 @@ def _wait(stack: Stack, jobs: list[Job], keys: list[str], timeout: float | None,
     ended = follow(stack.table, [job.job_id for job in jobs], seconds=timeout, seen=seen)
     if out.as_json:
         out.emit({"keys": keys, "jobs": [job_shape(job) for job in ended]})
-    if not all(job.ended for job in ended):
+    if not all(is_at_rest(job) for job in ended):
         out.note(f"ade: not all jobs ended within {timeout:g} seconds; they continue")
         return Exit.TIMED_OUT
     for job in ended:
-        out.note(f"`ade outputs {job.job_id}` shows what it published")
+        if job.state is State.REVIEW:
+            out.note(f"`ade review {job.job_id}` shows its questions; so does {job_folder(job)}review.html")
+        else:
+            out.note(f"`ade outputs {job.job_id}` shows what it published")
     return exit_of(ended)
 
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from console.cli import wire
-from console.cli.acts import follow
+from console.cli.acts import follow, is_at_rest
 from console.cli.guard import Exit, exit_of
 from console.cli.job_facts import job_shape, note
 from console.cli.output import Printer
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
             out.emit({"job": job_shape(job), "log": "\n".join(map(printable, tail.text.split("\n")))})
     if not tail.text and not out.as_json:
         out.note(f"job {job.job_id} is {job.state} and its rules printed nothing")
-    return exit_of([job]) if args.follow and job.ended else Exit.OK
+    return exit_of([job]) if args.follow and is_at_rest(job) else Exit.OK
 
 
 class Tail:

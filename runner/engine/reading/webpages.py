@@ -202,7 +202,7 @@ class PageTable:
 
 
 def read_tables(found: Iterable[Tag | str], limits: ReadLimits) -> list[PageTable]:
-    """All tables with text, in the order of their opening tags."""
+    """All tables, in the order of their opening tags; one without text has no rows."""
     tables: list[PageTable] = []
     opened: list[PageTable] = []
     for token in found:
@@ -225,7 +225,7 @@ def read_tables(found: Iterable[Tag | str], limits: ReadLimits) -> list[PageTabl
         table.end()
     if sum(table.cells for table in tables) > limits.max_page_cells:
         raise errors.too_large(f"the page has over {limits.max_page_cells} cells")
-    return [table for table in tables if table.rows]
+    return tables
 
 
 def _span(tag: Tag, name: str) -> int:
@@ -268,9 +268,11 @@ def open_page(file: BinaryIO, limits: ReadLimits, *, declared: str | None = None
     file.seek(0)
     page = file.read().decode(encoding.name, "replace")
     tables = read_tables(tokens(page.removeprefix("\ufeff")), limits)
-    if not tables:
-        raise errors.not_a_spreadsheet("an HTML page without a table")
-    sheets: list[Sheet] = [PageSheet(table, index) for index, table in enumerate(tables)]
+    filled = [table for table in tables if table.rows]
+    if not filled:
+        what = "whose tables hold no text" if tables else "without a table"
+        raise errors.not_a_spreadsheet(f"an HTML page {what}")
+    sheets: list[Sheet] = [PageSheet(table, index) for index, table in enumerate(filled)]
     notes: dict[str, object] = {"encoding": encoding.name, "encoding_sure": encoding.sure}
     choices = list(encoding_choice(encoding))
     return Book(file_format="html", reader="own", sheets=sheets, notes=notes, choices=choices, source=file)
