@@ -13,7 +13,7 @@ from console.api.access import Permission
 from console.api.operations import Call
 from console.api.problems import ProblemError
 from console.web import charts
-from console.web.explanations import FindingFilter, explanation
+from console.web.explanations import Explanation, FindingFilter, explanation
 from console.web.rendering import job_acts, link, page
 from core.errors import AdeError, ManifestInvalid
 from core.jobs import Job, State
@@ -72,6 +72,7 @@ def jobs(call: Call) -> Response:
         problem=problem,
         query=query,
         filters=filters,
+        unfolded=bool(set(filters) - {"text", "tenant", "workflow", "state"}),
         chosen=[states] if isinstance(states, str) else states,
         states=list(State),
         verdicts=[verdict for verdict in Verdict if verdict is not Verdict.OK],
@@ -118,7 +119,7 @@ def job_page(call: Call, found: Job) -> Response:
     facade = call.office.facade
     wanted = FindingFilter.of(call.request.query_params)
     at = f"/jobs/{found.job_id}"
-    artifact = facade.artifact(found) if found.ended else None
+    explained = explanation(facade.artifact(found) if found.ended else None, wanted, link=f"{at}?")
     folder = job_folder(found)
     files = [(one.key.removeprefix(folder), one.size) for one in islice(facade.files(found), 200)]
     return page(
@@ -127,12 +128,24 @@ def job_page(call: Call, found: Job) -> Response:
         job=found,
         at=at,
         acts=job_acts(found, call.principal),
-        timeline=facade.timeline(found),
+        timeline=_timeline(facade.timeline(found), explained),
         files=files,
         versions=[one for one in facade.line(found)[-_VERSIONS:] if one.job_id != found.job_id][::-1],
-        explanation=explanation(artifact, wanted, link=f"{at}?"),
+        explanation=explained,
         wanted=wanted,
     )
+
+
+def _timeline(entries: list[dict[str, Any]], explained: Explanation | None) -> list[dict[str, Any]]:
+    """The timeline with the passes of the attempt that wrote the artifact."""
+    began = max((n for n, entry in enumerate(entries) if entry["what"] == State.RUNNING), default=None)
+    if explained is None or began is None or any("seconds" in entry for entry in entries):
+        return entries
+    at, passes = entries[began]["at"], []
+    for name, seconds in explained.passes:
+        passes.append({"at": at, "what": f"pass {name}", "seconds": seconds})
+        at += seconds
+    return [*entries[: began + 1], *passes, *entries[began + 1 :]]
 
 
 def review(call: Call) -> Response:
@@ -169,11 +182,14 @@ def _questions(document: Mapping[str, Any] | None) -> list[dict[str, Any]] | Non
 
 def _is_question(one: dict[str, Any]) -> bool:
     candidates = one.get("candidates")
-    return (
-        isinstance(one.get("id"), str)
-        and isinstance(candidates, list)
-        and all(isinstance(c, dict) and isinstance(c.get("value"), str | None) for c in candidates)
-    )
+    return isinstance(one.get("id"), str) and isinstance(candidates, list) and all(_is_candidate(c) for c in candidates)
+
+
+def _is_candidate(one: Any) -> bool:
+    if not isinstance(one, dict) or not isinstance(one.get("value"), str | None):
+        return False
+    reasons = one.get("reasons") or []
+    return isinstance(reasons, list) and all(isinstance(reason, dict) for reason in reasons)
 
 
 def senders(call: Call) -> Response:

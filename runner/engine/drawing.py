@@ -350,7 +350,7 @@ def mends(artifact: Mapping[str, Any]) -> str:
         header = headers.get((finding.get("table", ""), letters), "")
         key = (
             finding["severity"], str(finding.get("sheet") or ""), letters, header or str(finding.get("field") or ""),
-            _plain(finding["message"]),
+            str(finding["message"]),
         )  # fmt: skip
         groups.setdefault(key, []).append(cell or (f"row {finding['row']}" if finding.get("row") else ""))
     if not groups:
@@ -363,21 +363,19 @@ def mends(artifact: Mapping[str, Any]) -> str:
     return f'<ul class="mends">{items}</ul>{note}{more}{rest}'
 
 
-def _plain(message: str) -> str:
-    return message[:1].upper() + message[1:]
-
-
 def _mend(key: tuple[str, ...], cells: list[str]) -> str:
     severity, sheet, letters, header, message = key
     column = f"column {letters}" + (f" “{header}”" if header else "") if letters else (f"“{header}”" if header else "")
-    place = ", ".join(part for part in (f"Sheet “{sheet}”" if sheet else "", column) if part) or "The file"
+    place = ", ".join(part for part in (f"sheet “{sheet}”" if sheet else "", column) if part)
     listed = [cell for cell in dict.fromkeys(cells) if cell]
     shown = ", ".join(f"<code>{escape(cell)}</code>" for cell in listed[:_CELLS])
     more = f" and {len(listed) - _CELLS:,} more" if len(listed) > _CELLS else ""
     word, kind = "Error" if severity == "error" else "Check", escape(severity)
+    at = f"{escape(place[:1].upper() + place[1:])}: " if place else ""
     return (
-        f'<li class="{kind}"><b class="{kind}-text">{word}</b> {escape(_plain(place))}: '
-        f"{escape(message)}." + (f'<div class="cells">{shown}{more}</div>' if shown else "") + "</li>"
+        f'<li class="{kind}"><b class="{kind}-text">{word}</b> {at}{escape(message)}'
+        + (f' <span class="cells">{shown}{more}</span>' if shown else "")
+        + "</li>"
     )
 
 

@@ -28,7 +28,7 @@ _STYLE: Final = (
     ".tile{border:1px solid var(--line);border-radius:.5rem;padding:.4rem .9rem;color:var(--soft)}"
     ".tile b{display:block;font-size:1.2rem;color:var(--ink)}code{background:var(--none);padding:0 .25rem;"
     "border-radius:.2rem}.mends{list-style:none;padding:0;margin:0}.mends li{padding:.6rem 0;"
-    "border-bottom:1px solid var(--line)}.mends .cells{margin-top:.2rem;line-height:1.8}"
+    "border-bottom:1px solid var(--line)}.mends .cells{margin-left:.4rem;line-height:1.8}"
     "details>summary{cursor:pointer;font-weight:600}.explained li{overflow-wrap:anywhere}"
     "@media print{:root{--page:#fff;--card:#fff;--ink:#000}body{max-width:none;padding:0;font-size:11pt}"
     "section{break-inside:auto;border:0;padding:0}tr,li{break-inside:avoid}.scroll{overflow:visible}}"
