@@ -50,7 +50,7 @@ def report(artifact: dict[str, Any], *, at: float | None = None) -> str:
     parts = [
         _section("What to mend", mends) if mends else "",
         _section("What became what", drawing.columns(artifact) + "<h3>The sheet</h3>" + drawing.grids(artifact)),
-        _section("Since the last file", drift) if drift else "",
+        _section("Since the sender's last drop", drift) if drift else "",
         _section("How values were read", made) if (made := drawing.readings(artifact)) else "",
         _details(artifact),
     ]

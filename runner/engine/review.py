@@ -292,6 +292,18 @@ class Asking:
         unique = {q.id: q for q in found}
         return [q for q in unique.values() if q.kind not in ("header", "drift") or not self._answers.takes(q)]
 
+    def drift(self, changes: str) -> list[Question]:
+        """The question whether columns that differ from the sender's last drop are meant; none once it is answered."""
+        question = Question(
+            question_id("drift", changes),
+            "drift",
+            f"The columns differ from those of the sender's last drop: {changes}. Is that meant?",
+            (Candidate("accept", "yes: go on with these columns"),),
+            "accept",
+            input=self._order.primary[0].name if self._order.primary else None,
+        )
+        return [] if self._answers.accept or self._answers.takes(question) else [question]
+
     def _headers(self, table: MappedTable) -> Iterator[Question]:
         source = table.source
         doubt = next((c for c in source.table.choices if c.kind == "header" and not c.sure), None)
@@ -430,9 +442,9 @@ class Asking:
             | {"params": order.params},
             "inputs": [
                 {"role": i.role, "name": i.name, "sha256": i.sha256, "size": i.size}
-                for i in (*order.primary, *order.auxiliary)
+                for i in (*order.primary, *order.auxiliary, *order.mended)
             ],
-            "why": self.mode,
+            "why": self.mode if self.mode != "never" else "drift",
             "decision": decision_facts(order.decision),
             "questions": [q.as_dict() for q in questions],
             "left_out": left_out,

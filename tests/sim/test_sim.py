@@ -47,7 +47,6 @@ SOMETIMES = {
     "nobody answered in time": "REVIEW→FAILED",
     "a job that asked was superseded": "REVIEW→SKIPPED",
     "a job that failed without an answer got a late one": "FAILED→QUEUED",
-    "an attempt needed a person and an answer came while it ran": "answered_while_it_ran",
 }
 
 
