@@ -65,7 +65,7 @@ class Explanation:
     columns: Markup = _NOTHING
     grids: Markup = _NOTHING
     readings: Markup = _NOTHING
-    mends: Markup = _NOTHING
+    fixes: Markup = _NOTHING
     drift: Markup = _NOTHING
     findings: FindingList | None = None
     decided_by: str = ""
@@ -90,7 +90,7 @@ def _explained(artifact: dict[str, Any], wanted: FindingFilter, link: str) -> Ex
         columns=_drawn(drawing.columns(artifact)),
         grids=_drawn(drawing.grids(artifact, link=link)),
         readings=_drawn(drawing.readings(artifact)),
-        mends=_drawn(drawing.mends(artifact)),
+        fixes=_drawn(drawing.fixes(artifact)),
         drift=_drawn(drawing.drift(artifact)),
         findings=_findings(artifact["validation"], wanted),
         decided_by=str(decision.get("by") or ""),

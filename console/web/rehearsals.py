@@ -83,7 +83,7 @@ def _selected(named: list[Path], beside: Path) -> list[Path]:
     """The files on top; those in folders are config or lookups, which the manifest finds itself."""
     top = [path for path in named if path.parent == beside]
     if not top:
-        raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "there is no file to preview; choose one")
+        raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "choose a file to preview first")
     return top
 
 

@@ -63,7 +63,7 @@ def static_file(call: Call) -> Answer:
     name = str(call.request.path_params["name"])
     found = static_files().get(name)
     if found is None:
-        raise ObjectMissing(f"there is no file {name[:100]!r} here")
+        raise ObjectMissing(f"nothing here is called {name[:100]!r}")
     body, kind = found
     return Response(body, media_type=kind, headers={"Cache-Control": _FOREVER})
 
@@ -113,7 +113,7 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 def _safe_next(text: str | None) -> str:
-    """A path of ours to go to after logging in; anything else is the overview."""
+    """The path of the site to show after logging in; anything else is the overview."""
     asked = text or "/"
     parts = urlsplit(asked)
     ours = asked.startswith("/") and not asked.startswith(("//", "/\\")) and not (parts.scheme or parts.netloc)
@@ -182,7 +182,7 @@ def read_input(call: Call) -> Answer:
     query: InputQuery = call.query
     job = call.office.seen(call.job_id, call.principal)
     if query.n >= len(job.inputs):
-        raise ObjectMissing(f"job {job.job_id} has {len(job.inputs)} inputs; there is no number {query.n}")
+        raise ObjectMissing(f"job {job.job_id} has {len(job.inputs)} inputs, counted from 0; {query.n} is too high")
     given = job.inputs[query.n]
     info = call.office.stack.store.head(given.ref.key)
     if info is None or info.version != given.ref.version:

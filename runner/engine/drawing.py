@@ -1,4 +1,4 @@
-"""Draws an artifact as HTML: the sheet as a grid, columns with probability bars, what to mend. No scripts, no values.
+"""Draws an artifact as HTML: the sheet as a grid, columns with probability bars, what to fix. No scripts, no values.
 
 Both report.html and the console use it. All text comes from a box, so all of it is escaped and bounded here. Nothing
 carries a style attribute: pages that show it forbid inline styles, and `STYLE` has every class it uses.
@@ -337,8 +337,8 @@ def readings(artifact: Mapping[str, Any], most: int = 200) -> str:
     )
 
 
-def mends(artifact: Mapping[str, Any]) -> str:
-    """What to mend, by column, in the words of the sender: their header, their cells."""
+def fixes(artifact: Mapping[str, Any]) -> str:
+    """What to fix, by column, in the words of the sender: their header, their cells."""
     headers = {(m["table"], m["column"]): m["header"] or "" for m in artifact["mapping"]}
     groups: dict[tuple[str, ...], list[str]] = {}
     for finding in artifact["validation"]["findings"]:
@@ -356,14 +356,14 @@ def mends(artifact: Mapping[str, Any]) -> str:
     if not groups:
         return ""
     ordered = sorted(groups.items(), key=lambda one: (one[0][0] != "error", one[0][1], len(one[0][2]), one[0][2]))
-    items, note = bounded(_mend(key, cells) for key, cells in ordered[:_GROUPS])
+    items, note = bounded(_fix(key, cells) for key, cells in ordered[:_GROUPS])
     more = f"<p>{len(groups) - _GROUPS} more kinds are in artifact.json.</p>" if len(groups) > _GROUPS else ""
     missing = artifact["validation"]["total"] - artifact["validation"]["kept"]
     rest = f"<p>{missing:,} more findings of these kinds are counted but not listed.</p>" if missing > 0 else ""
-    return f'<ul class="mends">{items}</ul>{note}{more}{rest}'
+    return f'<ul class="fixes">{items}</ul>{note}{more}{rest}'
 
 
-def _mend(key: tuple[str, ...], cells: list[str]) -> str:
+def _fix(key: tuple[str, ...], cells: list[str]) -> str:
     severity, sheet, letters, header, message = key
     column = f"column {letters}" + (f" “{header}”" if header else "") if letters else (f"“{header}”" if header else "")
     place = ", ".join(part for part in (f"sheet “{sheet}”" if sheet else "", column) if part)

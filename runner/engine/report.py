@@ -1,6 +1,6 @@
 """report.html: a verified artifact as one page for the person who sent the file. No scripts, no cell values.
 
-The file, the time and the verdict come first, then what to mend, then what became what, then the details. It is made
+The file, the time and the verdict come first, then what to fix, then what became what, then the details. It is made
 where outputs are verified, never where rules run. All text in it is the box's, so all of it is escaped, and the page
 forbids its reader's browser everything but its own style.
 """
@@ -27,8 +27,8 @@ _STYLE: Final = (
     "td{overflow-wrap:anywhere;min-width:3rem}.tiles{display:flex;gap:.6rem;flex-wrap:wrap}"
     ".tile{border:1px solid var(--line);border-radius:.5rem;padding:.4rem .9rem;color:var(--soft)}"
     ".tile b{display:block;font-size:1.2rem;color:var(--ink)}code{background:var(--none);padding:0 .25rem;"
-    "border-radius:.2rem}.mends{list-style:none;padding:0;margin:0}.mends li{padding:.6rem 0;"
-    "border-bottom:1px solid var(--line)}.mends .cells{margin-left:.4rem;line-height:1.8}"
+    "border-radius:.2rem}.fixes{list-style:none;padding:0;margin:0}.fixes li{padding:.6rem 0;"
+    "border-bottom:1px solid var(--line)}.fixes .cells{margin-left:.4rem;line-height:1.8}"
     "details>summary{cursor:pointer;font-weight:600}.explained li{overflow-wrap:anywhere}"
     "@media print{:root{--page:#fff;--card:#fff;--ink:#000}body{max-width:none;padding:0;font-size:11pt}"
     "section{break-inside:auto;border:0;padding:0}tr,li{break-inside:avoid}.scroll{overflow:visible}}"
@@ -46,9 +46,9 @@ def report(artifact: dict[str, Any], *, at: float | None = None) -> str:
     names = [one["name"] for one in artifact["inputs"] if one["role"] != "auxiliary"]
     title = names[0] if len(names) == 1 else f"{artifact['job'].get('workflow') or 'job'}, {len(names)} files"
     when = "" if at is None else f", {datetime.fromtimestamp(at, UTC):%d %B %Y, %H:%M} UTC"
-    mends, drift = drawing.mends(artifact), drawing.drift(artifact)
+    fixes, drift = drawing.fixes(artifact), drawing.drift(artifact)
     parts = [
-        _section("What to mend", mends) if mends else "",
+        _section("What to fix", fixes) if fixes else "",
         _section("What became what", drawing.columns(artifact) + "<h3>The sheet</h3>" + drawing.grids(artifact)),
         _section("Since the sender's last drop", drift) if drift else "",
         _section("How values were read", made) if (made := drawing.readings(artifact)) else "",
@@ -76,11 +76,11 @@ def _verdict(artifact: dict[str, Any]) -> str:
     if not output["sheets"]:
         kind, said = "bad", "The file was not taken over: nothing was written."
     elif rejected:
-        kind, said = "fair", f"{rows} taken over; {_many(rejected, 'row')} sent back to be mended."
+        kind, said = "fair", f"{rows} taken over; {_many(rejected, 'row')} sent back to be fixed."
     elif errors:
-        kind, said = "fair", f"{rows} taken over; {_many(errors, 'value')} to mend."
+        kind, said = "fair", f"{rows} taken over; {_many(errors, 'value')} to fix."
     else:
-        kind, said = "good", f"All is well: {rows} taken over." if not warnings else f"{rows} taken over."
+        kind, said = "good", f"{rows} taken over; nothing to fix." if not warnings else f"{rows} taken over."
     if kind == "good" and warnings:
         said += f" {_many(warnings, 'value')} to check."
     left = sum(summary["left_out"].values())
