@@ -146,7 +146,11 @@ class Door:
             call = Call(request, office, principal)
             given = await run_in_threadpool(self._page, call)
             return given if isinstance(given, Response) else await given
-        return await perform(operation, request, office, principal)
+        try:
+            return await perform(operation, request, office, principal)
+        finally:
+            if request.method not in ("GET", "HEAD"):
+                office.answers.forget()
 
 
 def wants_page(request: Request) -> bool:
