@@ -67,7 +67,8 @@ def assemble(
         beat_seconds=settings.beat_seconds,
         wait=stack.table.wait,
     )
-    attempts = Attempts(stack.store, boxes, settings, stack.run_dir / presence.owner, lanes)
+    scratch = stack.run_dir / presence.owner
+    attempts = Attempts(stack.store, boxes, settings, scratch, lanes, find=stack.table.get)
     surroundings = Surroundings(
         make_checks(
             stack.store,

@@ -303,7 +303,7 @@ class Worker:
         if job.cancel_requested_at is not None and verdict in _CANCELLABLE:
             verdict = Verdict.CANCELLED
         summary = {k: v for k, v in job.summary.items() if k != "progress"} | outcome.summary
-        facts: dict[str, Any] = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox}
+        facts: dict[str, Any] = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox, "mends": outcome.mends}
         if outcome.pins is not None:
             facts["memories"] = outcome.pins.memories
         if verdict is Verdict.OK:

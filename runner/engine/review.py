@@ -292,6 +292,17 @@ class Asking:
         unique = {q.id: q for q in found}
         return [q for q in unique.values() if q.kind not in ("header", "drift") or not self._answers.takes(q)]
 
+    def drift(self, changes: str) -> list[Question]:
+        """Whether columns that differ from the sender's last drop are meant; nothing once somebody said so."""
+        question = Question(
+            question_id("drift", "columns"),
+            "drift",
+            f"The columns differ from those of the sender's last drop: {changes}. Is the file to be read as it is?",
+            (Candidate("accept", "yes, read it as it is"),),
+            "accept",
+        )
+        return [] if self._answers.accept or self._answers.takes(question) else [question]
+
     def _headers(self, table: MappedTable) -> Iterator[Question]:
         source = table.source
         doubt = next((c for c in source.table.choices if c.kind == "header" and not c.sure), None)
@@ -430,7 +441,7 @@ class Asking:
             | {"params": order.params},
             "inputs": [
                 {"role": i.role, "name": i.name, "sha256": i.sha256, "size": i.size}
-                for i in (*order.primary, *order.auxiliary)
+                for i in (*order.primary, *order.auxiliary, *order.mended)
             ],
             "why": self.mode,
             "decision": decision_facts(order.decision),
