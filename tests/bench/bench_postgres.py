@@ -6,39 +6,40 @@ Both keep their jobs in the same database, filled in bulk to each size: nine of 
 both alternate, and the median round counts. CPU is the measure (of this process, and of all processes of the server);
 wall clock depends on who else uses the machine and its disk.
 
-Ours goes through the adapters as the product calls them, so that enqueue writes the row, the message and the note that
-it was sent. Procrastinate goes through its own synchronous connector with its own statements, which is less work
-than the asynchronous one that its worker uses.
+Each goes through the calls that its own processes make. Ours: a row with its message, a message and its job's start,
+the commit of a result and the end of its message; the write after publication, for which procrastinate has no
+counterpart, stands in a line of its own. Procrastinate: `defer` of a task, then `fetch_job` and `finish_job` of the
+JobManager as its worker awaits them.
 """
 
 import argparse
+import asyncio
 import contextlib
 import logging
 import multiprocessing
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import psycopg
-from procrastinate import App, SyncPsycopgConnector, sql
-from procrastinate.jobs import Job as TheirJob
-from procrastinate.types import JobToDefer
+from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
+from procrastinate.jobs import Status
 
 from core.chores import Timings, wake_at
 from core.jobs import Job, OutputFile, State, move, start
-from core.ports import Caps, Message
-from core.records import dump_job
+from core.ports import Caps
+from core.records import dump_job, load_job
 from infra.clocks import SystemClock
 from infra.postgres.connections import Connections, parse_database
 from infra.postgres.listening import PostgresBells
 from infra.postgres.pg_queue import PostgresWorkQueue
 from infra.postgres.pg_table import PostgresJobTable
 from infra.postgres.schema import init_database
-from infra.queueing import enqueue
+from infra.queueing import add
 from tests.bench.bench_spine import job
 from tests.support.postgres_server import Cluster, cluster
 
@@ -48,6 +49,7 @@ BATCH = 100  # jobs of one round
 TENANTS = 20
 RUNNERS = 4
 OPERATIONS = ("enqueue", "lease + start", "finish")
+PUBLISH = "published"
 _SERVER = "shared_buffers = 512MB\nmax_wal_size = 4GB\ncheckpoint_timeout = 30min\n"
 
 
@@ -56,9 +58,10 @@ class Side(Protocol):
 
     name: str
 
-    def enqueue(self, n: int) -> None: ...
-    def lease(self) -> Any: ...
-    def finish(self, leased: Any) -> None: ...
+    def enqueue(self, numbers: Sequence[int]) -> None: ...
+    def lease(self, count: int) -> list[Any]: ...
+    def finish(self, leased: list[Any]) -> None: ...
+    def publish(self, leased: list[Any]) -> None: ...
     def close(self) -> None: ...
 
 
@@ -75,65 +78,85 @@ class Ours:
         self._clock = SystemClock()
         self._table = PostgresJobTable(connections, bells, lambda j: wake_at(j, timings))
         self._queue = PostgresWorkQueue(connections, bells)
+        self._committed: list[Job] = []
 
-    def enqueue(self, n: int) -> None:
-        added, _ = self._table.add(replace(job(n), enqueued_at=None))
-        enqueue(self._table, self._queue, self._clock, added)
+    def enqueue(self, numbers: Sequence[int]) -> None:
+        for n in numbers:
+            _, made = add(self._table, self._queue, self._clock, replace(job(n), enqueued_at=None))
+            assert made
 
-    def lease(self) -> Any:
-        got = self._queue.receive(most=1, wait=0, visibility=60)
-        if not got:
-            return None
-        old = self._table.get(got[0].message.job_id)
-        assert old is not None
-        started = self._table.admit(old, start(old, owner="bench", now=self._clock.now(), lease_seconds=30), CAPS)
-        assert isinstance(started, Job), started
-        return started, got[0].receipt
+    def lease(self, count: int) -> list[Any]:
+        leased = []
+        for _ in range(count):
+            (got,) = self._queue.receive(most=1, wait=0, visibility=60)
+            assert got.record is not None
+            old = load_job(got.record, got.message.job_id)
+            started = self._table.admit(old, start(old, owner="bench", now=self._clock.now(), lease_seconds=30), CAPS)
+            assert isinstance(started, Job), started
+            leased.append((started, got.receipt))
+        return leased
 
-    def finish(self, leased: Any) -> None:
-        started, receipt = leased
-        committed = self._table.replace(started, commit(started))
-        assert committed is not None
-        assert self._table.replace(committed, move(committed, State.SUCCEEDED, now=self._clock.now())) is not None
-        self._queue.ack(receipt)
+    def finish(self, leased: list[Any]) -> None:
+        self._committed = []
+        for started, receipt in leased:
+            committed = self._table.replace(started, commit(started))
+            assert committed is not None
+            self._queue.ack(receipt)
+            self._committed.append(committed)
+
+    def publish(self, leased: list[Any]) -> None:
+        del leased
+        for one in self._committed:
+            assert self._table.replace(one, move(one, State.SUCCEEDED, now=self._clock.now())) is not None
 
     def close(self) -> None:
         self._opened.close()
 
 
 class Theirs:
-    """procrastinate, by its statements and its connector."""
+    """procrastinate, by its public calls."""
 
     name = "procrastinate"
 
     def __init__(self, url: str) -> None:
-        self._connector = SyncPsycopgConnector(conninfo=url)
-        self._connector.open()
-        self._worker = self._connector.execute_query_one(sql.queries["register_worker"])["worker_id"]
+        logging.getLogger("procrastinate").setLevel(logging.ERROR)  # an app in a script is what we want
+        self._sender = App(connector=SyncPsycopgConnector(conninfo=url))
+        self._sender.open()
+        self._task = self._sender.task(name="normalize")(str)
+        self._loop = asyncio.new_event_loop()
+        self._app = App(connector=PsycopgConnector(conninfo=url))
+        self._await(self._app.open_async())
+        self._worker = self._await(self._app.job_manager.register_worker())
 
-    def enqueue(self, n: int) -> None:
-        one = JobToDefer(
-            queue_name=f"t{n % TENANTS}",
-            task_name="normalize",
-            priority=0,
-            lock=None,
-            queueing_lock=None,
-            args={"job_id": f"t{n % TENANTS}-members-{n:08d}"},
-            scheduled_at=None,
-        )
-        self._connector.execute_query_all(sql.queries["defer_jobs"], jobs=[one])
+    def enqueue(self, numbers: Sequence[int]) -> None:
+        for n in numbers:
+            self._task.configure(queue=f"t{n % TENANTS}").defer(job_id=f"t{n % TENANTS}-members-{n:08d}")
 
-    def lease(self) -> Any:
-        row = self._connector.execute_query_one(sql.queries["fetch_job"], queues=None, worker_id=self._worker)
-        return None if row["id"] is None else TheirJob.from_row(row)
+    def lease(self, count: int) -> list[Any]:
+        async def run() -> list[Any]:
+            return [await self._app.job_manager.fetch_job(queues=None, worker_id=self._worker) for _ in range(count)]
 
-    def finish(self, leased: Any) -> None:
-        self._connector.execute_query(
-            sql.queries["finish_job"], job_id=leased.id, status="succeeded", delete_job=False
-        )
+        leased: list[Any] = self._await(run())
+        assert all(leased)
+        return leased
+
+    def finish(self, leased: list[Any]) -> None:
+        async def run() -> None:
+            for one in leased:
+                await self._app.job_manager.finish_job(one, status=Status.SUCCEEDED, delete_job=False)
+
+        self._await(run())
+
+    def publish(self, leased: list[Any]) -> None:
+        """It has nothing of the kind."""
 
     def close(self) -> None:
-        self._connector.close()
+        self._sender.close()
+        self._await(self._app.close_async())
+        self._loop.close()
+
+    def _await(self, work: Any) -> Any:
+        return self._loop.run_until_complete(work)
 
 
 def commit(started: Job) -> Job:
@@ -252,14 +275,13 @@ def measure(url: str, server: ServerCpu, first: int, rounds: int) -> Costs:
             for side in sides if turn % 2 else reversed(sides):
                 numbers = range(first + turn * BATCH, first + (turn + 1) * BATCH)
                 with costs.of(side.name, OPERATIONS[0]):
-                    for n in numbers:
-                        side.enqueue(n)
-                leased = []
+                    side.enqueue(numbers)
                 with costs.of(side.name, OPERATIONS[1]):
-                    leased += [side.lease() for _ in numbers]
+                    leased = side.lease(BATCH)
                 with costs.of(side.name, OPERATIONS[2]):
-                    for one in leased:
-                        side.finish(one)
+                    side.finish(leased)
+                with costs.of(side.name, PUBLISH):
+                    side.publish(leased)
     finally:
         for side in sides:
             side.close()
@@ -271,9 +293,7 @@ def _runner(side: int, url: str, jobs: int, go: Any, out: Any) -> None:
     go.wait()
     cpu = time.process_time()
     for _ in range(jobs):
-        leased = made.lease()
-        assert leased is not None
-        made.finish(leased)
+        made.finish(made.lease(1))
     out.put(time.process_time() - cpu)
     made.close()
 
@@ -321,6 +341,10 @@ def report(found: dict[int, Costs]) -> None:
         for side in (Ours.name, Theirs.name):
             cells = [costs.median(side, operation) for costs in found.values()]
             _row(f"{operation}, {side}", ["{:.0f} / {:.0f} / {:.0f}".format(*cell) for cell in cells])
+    _row(
+        f"{PUBLISH}, {Ours.name}",
+        ["{:.0f} / {:.0f} / {:.0f}".format(*c.median(Ours.name, PUBLISH)) for c in found.values()],
+    )
     for side in (Ours.name, Theirs.name):
         total[side] = [
             sum(sum(costs.median(side, operation)[:2]) for operation in OPERATIONS) for costs in found.values()
@@ -349,7 +373,6 @@ def main(arguments: list[str] | None = None) -> None:
         init_database(parse_database(server.url), apply=True)
         with psycopg.connect(server.url) as db:
             print(db.execute("SELECT version()").fetchone()[0])  # type: ignore[index]
-        logging.getLogger("procrastinate").setLevel(logging.ERROR)  # an app in a script is what we want
         with App(connector=SyncPsycopgConnector(conninfo=server.url)).open() as app:
             app.schema_manager.apply_schema()
         for size in (int(text) for text in asked.sizes.split(",")):
@@ -358,7 +381,9 @@ def main(arguments: list[str] | None = None) -> None:
             there = size + (asked.rounds + 1) * BATCH
         report(found)
         if asked.drain:
-            print(f"\nlease + start + finish of {asked.drain} jobs by runner processes, {max(found):,} jobs in the table")
+            print(
+                f"\nlease + start + finish of {asked.drain} jobs by runner processes, {max(found):,} jobs in the table"
+            )
             fill(server.url, there, there + 20 * asked.drain + 1000)
             for side, make in enumerate((Ours, Theirs)):
                 for runners in (1, RUNNERS):
