@@ -34,6 +34,7 @@ from infra.addresses import parse_address
 from infra.aws.provision import provision
 from infra.wiring import Stack, open_stack
 from tests.contract import servers
+from tests.support import keeper
 from tests.support.console import MANIFEST, api_rig
 
 ROUNDS = 60
@@ -149,8 +150,7 @@ def table(name: str, small: int, few: dict[str, float], large: int, many: dict[s
 
 
 def dynamodb(small: int, large: int) -> None:
-    server = servers.moto()
-    with servers.credentials(server):
+    with keeper.run_folder(), servers.credentials(server := servers.moto()):
         told: dict[int, dict[str, float]] = {}
         for n in (small, large):
             with tempfile.TemporaryDirectory(prefix="bench-console-") as folder:
@@ -161,7 +161,6 @@ def dynamodb(small: int, large: int) -> None:
                     told[n] = _dynamodb_pages(stack, n)
         assert parse_address(url)
     table("DynamoDB (emulator)", small, told[small], large, told[large])
-    servers.stop_all()
 
 
 def _dynamodb_pages(stack: Stack, n: int) -> dict[str, float]:
