@@ -25,7 +25,7 @@ from core.verdicts import Verdict
 from infra.clocks import SystemClock
 from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_box, summarize
 from runner.results import outcome, result_body
-from runner.staging import StagingFailed, stage
+from runner.staging import StagedSource, StagingFailed, stage
 
 _TENANT = "desk"
 _NAMES = ("normalized.xlsx", "artifact.json", "report.html", "logs.txt", "result.json")
@@ -45,8 +45,8 @@ class Trial:
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     settings = Settings.from_env(os.environ)
-    desk, files = _desk(args.manifest, args.files, settings)
-    trials = list(_trials(desk, files, args.out))
+    desk, files = desk_of(args.manifest, args.files, settings)
+    trials = list(trials_of(desk, files, args.out))
     with tempfile.TemporaryDirectory(prefix="ade-try-") as scratch, Signals() as signals:
         place = Path(scratch)
         with boxes(settings, place / "run") as sandbox:
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     return exit_of([replace(job, state=outcome(job)) for job in ended])
 
 
-def _desk(manifest_path: Path, files: list[Path], settings: Settings) -> tuple[Desk, dict[str, Path]]:
+def desk_of(manifest_path: Path, files: list[Path], settings: Settings) -> tuple[Desk, dict[str, Path]]:
     """The manifest with its files, and the primary inputs by the keys they would have in the bucket."""
     manifest = read_manifest(manifest_path)
     folder = inbox_folder(_TENANT, "")
@@ -77,7 +77,7 @@ def _desk(manifest_path: Path, files: list[Path], settings: Settings) -> tuple[D
     return desk, {**keys, desk.workflow.info.key: manifest_path}
 
 
-def _trials(desk: Desk, files: dict[str, Path], out: Path) -> Iterator[Trial]:
+def trials_of(desk: Desk, files: dict[str, Path], out: Path) -> Iterator[Trial]:
     primaries = [info_of(key, path) for key, path in files.items() if key != desk.workflow.info.key]
     per_file = desk.workflow.manifest.inputs.per == "file"
     sets = [[p] for p in primaries] if per_file else [primaries]
@@ -108,7 +108,7 @@ def _params_name(job: Job) -> str:
 class TriedTable:
     """Runs trials one after the other and writes what would be in `outputs/`."""
 
-    def __init__(self, settings: Settings, boxes: Boxes, source: DeskSource, scratch: Path) -> None:
+    def __init__(self, settings: Settings, boxes: Boxes, source: StagedSource, scratch: Path) -> None:
         self._settings = settings
         self._boxes = boxes
         self._source = source
