@@ -28,7 +28,7 @@ from runner.results import outcome, result_body
 from runner.staging import StagingFailed, stage
 
 _TENANT = "desk"
-_NAMES = ("normalized.xlsx", "artifact.json", "report.html", "logs.txt", "result.json")
+_NAMES = ("normalized.xlsx", "rejects.xlsx", "artifact.json", "report.html", "logs.txt", "result.json")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
