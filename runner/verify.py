@@ -192,9 +192,17 @@ def _order(job: dict[str, Any]) -> dict[str, Any]:
             "title": str(manifest.get("name", "")),
             "formats": sorted(f for f in formats if f),
             "decision": _named(job.get("decision")),
-            "why": (manifest.get("mapping") or {}).get("review", "never"),
+            "memories": [{k: str(one[k]) for k in ("key", "version", "sha256")} for one in job.get("memories") or ()],
+            "why": _why(manifest),
         },
     }
+
+
+def _why(manifest: dict[str, Any]) -> str:
+    """Why a job of a manifest may ask a person; "never": it may not."""
+    why = str((manifest.get("mapping") or {}).get("review", "never"))
+    drifts = (manifest.get("drift") or {}).get("columns") == "review"
+    return "drift" if why == "never" and drifts else why
 
 
 def _named(decision: dict[str, Any] | None) -> dict[str, str] | None:

@@ -180,7 +180,7 @@ class Followers:
 def resume(last: str | None) -> tuple[int, int]:
     """Fence and bytes of a Last-Event-ID; from the start if it is not valid."""
     fence, _, after = (last or "").partition(".")
-    if fence.isdecimal() and after.isdecimal() and len(fence) + len(after) < 30:
+    if fence.isdecimal() and after.isdecimal() and len(fence) + len(after) < 20:
         return int(fence), int(after)
     return -1, 0
 

@@ -12,7 +12,7 @@ from console.api.guarding import Guard
 from console.api.metrics import HttpCounts
 from console.api.problems import not_found
 from console.api.submissions import Submissions
-from console.facade import Facade
+from console.facade import Facade, SharedAnswers
 from core.jobs import Job
 from infra.logs import Log
 from infra.wiring import Stack
@@ -34,6 +34,7 @@ class Office:
     spool: Spool
     downloads: Downloads
     followers: Followers
+    answers: SharedAnswers
     counts: HttpCounts = field(default_factory=HttpCounts)
 
     @classmethod
@@ -55,6 +56,7 @@ class Office:
             spool=spool,
             downloads=Downloads(stack.store, spool),
             followers=Followers(facade, stack.table, seconds=seconds),
+            answers=SharedAnswers(stack.clock.steady),
         )
 
     def seen(self, job_id: str, principal: Principal) -> Job:

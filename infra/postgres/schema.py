@@ -84,26 +84,31 @@ def _migrate(db: Link, database: PostgresAddress, *, apply: bool) -> Iterator[St
         yield Step(kind="schema", name=schema, action="create", detail=detail)
 
 
-def _grant(db: Link, database: PostgresAddress, *, apply: bool) -> Iterator[Step]:
-    """The roles and their rights. A server that lets us make no roles keeps the schema; its owner then does all."""
+def _grant(db: Link, database: PostgresAddress, *, apply: bool) -> list[Step]:
+    """The roles and their rights. A server where we may not create roles keeps the schema: its owner then does all."""
     names = [f"{database.schema}_{role}" for role in ROLES]
-    there = {name for (name,) in db.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)", (names,))}
-    unsupported = ""
-    for name in names:
-        action, detail = ("keep" if name in there else "create"), ""
-        if apply and name not in there:
-            try:
-                db.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(name)))
-            except errors.DuplicateObject:
-                action = "keep"  # another init was faster
-            except errors.InsufficientPrivilege:
-                action, detail = "unsupported", "needs CREATEROLE"
-                unsupported = name
-        yield Step(kind="role", name=name, action=action, detail=detail)
-    if apply and not unsupported:
-        with db.transaction():
-            db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+    with db.transaction():
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        there = {name for (name,) in db.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)", (names,))}
+        steps = [
+            Step(kind="role", name=name, action="keep") if name in there else _role(db, name, apply=apply)
+            for name in names
+        ]
+        if apply and all(step.action != "unsupported" for step in steps):
             db.execute(_for_roles(database.schema))
+    return steps
+
+
+def _role(db: Link, name: str, *, apply: bool) -> Step:
+    try:
+        if apply:
+            with db.transaction():
+                db.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(name)))
+    except (errors.DuplicateObject, errors.UniqueViolation):  # roles belong to all databases of a server
+        return Step(kind="role", name=name, action="keep")
+    except errors.InsufficientPrivilege:
+        return Step(kind="role", name=name, action="unsupported", detail="needs CREATEROLE")
+    return Step(kind="role", name=name, action="create")
 
 
 def _for_roles(schema: str) -> str:

@@ -293,13 +293,14 @@ class Asking:
         return [q for q in unique.values() if q.kind not in ("header", "drift") or not self._answers.takes(q)]
 
     def drift(self, changes: str) -> list[Question]:
-        """Whether columns that differ from the sender's last drop are meant; nothing once somebody said so."""
+        """The question whether columns that differ from the sender's last drop are meant; none once it is answered."""
         question = Question(
-            question_id("drift", "columns"),
+            question_id("drift", changes),
             "drift",
-            f"The columns differ from those of the sender's last drop: {changes}. Is the file to be read as it is?",
-            (Candidate("accept", "yes, read it as it is"),),
+            f"The columns differ from those of the sender's last drop: {changes}. Is that meant?",
+            (Candidate("accept", "yes: go on with these columns"),),
             "accept",
+            input=self._order.primary[0].name if self._order.primary else None,
         )
         return [] if self._answers.accept or self._answers.takes(question) else [question]
 
@@ -443,7 +444,7 @@ class Asking:
                 {"role": i.role, "name": i.name, "sha256": i.sha256, "size": i.size}
                 for i in (*order.primary, *order.auxiliary, *order.mended)
             ],
-            "why": self.mode,
+            "why": self.mode if self.mode != "never" else "drift",
             "decision": decision_facts(order.decision),
             "questions": [q.as_dict() for q in questions],
             "left_out": left_out,

@@ -53,6 +53,18 @@ class TestMigrations:
         schemas = [step.action for steps in done for step in steps if step.kind == "schema"]
         assert sorted(schemas) == ["create", "keep", "keep", "keep"]
 
+    def test_an_owner_that_may_not_create_roles_gets_the_schema_all_the_same(self, url: str):
+        server, owner = servers.postgres().endpoint, f"owner{os.getpid()}"
+        with psycopg.connect(server, autocommit=True) as db:
+            db.execute(f"CREATE ROLE {owner} LOGIN")
+            db.execute(f"GRANT CREATE ON DATABASE postgres TO {owner}")
+            try:
+                steps = init_database(parse_database(url.replace("//ade@", f"//{owner}@")), apply=True)
+            finally:
+                db.execute(f"DROP OWNED BY {owner} CASCADE")
+                db.execute(f"DROP ROLE {owner}")
+        assert [step.action for step in steps] == ["create", *["unsupported"] * 3]
+
     def test_a_dry_run_makes_nothing(self, url: str):
         for _ in range(2):
             assert {step.action for step in init_database(parse_database(url), apply=False)} == {"create"}

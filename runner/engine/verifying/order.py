@@ -1,6 +1,7 @@
 """Carries out an order to verify: takes a box's outputs, returns verified counts and writes the page about them."""
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
@@ -36,7 +37,7 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
             artifact = verify(order, paths)
             _make_rejects(order, artifact, paths.get(DESCRIPTION), folder)
             _write_profile(order, artifact, folder)
-            page, name, summary = report(artifact), REPORT, artifact["summary"]
+            page, name, summary = report(artifact, at=time.time()), REPORT, artifact["summary"]
         target = order["outputs"].get(name)
         if target is not None:
             with open_target(target, folder) as file:
@@ -81,6 +82,9 @@ def verify(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dict[str, 
     _same_job(order, artifact)
     if artifact.get("decision") != asked.get("decision"):
         raise BadOutput("artifact.json names another decision than the runner knows")
+    memories = asked.get("memories", [])
+    if artifact.get("memories", memories) != memories:
+        raise BadOutput("artifact.json names other memories than the runner knows")
     balance(artifact)
     if asked["audit"]:
         if artifact["output"]["rows"] or artifact["output"]["sheets"]:
