@@ -59,7 +59,7 @@ class EngineJob:
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
-        self.answers = Answers(order.decision, accept=order.accept)
+        self.answers = Answers(order.decision, accept=order.accept, readings=order.readings)
 
     def run(self) -> dict[str, Any]:
         """Run the job and return the summary for the end event."""
