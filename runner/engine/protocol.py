@@ -85,6 +85,7 @@ class Order(NamedTuple):
     previous: "PreviousProfile | None" = None
     decision: dict[str, Any] | None = None  # a person's: key, version, sha256, by and, as `body`, what it says
     accept: bool = False  # nobody decided in time: ask nothing
+    readings: tuple[tuple[str, str], ...] = ()  # header and reading: how this sender writes dates and numbers
 
     def open_output(self, name: str) -> IO[bytes] | None:
         """Open an output for writing; None if the order does not ask for it."""
@@ -144,7 +145,18 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
         else None,
         decision=_decision(raw.get("decision"), folder),
         accept=raw.get("review") == "accept",
+        readings=_readings(raw, folder),
     )
+
+
+def _readings(raw: Mapping[str, Any], folder: Path) -> tuple[tuple[str, str], ...]:
+    """What the memories say about the sender's dates and numbers, the most specific last."""
+    sender = raw.get("sender")
+    found = []
+    for memory in raw.get("memories") or () if sender is not None else ():
+        entries = json.loads((folder / memory["path"]).read_bytes()).get("readings") or ()
+        found += [(str(e["header"]), str(e["reading"])) for e in entries if e.get("sender") == sender]
+    return tuple(found)
 
 
 def _decision(raw: Mapping[str, Any] | None, folder: Path) -> dict[str, Any] | None:
