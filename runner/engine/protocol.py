@@ -52,6 +52,15 @@ class InputFile(NamedTuple):
     sha256: str
 
 
+class MemoryFile(NamedTuple):
+    """What was learnt: a file, and the object that it is a copy of."""
+
+    path: Path
+    key: str
+    version: str
+    sha256: str
+
+
 class Order(NamedTuple):
     job: dict[str, Any]
     manifest: dict[str, Any]
@@ -63,6 +72,7 @@ class Order(NamedTuple):
     outputs: dict[str, Path | int]
     sandbox: dict[str, Any]
     fields: list[Field]
+    memories: list[MemoryFile]  # the most specific last
 
     def open_output(self, name: str) -> IO[bytes] | None:
         """The output to write, or None where nobody asked for it."""
@@ -115,6 +125,10 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
         outputs={n: t if isinstance(t, int) else folder / t for n, t in raw["outputs"].items()},
         sandbox=dict(raw.get("sandbox") or {}),
         fields=[Field(f) for f in manifest.get("fields") or ()],
+        memories=[
+            MemoryFile(folder / m["path"], m.get("key") or m["path"], m.get("version") or "", m.get("sha256") or "")
+            for m in raw.get("memories") or ()
+        ],
     )
 
 

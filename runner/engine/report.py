@@ -97,13 +97,13 @@ def _mapping(artifact: dict[str, Any]) -> str:
             m["column"],
             m["header"] or "",
             m["target"] or "-",
-            f"{m['score']:.2f}",
-            ", ".join(f"{c['rule']} {c['delta']:+.2f}" for c in m["contributors"]) or (m["note"] or ""),
+            f"{m['probability']:.2f}",
+            ", ".join(f"{c['rule']} {c['weight']:+.1f}" for c in m["contributors"]) or (m["note"] or ""),
             kind="" if m["target"] else "muted",
         )
         for m in artifact["mapping"]
     )
-    heads = ("table", "column", "header", "field", "score", "why")
+    heads = ("table", "column", "header", "field", "probability", "why")
     return "<h2>Columns</h2>" + (_table(heads, rows) if artifact["mapping"] else "<p>No column was mapped.</p>")
 
 
