@@ -21,6 +21,7 @@ MAX_FIELDS = 2000
 MAX_RULES = 2000
 MAX_PATTERNS = 100
 MAX_AUXILIARY = 100
+MAX_MEMORIES = 8
 MAX_PATTERN_CHARACTERS = 20_000  # of all fields together
 MAX_VALUES = 200_000  # of everything that a manifest holds
 _PROBLEMS = 50
@@ -80,8 +81,17 @@ class Inputs(Strict):
 
 
 class Mapping(Strict):
-    threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
+    threshold: Annotated[float, Field(ge=0, le=1)] = 0.7
     unmapped: Literal["keep", "prefix", "drop"] = "keep"
+    memory: Annotated[tuple[Pattern, ...], Field(max_length=MAX_MEMORIES)] = ()
+
+    @field_validator("memory")
+    @classmethod
+    def _shared_ones(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        for n, key in enumerate(keys):
+            if not key.startswith(SHARED_PREFIX) or not key.endswith(".memory.json") or _inside(key, n) != key:
+                raise wrong(f"is {shown(key)}", f"a key such as {SHARED_PREFIX}addresses.memory.json", n)
+        return keys
 
 
 class Reading(Strict):

@@ -48,7 +48,7 @@ class MemoryPlace:
             with NamedTemporaryFile(dir=self._file.absolute().parent, prefix=".memory-", delete=False) as target:
                 target.write(body)
             Path(target.name).chmod(0o644)
-            os.replace(target.name, self._file)
+            Path(target.name).replace(self._file)
         return new
 
 

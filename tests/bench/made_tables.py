@@ -15,10 +15,96 @@ KNOWLEDGE = json.loads((Path(__file__).parents[2] / "runner/engine/mapping/knowl
 CONCEPTS = {name: (c["domain"], c["values"], c["phrases"].split(", ")) for name, c in KNOWLEDGE["concepts"].items()}
 SPELLINGS = {name: text.split() for name, text in KNOWLEDGE["words"].items()}
 VOCABULARY = {name: text.split() for name, text in KNOWLEDGE["vocabulary"].items()}
-PREFIXES = "situs prop property site full new loc addr p s mail phys main cur old src my e911 gis".split()
-SYLLABLES = "ba ke lo mi ru sta vel dor gan pri tos nek hul va ser oma ti ple zu kra".split()
-NAMES = "Lake River Oak Spring Mill Park Hill Sun Moon Church Stone North South Green White Black Rose King Queen Saint Fort Port New Old".split()
-ENDS = "ville ton field dale wood burg stadt heim ford port mouth land view haven side berg hausen villa polis".split()
+PREFIXES = [
+    "situs",
+    "prop",
+    "property",
+    "site",
+    "full",
+    "new",
+    "loc",
+    "addr",
+    "p",
+    "s",
+    "mail",
+    "phys",
+    "main",
+    "cur",
+    "old",
+    "src",
+    "my",
+    "e911",
+    "gis",
+]
+SYLLABLES = [
+    "ba",
+    "ke",
+    "lo",
+    "mi",
+    "ru",
+    "sta",
+    "vel",
+    "dor",
+    "gan",
+    "pri",
+    "tos",
+    "nek",
+    "hul",
+    "va",
+    "ser",
+    "oma",
+    "ti",
+    "ple",
+    "zu",
+    "kra",
+]
+NAMES = [
+    "Lake",
+    "River",
+    "Oak",
+    "Spring",
+    "Mill",
+    "Park",
+    "Hill",
+    "Sun",
+    "Moon",
+    "Church",
+    "Stone",
+    "North",
+    "South",
+    "Green",
+    "White",
+    "Black",
+    "Rose",
+    "King",
+    "Queen",
+    "Saint",
+    "Fort",
+    "Port",
+    "New",
+    "Old",
+]
+ENDS = [
+    "ville",
+    "ton",
+    "field",
+    "dale",
+    "wood",
+    "burg",
+    "stadt",
+    "heim",
+    "ford",
+    "port",
+    "mouth",
+    "land",
+    "view",
+    "haven",
+    "side",
+    "berg",
+    "hausen",
+    "villa",
+    "polis",
+]
 FIRST = VOCABULARY["first"] + ["Tom", "Eva", "Ned", "Ivy", "Max", "Zoe", "Raj", "Yuki", "Omar", "Lena"]
 LAST = VOCABULARY["last"] + [
     "Stone",
@@ -32,7 +118,30 @@ LAST = VOCABULARY["last"] + [
     "Lind",
     "Moreau",
 ]
-TEXTS = "checked new build see file owner moved needs review none called twice no answer corner lot behind the school updated by phone".split()
+TEXTS = [
+    "checked",
+    "new",
+    "build",
+    "see",
+    "file",
+    "owner",
+    "moved",
+    "needs",
+    "review",
+    "none",
+    "called",
+    "twice",
+    "no",
+    "answer",
+    "corner",
+    "lot",
+    "behind",
+    "the",
+    "school",
+    "updated",
+    "by",
+    "phone",
+]
 
 
 def place(rng):
@@ -55,7 +164,26 @@ def street(rng, kind):
     core = rng.choice([place(rng), str(rng.randint(1, 99)) + "th", rng.choice(LAST).title(), place(rng)])
     if kind == 0:
         end = rng.choice(
-            "Street St Avenue Ave Road Rd Drive Dr Lane Ln Court Ct Blvd Way Circle Pl Terrace Trail".split()
+            [
+                "Street",
+                "St",
+                "Avenue",
+                "Ave",
+                "Road",
+                "Rd",
+                "Drive",
+                "Dr",
+                "Lane",
+                "Ln",
+                "Court",
+                "Ct",
+                "Blvd",
+                "Way",
+                "Circle",
+                "Pl",
+                "Terrace",
+                "Trail",
+            ]
         )
         return rng.choice(["", "", "", "N ", "S ", "W ", "E "]) + f"{core} {end}"
     if kind == 1:
@@ -63,7 +191,20 @@ def street(rng, kind):
             ["strasse", "straße", "weg", "gasse", "platz", "straat", "laan", "gatan", "vägen", "vej", "gade"]
         )
     if kind == 2:
-        start = "Rue Rue_de Calle Avenida Via Viale Rua Ulica Piazza Chemin Plaza Travessa".split()
+        start = [
+            "Rue",
+            "Rue_de",
+            "Calle",
+            "Avenida",
+            "Via",
+            "Viale",
+            "Rua",
+            "Ulica",
+            "Piazza",
+            "Chemin",
+            "Plaza",
+            "Travessa",
+        ]
         return f"{rng.choice(start).replace('_', ' ')} {core}"
     if kind == 3:
         return core
@@ -86,11 +227,12 @@ def maker(kind, rng):
     base = (rng.uniform(-60, 68), rng.uniform(-170, 170))
     digits = rng.choice([4, 5, 6, 7, 10])
     year = rng.randint(1990, 2024)
+    kind_of_street = rng.choice([0, 0, 0, 1, 2, 3, 4])
     makers = {
         "house_number": lambda n: (
             f"{rng.randint(1, 300)}{rng.choice('ABCabc')}" if rng.random() < (0.3 if style < 0.3 else 0.05) else rng.randint(1, 9999 if style < 0.6 else 220)
         ),
-        "street": pool(lambda k=rng.choice([0, 0, 0, 1, 2, 3, 4]): street(rng, k)),
+        "street": pool(lambda: street(rng, kind_of_street)),
         "unit": lambda n: None if rng.random() < (0.75 if style < 0.7 else 0.2) else rng.choice(
             [str(rng.randint(1, 30)), rng.choice("ABCDEF"), f"APT {rng.randint(1, 40)}", f"Unit {rng.randint(1, 9)}", f"#{rng.randint(1, 99)}", f"STE {rng.randint(100, 400)}", f"{rng.randint(1, 9)}{rng.choice('AB')}"]
         ),
@@ -104,8 +246,8 @@ def maker(kind, rng):
         "address": pool(lambda: f"{rng.randint(1, 9999)} {street(rng, 0)}" if style < 0.6 else f"{street(rng, rng.choice([1, 2]))} {rng.randint(1, 200)}"),
         "direction": lambda n: rng.choice([None, None, *VOCABULARY["direction"][:8]]),
         "street_type": pool(lambda: rng.choice(VOCABULARY["street"][:24]).title(), few + 3),
-        "latitude": lambda n: round(base[0] + rng.random() * (1 if style < 0.8 else 8), digits if digits < 8 else 8),
-        "longitude": lambda n: round(base[1] + rng.random() * (1 if style < 0.8 else 8), digits if digits < 8 else 8),
+        "latitude": lambda n: round(base[0] + rng.random() * (1 if style < 0.8 else 8), min(8, digits)),
+        "longitude": lambda n: round(base[1] + rng.random() * (1 if style < 0.8 else 8), min(8, digits)),
         "decimal": lambda n: round(rng.random() * 10 ** rng.randint(0, 5), rng.choice([1, 2, 3, 6])),
         "identifier": (
             (lambda n: start * 10 + n * step) if style < 0.3 else (lambda n: rng.randint(10**digits, 10 ** (digits + 1))) if style < 0.5 else (lambda n: f"{rng.choice('ABMKR')}-{rng.randint(100, 99999)}") if style < 0.65 else (lambda n: f"{rng.randint(10, 99)}-{rng.randint(100, 999)}-{rng.randint(10, 99)}") if style < 0.85 else (lambda n: f"{rng.getrandbits(64):016x}")
@@ -173,6 +315,10 @@ class World:
             words = [rng.choice(one)]
         if rng.random() < 0.25:
             words.insert(0, rng.choice(PREFIXES))
+        elif rng.random() < 0.06:
+            words.append(rng.choice(["name", "code", "no", "id", "value", "type"]))
+        elif len(words) > 2 and rng.random() < 0.25:
+            del words[rng.randrange(len(words))]
         return self._styled(words)
 
     def _styled(self, words):
@@ -186,14 +332,27 @@ class World:
             text = text[:10].rstrip("_ ")  # as old formats cut names off
         if rng.random() < 0.04:
             text += rng.choice(["_1", "1", "2", "_"])
-        if rng.random() < 0.04 and len(text) > 5:
+        if rng.random() < 0.06 and len(text) > 5:
             at = rng.randrange(1, len(text) - 1)
             text = text[:at] + text[at + 1 :]
         return text
 
 
 TYPES = {"date": "date", "email": "email", "money": "money", "latitude": "decimal", "longitude": "decimal", "phone": "phone", "quantity": "integer", "time": "time", "url": "url", "boolean": "boolean", "small_number": "integer"}  # fmt: skip
-STEMS = "employer worksite agent customer supplier billing shipping home owner member patient contact".split()
+STEMS = [
+    "employer",
+    "worksite",
+    "agent",
+    "customer",
+    "supplier",
+    "billing",
+    "shipping",
+    "home",
+    "owner",
+    "member",
+    "patient",
+    "contact",
+]
 
 
 class Case:
@@ -213,12 +372,12 @@ class Case:
             ]
         )
         mine = [n for n, (d, _, _) in CONCEPTS.items() if d in domains] + rng.sample(sorted(CONCEPTS), 3)
-        wanted = rng.sample(sorted(set(mine)), min(len(set(mine)), rng.randint(3, 14)))
+        wanted = rng.sample(sorted(set(mine)), min(len(set(mine)), rng.randint(1, 14)))
         if rng.random() < 0.6 and "identifier" not in wanted:
             wanted.append("identifier")
         stems = rng.sample(STEMS, 2) if rng.random() < 0.2 else []
         world = World(rng)
-        parts = [(c, s) for c in wanted for s in (stems or [""]) if not s or rng.random() < 0.7]
+        parts = [(c, s) for c in wanted for s in (stems or [""]) if not s or rng.random() < 0.7] or [(wanted[0], "")]
         self.fields = [self._field(rng, c, s) for c, s in parts]
         names = {p: f.name for p, f in zip(parts, self.fields, strict=True)}
         if len(set(names.values())) < len(names):
@@ -231,17 +390,27 @@ class Case:
         if rng.random() < 0.35 and "row_number" not in wanted:
             foreign.append(("row_number", ""))
         foreign = [p for p in dict.fromkeys(foreign) if p not in parts]
+        others = [c for c in sorted(CONCEPTS) if c not in wanted]
+        foreign += [
+            (self._other(rng, rng.choice(self.fields).name), rng.choice([rng.choice(wanted), rng.choice(others)]))
+            for _ in range(rng.choice([0, 0, 0, 0, 1, 2]))
+        ]
         plan = [*here, *foreign]
         rng.shuffle(plan)
         self.columns, self.truth = [], {}
         seen = set()
         for concept, stem in plan:
-            header = self._header(rng, world, concept, stem)
+            header = self._header(rng, world, concept, stem) if concept in CONCEPTS else concept
+            if concept in CONCEPTS and rng.random() < 0.02:
+                header = rng.choice(["Column X", "Field1", "Data", "F7", "Unnamed", "Value", "Spalte 3"])
+            kind = CONCEPTS[concept if concept in CONCEPTS else stem][1]
+            if rng.random() < 0.08:  # values of a kind that nobody thought of
+                kind = rng.choice(sorted(CONCEPTS.values()))[1]
             if header.casefold() in seen:
                 continue
             seen.add(header.casefold())
             n = len(self.columns)
-            self.columns.append(ColumnIn(n, (header,), Sample(values(CONCEPTS[concept][1], rng))))
+            self.columns.append(ColumnIn(n, (header,), Sample(values(kind, rng))))
             if (concept, stem) in here:
                 self.truth[n] = names[concept, stem]
         senders = rng.choice([0, 0, 0, 3, 10, 40, 150])
@@ -249,7 +418,9 @@ class Case:
         for p in [p for _ in range(senders) for p in parts if p in names and rng.random() < 0.5]:
             # Senders that have nothing better give their program's own number as the identifier.
             poor = p[0] == "identifier" and rng.random() < 0.12
-            header = self._header(rng, world, rng.choice(["row_number", "row_number", "global_id"]) if poor else p[0], p[1])
+            header = self._header(
+                rng, world, rng.choice(["row_number", "row_number", "global_id"]) if poor else p[0], p[1]
+            )
             self.entries.append({"header": header, "field": names[p]})
         if rng.random() < 0.3:  # a person has decided about some of these very headers
             for n in range(len(self.columns)):
@@ -258,11 +429,24 @@ class Case:
                     self.entries.append(said)
 
     @staticmethod
+    def _other(rng, name):
+        """A header with words of a field that is something else: another word in place of one, or one more."""
+        words = name.split("_")
+        more = rng.choice([*STEMS, *sorted(SPELLINGS)[:150]]).split()[0]
+        if len(words) > 1 and rng.random() < 0.93:
+            words[rng.randrange(len(words))] = more
+        else:
+            words.insert(0, rng.choice(STEMS))
+        return rng.choice(["_".join(words).upper(), " ".join(words).title(), "".join(words), "_".join(words)])
+
+    @staticmethod
     def _field(rng, concept, stem):
         phrase = CONCEPTS[concept][2][0] if rng.random() < 0.7 else rng.choice(CONCEPTS[concept][2][:4])
         name = "_".join([stem, *phrase.split()] if stem else phrase.split())
         if rng.random() < 0.2 and not stem:
             name = concept
+        if rng.random() < 0.12:  # a name that says nothing
+            name = "".join(rng.choices(SYLLABLES, k=3))
         spec = {"name": name}
         if rng.random() < 0.3:
             spec["label"] = rng.choice(CONCEPTS[concept][2][:3]).capitalize()
@@ -276,7 +460,11 @@ class Case:
         header = world.header(concept)
         if not stem:
             return header
+        if rng.random() < 0.1:
+            return header  # the sender knows only one
         stem = stem if rng.random() < 0.7 else stem[: rng.randint(3, 5)]
+        if rng.random() < 0.2:
+            stem += "_" + rng.choice(["location", "site", "info", "record", "main"])
         return (stem.upper() + "_" + header) if header.isupper() or "_" in header else (stem.title() + header)
 
 

@@ -24,8 +24,8 @@ examples:
   ade learn artifact.json --manifest manifest.json --tenant acme --by ann
   ade learn normalized.xlsx --manifest manifest.json --tenant acme --by ann
 
-A source is a file of JSON lines ({"header": "CALLE", "field": "street"}; field null: no field), an artifact.json (the columns
-that became fields), or a normalized.xlsx in which headers were corrected, with its artifact.json beside it.
+A source is a file of JSON lines ({"header": "CALLE", "field": "street"}; field null: no field), an artifact.json (the
+columns that became fields), or a normalized.xlsx in which headers were corrected, with its artifact.json beside it.
 """
 _LARGEST: Final = 64 * 1024 * 1024
 _MOST: Final = 200_000  # facts of one call
@@ -115,8 +115,14 @@ def _lines(source: Path, text: str, args: argparse.Namespace, known: set[str]) -
             given = json.loads(line)
         except (ValueError, RecursionError):
             raise UsageError(f'{at} is not JSON; write {{"header": "CALLE", "field": "street"}}') from None
-        if not isinstance(given, dict) or not given.keys() <= _KEYS or not ({"header", "field"} <= given.keys() or {"value", "means"} <= given.keys()):
-            raise UsageError(f'{at}: write {{"header": "CALLE", "field": "street"}}, with by, sender and count if you like')
+        if (
+            not isinstance(given, dict)
+            or not given.keys() <= _KEYS
+            or not ({"header", "field"} <= given.keys() or {"value", "means"} <= given.keys())
+        ):
+            raise UsageError(
+                f'{at}: write {{"header": "CALLE", "field": "street"}}, with by, sender and count if you like'
+            )
         yield _fact(at, given, args, known)
 
 

@@ -25,7 +25,14 @@ Structure and mapping only: nothing is converted, checked or written, and no Pyt
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+")
     parser.add_argument("--manifest", metavar="M", required=True, type=Path)
-    parser.add_argument("--memory", metavar="FILE", action="append", default=[], type=Path, help="what was learnt; the most specific last")
+    parser.add_argument(
+        "--memory",
+        metavar="FILE",
+        action="append",
+        default=[],
+        type=Path,
+        help="what was learnt; the most specific last",
+    )
     parser.epilog = EPILOG
 
 

@@ -57,7 +57,14 @@ def _show(place: MemoryPlace, field: str | None, out: Printer) -> int:
         return Exit.OK
     counts = settled.values()
     rows = [
-        (e.header, e.field or "no field", str(e.count), f"{e.at:%Y-%m-%d}", e.by or "", "" if any(e is s for s in counts) else "outvoted")
+        (
+            e.header,
+            e.field or "no field",
+            str(e.count),
+            f"{e.at:%Y-%m-%d}",
+            e.by or "",
+            "" if any(e is s for s in counts) else "outvoted",
+        )
         for e in entries
     ]
     out.table(("HEADER", "FIELD", "COUNT", "LAST", "BY", ""), rows)

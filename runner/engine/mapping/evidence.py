@@ -1,8 +1,8 @@
 """What speaks for each pair of column and field, in numbers that can be added: log-odds.
 
 Four sources: the header against the field's declared names, general knowledge of what headers mean, what was learnt,
-and the values. A small linear model (`matcher.json`, trained by tests/bench/train_mapping.py on tables that it makes up)
-weighs them. The sum for a field against 0 for "no field" and against the sums of the other fields is a probability.
+and the values. A small linear model (`matcher.json`, trained by tests/bench/train_mapping.py on made-up tables) weighs
+them. The sum for a field against 0 for "no field" and against the sums of the other fields is a probability.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import Field
 from runner.engine.mapping import knowledge
-from runner.engine.mapping.headers import EXACT, SAME_WORDS, likeness, words
+from runner.engine.mapping.headers import EXACT, SAME_WORDS, bare_words, coverage, likeness, words
 from runner.engine.mapping.profile import chances, profile
 from runner.engine.mapping.recall import Likely, Recall
 from runner.engine.mapping.spelling import joined
@@ -24,6 +24,7 @@ from runner.engine.values.convert import Converter, fold, text_of
 GOOD: Final = 0.8
 POOR: Final = 0.3
 FEWEST: Final = 3
+FEW: Final = 6  # values that tell half of what many would
 TESTED: Final = 60  # values that a type is tried on
 LEAST_LIKENESS: Final = 0.2
 PART: Final = 0.95  # the last part of a stacked header says a little less than the whole
@@ -33,24 +34,35 @@ _MOST: Final = 3.0  # log-odds that letters or values alone may give
 _KINDS: Final = ("name", "label", "synonym")
 _PARTS: Final = 4  # ranks of last parts come after those of whole headers
 _PROBES: Final = ("x", "Abc def", "17", "2026-01-31", "a.b@c.de", "M-1")
-_STRONG: Final = frozenset({"email", "url", "phone", "date", "datetime", "time", "boolean"})
+_CLASSES: Final[Mapping[str, frozenset[str]]] = {  # what values of a declared type look like
+    "email": frozenset({"email"}),
+    "url": frozenset({"url"}),
+    "phone": frozenset({"phone"}),
+    "date": frozenset({"date"}),
+    "datetime": frozenset({"date"}),
+    "time": frozenset({"time"}),
+}
+_RARE: Final = frozenset({"email", "url", "phone"})
+_STRONG: Final = frozenset({"date", "datetime", "time", "boolean"})
 LIKE: Final = "memory:like"
 NAMES: Final = (
-    "prior", "exact", "same_words", "alike", "alike_squared", "meaning", "meaning_plain", "other_meaning", "foreign",
-    "confirmed", "confirmed_often", "confirmed_other", "near", "near_squared", "near_other", "letters", "letters_lead",
-    "values", "values_against", "type_strong", "type_weak", "type_against", "pattern", "pattern_against", "allowed",
-    "allowed_against", "neighbour", "nothing_said", "technical", "said", "said_other",
+    "prior", "exact", "same_words", "nearly_same", "similar_words", "generic_differs", "covers", "inside", "alike",
+    "alike_squared", "nothing_said", "meaning", "meaning_plain", "other_meaning", "foreign", "technical",
+    "confirmed", "confirmed_often", "confirmed_other", "said", "said_other", "near", "near_squared", "near_other",
+    "letters", "letters_lead", "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against",
+    "pattern", "pattern_against", "allowed", "allowed_against", "neighbour",
 )  # fmt: skip
 # What the artifact calls a contribution, by the numbers that it is made of.
 _RULES: Final = {
-    "exact": "header", "same_words": "header", "alike": "header", "alike_squared": "header", "nothing_said": "header",
-    "meaning": "meaning", "meaning_plain": "meaning", "other_meaning": "other meaning", "foreign": "other meaning",
-    "confirmed": "memory:header", "confirmed_often": "memory:header", "confirmed_other": "memory:other field",
-    "near": "memory:like", "near_squared": "memory:like", "near_other": "memory:like",
+    "prior": "prior", "exact": "header", "same_words": "header", "nearly_same": "header", "similar_words": "header",
+    "generic_differs": "header", "covers": "header", "inside": "header", "alike": "header", "alike_squared": "header",
+    "nothing_said": "header", "meaning": "meaning", "meaning_plain": "meaning", "other_meaning": "other meaning",
+    "foreign": "other meaning", "technical": "other meaning", "confirmed": "memory:header",
+    "confirmed_often": "memory:header", "confirmed_other": "memory:other field", "said": "memory:person",
+    "said_other": "memory:person", "near": "memory:like", "near_squared": "memory:like", "near_other": "memory:like",
     "letters": "memory:letters", "letters_lead": "memory:letters", "values": "values", "values_against": "values",
-    "type_strong": "type", "type_weak": "type", "type_against": "type", "pattern": "pattern",
+    "type_rare": "type", "type_strong": "type", "type_weak": "type", "type_against": "type", "pattern": "pattern",
     "pattern_against": "pattern", "allowed": "allowed", "allowed_against": "allowed", "neighbour": "neighbours",
-    "prior": "prior", "technical": "other meaning", "said": "memory:person", "said_other": "memory:person",
 }  # fmt: skip
 
 
@@ -74,8 +86,9 @@ class Sample:
     def chances(self) -> Mapping[str, float]:
         """How likely each class of values is, as log-odds against the average column."""
         if self._chances is None:
-            few = len(self.texts) < FEWEST
-            self._chances = {} if few else chances(profile(self.texts, self.blank), model()["values"])
+            size = len(self.texts)
+            seen = {} if size < FEWEST else chances(profile(self.texts, self.blank), model()["values"])
+            self._chances = {name: odds * size / (size + FEW) for name, odds in seen.items()}
         return self._chances
 
     def _fit(self, field: Field) -> float | None:
@@ -137,7 +150,7 @@ def type_fit(sample: Sample, field: Field) -> str | None:
     if fit is None:
         return None
     if fit >= GOOD:
-        return "type_strong" if field.type in _STRONG else "type_weak"
+        return "type_rare" if field.type in _RARE else "type_strong" if field.type in _STRONG else "type_weak"
     return "type_against" if fit < POOR else None
 
 
@@ -175,6 +188,10 @@ class Numbers(NamedTuple):
     like: str  # the confirmed header that is most like this one
 
 
+_Named = tuple[int, float, str, str]  # rank, likeness, which of the field's names, what kind of name
+_About = tuple[Mapping[str, float], Likely]  # what a header means in general, and what was learnt of it
+
+
 class Weigher:
     """One table's columns against the fields: the numbers of each pair, and their weighed sums."""
 
@@ -189,6 +206,7 @@ class Weigher:
         self._stems = _stems(fields)
         self._wide = len(columns) * sum(len(f.names) for f in fields) > MOST_COMPARISONS
         self.concepts = field_concepts(fields)
+        self.classes = [field_classes(f, mine) for f, mine in zip(fields, self.concepts, strict=True)]
         self._theirs = {name for mine in self.concepts for name in mine}
 
     def numbers(self) -> dict[tuple[int, int], Numbers]:
@@ -197,20 +215,13 @@ class Weigher:
         out = {}
         for column, memory in zip(self._columns, likely, strict=True):
             named = self._named(column.headers)
-            meaning = dict(knowledge.concepts_of(column.headers[0])) if column.headers else {}
-            for n, field in enumerate(self._fields):
-                out[column.position, n] = self._pair(column, n, field, named.get(n), meaning, memory)
+            about = (dict(knowledge.concepts_of(column.headers[0])) if column.headers else {}, memory)
+            for n in range(len(self._fields)):
+                out[column.position, n] = self._pair(column, n, named.get(n), about)
         return out
 
-    def _pair(
-        self,
-        column: ColumnIn,
-        n: int,
-        field: Field,
-        named: tuple[int, float, str, str] | None,
-        meaning: Mapping[str, float],
-        memory: Likely,
-    ) -> Numbers:
+    def _pair(self, column: ColumnIn, n: int, named: _Named | None, about: _About) -> Numbers:
+        field = self._fields[n]
         found: dict[str, float] = {}
         rank, header, name, word = named or (None, *self._likeness(() if self._wide else column.headers, field))
         if rank is not None:
@@ -219,9 +230,12 @@ class Weigher:
             found["same_words"] = 1.0
         elif header:
             found["alike"], found["alike_squared"] = header, header * header
+            for text in column.headers[:1]:
+                if how := coverage(bare_words(text), words(name), self._stems):
+                    found[how] = 1.0
         if rank is None:
-            self._meaning(n, meaning, found)
-        like = self._memory(column, field, memory, found) if rank is None and len(self._recall) else ""
+            self._meaning(n, about[0], found)
+        like = self._memory(column, field, about[1], found) if rank is None and len(self._recall) else ""
         self._values(column.sample, n, field, found)
         if rank is None and not header and not {"meaning", "confirmed", "said", "near"} & found.keys():
             found["nothing_said"] = 1.0
@@ -269,14 +283,13 @@ class Weigher:
             if told:
                 found[told[0]] = told[1]
         seen = sample.chances()
-        classes = {knowledge.concept(name).values for name in self.concepts[n]}
-        if seen and classes:
-            best = max(seen.get(name, 0.0) for name in classes)
+        if seen and self.classes[n]:
+            best = max(seen.get(name, 0.0) for name in self.classes[n])
             found["values" if best > 0 else "values_against"] = min(_MOST, best)
 
-    def _named(self, headers: tuple[str, ...]) -> dict[int, tuple[int, float, str, str]]:
+    def _named(self, headers: tuple[str, ...]) -> dict[int, _Named]:
         """Fields whose name, label or synonym a header is: rank, score, that name and the rule's word."""
-        found: dict[int, tuple[int, float, str, str]] = {}
+        found: dict[int, _Named] = {}
         for part, header in enumerate(headers):
             for n, rank, name in self._index.get(joined(header), ()):
                 same = rank == 1 and header.strip().casefold() == self._fields[n].name.casefold()
@@ -302,9 +315,10 @@ def field_concepts(fields: Sequence[Field]) -> list[tuple[str, ...]]:
         mine: dict[str, float] = {}
         for text, _ in field.names[:8]:
             for name, score in knowledge.concepts_of(text):
-                mine[name] = max(mine.get(name, 0.0), score)
+                if knowledge.concept(name).values in _CLASSES.get(field.type, (knowledge.concept(name).values,)):
+                    mine[name] = max(mine.get(name, 0.0), score)
         top = max(mine.values(), default=0.0)
-        found.append({name: score for name, score in mine.items() if score >= max(0.7, top - 0.05)})
+        found.append({name: score for name, score in mine.items() if score >= max(0.5, top - 0.05)})
     domains = Counter(d for mine in found for d in {knowledge.concept(name).domain for name in mine})
     out = []
     for mine in found:
@@ -313,14 +327,19 @@ def field_concepts(fields: Sequence[Field]) -> list[tuple[str, ...]]:
     return out
 
 
+def field_classes(field: Field, concepts: Iterable[str]) -> frozenset[str]:
+    """The classes of values that a field may have."""
+    return frozenset(knowledge.concept(name).values for name in concepts) or _CLASSES.get(field.type, frozenset())
+
+
 def weighed(numbers: Mapping[str, float]) -> float:
     weights = model()["pair"]
     return float(weights["prior"] + sum(weights[name] * x for name, x in numbers.items()))
 
 
 _OF_VALUES: Final = (
-    "values", "values_against", "type_strong", "type_weak", "type_against", "pattern", "pattern_against", "allowed",
-    "allowed_against",
+    "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against", "pattern", "pattern_against",
+    "allowed", "allowed_against",
 )  # fmt: skip
 
 
@@ -374,7 +393,12 @@ def with_neighbours(weigher: Weigher, pairs: dict[tuple[int, int], Numbers]) -> 
     """Add what a column's neighbours say: a last name beside a first name, a longitude beside a latitude."""
     sure: dict[int, set[str]] = {}  # column -> what it plainly is
     for (column, n), pair in pairs.items():
-        if pair.exact is not None or pair.values.get("meaning_plain") or pair.values.get("confirmed", 0.0) > 0.5 or "said" in pair.values:
+        if (
+            pair.exact is not None
+            or pair.values.get("meaning_plain")
+            or pair.values.get("confirmed", 0.0) > 0.5
+            or "said" in pair.values
+        ):
             sure.setdefault(column, set()).update(weigher.concepts[n])
     anywhere = {name for names in sure.values() for name in names}
     for (column, n), pair in pairs.items():

@@ -10,6 +10,7 @@ from runner.engine.mapping.spelling import joined, normalized
 
 _ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
 _PAIRS: Final = {
+    ("mail",): ("email",),
     ("e", "mailing"): ("email",),
     ("e", "mailing", "address"): ("email",),
     ("email", "address"): ("email",),
@@ -24,6 +25,7 @@ NO_STEMS: Final[Mapping[str, int]] = {}
 EXACT: Final = 1.0
 SAME_WORDS: Final = 0.95
 FUZZY: Final = 0.9
+TELLING: Final = 1.5
 SIMILAR: Final = 0.7  # what a word counts that often stands for another
 REPLACED: Final = 0.5  # what is left of a likeness where each side has a word that the other has not
 
@@ -94,6 +96,25 @@ def overlap(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, in
     if any(w.isdecimal() for w in left) and any(w.isdecimal() for w in right):
         return 0.0
     return REPLACED * shared / (shared + len(left) + len(right))
+
+
+def coverage(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, int] = NO_STEMS) -> str | None:
+    """Whether a header has the words of a name with slips (`nearly_same`) or in other words (`similar_words`), but
+    for generic ones (`generic_differs`), all of several and more (`covers`), or lacks some of them (`inside`).
+
+    Where it lacks some, those that it has must tell the field from others.
+    """
+    common, left, right = _compared(ours, theirs)
+    if common and not left and not right:
+        slips = all(_slip(a, b) for a in ours - theirs for b in theirs - ours)
+        return "nearly_same" if slips else "similar_words"
+    if common and not any(_weight(w) == 1 for w in left | right) and any(_weight(w) == 1 for w in common):
+        return "generic_differs"
+    if len(common) < 2 or bool(left) == bool(right):
+        return None
+    if left:
+        return "covers"
+    return "inside" if sum(w * _rarity(stems.get(word, 1)) for word, w in common.items()) >= TELLING else None
 
 
 def telling(ours: frozenset[str], theirs: frozenset[str]) -> int:

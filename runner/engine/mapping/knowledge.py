@@ -50,9 +50,7 @@ class _Knowledge(NamedTuple):
     partners: Mapping[str, frozenset[str]]
 
 
-@cache
-def _knowledge() -> _Knowledge:
-    raw: dict[str, Any] = json.loads((Path(__file__).parent / "knowledge.json").read_bytes())
+def _spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     spellings: dict[str, tuple[str, ...]] = {}
     for phrase, others in raw["words"].items():
         words = tuple(phrase.split())
@@ -62,6 +60,13 @@ def _knowledge() -> _Knowledge:
         for phrase in concept["phrases"].split(", "):
             for word in phrase.split():
                 spellings.setdefault(word, (word,))
+    return spellings
+
+
+@cache
+def _knowledge() -> _Knowledge:
+    raw: dict[str, Any] = json.loads((Path(__file__).parent / "knowledge.json").read_bytes())
+    spellings = _spellings(raw)
     by_start: dict[str, list[str]] = {}
     for spelling in spellings:
         if len(spelling) > _CUT + 1 and spelling.isascii():
@@ -129,7 +134,8 @@ def understood(header: str) -> Meaning:
         return Meaning((whole,), 1.0)
     parts = [p for word in normalized(header).split() for p in LETTERS_OR_DIGITS.findall(word)]
     for n, part in enumerate(parts):
-        found, hits = (part,), len(part)
+        found: tuple[str, ...] = (part,)
+        hits = len(part)
         if not part.isdecimal():
             found, hits = taken_apart(part, last=n == len(parts) - 1)
         words += found
@@ -157,7 +163,7 @@ def _cheapest(part: str, *, last: bool) -> tuple[tuple[str, ...], int]:
     """The way through a run of letters that costs least: few words, long ones, no letters between."""
     spellings, by_start = _knowledge().spellings, _knowledge().by_start
     size = len(part)
-    best: list[tuple[float, int, tuple[str, ...]]] = [(0.0, 0, ())] + [(9e9, 0, ())] * size
+    best: list[tuple[float, int, tuple[str, ...]]] = [(0.0, 0, ()), *((9e9, 0, ()) for _ in range(size))]
     for at in range(size):
         cost, known, words = best[at]
         if cost > 8e9:

@@ -6,6 +6,7 @@ linear model, trained by tests/bench/train_mapping.py on columns that it makes u
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import exp, log
 from typing import Any, Final
 
@@ -19,7 +20,8 @@ VOCABULARIES: Final = (
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _DECIMAL = re.compile(r"[+-]?\d{1,3}(?:[ ,.']?\d{3})*[.,]\d+|[+-]?\d+[.,]\d+")
 _DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(?:[T ].*)?|\d{1,2}[ -]?[A-Za-z]{3,9}[ -,]+\d{2,4}"
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(?:[T ].*)?"
+    r"|\d{1,2}[ -]?[A-Za-z]{3,9}[ -,]+\d{2,4}"
 )
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
@@ -30,7 +32,8 @@ _MONEY = re.compile(r"[-(]?[$€£¥] ?[\d.,' ]+\)?|[\d.,' ]+ ?(?:[$€£¥]|EUR
 _NUMBER_LETTER = re.compile(r"\d{1,5} ?[-/]? ?[A-Za-z]{1,3}|\d{1,5}[-/]\d{1,4}")
 _CODE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9][A-Za-z0-9._/-]{2,30}")
 _POSTCODE = re.compile(
-    r"\d{5}(?:-\d{4})?|\d{3} ?\d{2}|\d{4}|\d{6}|[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}|[A-Z]\d[A-Z] ?\d[A-Z]\d|\d{4} ?[A-Z]{2}|\d{5}-\d{3}|\d{2}-\d{3}|\d{4}-\d{3}|\d{3}-\d{4}"
+    r"\d{5}(?:-\d{4})?|\d{3} ?\d{2}|\d{4}|\d{6}|[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}|[A-Z]\d[A-Z] ?\d[A-Z]\d"
+    r"|\d{4} ?[A-Z]{2}|\d{5}-\d{3}|\d{2}-\d{3}|\d{4}-\d{3}|\d{3}-\d{4}"
 )
 _TRUTHS: Final = frozenset(
     {"yes", "no", "y", "n", "true", "false", "t", "f", "0", "1", "ja", "nein", "oui", "non", "si", "x"}
@@ -64,7 +67,7 @@ def profile(values: Sequence[Any], blank: float = 0.0) -> list[float] | None:
     out["all_distinct"] = float(different == size and size > 3)
     whole = [n for n in numbers if n == int(n)] if len(numbers) * 2 > size else []
     if len(whole) > 2:
-        steps = {b - a for a, b in zip(whole, whole[1:], strict=False)}
+        steps = {b - a for a, b in pairwise(whole)}
         out["counts_up"] = float(min(steps) > 0)
         out["one_up"] = float(steps == {1.0})
     out["blank"] = blank
@@ -91,6 +94,8 @@ def _look(text: str, seen: dict[str, float], numbers: list[float]) -> None:
     for name, pattern in _SHAPES:
         if pattern.fullmatch(text):
             seen[name] += 1
+            if name in ("email", "url"):
+                return
     if text.casefold() in _TRUTHS:
         seen["truth"] += 1
     seen["words_only"] += letters > 0 and not any(map(str.isdigit, text))
@@ -108,41 +113,22 @@ def _look(text: str, seen: dict[str, float], numbers: list[float]) -> None:
 
 
 _STREETS: Final = (
-    "strasse",
-    "straße",
-    "str",
-    "weg",
-    "gasse",
-    "platz",
-    "straat",
-    "laan",
-    "gatan",
-    "vägen",
-    "veien",
-    "gata",
-    "vej",
-    "gade",
-    "utca",
-    "katu",
-    "tie",
-    "allee",
-)
+    "strasse", "straße", "str", "weg", "gasse", "platz", "straat", "laan", "gatan", "vägen", "veien", "gata", "vej",
+    "gade", "utca", "katu", "tie", "allee",
+)  # fmt: skip
 _SHAPES: Final = (
-    ("date", _DATE), ("clock", _CLOCK), ("email", _EMAIL), ("url", _URL), ("phone", _PHONE), ("hex", _HEX), ("money", _MONEY),
-    ("number_letter", _NUMBER_LETTER), ("code", _CODE), ("postcode", _POSTCODE),
+    ("date", _DATE), ("clock", _CLOCK), ("email", _EMAIL), ("url", _URL), ("phone", _PHONE), ("hex", _HEX),
+    ("money", _MONEY), ("number_letter", _NUMBER_LETTER), ("code", _CODE), ("postcode", _POSTCODE),
 )  # fmt: skip
 
 
+_LEAST: Final = -3.0  # log-odds: values may always be of a kind that nobody thought of
+_SIZES: Final = (("up_to_20", 20), ("up_to_200", 200), ("up_to_9999", 9999))
+
+
 def _range(number: float, seen: dict[str, float]) -> None:
-    seen[
-        "up_to_20"
-        if abs(number) <= 20
-        else "up_to_200"
-        if abs(number) <= 200
-        else "up_to_9999"
-        if abs(number) <= 9999
-        else "large"
-    ] += 1
+    size = next((name for name, most in _SIZES if abs(number) <= most), "large")
+    seen[size] += 1
     seen["year"] += 1900 <= number <= 2100
     seen["negative"] += number < 0
     seen["in_90"] += abs(number) <= 90
@@ -170,4 +156,4 @@ def chances(vector: Sequence[float] | None, model: Mapping[str, Any]) -> dict[st
     top = max(scores.values())
     whole = sum(exp(s - top) for s in scores.values())
     size = log(len(scores))
-    return {name: max(-4.0, s - top - log(whole) + size) for name, s in scores.items()}
+    return {name: max(_LEAST, s - top - log(whole) + size) for name, s in scores.items()}

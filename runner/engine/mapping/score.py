@@ -1,4 +1,4 @@
-"""Chooses each column's field: one probability per pair, the best evidence first, a wrong column never for want of a better.
+"""Chooses each column's field: one probability per pair, the best evidence first, none where none is likely enough.
 
 A header that is the field's name, label or synonym goes before everything else; then a header that was confirmed; then
 headers of the same words; then what is likely. A pair needs `mapping.threshold`, a probability. A column whose field
@@ -14,7 +14,6 @@ from math import exp
 from typing import Final, NamedTuple
 
 from runner.engine.fields import Field
-from runner.engine.mapping import knowledge
 from runner.engine.mapping.assign import Rank, assign
 from runner.engine.mapping.evidence import (
     EMPTY,
@@ -36,7 +35,7 @@ from runner.engine.mapping.evidence import (
 from runner.engine.mapping.headers import FUZZY, SAME_WORDS, bare_words, overlap, telling, words
 from runner.engine.mapping.recall import Recall
 
-__all__ = ["ColumnIn", "Contribution", "Doubt", "MappingChoice", "Sample", "choose"]
+__all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "Sample", "choose"]
 
 THRESHOLD: Final = 0.7
 RUNNERS_UP: Final = 3
@@ -319,13 +318,20 @@ def _table(
         if not (pair.values.keys() - {"near_other", "letters", "letters_lead", "nothing_said"}) and not rules:
             continue
         total = weighed(pair.values) + PER_POINT * points
-        classes = {knowledge.concept(name).values for name in weigher.concepts[n]}
         told = (
             *(Contribution(c.rule, round(PER_POINT * c.delta, 2)) for c in rules),
-            *contributions(pair, fields[n], classes),
+            *contributions(pair, fields[n], weigher.classes[n]),
         )
         table[at, n] = Evidence(
-            told, pair.exact, pair.header, pair.name, weighed_values(pair.values), points,
-            "type_against" in pair.values, pair.values.get("confirmed", 0.0) > 0.5 or "said" in pair.values, bool(pair.values.get("meaning_plain")), total,
-        )  # fmt: skip
+            parts=told,
+            exact=pair.exact,
+            header=pair.header,
+            name=pair.name,
+            values=weighed_values(pair.values),
+            rules=points,
+            contradicted="type_against" in pair.values,
+            confirmed=pair.values.get("confirmed", 0.0) > 0.5 or "said" in pair.values,
+            plain=bool(pair.values.get("meaning_plain")),
+            total=total,
+        )
     return table

@@ -335,9 +335,17 @@ def _remapped(source: SourceTable, choices: list[MappingChoice], hooks: Hooks, n
         letter = letters[choice.position]
         if letter in changes and changes[letter] != choice.field:
             parts = (Contribution("hooks.after_mapping", 1.0),)
-            out.append(choice._replace(field=changes[letter], contributors=parts, note="decided by a hook", doubt=None, tier="hook"))
+            out.append(
+                choice._replace(
+                    field=changes[letter], contributors=parts, note="decided by a hook", doubt=None, tier="hook"
+                )
+            )
         elif choice.field in given and letter not in changes:
-            out.append(choice._replace(field=None, contributors=(), note="a hook gave its field to another column", tier="none"))
+            out.append(
+                choice._replace(
+                    field=None, contributors=(), note="a hook gave its field to another column", tier="none"
+                )
+            )
         else:
             out.append(choice)
     return out
