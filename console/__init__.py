@@ -1,1 +1,1 @@
-"""What people see: the command line."""
+"""What people use: the command line."""

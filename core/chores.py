@@ -28,6 +28,7 @@ class Chore(StrEnum):
     PUBLISH = "publish"  # committed or ended, but not everything is written
     EXPIRE = "expire"  # its retention is over
     FORGET = "forget"  # expired long ago: the row goes too, unless its input is still in the inbox
+    CLOSE_REVIEW = "close_review"  # nobody decided in time
 
 
 def resting(job: Job) -> bool:
@@ -77,6 +78,8 @@ def _due_at(job: Job, timings: Timings) -> float | None:
             return job.lease.expires if job.lease else job.updated_at
         case State.PUBLISHING:
             return job.updated_at + timings.lease_seconds
+        case State.REVIEW:
+            return job.updated_at + timings.grace_seconds if job.unpublished else job.due_at
         case _:
             if job.unpublished:
                 # A planner that skips a job publishes nothing itself; a runner that ends one is already publishing.
@@ -99,6 +102,8 @@ def chore(job: Job, now: float, timings: Timings) -> Chore | None:
             return Chore.RESCUE
         case State.PUBLISHING:
             return Chore.PUBLISH
+        case State.REVIEW if not job.unpublished:
+            return Chore.CLOSE_REVIEW
         case State.EXPIRED if not job.unpublished:
             return Chore.FORGET
         case _:

@@ -20,6 +20,7 @@ class State(StrEnum):
     SCHEDULED = "SCHEDULED"  # complete, to start at `due_at`
     QUEUED = "QUEUED"  # ready; a message in the queue names it
     RUNNING = "RUNNING"  # leased by one runner
+    REVIEW = "REVIEW"  # an attempt found that a person must decide; waits for a decision until `due_at`
     PUBLISHING = "PUBLISHING"  # committed; anyone may finish the copies
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
@@ -31,6 +32,7 @@ class State(StrEnum):
 
 S = State
 UNSTARTED = frozenset({S.AWAITING, S.SCHEDULED, S.QUEUED})
+WAITING = UNSTARTED | {S.REVIEW}  # nobody works on it: it can be cancelled and superseded at once
 ENDED = frozenset({S.SUCCEEDED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED, S.EXPIRED})
 RETRIABLE = frozenset({S.FAILED, S.TIMED_OUT, S.CANCELLED, S.EXPIRED})
 
@@ -39,7 +41,9 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     S.SCHEDULED: frozenset({S.QUEUED, S.SKIPPED, S.CANCELLED}),
     S.QUEUED: frozenset({S.RUNNING, S.SKIPPED, S.CANCELLED}),
     # RUNNING → SKIPPED: the pinned input was replaced after the lease and before it was read.
-    S.RUNNING: frozenset({S.PUBLISHING, S.QUEUED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED}),
+    S.RUNNING: frozenset({S.PUBLISHING, S.REVIEW, S.QUEUED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED}),
+    # REVIEW → QUEUED: decided, or nobody decided in time and the manifest accepts that. → FAILED: it does not.
+    S.REVIEW: frozenset({S.QUEUED, S.CANCELLED, S.SKIPPED, S.FAILED}),
     # PUBLISHING → QUEUED: the staged files were lost before they were copied.
     # PUBLISHING → FAILED: its outputs can never be written because their keys are refused.
     S.PUBLISHING: frozenset({S.SUCCEEDED, S.QUEUED, S.FAILED}),
@@ -99,6 +103,26 @@ class OutputFile:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Mends:
+    """Which of a job's inputs are mended rejects, and the first drop that its result completes."""
+
+    files: tuple[tuple[str, str], ...]  # key of an input, and the job whose rejects it mends
+    job_id: str  # the job of the first drop
+    subject: str
+    stamp: float
+    created_at: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Review:
+    """What the last attempt that needed a person asked, and what happens if nobody answers."""
+
+    questions: int
+    on_expiry: str  # "fail" or "accept"
+    accepted: bool = False  # nobody answered in time: the engine's own choices count
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     """One workflow applied to one input set at exact versions: the unit of work, retry and output."""
 
@@ -116,6 +140,11 @@ class Job:
     config_place: str = ""  # the package's folder or zip; what the names inside it are relative to
     config_digest: str = ""
     inputs: tuple[InputRef, ...] = ()
+    mends: Mends | None = None  # set by the attempt that found keys of rejects.xlsx in an input
+    memories: tuple[ObjectRef, ...] = ()  # what was learnt before, most specific last; not part of its identity
+    decision: ObjectRef | None = None  # a person's answer, for the next attempt or that of the last one
+    decided_at: float | None = None  # when that decision was uploaded
+    review: Review | None = None
     stamp: float = 0.0  # newest upload among what it was made of; orders versions of one line
     priority: int = 0
     due_at: float | None = None
@@ -173,6 +202,8 @@ def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
     }
     if to in ENDED:
         base |= {"lease": None, "ended_at": now, "unpublished": to is not S.SUCCEEDED}
+    if to is S.REVIEW:
+        base |= {"lease": None, "unpublished": True, "announced": True}
     if to in UNSTARTED:
         base |= {"lease": None, "enqueued_at": None, "due_at": None, "ended_at": None, "unpublished": False}
     return replace(job, **(base | changes))
@@ -226,7 +257,51 @@ def is_taken_back(job: Job, now: float) -> bool:
 def again(job: Job, *, now: float, reason: str, to: State = S.QUEUED, **changes: Any) -> Job:
     """Start a new round for an ended job: retry, reset or re-drop."""
     fresh: dict[str, Any] = {"attempt": 0, "error": None, "cancel_requested_at": None, "summary": {}}
+    if job.review is not None:
+        fresh["review"] = replace(job.review, accepted=False)
     return move(job, to, now=now, reason=reason, **(fresh | changes))
+
+
+def ask(job: Job, *, now: float, review: Review, expires: float, key: str, **changes: Any) -> Job:
+    """Let a running job wait for a person's decision, at `key`, for `expires` seconds."""
+    count = f"{review.questions} question{'' if review.questions == 1 else 's'}"
+    left = " that the decision leaves open" if job.decision is not None else ""
+    return move(
+        job, S.REVIEW, now=now, review=review, due_at=now + expires, waiting_for=(key,), attempt=0,
+        reason=f"waiting for a decision on {count}{left}; see review.html", **changes,
+    )  # fmt: skip
+
+
+def is_new_decision(job: Job, decision: ObjectRef | None) -> bool:
+    """Whether a decision says something that no attempt of this job was given."""
+    return decision is not None and (job.decision is None or job.decision.digest != decision.digest)
+
+
+def decided(job: Job, decision: ObjectRef, *, now: float, at: float) -> Job | None:
+    """The job with a decision that was uploaded at `at`; None where it changes nothing.
+
+    One that is REVIEW goes back to the queue, and so does one that failed because nobody had answered in time. One
+    that has not ended takes the decision along: if it runs, its runner notices at the end (`Worker`).
+    """
+    if not is_new_decision(job, decision):
+        return None
+    facts: dict[str, Any] = {"decision": decision, "decided_at": at}
+    if job.state is S.REVIEW:
+        return move(job, S.QUEUED, now=now, reason=f"decided by {decision.key}", files=(), **facts)
+    if job.state is S.FAILED and job.error is not None and job.error.verdict is Verdict.REVIEW_EXPIRED:
+        return None if job.unpublished else again(job, now=now, reason=f"decided late by {decision.key}", **facts)
+    return replace(job, **facts) if job.state in UNSTARTED | {S.RUNNING} else None
+
+
+def undecided(job: Job, *, now: float) -> Job:
+    """The job after its review's deadline."""
+    review = job.review or Review(questions=0, on_expiry="fail")
+    if review.on_expiry == "accept":
+        reason = "nobody decided in time; the likeliest answers are taken, as review.on_expiry says"
+        return move(job, S.QUEUED, now=now, reason=reason, files=(), review=replace(review, accepted=True))
+    message = f"nobody answered its review in time; put {', '.join(job.waiting_for)} into the bucket to run it again"
+    error = JobError(verdict=Verdict.REVIEW_EXPIRED, message=message)
+    return move(job, S.FAILED, now=now, error=error, files=())
 
 
 def put_back(job: Job, *, now: float, stamp: float) -> Job:

@@ -10,6 +10,8 @@ from core.patterns import compiled
 
 INBOX, CONFIGS, OUTPUTS, WORK = "inbox/", "configs/", "outputs/", "work/"
 SHARED = "configs/_shared/"
+DECISION = ".decision.json"
+ACCESS = "access/"  # tokens of the API, who did what by it, answers to repeated requests; no manifest can name it
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".csv", ".tsv")
 MAX_KEY_BYTES = 1024
 
@@ -91,7 +93,17 @@ def is_unfinished(name: str) -> bool:
 
 def is_ignored(name: str) -> bool:
     """Whether a file is not a drop: unfinished, hidden, left by a desktop, or a decision on a review."""
-    return is_unfinished(name) or name.lower() in _LEFT_BEHIND or name.endswith(".decision.json")
+    return is_unfinished(name) or name.lower() in _LEFT_BEHIND or is_decision(name)
+
+
+def is_decision(name: str) -> bool:
+    """Whether a name is that of a decision, `<file>.decision.json`."""
+    return name.endswith(DECISION) and name != DECISION
+
+
+def decision_key(key: str) -> str:
+    """Where the decision on an input is."""
+    return key + DECISION
 
 
 def meant(name: str) -> str | None:

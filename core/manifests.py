@@ -21,11 +21,11 @@ MAX_FIELDS = 2000
 MAX_RULES = 2000
 MAX_PATTERNS = 100
 MAX_AUXILIARY = 100
-MAX_MEMORIES = 8
 MAX_PATTERN_CHARACTERS = 20_000  # of all fields together
 MAX_VALUES = 200_000  # of everything that a manifest holds
 _PROBLEMS = 50
 SHARED_PREFIX = "configs/_shared/"
+DURATION = r"^[1-9][0-9]{0,4}[smhd]$"
 
 Scalar = str | int | float | bool | None
 Pattern = Annotated[str, Field(min_length=1, max_length=500)]
@@ -83,15 +83,24 @@ class Inputs(Strict):
 class Mapping(Strict):
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.7
     unmapped: Literal["keep", "prefix", "drop"] = "keep"
-    memory: Annotated[tuple[Pattern, ...], Field(max_length=MAX_MEMORIES)] = ()
+    review: Literal["never", "unsure", "always"] = "never"
+    memory: Annotated[tuple[Pattern, ...], Field(max_length=10)] = ()
+    unsure: tuple[Annotated[float, Field(ge=0, le=1)], Annotated[float, Field(ge=0, le=1)]] = (0.3, 0.85)
 
     @field_validator("memory")
     @classmethod
-    def _shared_ones(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+    def _shared_memories(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
         for n, key in enumerate(keys):
-            if not key.startswith(SHARED_PREFIX) or not key.endswith(".memory.json") or _inside(key, n) != key:
-                raise wrong(f"is {shown(key)}", f"a key such as {SHARED_PREFIX}addresses.memory.json", n)
+            if not (key.startswith(SHARED_PREFIX) and key.endswith(".memory.json")):
+                raise wrong(f"is {shown(key)}", "a shared memory: configs/_shared/<name>.memory.json", n)
+            _inside(key, n)
         return keys
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Self:
+        if self.unsure[0] > self.unsure[1]:
+            raise wrong(f"is {shown(list(self.unsure))}", "two probabilities, the smaller one first", "unsure")
+        return self
 
 
 class Reading(Strict):
@@ -145,6 +154,13 @@ class Output(Strict):
     findings_sheet: bool = False
     header: Literal["name", "label"] = "name"
     provenance: bool = False
+    rejects: bool = False  # write rejects.xlsx, the sender's own rows with errors
+
+
+class DriftPolicy(Strict):
+    """What happens if a drop's columns differ from those of the sender's last one."""
+
+    columns: Literal["accept", "review", "fail"] = "accept"
 
 
 class Schedule(Strict):
@@ -169,6 +185,17 @@ class Schedule(Strict):
         return after and (self.end_time is None or at < self.end_time.timestamp())
 
 
+class ReviewTerms(Strict):
+    """How long a job waits for a person's decision, and what happens if none comes."""
+
+    expires: Annotated[str, Field(pattern=DURATION)] = "7d"
+    on_expiry: Literal["fail", "accept"] = "fail"
+
+    @property
+    def seconds(self) -> float:
+        return int(self.expires[:-1]) * {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}[self.expires[-1]]
+
+
 class Limits(Strict):
     """What a job may use; the settings cap it. None: the setting itself."""
 
@@ -189,9 +216,13 @@ class Manifest(Strict):
     fields: Annotated[tuple[FieldSpec, ...], Field(max_length=MAX_FIELDS)] = ()
     rules: Annotated[tuple[RowRule, ...], Field(max_length=MAX_RULES)] = ()
     mapping: Mapping = Mapping()
+    review: ReviewTerms = ReviewTerms()
     reading: Reading = Reading()
     output: Output = Output()
     on_rule_error: Literal["finding", "fail"] = "finding"
+    on_error: Literal["keep", "split", "reject"] = "keep"
+    max_error_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    drift: DriftPolicy = DriftPolicy()
     redact_headers: bool = False
     params: dict[str, Scalar] = Field(default_factory=dict)
     sweep: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = Field(default_factory=dict)
@@ -242,6 +273,9 @@ class Manifest(Strict):
             names.add(name)
         if sum(len(f.pattern or "") for f in self.fields) > MAX_PATTERN_CHARACTERS:
             raise wrong("have patterns that are too long together", f"{MAX_PATTERN_CHARACTERS} characters", "fields")
+        if self.on_error == "split" and not self.output.rejects:
+            remedy = '"output": {"rejects": true}, so that the rows are written somewhere'
+            raise wrong("is split, but output.rejects is false", remedy, "on_error")
         self._check_lookups()
         self._check_rules()
         if both := sorted(set(self.params) & set(self.sweep)):

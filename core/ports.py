@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self
 
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, ObjectRef, State
-from core.verdicts import Verdict
+from core.verdicts import Fault, Verdict
 
 
 class Clock(Protocol):
@@ -111,6 +111,13 @@ class ObjectStore(Protocol):
         """
         ...
 
+    def link(self, key: str, *, seconds: int, write: bool = False, save_as: str | None = None) -> str | None:
+        """A URL by which anybody who has it may read (or write) the object for a while; None: this store has none.
+
+        `save_as`: the file name that a browser gives it.
+        """
+        ...
+
     def copy(self, source: str, target: str) -> None:
         """Copy within the bucket, on the server where the store can.
 
@@ -159,11 +166,50 @@ class Pause:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobQuery:
-    """All given conditions must hold; newest first."""
+    """All given conditions must hold; newest first. Times: from this one on, up to but without the other."""
 
     states: frozenset[State] | None = None
     tenant: str | None = None
     workflow: str | None = None
+    text: str | None = None  # part of the subject or the job id; case does not matter
+    verdict: Verdict | None = None
+    fault: Fault | None = None
+    runner: str | None = None  # owner of the lease
+    created_from: float | None = None
+    created_to: float | None = None
+    ended_from: float | None = None
+    ended_to: float | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether state, tenant, workflow and creation are all that it asks for: what is known without the record."""
+        asked = (self.text, self.verdict, self.fault, self.runner, self.ended_from, self.ended_to)
+        return all(one is None for one in asked)
+
+    def holds(self, job: "Job | NewerRow") -> bool:
+        """Whether a job fits; of a newer row only what is known without its record counts."""
+        if (
+            (self.states is not None and job.state not in self.states)
+            or (self.tenant is not None and job.tenant != self.tenant)
+            or (self.workflow is not None and job.workflow != self.workflow)
+            or not _within(job.created_at, self.created_from, self.created_to)
+        ):
+            return False
+        if isinstance(job, NewerRow):
+            return self.plain
+        return (
+            (self.text is None or self.text.casefold() in f"{job.subject}\n{job.job_id}".casefold())
+            and (self.verdict is None or (job.error is not None and job.error.verdict is self.verdict))
+            and (self.fault is None or (job.error is not None and job.error.fault == self.fault))
+            and (self.runner is None or (job.lease is not None and job.lease.owner == self.runner))
+            and _within(job.ended_at, self.ended_from, self.ended_to)
+        )
+
+
+def _within(at: float | None, begin: float | None, end: float | None) -> bool:
+    if begin is None and end is None:
+        return True
+    return at is not None and (begin is None or at >= begin) and (end is None or at < end)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -217,7 +263,10 @@ class JobTable(Protocol):
         """Delete the row if it still has `old.rev`; False: it has moved on (or is already gone)."""
         ...
 
-    def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page: ...
+    def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
+        """Jobs that fit, newest first. Looks at a bounded number of rows: a page may be short, even empty, and have
+        a cursor all the same."""
+        ...
 
     def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
         """Every job of one line (see Job.line), oldest first; consistent with the caller's own writes.

@@ -76,20 +76,38 @@ def _text(text: str) -> str:
     return text
 
 
-def _url(scheme: str) -> Callable[[str], str]:
+def _url(scheme: str, *, postgres: bool = False) -> Callable[[str], str]:
+    schemes = (scheme, "postgresql", "postgres") if postgres else (scheme,)
+
     def parse(text: str) -> str:
-        if not text.startswith(f"{scheme}://"):
+        if not text.startswith(tuple(f"{one}://" for one in schemes)):
             raise ValueError
         return text
 
     parse.__doc__ = f"{scheme}://<name>, with ?endpoint=http://… for a server that is not AWS"
+    if postgres:
+        parse.__doc__ += ", or postgresql://<user>@<host>/<database>"
     return parse
+
+
+def shown_url(url: str) -> str:
+    """A URL of the settings for people and logs: without credentials and options."""
+    scheme, _, rest = url.partition("?")[0].partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
 def _listen(text: str) -> str:
     """<address>:<port>"""
     host, _, port = text.rpartition(":")
     if not host or not 0 < int(port) < 65536:
+        raise ValueError
+    return text
+
+
+def _console_listen(text: str) -> str:
+    """<address>:<port> (port 0: any free one), or off"""
+    host, _, port = text.rpartition(":")
+    if text != "off" and (not host or not 0 <= int(port) < 65536):
         raise ValueError
     return text
 
@@ -101,16 +119,26 @@ def _token(text: str) -> str:
     return text
 
 
-def _setting(default: Any, parse: Callable[[str], Any], doc: str) -> Any:
-    return field(default=default, metadata={"parse": parse, "doc": doc})
+def _setting(default: Any, parse: Callable[[str], Any], doc: str, *, secret: bool = False) -> Any:
+    return field(default=default, repr=not secret, metadata={"parse": parse, "doc": doc})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     storage_data_dir: Path = _setting(Path("data"), _path, "folder of the embedded bucket and table")
     store_url: str = _setting("", _url("s3"), "bucket; unset: the embedded folder")
-    table_url: str = _setting("", _url("dynamodb"), "job table; unset: the embedded SQLite file")
-    queue_url: str = _setting("", _url("sqs"), "work queue; unset: the embedded SQLite file")
+    table_url: str = _setting(
+        "",
+        _url("dynamodb", postgres=True),
+        "job table; unset: the queue's PostgreSQL, or the embedded SQLite file",
+        secret=True,
+    )
+    queue_url: str = _setting(
+        "",
+        _url("sqs", postgres=True),
+        "work queue; unset: the table's PostgreSQL, or the embedded SQLite file",
+        secret=True,
+    )
     events_url: str = _setting("", _url("sqs"), "queue that receives the bucket's notifications, if there is one")
     webhook_listen: str = _setting("127.0.0.1:8090", _listen, "address the webhook for bucket events listens on")
     webhook_token: str = field(
@@ -118,6 +146,13 @@ class Settings:
         repr=False,  # a secret
         metadata={"parse": _token, "doc": "token that callers of the webhook must send; unset: no webhook"},
     )
+    console_listen: str = _setting("127.0.0.1:8020", _console_listen, "address of the console and the job API")
+    console_tokenless: bool = _setting(True, _flag, "whether callers on this machine need no token")
+    console_hosts: str = _setting("", _text, "host names of the console besides those of this machine, with commas")
+    console_proxies: str = _setting("", _text, "addresses of proxies that say who signed in, with commas")
+    console_proxy_header: str = _setting("x-auth-request-email", _text, "header in which such a proxy names the person")
+    console_rate: int = _setting(50, _int(1), "requests a second that one token may make")
+    console_body_mb: int = _setting(500, _int(1), "largest body of a request")
     max_concurrency: int = _setting(2, _int(1, 1000), "jobs that one runner process runs at once")
     queue_size: int = _setting(10, _int(1), "waiting jobs of a tenant above which HTTP submits get 429")
     job_timeout_seconds: int = _setting(300, _int(1), "most wall-clock time a job may take")
@@ -147,6 +182,12 @@ class Settings:
     )
     drain_seconds: float = _setting(30.0, _seconds(0), "how long jobs may go on after a process is asked to stop")
     log_level: str = _setting("info", _one_of("debug", "info", "warning", "error"), "lowest level of log events")
+
+    def __post_init__(self) -> None:
+        """One PostgreSQL database serves as table and queue, unless the other is named too."""
+        for name, url in (("queue_url", self.table_url), ("table_url", self.queue_url)):
+            if not getattr(self, name) and url.startswith(("postgresql://", "postgres://")):
+                object.__setattr__(self, name, url)
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "Settings":

@@ -18,6 +18,8 @@ _PATTERNS: Final = {
     r"^[A-Za-z_][A-Za-z0-9_ .-]{0,99}$": "a letter or _ first, then letters, digits, blanks and _ . - (at most 100)",
     r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$": "a letter or _ first, then letters, digits, _ and - (at most 64)",
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": "a letter or digit first, then letters, digits and . _ - (at most 64)",
+    r"^[1-9][0-9]{0,4}[smhd]$": "a number and a unit: s, m, h or d, such as 7d",
+    r"^[A-Z]{1,3}$": "a column's letters, such as C or AA",
     r"^[^\[\]:*?/\\]+$": "1 to 31 characters, none of [ ] : * ? / \\",
 }
 _KINDS: Final = {

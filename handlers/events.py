@@ -1,8 +1,8 @@
-"""What buckets tell: every envelope that a change notice comes in, decoded once, at the edge.
+"""In: the body of a change notification, in any envelope. Out: the changes it announces, decoded once at the edge.
 
-The intake reads the bucket's present state, so a change is only a hint which key to look at. That makes duplicates,
-lost order and deletes harmless; what is left to get right is the key, to the letter, and never to drop a body that
-might have been a change: a shape that is not known raises UnknownEvent with a reason that people can act on.
+The intake reads the bucket's current state, so a change is only a hint which key to scan. That makes duplicates, lost
+order and deletes harmless. What has to be right is the exact key, and no body that might be a change may be dropped: an
+unknown shape raises UnknownEvent with a reason that people can act on.
 """
 
 import json
@@ -17,7 +17,7 @@ from core.errors import AdeError
 
 
 class UnknownEvent(AdeError):
-    """A body that is no change notice that we know."""
+    """A body that is not a known change notification."""
 
 
 class ChangeKind(StrEnum):
@@ -27,7 +27,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """One object that came, changed or went."""
+    """One object that was created, changed or removed."""
 
     bucket: str
     key: str
@@ -37,7 +37,7 @@ class Change:
 
     @property
     def order(self) -> str:
-        """Comparable for one key: S3's sequencers are hexadecimal of differing length, in small letters or not."""
+        """Comparable within one key: S3's sequencers are hexadecimal, of varying length, in either case."""
         return self.sequencer.upper().ljust(64, "0")
 
 
@@ -54,13 +54,13 @@ _WEED_KINDS = {
     "delete": ChangeKind.REMOVED,
 }
 _WEED_BUCKETS = "/buckets/"
-_WEED_OWN = (".uploads", ".system")  # parts under way, its own books
+_WEED_OWN = (".uploads", ".system")  # unfinished uploads, its own metadata
 _WEED_VERSIONS = re.compile(r"(.+)\.versions(?:/v_[^/]+)?$")
-_DEEPEST = 3  # SNS in SQS is one; more than this is no envelope but an attack
+_DEEPEST = 3  # SNS in SQS is one; anything deeper is an attack
 
 
 def decode(body: str | bytes | Mapping[str, Any]) -> list[Change]:
-    """The changes that a body tells of, in its order; none for a test event or one that changes no content."""
+    """The changes that a body announces, in its order; none for a test event or one that changes no content."""
     return _decode(body, 0)
 
 
@@ -81,15 +81,17 @@ def _decode(body: str | bytes | Mapping[str, Any], depth: int) -> list[Change]:
     try:
         return [_checked(change) for change in _changes(event, depth)]
     except (KeyError, TypeError, AttributeError, ValueError, IndexError, RecursionError) as error:
-        raise UnknownEvent(f"an event of a known kind lacks a part: {type(error).__name__} {error}") from None
+        raise UnknownEvent(
+            f"an event of a known kind, but incomplete or malformed: {type(error).__name__} {error}"
+        ) from None
 
 
 def _checked(change: Change) -> Change:
-    """A change whose parts are what they should be: JSON has null and numbers where text is meant."""
+    """Checks types: JSON may have null or a number where text belongs."""
     parts: dict[str, Any] = {name: getattr(change, name) for name in ("bucket", "key", "sequencer", "version")}
     for name in ("bucket", "key"):
         if not isinstance(parts[name], str):
-            raise UnknownEvent(f"an event whose {name} is no text")
+            raise UnknownEvent(f"an event whose {name} is not text")
     sequencer = parts["sequencer"] if isinstance(parts["sequencer"], str) else ""
     version = parts["version"] if isinstance(parts["version"], str) else None
     return replace(change, sequencer=sequencer, version=version)
@@ -99,9 +101,9 @@ def _parsed(body: str | bytes) -> Mapping[str, Any]:
     try:
         event = json.loads(body)
     except (ValueError, RecursionError):
-        raise UnknownEvent("a body that is no JSON, or nested too deep") from None
+        raise UnknownEvent("a body that is not valid JSON, or nested too deep") from None
     if not isinstance(event, dict):
-        raise UnknownEvent(f"a JSON {type(event).__name__} where an event should be an object")
+        raise UnknownEvent(f"a JSON {type(event).__name__}; an event is an object")
     return event
 
 
@@ -110,7 +112,7 @@ def _changes(event: Mapping[str, Any], depth: int) -> list[Change]:
         return []
     if "Records" in event:
         if not isinstance(event["Records"], list):
-            raise UnknownEvent("Records that are no list")
+            raise UnknownEvent("an event whose Records is not a list")
         return [change for record in event["Records"] for change in _record(record, depth)]
     if event.get("source") == "aws.s3" and "detail" in event:
         return _from_bridge(event)
@@ -133,10 +135,10 @@ def _record(record: Mapping[str, Any], depth: int) -> list[Change]:
         raise UnknownEvent(f"a record from {source!r} without an s3 part")
     version = str(record.get("eventVersion", ""))
     if not version.startswith("2."):
-        raise UnknownEvent(f"an S3 record of version {version!r}; 2.x are known")
+        raise UnknownEvent(f"an S3 record of version {version!r}; only 2.x is supported")
     kind = _KINDS.get(record["eventName"].removeprefix("s3:").split(":")[0])
     if kind is None:
-        return []  # restores, tags, access control: the content is as it was
+        return []  # restores, tags, access control: the content did not change
     found = record["s3"]["object"]
     return [
         Change(
@@ -166,31 +168,36 @@ def _from_bridge(event: Mapping[str, Any]) -> list[Change]:
 
 
 def _from_seaweedfs(event: Mapping[str, Any]) -> list[Change]:
-    """The filer tells of files and folders; objects are the files below /buckets/<bucket>/."""
+    """The filer reports files and folders; objects are the files below /buckets/<bucket>/."""
     kind = _WEED_KINDS.get(event["event_type"])
     if kind is None:
         raise UnknownEvent(f"a SeaweedFS event of type {event['event_type']!r}")
-    told = event["message"]
-    moved = [(event["key"], told.get("old_entry"), kind)]
+    message = event["message"]
+    moved = [(event["key"], message.get("old_entry"), kind)]
     if event["event_type"] == "rename":
-        at = f"{told.get('new_parent_path', '')}/{told['new_entry']['name']}"
-        moved = [(event["key"], told.get("old_entry"), ChangeKind.REMOVED), (at, told["new_entry"], ChangeKind.CREATED)]
+        at = f"{message.get('new_parent_path', '')}/{message['new_entry']['name']}"
+        moved = [
+            (event["key"], message.get("old_entry"), ChangeKind.REMOVED),
+            (at, message["new_entry"], ChangeKind.CREATED),
+        ]
     found = []
     for path, entry, what in moved:
         bucket, slash, key = path.removeprefix(_WEED_BUCKETS).partition("/")
         own = key.split("/")[0] in _WEED_OWN or bucket in _WEED_OWN
         if not path.startswith(_WEED_BUCKETS) or not slash or own:
             continue
-        folder = (entry or told.get("new_entry") or {}).get("is_directory", False)
+        folder = (entry or message.get("new_entry") or {}).get("is_directory", False)
         versioned = _WEED_VERSIONS.match(key)
         if versioned:
-            # Where the bucket keeps versions, an object is a folder of them; which one counts is told last.
-            found.append(Change(bucket=bucket, key=versioned[1], kind=ChangeKind.CREATED, sequencer=_weed_time(told)))
+            # In a versioned bucket an object is a folder of its versions; the current one is announced last.
+            found.append(
+                Change(bucket=bucket, key=versioned[1], kind=ChangeKind.CREATED, sequencer=_weed_time(message))
+            )
         elif not folder:
-            found.append(Change(bucket=bucket, key=key, kind=what, sequencer=_weed_time(told)))
+            found.append(Change(bucket=bucket, key=key, kind=what, sequencer=_weed_time(message)))
     return found
 
 
-def _weed_time(told: Mapping[str, Any]) -> str:
-    times = [c.get("modified_ts_ns", 0) for c in (told.get("new_entry") or {}).get("chunks", [])]
+def _weed_time(message: Mapping[str, Any]) -> str:
+    times = [c.get("modified_ts_ns", 0) for c in (message.get("new_entry") or {}).get("chunks", [])]
     return f"{max(times):020d}" if times else ""

@@ -1,15 +1,14 @@
-"""Planned jobs meet the table: created, completed, retried or superseded, each by one conditional write.
+"""In: planned jobs. Out: rows that are created, completed, retried or superseded, and the messages they need.
 
-Every step can be repeated: a planner that dies anywhere leaves what the next event or sweep continues, and two
-planners that race meet in the same rows.
+Each row changes by one conditional write, and every step can be repeated: if a planner dies, the next event or sweep
+continues; planners that race meet in the same rows.
 
-Theory of operation. Versions of one line are ordered by stamps, and stamps come from the store's clock, which has whole
-seconds on S3, can go back, and says nothing of a version that was put back. So a stamp is believed only where it is
-greater than every other version's; else the bucket is asked again, after the line was read. A version that does not
-stand there is an outdated plan and is dropped: whoever is told of the one that stands plans that. A version that
-stands gets a stamp just above all others, so that the order in the table, and with it latest.json, is strict. What was
-superseded by a planner that was too slow is found by the next sweep: a job that is SKIPPED although it stands is
-taken up again.
+Theory of operation. Versions of one line are ordered by stamp. Stamps come from the store's clock, which has whole
+seconds on S3, can go back, and does not change when an old version is restored. So a stamp counts only where it is
+greater than every other version's; otherwise the bucket is read again, after the line was read. A version that is no
+longer in the bucket is an outdated plan and is dropped: the scan of the current version plans that one. A current
+version gets a stamp just above all others, so the order in the table, and with it latest.json, is strict. The next
+sweep repairs what a slow planner superseded by mistake: a SKIPPED job whose input is current runs again.
 """
 
 import math
@@ -20,38 +19,54 @@ from typing import Any
 
 from core.drops import is_placeholder
 from core.errors import IllegalTransition, RowUnreadable
-from core.jobs import LENGTHS, RETRIABLE, UNSTARTED, Job, State, again, is_taken_back, job_id, move, put_back
+from core.jobs import (
+    LENGTHS,
+    RETRIABLE,
+    UNSTARTED,
+    WAITING,
+    Job,
+    State,
+    again,
+    decided,
+    is_taken_back,
+    job_id,
+    move,
+    put_back,
+)
 from core.ports import Clock, JobTable, WorkQueue
 from infra.lanes import Lanes
 from infra.queueing import enqueue_all, mutate
 from infra.statuses import Statuses, status_key
 
-_TOLD_AT_ONCE = 10  # messages that go in one request
-# A standing workflow that changes does not run again over what an earlier version of it has worked on.
-_HANDLED = frozenset(State) - UNSTARTED - {State.SKIPPED}
+_BATCH = 10  # messages per request
+# A standing workflow that changes does not process again what an earlier version of it has processed.
+_HANDLED = frozenset(State) - WAITING - {State.SKIPPED}
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The jobs of one input set: of one line and generation, one for each combination of its parameters."""
+    """The jobs of one input set: one line, one generation, one job per combination of parameters."""
 
     jobs: list[Job]
-    stands: Callable[[], bool]  # looks at the bucket again and says whether it still holds exactly what was planned
+    is_current: Callable[[], bool]  # reads the bucket again: does it still hold exactly what was planned?
     delay: float = 0.0
 
 
 @dataclass
 class Recorded:
-    """What a look at the bucket changed in the table."""
+    """What a scan changed in the table."""
 
     created: list[Job] = field(default_factory=list)
     queued: list[Job] = field(default_factory=list)
     superseded: list[Job] = field(default_factory=list)
-    met: list[Job] = field(default_factory=list)  # were there already
+    met: list[Job] = field(default_factory=list)  # existed already
 
 
-class Due:
-    """What looks have recorded and not yet told: messages to send, placeholders that give way. Shared by threads."""
+class FollowUps:
+    """What is left to do for recorded rows: messages to send, placeholders to remove, statuses to write.
+
+    Shared by threads.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -63,22 +78,22 @@ class Due:
         with self._lock:
             self._messages[job.job_id] = (job, delay)
 
-    def give_way(self, placeholders: Iterable[Job]) -> None:
-        """Rows that, if they are there, have had their day: the real job has come."""
+    def drop(self, placeholders: Iterable[Job]) -> None:
+        """Remove these placeholders, if they exist: the real job replaces them."""
         found = {job.job_id: job for job in placeholders}
         with self._lock:
             self._placeholders |= found
 
     def announce(self, job: Job) -> None:
-        """A job that waits, and whose sender is to know; of several of one line, one speaks."""
+        """Write status.json for a waiting job; of several jobs of one line, the last one counts."""
         with self._lock:
             self._waiting[status_key(job)] = job
 
     @property
     def full(self) -> bool:
-        """Whether telling now costs no more calls than telling later would; until then the janitor might be first."""
+        """Whether there is a full batch of messages: sending it now costs no more calls than sending it later."""
         with self._lock:
-            return len(self._messages) >= _TOLD_AT_ONCE
+            return len(self._messages) >= _BATCH
 
     def take(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job]]:
         with self._lock:
@@ -95,54 +110,58 @@ class Recorder:
         self._clock = clock
         self._lanes = lanes
 
-    def record(self, sets: Sequence[Planned], *, standing: bool, done: Recorded, due: Due) -> None:
-        """Bring the table to what was planned; `settle` tells the rest. Each line is read once, however many jobs."""
+    def record(self, sets: Sequence[Planned], *, standing: bool, done: Recorded, followups: FollowUps) -> None:
+        """Write the planned jobs; `settle` does the follow-ups. Each line is read once, however many jobs it has."""
         found = self._lanes.each(lambda planned: self._line(planned, standing=standing), sets)
         lines = [(planned, line) for planned, line in zip(sets, found, strict=True) if line is not None]
         jobs = [(job, planned, line) for planned, line in lines for job in planned.jobs]
-        unreadable = [error for error in self._lanes.each(lambda one: self._try_record(*one, done, due), jobs) if error]
+        unreadable = [
+            error for error in self._lanes.each(lambda one: self._try_record(*one, done, followups), jobs) if error
+        ]
         outdated = [(older, line) for _, line in lines for older in line.others if older.stamp < line.planned.stamp]
         self._lanes.each(lambda one: self._supersede(*one, done), outdated)
         if unreadable:
             raise unreadable[0]
 
     def _line(self, planned: Planned, *, standing: bool) -> "_Line | None":
-        """The line of a set, its jobs stamped as its newest version; None where there is nothing to record."""
+        """The line of a set, stamped as its newest version; None if there is nothing to record."""
         line = _Line(planned.jobs[0], self._table.line(planned.jobs[0].line))
-        if standing and line.worked_on():
+        if standing and line.is_processed():
             return None
-        stamp = line.stamp(planned.stands)
+        stamp = line.stamp(planned.is_current)
         if stamp is None:
             return None
         line.planned = replace(line.planned, stamp=stamp)
         return line
 
-    def _try_record(self, job: Job, planned: Planned, line: "_Line", done: Recorded, due: Due) -> RowUnreadable | None:
-        """Record a job; a row that cannot be read keeps no other waiting and is returned instead."""
+    def _try_record(
+        self, job: Job, planned: Planned, line: "_Line", done: Recorded, followups: FollowUps
+    ) -> RowUnreadable | None:
+        """Record a job; the error of an unreadable row is returned, so it does not block the others."""
         try:
-            self._record(job, planned, line, done, due)
+            self._record(job, planned, line, done, followups)
         except RowUnreadable as error:
             return error
         return None
 
-    def _record(self, job: Job, planned: Planned, line: "_Line", done: Recorded, due: Due) -> None:
+    def _record(self, job: Job, planned: Planned, line: "_Line", done: Recorded, followups: FollowUps) -> None:
         wanted = replace(job, stamp=line.planned.stamp)
         job, created = self._add(wanted, line.known)
         (done.created if created else done.met).append(job)
         met = job
         if not created:
-            job = self._meet(job, wanted, line, planned.stands)
+            job = self._meet(job, wanted, line, planned.is_current)
         if job.announced and (created or job.rev != met.rev):
-            due.announce(job)
+            followups.announce(job)
         if job.state is State.QUEUED and job.enqueued_at is None:
-            due.send(job, planned.delay)
+            followups.send(job, planned.delay)
             done.queued.append(job)
         elif job.state is State.SUCCEEDED and job.unpublished:
-            due.send(job, 0.0)  # whoever receives it lets latest.json follow
+            followups.send(job, 0.0)  # its receiver updates latest.json
 
-    def settle(self, due: Due) -> None:
-        """Send messages, then note that they were sent; a crash in between sends them twice, which is harmless."""
-        messages, placeholders, waiting = due.take()
+    def settle(self, followups: FollowUps) -> None:
+        """Send messages and note them as sent, then the rest. A crash in between sends them twice, harmlessly."""
+        messages, placeholders, waiting = followups.take()
         if messages:
             enqueue_all(self._table, self._queue, self._clock, messages, lanes=self._lanes)
         for job in self._table.get_all(placeholders).values() if placeholders else ():
@@ -150,42 +169,43 @@ class Recorder:
                 self._statuses.remove(job)
         self._lanes.each(self._statuses.announce, waiting)
 
-    def place(self, placeholder: Job, done: Recorded, due: Due) -> None:
-        """Record a row that says what is missing; say it anew where it changed."""
+    def place(self, placeholder: Job, done: Recorded, followups: FollowUps) -> None:
+        """Record a row that says what is missing; replace it if that changed."""
         job, created = self._add(placeholder, {})
         if created:
             done.created.append(job)
-            due.announce(job)
+            followups.announce(job)
         elif is_placeholder(job) and (job.reason, job.inputs) != (placeholder.reason, placeholder.inputs):
-            anew = replace(
+            updated = replace(
                 placeholder, fence=job.fence, created_at=job.created_at, history=job.history, unknown=job.unknown
             )
-            if (written := self._table.replace(job, anew)) is not None:
-                due.announce(written)
+            if (written := self._table.replace(job, updated)) is not None:
+                followups.announce(written)
 
     def _add(self, job: Job, known: dict[str, Job]) -> tuple[Job, bool]:
-        """Insert, under a longer id where another job happens to have the short one; `known` are there already."""
+        """Insert, under a longer id if another job has the short one; `known`: rows that exist already."""
         for length in LENGTHS:
             job = replace(job, job_id=job_id(job.tenant, job.workflow, job.identity, length))
-            there, created = (known[job.job_id], False) if job.job_id in known else self._table.add(job)
-            if there.identity == job.identity:
-                return there, created
+            row, created = (known[job.job_id], False) if job.job_id in known else self._table.add(job)
+            if row.identity == job.identity:
+                return row, created
         raise IllegalTransition(f"job id {job.job_id} is taken by another job at every length")
 
-    def _meet(self, job: Job, planned: Job, line: "_Line", stands: Callable[[], bool]) -> Job:
-        """A plan for a job that is there: completes it if it waits, retries it if it failed and was dropped anew."""
+    def _meet(self, job: Job, planned: Job, line: "_Line", is_current: Callable[[], bool]) -> Job:
+        """Apply a plan to a job that exists: complete it if it waits, retry it if it failed and was dropped again."""
         latest = job
 
-        def change(there: Job) -> Job | None:
+        def change(row: Job) -> Job | None:
             nonlocal latest
-            latest, after = there, self._after(there, planned, line, stands)
-            if after is not None and there.announced and not after.announced:
-                self._statuses.clear(there)
+            latest, after = row, self._after(row, planned, line, is_current)
+            after = self._decided(after or row, planned) or after
+            if after is not None and row.announced and not after.announced:
+                self._statuses.clear(row)
             return after
 
         return mutate(self._table, job.job_id, change, known=job) or latest
 
-    def _after(self, job: Job, planned: Job, line: "_Line", stands: Callable[[], bool]) -> Job | None:
+    def _after(self, job: Job, planned: Job, line: "_Line", is_current: Callable[[], bool]) -> Job | None:
         now, newer = self._clock.now(), planned.stamp > job.stamp
         fresh: dict[str, Any] = {
             "manifest": planned.manifest,
@@ -194,6 +214,9 @@ class Recorder:
             "inputs": planned.inputs,
             "stamp": planned.stamp,
             "priority": planned.priority,
+            "memories": planned.memories,
+            "decision": planned.decision,
+            "decided_at": planned.decided_at,
         }
         waits: dict[str, Any] = {"waiting_for": planned.waiting_for, "announced": planned.announced}
         starts = fresh | waits | {"due_at": planned.due_at}
@@ -205,7 +228,7 @@ class Recorder:
         elif not is_taken_back(job, now):
             return None  # the next sweep finds it
         elif planned.state in UNSTARTED and (
-            (job.state in RETRIABLE | {State.SKIPPED} and newer) or (job.state is State.SKIPPED and stands())
+            (job.state in RETRIABLE | {State.SKIPPED} and newer) or (job.state is State.SKIPPED and is_current())
         ):
             return again(job, now=now, to=planned.state, reason=planned.reason or "dropped again", **starts)
         if newer and line.overtook(job):
@@ -213,11 +236,19 @@ class Recorder:
             return None if after is job else after
         return None
 
+    def _decided(self, job: Job, planned: Job) -> Job | None:
+        """The job with the decision that is there now, or without the one that is not; None if that changes nothing."""
+        if planned.decision is not None:
+            return decided(job, planned.decision, now=self._clock.now(), at=planned.decided_at or planned.stamp)
+        if job.decision is not None and job.state in UNSTARTED:
+            return replace(job, decision=None, decided_at=None)
+        return None
+
     def _supersede(self, older: Job, line: "_Line", done: Recorded) -> None:
-        """A newer version of the same key takes the place of what has not started."""
+        """A newer version of the same key replaces a job that has not started, or that waits for a person."""
         if is_placeholder(older):
             self._statuses.remove(older)
-        elif older.state in UNSTARTED:
+        elif older.state in WAITING:
             now = self._clock.now()
             ended = mutate(self._table, older.job_id, lambda j: _superseded(j, line.planned, now), known=older)
             if ended is not None:
@@ -225,9 +256,9 @@ class Recorder:
 
 
 class _Line:
-    """The rows of a planned set's line, as they were when they were read: its own version's, and others'.
+    """The rows of a planned set's line: those of its own version, and those of others.
 
-    Two manifests of one name that select one file each get their own job; neither replaces the other's.
+    Two manifests with the same name that select the same file each get their own job; neither supersedes the other.
     """
 
     def __init__(self, planned: Job, jobs: tuple[Job, ...]) -> None:
@@ -239,19 +270,19 @@ class _Line:
         self.others = [job for job in same if job.generation != mine]
         self._newest = max((job.stamp for job in self.others if not is_placeholder(job)), default=-math.inf)
 
-    def stamp(self, stands: Callable[[], bool]) -> float | None:
+    def stamp(self, is_current: Callable[[], bool]) -> float | None:
         """The stamp that makes the planned version the newest of its line; None: it is outdated."""
         mine = max([self.planned.stamp, *(job.stamp for job in self.own)])
         if mine > self._newest:
             return mine
-        return math.nextafter(self._newest, math.inf) if stands() else None
+        return math.nextafter(self._newest, math.inf) if is_current() else None
 
     def overtook(self, job: Job) -> bool:
-        """Whether another version came after a job of the planned one."""
+        """Whether another version is newer than a job of the planned one."""
         return self._newest >= job.stamp
 
-    def worked_on(self) -> bool:
-        """Whether an earlier version of the workflow has dealt with this very input, and no other came since."""
+    def is_processed(self) -> bool:
+        """Whether an earlier version of the workflow processed this very input, and no other version came since."""
         mine, config = _primaries(self.planned), self.planned.config_digest
         known = [j for j in self.others if j.state in _HANDLED and j.config_digest != config and _primaries(j) == mine]
         newest = max((job.stamp for job in known), default=-math.inf)
@@ -260,7 +291,7 @@ class _Line:
 
 
 def _superseded(job: Job, by: Job, now: float) -> Job | None:
-    if job.state not in UNSTARTED:
+    if job.state not in WAITING:
         return None
     return move(job, State.SKIPPED, now=now, reason=f"superseded by {by.job_id}")
 

@@ -1,12 +1,12 @@
-"""`rejected.json`: what is wrong with the manifests of a folder, and which of its files nobody will ever read.
+"""In: a folder of the bucket. Out: its `rejected.json`: problems of its manifests and decisions, and its unread files.
 
-Level-triggered: each report is made from what stands in the folder, replaces the one before, and goes away with the
-last problem. Whether there is one to take back costs a look, so folders that are known to have none are remembered.
+Level-triggered: each report describes the folder as it is now, replaces the one before, and is deleted with the last
+problem. Checking whether an old report exists costs a request, so folders without one are cached.
 """
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from posixpath import basename
 
 from core.drops import PACKAGE_FOLDERS, Workflow
@@ -24,10 +24,11 @@ from core.keys import (
     rejected_key,
 )
 from core.ports import ObjectInfo, ObjectStore
-from handlers.views import View
-from handlers.workflows import Packages, Workflows
+from handlers.workflows import BucketView, Packages, Workflows
 
-_REMEMBERED = 100_000
+# What is wrong with the decisions of a folder, each with its key.
+Decided = Callable[[BucketView, str], list[tuple[str, Problem]]]
+_CACHED = 100_000
 _LARGEST = 1024 * 1024
 _MOST_PROBLEMS = 1000
 
@@ -35,23 +36,24 @@ _MOST_PROBLEMS = 1000
 class Rejections:
     """Safe to share between threads."""
 
-    def __init__(self, store: ObjectStore, workflows: Workflows, packages: Packages) -> None:
+    def __init__(self, store: ObjectStore, workflows: Workflows, packages: Packages, decided: Decided) -> None:
         self._store = store
+        self._decided = decided
         self._workflows = workflows
         self._packages = packages
         self._lock = threading.Lock()
-        self._clean: set[str] = set()  # reports that are known not to be there
-        self._told: set[str] = set()  # folders that this process has reported on
+        self._clean: set[str] = set()  # reports that are known not to exist
+        self._reported: set[str] = set()  # folders that this process has reported on
 
-    def told(self, prefix: str) -> list[str]:
-        """Folders below a prefix with a report of this process's: to be looked at again even when they are gone."""
+    def reported(self, prefix: str) -> list[str]:
+        """Folders below a prefix that this process has reported: to be scanned again even when they are gone."""
         with self._lock:
-            return sorted(folder for folder in self._told if folder.startswith(prefix))
+            return sorted(folder for folder in self._reported if folder.startswith(prefix))
 
-    def report(self, view: View, folder: str, unread: Sequence[str], *, remembered: bool = False) -> None:
-        """Write what is wrong in a folder beside where its outputs would go, or take the last report back.
+    def report(self, view: BucketView, folder: str, unread: Sequence[str], *, cached: bool = False) -> None:
+        """Write a folder's report beside where its outputs would go, or delete the old one.
 
-        `unread`: keys of its files that nobody reads. `remembered`: believe that what was taken back stays so.
+        `unread`: keys of its files that no job will read. `cached`: trust that a deleted report stays deleted.
         """
         target = rejected_key(f"{folder}manifest.json")
         if refusal(target):
@@ -62,20 +64,22 @@ class Rejections:
             for problem in self._problems(view, info)
         ]
         problems += [{"file": key, **unread_problem(key).as_dict()} for key in unread]
+        if folder.startswith(INBOX) and view.decisions(folder):
+            problems += [{"decision": key, **problem.as_dict()} for key, problem in self._decided(view, folder)]
         if problems:
-            told: dict[str, object] = {"rejected": 1, "problems": problems[:_MOST_PROBLEMS]}
+            report: dict[str, object] = {"rejected": 1, "problems": problems[:_MOST_PROBLEMS]}
             if len(problems) > _MOST_PROBLEMS:
-                told["left_out"] = len(problems) - _MOST_PROBLEMS
-            # A name that is not UTF-8 must not keep the others from being told.
-            body = json.dumps(told, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
+                report["left_out"] = len(problems) - _MOST_PROBLEMS
+            # A name that is not UTF-8 must not hide the other problems.
+            body = json.dumps(report, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
             if self._read(target) != body:
                 self._store.put(target, body)
-        elif not (remembered and target in self._clean) and self._store.head(target) is not None:
+        elif not (cached and target in self._clean) and self._store.head(target) is not None:
             self._store.delete(target)
         with self._lock:
             (self._clean.discard if problems else self._clean.add)(target)
-            (self._told.add if problems else self._told.discard)(folder)
-            if len(self._clean) > _REMEMBERED:
+            (self._reported.add if problems else self._reported.discard)(folder)
+            if len(self._clean) > _CACHED:
                 self._clean.clear()
 
     def _read(self, key: str) -> bytes | None:
@@ -84,7 +88,7 @@ class Rejections:
         except (ObjectMissing, ObjectTooLarge):
             return None
 
-    def _problems(self, view: View, info: ObjectInfo) -> list[Problem]:
+    def _problems(self, view: BucketView, info: ObjectInfo) -> list[Problem]:
         loaded = self._workflows.load(info)
         if isinstance(loaded, Workflow):
             try:
@@ -96,10 +100,10 @@ class Rejections:
 
 
 def is_unread(key: str, workflows: Sequence[Workflow]) -> bool:
-    """Whether nobody will ever read a file: of no known kind, and no manifest selects it or names it; or too long.
+    """Whether no job will ever read a file: its kind is unknown and no manifest selects or names it, or it is too long.
 
-    A spreadsheet that no manifest selects is not among them: it waits, and its row says for what. Neither is what looks
-    like part of a config package, which may come before its manifest.
+    False for a spreadsheet that no manifest selects: it waits, and its row says for what. False for what looks like
+    part of a config package, which may be put before its manifest.
     """
     at, name = place(key), basename(key)
     if any(w.too_long(key) and w.selects(key) for w in workflows):
@@ -120,8 +124,8 @@ def unread_problem(key: str) -> Problem:
         return Problem("$", why, "a name without backslash, tab, newline or '..', in UTF-8")
     name = basename(key)
     if is_spreadsheet(name):
-        said = f"is not read: the keys of its outputs would be longer than {MAX_KEY_BYTES} bytes"
-        return Problem("$", said, "a shorter path")
+        problem = f"is not read: the keys of its outputs would be longer than {MAX_KEY_BYTES} bytes"
+        return Problem("$", problem, "a shorter path")
     hint = meant(name)
     asked = f"; did you mean {hint}?" if hint else ""
     kind = f"files ending in .{name.rpartition('.')[2]}" if "." in name else "files without an ending"
@@ -130,12 +134,12 @@ def unread_problem(key: str) -> Problem:
 
 
 def unread_line(key: str) -> str:
-    """The same for the log and `ade sweep`, which name the key themselves."""
+    """The same problem as one line with the key, for the log and `ade sweep`."""
     return refusal(key) or f"{key!r} {unread_problem(key).problem}"
 
 
-def home(key: str) -> str | None:
-    """The folder whose report names a key that is refused; None: there is no place for one, or nobody to read it."""
+def report_folder(key: str) -> str | None:
+    """The folder whose report names a refused key; None if it has no tenant to report to."""
     folder = key[: key.rfind("/") + 1]
     try:
         place(f"{folder}x")

@@ -1,38 +1,214 @@
-"""Config packages at their places.
+"""In: a place in the bucket. Out: the workflows found there, each with its config package.
 
-Manifests as workflows: each version read and parsed once; those above a drop remembered while nobody changed them.
+`BucketView` is what a scan sees of the bucket; `Packages` finds config packages; `Workflows` reads and parses each
+version of a manifest once, and caches the manifests above a drop while nobody changes them.
 
-Theory of operation. A file may concern the manifests of its own folder, of the folders above it, and the standing ones
-of its tenant. The own folder is listed for every look. The others change rarely, and a tenant's top folder lists
-every drop it ever had, so what was found there is remembered under the tenant's generation. Whoever is told of a
-manifest that reaches beyond its own folder counts the generation up before it lists that manifest's inputs; whoever
-is told of a file reads the generation after the file was there. So one of the two sees the other: either the file's
-look finds a new generation and lists again, or the manifest's look lists after the file came. A remembered manifest
-that concerns a file is asked for once more before it counts, for it may have changed or gone. What is remembered is
-forgotten after a minute, since an event may be lost, and never used to say that no manifest selects a file.
+Theory of operation. A file may concern the manifests of its own folder, of the folders above it, and the tenant's
+standing ones in configs/. Every scan lists the file's own folder. The others change rarely, and a tenant's top folder
+lists every drop it ever had, so their manifests are cached under the tenant's generation. A scan of a manifest that
+reaches beyond its own folder advances the generation before it lists that manifest's inputs; a scan of a file reads the
+generation after the file was put. So one of the two sees the other: either the file's scan finds a new generation and
+lists again, or the manifest's scan lists after the file was put. A cached manifest that concerns a file is read once
+more before it is used, since it may have changed or gone. Entries expire after a minute, since an event may be lost,
+and are never used to decide that no manifest selects a file.
 """
 
 import threading
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from posixpath import basename
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from core.drops import MAX_PACKAGE_BYTES, Package, Workflow, find_package, make_workflow
-from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused, Problem
-from core.keys import CONFIGS, is_manifest
+from core.errors import (
+    ManifestInvalid,
+    ObjectChanged,
+    ObjectMissing,
+    ObjectRefused,
+    ObjectTooLarge,
+    PackageRefused,
+    Problem,
+)
+from core.keys import CONFIGS, is_decision, is_manifest, refusal
 from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
 from core.packages import check_zip
-from core.ports import Clock, ObjectInfo, ObjectStore
-from handlers.views import View
+from core.ports import Clock, Level, ObjectInfo, ObjectStore
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_PARSED = 2000
+_CACHED = 10_000
+_CACHED_SECONDS = 60.0
+
+
+def folder_of(key: str) -> str:
+    """The key up to and including its last slash."""
+    return key[: key.rfind("/") + 1]
+
+
+def _decisions(keys: Iterable[str]) -> frozenset[str]:
+    return frozenset(key for key in keys if is_decision(basename(key)))
+
+
+def _decisions_by_folder(keys: Iterable[str]) -> dict[str, frozenset[str]]:
+    """The decisions among some keys by their folders; every folder of a key has an entry."""
+    found: dict[str, set[str]] = {}
+    for key in keys:
+        here = found.setdefault(folder_of(key), set())
+        if is_decision(basename(key)):
+            here.add(key)
+    return {folder: frozenset(here) for folder, here in found.items()}
+
+
+class BucketView(Protocol):
+    """What the bucket holds. A view gives the same answer every time: what was there when it was first asked."""
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Objects that the store refuses to describe, and why. No other method returns them."""
+        ...
+
+    def head(self, key: str) -> ObjectInfo | None: ...
+
+    def infos(self, keys: Collection[str]) -> list[ObjectInfo]:
+        """Those of the keys that exist, in their order."""
+        ...
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """Keys of the objects directly in a folder (its prefix ends in '/')."""
+        ...
+
+    def manifests(self, folder: str) -> tuple[str, ...]:
+        """Those of `names` that are manifests; called for every file of a folder."""
+        ...
+
+    def decisions(self, folder: str) -> frozenset[str]:
+        """Those of `names` that are decisions; called for every file of a folder."""
+        ...
+
+    def refused_keys(self, folder: str) -> tuple[str, ...]:
+        """Keys directly in a folder that are refused; no other method returns them."""
+        ...
+
+    def below(self, prefix: str) -> list[ObjectInfo]: ...
+
+
+class LiveView:
+    """Reads the store, each object and folder once."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._levels: dict[str, Level] = {}
+        self._infos: dict[str, ObjectInfo | None] = {}
+        self._below: dict[str, list[ObjectInfo]] = {}
+        self._manifests: dict[str, tuple[str, ...]] = {}
+        self._decisions: dict[str, frozenset[str]] = {}
+        self.unreadable: dict[str, str] = {}
+
+    def head(self, key: str) -> ObjectInfo | None:
+        if key not in self._infos:
+            level = self._levels.get(folder_of(key))
+            if level is not None:
+                self._ask(level, [key])
+                return self._infos[key]
+            try:
+                self._infos[key] = self._store.head(key)
+            except ObjectRefused as error:
+                self._infos[key], self.unreadable[key] = None, str(error)
+        return self._infos[key]
+
+    def infos(self, keys: Collection[str]) -> list[ObjectInfo]:
+        for folder in {folder_of(key) for key in keys} & self._levels.keys():
+            unknown = [key for key in keys if folder_of(key) == folder and key not in self._infos]
+            if unknown:
+                self._ask(self._levels[folder], unknown)
+        return [info for key in keys if (info := self.head(key)) is not None]
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        if folder not in self._levels:
+            self._levels[folder] = self._store.level(folder)
+        return self._levels[folder].keys
+
+    def manifests(self, folder: str) -> tuple[str, ...]:
+        if folder not in self._manifests:
+            self._manifests[folder] = tuple(key for key in self.names(folder) if is_manifest(basename(key)))
+        return self._manifests[folder]
+
+    def decisions(self, folder: str) -> frozenset[str]:
+        if folder not in self._decisions:
+            listed = next((p for p in self._below if folder.startswith(p)), None)
+            if listed is None or folder in self._levels:
+                self._decisions[folder] = _decisions(self.names(folder))
+            else:
+                self._decisions |= _decisions_by_folder([info.key for info in self._below[listed]])
+        return self._decisions.get(folder, frozenset())
+
+    def refused_keys(self, folder: str) -> tuple[str, ...]:
+        self.names(folder)
+        return self._levels[folder].refused_keys
+
+    def below(self, prefix: str) -> list[ObjectInfo]:
+        if prefix not in self._below:
+            above = self._levels.get(folder_of(prefix.rstrip("/")))
+            known_empty = above is not None and prefix.endswith("/") and prefix not in above.folders
+            self._below[prefix] = [] if known_empty else list(self._store.objects(prefix, unreadable=self.unreadable))
+        return self._below[prefix]
+
+    def _ask(self, level: Level, keys: list[str]) -> None:
+        there = {info.key: info for info in level.infos(keys)}
+        for key in keys:
+            self._infos[key] = there.get(key)
+            if key in level.unreadable:
+                self.unreadable[key] = level.unreadable[key]
+
+
+class ListedView:
+    """Reads from one listing, so a sweep costs one pass over the bucket instead of one call per object."""
+
+    def __init__(self, objects: Iterable[ObjectInfo], unreadable: Mapping[str, str] | None = None) -> None:
+        self.unreadable = unreadable or {}
+        self._objects = {o.key: o for o in objects}
+        self._keys = sorted(self._objects)
+        self._names: dict[str, list[str]] = {}
+        for key in self._keys:
+            self._names.setdefault(folder_of(key), []).append(key)
+        self._decisions = _decisions_by_folder(self._keys)
+
+    def head(self, key: str) -> ObjectInfo | None:
+        return self._objects.get(key)
+
+    def infos(self, keys: Collection[str]) -> list[ObjectInfo]:
+        return [self._objects[key] for key in keys if key in self._objects]
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        return tuple(self._names.get(folder, ()))
+
+    def decisions(self, folder: str) -> frozenset[str]:
+        return self._decisions.get(folder, frozenset())
+
+    def manifests(self, folder: str) -> tuple[str, ...]:
+        return tuple(key for key in self.names(folder) if is_manifest(basename(key)))
+
+    def refused_keys(self, folder: str) -> tuple[str, ...]:
+        return tuple(key for key in self.unreadable if folder_of(key) == folder and refusal(key) is not None)
+
+    def below(self, prefix: str) -> list[ObjectInfo]:
+        found = []
+        for n in range(bisect_left(self._keys, prefix), len(self._keys)):
+            if not self._keys[n].startswith(prefix):
+                break
+            found.append(self._objects[self._keys[n]])
+        return found
 
 
 class Packages:
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
-    def find(self, view: View, workflow: Workflow) -> tuple[Workflow, Package]:
-        """A workflow with its package: the one it names, or what stands beside it as `config/` or `config.zip`."""
+    def find(self, view: BucketView, workflow: Workflow) -> tuple[Workflow, Package]:
+        """A workflow with its package: the one it names, or `config/` or `config.zip` beside the manifest."""
         package = self._at_its_place(view, workflow)
         unnamed = workflow.unnamed_zip
         if unnamed is not None and not package.refs and view.head(unnamed) is not None:
@@ -40,13 +216,13 @@ class Packages:
             package = self._at_its_place(view, workflow)
         return workflow, package
 
-    def _at_its_place(self, view: View, workflow: Workflow) -> Package:
+    def _at_its_place(self, view: BucketView, workflow: Workflow) -> Package:
         at = workflow.config_place
-        there = view.below(at) if at.endswith("/") else view.infos([at])
-        package = find_package(workflow, there)
-        if not at.endswith("/") and there:
+        found = view.below(at) if at.endswith("/") else view.infos([at])
+        package = find_package(workflow, found)
+        if not at.endswith("/") and found:
             try:
-                check_zip(self._store.read(at, version=there[0].version, limit=MAX_PACKAGE_BYTES))
+                check_zip(self._store.read(at, version=found[0].version, limit=MAX_PACKAGE_BYTES))
             except (PackageRefused, ObjectTooLarge) as error:
                 raise ManifestInvalid(
                     [Problem("$.config", f"{at}: {error}", "a plain zip; see docs/rule-author.md")]
@@ -54,14 +230,6 @@ class Packages:
             except (ObjectMissing, ObjectChanged):
                 return Package((), 0.0, missing=at)
         return package
-
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-_PARSED = 2000
-_REMEMBERED = 10_000
-_REMEMBERED_SECONDS = 60.0
 
 
 class Workflows:
@@ -75,7 +243,7 @@ class Workflows:
         self._above: OrderedDict[str, tuple[int, float, tuple[ObjectInfo, ...]]] = OrderedDict()
 
     def valid(self, manifests: Iterable[ObjectInfo], rejected: list[str]) -> list[Workflow]:
-        """Those that validate; the keys of the others are added to `rejected`."""
+        """The valid ones; the keys of the others are added to `rejected`."""
         found = []
         for info in manifests:
             loaded = self.load(info)
@@ -86,7 +254,7 @@ class Workflows:
         return found
 
     def load(self, info: ObjectInfo) -> Workflow | ManifestInvalid | None:
-        """A manifest at its version; None where it is gone again."""
+        """A manifest at its version; None if it is gone."""
         with self._lock:
             known = self._parsed.get((info.key, info.version))
         if known is None:
@@ -105,25 +273,25 @@ class Workflows:
 
     def above(
         self,
-        view: View,
+        view: BucketView,
         places: Sequence[str],
         concerned: Callable[[Workflow], bool],
         *,
         generation: int | None,
         rejected: list[str],
     ) -> list[Workflow]:
-        """Workflows at these places (folders of the inbox, a tenant's configs) that are concerned.
+        """Workflows at these places (folders of the inbox, a tenant's configs) that `concerned` accepts.
 
-        `generation`: of the tenant, read after the change that is looked at; None: trust no memory.
+        `generation`: the tenant's, read after the change that is scanned; None: do not use the cache.
         """
         found = []
         for at in places:
-            remembered = None if generation is None else self._remembered(at, generation)
-            workflows = self._concerned(remembered or (), concerned, rejected)
-            if remembered is None or not all(_same(view.head(w.info.key), w.info) for w in workflows):
+            cached = None if generation is None else self._cached(at, generation)
+            workflows = self._concerned(cached or (), concerned, rejected)
+            if cached is None or not all(_same(view.head(w.info.key), w.info) for w in workflows):
                 infos = manifests_at(view, at)
                 if generation is not None:
-                    self._keep(self._above, at, (generation, self._clock.now(), tuple(infos)), _REMEMBERED)
+                    self._keep(self._above, at, (generation, self._clock.now(), tuple(infos)), _CACHED)
                 workflows = self._concerned(infos, concerned, rejected)
             found += workflows
         return found
@@ -133,10 +301,10 @@ class Workflows:
     ) -> list[Workflow]:
         return [w for w in self.valid(infos, rejected) if concerned(w)]
 
-    def _remembered(self, at: str, generation: int) -> tuple[ObjectInfo, ...] | None:
+    def _cached(self, at: str, generation: int) -> tuple[ObjectInfo, ...] | None:
         with self._lock:
             then, when, infos = self._above.get(at, (-1, 0.0, ()))
-        fresh = then == generation and self._clock.now() - when < _REMEMBERED_SECONDS
+        fresh = then == generation and self._clock.now() - when < _CACHED_SECONDS
         return infos if fresh else None
 
     def _keep(self, where: OrderedDict[K, V], key: K, value: V, most: int) -> None:
@@ -152,12 +320,12 @@ def _parsed(body: bytes, info: ObjectInfo) -> Workflow | ManifestInvalid:
         return make_workflow(parse_manifest(body), info)
     except ManifestInvalid as error:
         return error
-    except Exception as error:  # noqa: BLE001 - whatever a manifest does to its parser, it does to nobody else
-        said = f"cannot be read ({type(error).__name__})"
-        return ManifestInvalid([Problem("$", said, "a manifest as docs/manifest.md describes it")])
+    except Exception as error:  # noqa: BLE001 - a manifest that breaks the parser must not break the scan
+        problem = f"cannot be read ({type(error).__name__})"
+        return ManifestInvalid([Problem("$", problem, "a manifest as docs/manifest.md describes it")])
 
 
-def manifests_at(view: View, at: str) -> list[ObjectInfo]:
+def manifests_at(view: BucketView, at: str) -> list[ObjectInfo]:
     """The manifests directly in a folder of the inbox, or anywhere in a tenant's configs."""
     if at.startswith(CONFIGS):
         return [o for o in view.below(at) if is_manifest(basename(o.key))]

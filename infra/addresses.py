@@ -11,7 +11,7 @@ _OPTIONS = {
     "sqs": {"endpoint", "region", "dead"},
 }
 
-MOST_SHARDS = 90  # a pause of everything writes to each of them in one transaction, which holds 100 writes
+MOST_SHARDS = 90  # pausing everything writes to each shard in one transaction, which holds 100 writes
 _NO_CREDENTIALS = "credentials do not belong in a URL; set AWS_ACCESS_KEY_ID …"
 
 
@@ -29,8 +29,13 @@ class Address:
         return f"{self.service}://{self.name}" + (f" at {self.endpoint}" if self.endpoint else "")
 
 
+def is_postgres(url: str) -> bool:
+    """Whether a URL names a PostgreSQL database; infra/postgres/connections.py reads those."""
+    return url.startswith(("postgresql://", "postgres://"))
+
+
 def parse_address(url: str) -> Address:
-    """`<service>://<name>?endpoint=…&region=…`; SettingsError repeats no value: it may be secret."""
+    """`<service>://<name>?endpoint=…&region=…`; SettingsError quotes no value, since it may be secret."""
     parts = urlsplit(url)
     if parts.scheme not in _OPTIONS:
         raise SettingsError(f"{parts.scheme}://…: unknown service {parts.scheme!r}; known are {', '.join(_OPTIONS)}")

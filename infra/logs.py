@@ -40,7 +40,14 @@ class Log:
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
         line = json.dumps({"at": at + "Z", "level": level, "event": event, **self._fields, **fields}, default=str)
         stream = self._stream or sys.stderr
-        # A reader that went away must not take the work down with it.
+        # A closed log stream must not stop the work.
         with self._lock, contextlib.suppress(OSError, ValueError):
             stream.write(line + "\n")
+            stream.flush()
+
+    def pass_on(self, line: str) -> None:
+        """Write a line that another process's log made."""
+        stream = self._stream or sys.stderr
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            stream.write(line)
             stream.flush()

@@ -1,7 +1,7 @@
 """Bucket notifications of a MinIO server, by its own client.
 
-MinIO sends to targets that its operator configured (MINIO_NOTIFY_WEBHOOK_…_ADE). Only its admin API tells which there
-are, and only its own client speaks that; the bucket is then told to notify the webhook for `inbox/` and `configs/`.
+MinIO sends to targets that its operator configured (MINIO_NOTIFY_WEBHOOK_…_ADE). Only its admin API lists them, and
+only its own client speaks that; the bucket is then set to notify the webhook for `inbox/` and `configs/`.
 """
 
 import json
@@ -27,11 +27,11 @@ _WEBHOOK = re.compile(r"arn:minio:sqs:[^:]*:(?P<name>[^:]+):webhook")
 
 
 class NoTarget(Exception):
-    """The server knows no webhook that is ours."""
+    """The server has no webhook target for ade-drop."""
 
 
 class MinioEvents:
-    """What one bucket of a MinIO server tells, and to whom. No answer, or a no: StoreUnavailable."""
+    """The notifications of one bucket of a MinIO server. Raises StoreUnavailable if the server refuses."""
 
     def __init__(self, bucket: Address) -> None:
         parts = urlsplit(bucket.endpoint or "")
@@ -41,7 +41,7 @@ class MinioEvents:
             raise StoreUnavailable(f"no credentials for {bucket}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
         provider = StaticProvider(keys.access_key, keys.secret_key, keys.token)
         secure, region = parts.scheme == "https", bucket.region or "us-east-1"
-        # The client's own pool tries five times with growing pauses; a person waits here.
+        # The client's own pool retries five times with growing pauses, too long for a person who waits.
         http = urllib3.PoolManager(
             timeout=urllib3.Timeout(connect=5, read=30),
             retries=urllib3.Retry(1),
@@ -58,9 +58,9 @@ class MinioEvents:
         )
 
     def target(self) -> str:
-        """The ARN of our webhook on the server. Raises NoTarget with what to do."""
-        told = json.loads(self._asked(self._admin.info))
-        arns = [arn for arn in told.get("sqsARN") or [] if _WEBHOOK.fullmatch(arn)]
+        """The ARN of our webhook on the server. Raises NoTarget with the remedy."""
+        info = json.loads(self._ask(self._admin.info))
+        arns = [arn for arn in info.get("sqsARN") or [] if _WEBHOOK.fullmatch(arn)]
         ours = [arn for arn in arns if _name(arn).upper() == TARGET] or arns
         if not ours:
             raise NoTarget(
@@ -72,13 +72,13 @@ class MinioEvents:
             raise NoTarget(f"the server has the webhook targets {', '.join(ours)}; name the one of ade-drop {TARGET}")
         return str(ours[0])
 
-    def tells(self, arn: str) -> bool:
+    def is_notifying(self, arn: str) -> bool:
         """Whether the bucket notifies the target of both prefixes."""
-        told = self._configured().queue_config_list
-        return {INBOX, CONFIGS} <= {_prefix(entry) for entry in told if entry.queue == arn}
+        entries = self._configured().queue_config_list
+        return {INBOX, CONFIGS} <= {_prefix(entry) for entry in entries if entry.queue == arn}
 
-    def tell(self, arn: str) -> None:
-        """Notify the target from now on; what others have set stays. Again: nothing changes."""
+    def notify(self, arn: str) -> None:
+        """Notify the target from now on; other notifications stay. Safe to repeat."""
         config = self._configured()
         kept = [entry for entry in config.queue_config_list if not (entry.queue == arn and _ours(entry))]
         wanted = NotificationConfig(
@@ -86,16 +86,16 @@ class MinioEvents:
             queue_config_list=[*kept, *(_entry(arn, prefix) for prefix in (INBOX, CONFIGS))],
             topic_config_list=config.topic_config_list,
         )
-        self._asked(lambda: self._client.set_bucket_notification(self._bucket, wanted))
+        self._ask(lambda: self._client.set_bucket_notification(self._bucket, wanted))
 
     def close(self) -> None:
         self._http.clear()
 
     def _configured(self) -> NotificationConfig:
-        found: NotificationConfig = self._asked(lambda: self._client.get_bucket_notification(self._bucket))
+        found: NotificationConfig = self._ask(lambda: self._client.get_bucket_notification(self._bucket))
         return found
 
-    def _asked(self, ask: Any) -> Any:
+    def _ask(self, ask: Any) -> Any:
         try:
             return ask()
         except (MinioException, MinioAdminException, urllib3.exceptions.HTTPError, ValueError) as error:

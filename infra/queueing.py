@@ -1,4 +1,8 @@
-"""The one place that enqueues a job, and the one loop that reads, decides and writes its row."""
+"""The one place that enqueues a job, and the one loop that reads, decides and writes its row.
+
+In infra because both handlers (new jobs) and the runner (retries, rescues, operator commands) enqueue, and neither may
+import the other.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,10 +17,10 @@ _TRIES = 50
 def mutate(
     table: JobTable, job_id: str, change: Callable[[Job], Job | None], *, known: Job | None = None
 ) -> Job | None:
-    """Apply a pure change to a job's newest record; None where the change declines or the job is gone.
+    """Apply a pure change to a job's newest record; None if the change declines or the job is gone.
 
     `change` sees the record that will be overwritten, so its conditions on state and fence hold at the write. `known`:
-    the record as the caller read or wrote it last, which saves a read where nobody has written since.
+    the record as the caller last read or wrote it, which saves a read if it is still current.
     """
     job = known
     for _ in range(_TRIES):
@@ -30,9 +34,9 @@ def mutate(
 
 
 def enqueue(table: JobTable, queue: WorkQueue, clock: Clock, job: Job, *, delay: float = 0.0) -> Job:
-    """Send a job's message, then note it; the row as it is known afterwards.
+    """Send a job's message, then note it in the row; returns the row.
 
-    A crash in between sends the message twice, which is harmless; a row that changed meanwhile needs no note.
+    A crash in between sends the message twice, which is harmless; a row that changed in the meantime needs no note.
     """
     queue.send(Message.of(job), delay=delay)
     return note_sent(table, job, clock.now()) or job
@@ -48,5 +52,5 @@ def enqueue_all(
 
 
 def note_sent(table: JobTable, job: Job, now: float) -> Job | None:
-    """Note that a job's message is in the queue; None where somebody has changed the row since."""
+    """Note that a job's message is in the queue; None if the row has changed."""
     return table.replace(job, replace(job, enqueued_at=now))

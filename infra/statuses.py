@@ -1,10 +1,10 @@
-"""`status.json` in the bucket: written while a job waits, replaced as it moves, gone with its result.
+"""`status.json` in the bucket: written while a job waits, updated as it moves, deleted with its result.
 
 Theory of operation. A row that is `announced` may have a status.json; a row that is not has none. So the mark is
-written before the object, and the object is removed before the mark: whoever dies in between leaves a mark, and the
-sweep (for what waits) or the publication (for what ended) finishes the step. Whoever wrote an object reads the row once
-more: if the job moved on meanwhile, the object is mended or removed. One line has one status.json; of several jobs
-that wait, the last to speak is shown, and only its own job removes it. Jobs that never wait cost nothing.
+written before the object, and the object is removed before the mark: a crash in between leaves a mark, and the
+sweep (for waiting jobs) or the publication (for ended ones) finishes the step. After writing an object the row is read
+once more: if the job has moved on, the object is updated or removed. One line has one status.json; of several
+waiting jobs the last to write is shown, and only that job removes it. Jobs that never wait cost nothing.
 """
 
 import contextlib
@@ -15,13 +15,13 @@ from core.jobs import NO_WORKFLOW, Job, since, stamp_text
 from core.keys import OUTPUTS, line_folder, refusal
 from core.ports import JobTable, ObjectStore
 
-HELD_SECONDS = 30.0  # a job that is ready but may not start announces itself after this long
+HELD_SECONDS = 30.0  # after this long, a job that is ready but may not start gets a status.json
 _SMALL = 1024 * 1024
 _TRIES = 3
 
 
 def status_key(job: Job) -> str:
-    """Beside where the outputs will be, and their `latest.json`."""
+    """Beside the outputs and their `latest.json`."""
     if job.workflow == NO_WORKFLOW:
         return f"{OUTPUTS}{job.tenant}/{job.subject}/status.json"
     return f"{line_folder(job.tenant, job.subject, job.workflow)}status.json"
@@ -52,12 +52,12 @@ class Statuses:
         self._table = table
 
     def announce(self, job: Job) -> None:
-        """Let status.json tell of an announced job. Again: nothing is written where it does already."""
+        """Write status.json for an announced job. Safe to repeat: writes nothing if it is up to date."""
         for _ in range(_TRIES):
             key, body = status_key(job), status_body(job)
             if refusal(key) is not None or self._read(key) == body:
                 return
-            # A folder bucket may have a folder of that name; a status is not worth a failure.
+            # A folder bucket may have a folder of that name; a status must not fail the job.
             with contextlib.suppress(KeyRefused):
                 self._store.put(key, body)
             now = self._table.get(job.job_id)
@@ -69,7 +69,7 @@ class Statuses:
             job = now
 
     def clear(self, job: Job) -> None:
-        """Remove the status.json that tells of this job; none, or another's, is left as it is."""
+        """Remove the status.json of this job; that of another job stays."""
         key = status_key(job)
         if not job.announced or refusal(key) is not None:
             return
@@ -78,11 +78,11 @@ class Statuses:
             self._store.delete(key)
 
     def remove(self, job: Job) -> bool:
-        """Remove a row and what it announced; False: the row has moved on."""
+        """Remove a row and its status.json; False: the row has changed."""
         self.clear(job)
         gone = self._table.remove(job)
         if gone:
-            self.clear(job)  # written by somebody who saw the row a moment ago
+            self.clear(job)  # another process may have written it a moment ago
         return gone
 
     def _read(self, key: str) -> bytes | None:

@@ -1,17 +1,17 @@
-"""The composition root of the ports: settings in, adapters out. Nothing else builds an adapter."""
+"""The composition root of the ports. In: settings. Out: adapters. Nothing else builds an adapter."""
 
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core.chores import wake_at
 from core.errors import StoreUnavailable
 from core.jobs import Job
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from core.settings import Settings
-from infra.addresses import Address, parse_address
+from infra.addresses import Address, is_postgres, parse_address
 from infra.clocks import SystemClock
 from infra.local.folder import FolderStore
 from infra.local.sqlite import Database
@@ -21,32 +21,41 @@ from infra.logs import Log
 
 if TYPE_CHECKING:
     from infra.aws.calls import Caller
+    from infra.postgres.connections import Connections
+    from infra.postgres.listening import PostgresBells
 
-_LEAST_CALL_SECONDS = 2.0  # less is not enough for a service that is well
+_LEAST_CALL_SECONDS = 2.0  # a healthy service needs up to this
 
 Calls = Callable[[Address], "Caller"]
 Ports = tuple[JobTable, WorkQueue]
 
 
+class CalledService(Protocol):
+    """What makes the calls to a service, as far as others need to know."""
+
+    service: str
+    ahead: float | None  # by how much our clock is ahead of the service's
+
+
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The ports that a process works with."""
+    """The ports of one process."""
 
     settings: Settings
     clock: Clock
     store: ObjectStore
     table: JobTable
     queue: WorkQueue
-    callers: tuple["Caller", ...] = ()  # what makes the calls to services
-    renewing: Callable[[], Ports] | None = None  # both, by calls that end well within a lease
+    callers: tuple[CalledService, ...] = ()  # make the calls to cloud services
+    renewing: Callable[[], Ports] | None = None  # table and queue, with calls that end well within a lease
 
     def for_leases(self) -> Ports:
-        """Table and queue for heartbeats: one call that hangs must not use up a lease."""
+        """Table and queue for heartbeats: a call that hangs must not use up a lease."""
         return self.renewing() if self.renewing is not None else (self.table, self.queue)
 
     @property
     def run_dir(self) -> Path:
-        """Locks and scratch folders of this machine's processes."""
+        """The locks and scratch folders of this machine's processes."""
         return self.settings.storage_data_dir.absolute() / "run"
 
 
@@ -54,25 +63,41 @@ class Stack:
 def open_stack(
     settings: Settings, clock: Clock | None = None, log: Log | None = None, *, patience: float = 30.0
 ) -> Iterator[Stack]:
-    """The ports that the settings name: a folder and one SQLite file, or cloud services, or a mixture.
+    """The ports that the settings name: a folder and one SQLite file, or cloud services, or a mix of both.
 
-    `patience`: seconds that a call to a service which does not answer is tried again.
+    `patience`: for how many seconds a call is retried while its service does not answer.
     """
-    clock = clock or SystemClock()
+    given, clock = clock, clock or SystemClock()
     timings = settings.timings
 
     def wake(job: Job) -> float | None:
         return wake_at(job, timings)
 
-    callers: list[Caller] = []
+    callers: list[CalledService] = []
+    links: dict[str, tuple[Connections, PostgresBells]] = {}
 
     def call(address: Address) -> "Caller":
-        callers.append(_caller(address, log=log, patience=patience))
-        return callers[-1]
+        caller = _caller(address, log=log, patience=patience)
+        callers.append(caller)
+        return caller
+
+    def link(url: str) -> tuple["Connections", "PostgresBells"]:
+        """One pool and one listener for all ports of a database."""
+        if url not in links:
+            links[url] = _postgres(url, log=log, patience=patience, opened=opened)
+            callers.append(links[url][0])
+        return links[url]
 
     with contextlib.ExitStack() as opened:
         store = _store(settings, call, opened)
-        table, queue = _table(settings, clock, wake, call, opened), _queue(settings, clock, call, opened)
+        if is_postgres(settings.table_url):
+            table = _postgres_table(link(settings.table_url), wake, given)
+        else:
+            table = _table(settings, clock, wake, call, opened)
+        if is_postgres(settings.queue_url):
+            queue = _postgres_queue(link(settings.queue_url), given)
+        else:
+            queue = _queue(settings, clock, call, opened)
 
         def renewing() -> Ports:
             return _renewing(settings, clock, wake, opened, (table, queue))
@@ -82,7 +107,7 @@ def open_stack(
 
 def _store(settings: Settings, call: Calls, opened: contextlib.ExitStack) -> ObjectStore:
     if settings.store_url:
-        from infra.aws.s3 import S3Store  # noqa: PLC0415 - boto3 takes a moment that the embedded mode need not wait
+        from infra.aws.s3 import S3Store  # noqa: PLC0415 - boto3 is slow to import, and the embedded mode does not need it
 
         address = parse_address(settings.store_url)
         return opened.enter_context(contextlib.closing(S3Store(address, caller=call(address))))
@@ -115,10 +140,46 @@ def _queue(settings: Settings, clock: Clock, call: Calls, opened: contextlib.Exi
     return opened.enter_context(contextlib.closing(SqliteWorkQueue(_database(settings, opened), clock)))
 
 
+def _postgres(
+    url: str, *, log: Log | None, patience: float, opened: contextlib.ExitStack
+) -> tuple["Connections", "PostgresBells"]:
+    from infra.postgres.connections import Connections, parse_database  # noqa: PLC0415 - as above
+    from infra.postgres.listening import PostgresBells  # noqa: PLC0415 - as above
+
+    database = parse_database(url)
+
+    def report(what: str, why: str) -> None:
+        if log is not None:
+            log.warning("call_retried", service=str(database), call=what, why=why)
+
+    def note(text: str) -> None:
+        if log is not None:
+            log.warning("postgres_note", note=text)
+
+    connections = opened.enter_context(
+        contextlib.closing(Connections(database, deadline=patience, on_retry=report, on_note=note))
+    )
+    return connections, opened.enter_context(contextlib.closing(PostgresBells(connections)))
+
+
+def _postgres_table(
+    link: tuple["Connections", "PostgresBells"], wake: Callable[[Job], float | None], clock: Clock | None
+) -> JobTable:
+    from infra.postgres.pg_table import PostgresJobTable  # noqa: PLC0415 - as above
+
+    return PostgresJobTable(*link, wake, clock=clock)
+
+
+def _postgres_queue(link: tuple["Connections", "PostgresBells"], clock: Clock | None) -> WorkQueue:
+    from infra.postgres.pg_queue import PostgresWorkQueue  # noqa: PLC0415 - as above
+
+    return PostgresWorkQueue(*link, clock=clock)
+
+
 def _renewing(
     settings: Settings, clock: Clock, wake: Callable[[Job], float | None], opened: contextlib.ExitStack, ports: Ports
 ) -> Ports:
-    """Where nobody else writes the row a beat is two calls at most, so each has a sixth of the lease."""
+    """A beat is at most two calls unless another process writes the row, so each call gets a sixth of the lease."""
     seconds = max(settings.lease_seconds / 6, _LEAST_CALL_SECONDS)
     table, queue = (_within(port, seconds, opened) for port in ports)
     if table is None or queue is None:
@@ -128,7 +189,7 @@ def _renewing(
 
 
 def _within(port: Any, seconds: float, opened: contextlib.ExitStack) -> Any:
-    """A cloud adapter by calls that end in time; None for an embedded one."""
+    """A cloud adapter with calls that end in time; None for an embedded one."""
     return opened.enter_context(contextlib.closing(port.within(seconds))) if hasattr(port, "within") else None
 
 
@@ -141,11 +202,11 @@ def _database(settings: Settings, opened: contextlib.ExitStack, *, busy_seconds:
 def _caller(address: Address, *, log: Log | None, patience: float) -> "Caller":
     from infra.aws.calls import Caller  # noqa: PLC0415 - as above
 
-    def tell(what: str, why: str) -> None:
+    def report(what: str, why: str) -> None:
         if log is not None:
             log.warning("call_retried", service=str(address), call=what, why=why)
 
-    return Caller(str(address), deadline=patience, on_retry=tell)
+    return Caller(str(address), deadline=patience, on_retry=report)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The runner's composition root: ports and boxes in, a fleet and a janitor out."""
+"""The runner's composition root. In: ports and boxes. Out: a fleet and a janitor."""
 
 import contextlib
 import os
@@ -21,13 +21,13 @@ from runner.publish import Publisher
 from runner.surroundings import Surroundings, make_checks
 from runner.worker import Worker
 
-_CHORE_LANES = 24  # jobs that a janitor deals with at once: one leader has to keep up with all that expires
-_REMOTE_LANES = 4  # files of one job that are on their way at once, where the store is not this machine
+_CHORE_LANES = 24  # jobs that a janitor handles at once: a single leader has to keep up with everything that expires
+_REMOTE_LANES = 4  # parallel transfers of one job's files, for a store over the network
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Everything one process needs to work on jobs and to tidy up."""
+    """Everything one process needs to run jobs and clean up."""
 
     presence: Presence
     worker: Worker
@@ -37,9 +37,7 @@ class Runner:
     publisher: Publisher
 
     def close(self) -> None:
-        with contextlib.suppress(
-            AdeError, OSError, sqlite3.Error
-        ):  # the lease of a leader who is silent ends by itself
+        with contextlib.suppress(AdeError, OSError, sqlite3.Error):  # otherwise the leader's lease expires by itself
             self.janitor.resign()
         self.presence.close()
 
@@ -53,12 +51,12 @@ def assemble(
     sweep: Callable[[], object] | None = None,
     draw: Callable[[], float] = random.random,
 ) -> Runner:
-    """`draw` gives numbers from [0, 1): all that spreads retries and probes."""
+    """`draw` returns numbers from [0, 1): the jitter of retries and probes."""
     settings = stack.settings
     presence = Presence(stack.run_dir, new_owner(role))
     pulse = Pulse(alive_file(stack.run_dir, role))
     lanes = Lanes(_REMOTE_LANES if settings.store_url else 1)
-    publisher = Publisher(stack.store, stack.table, stack.clock, lanes)
+    publisher = Publisher(stack.store, stack.table, stack.clock, lanes, log)
     leases_table, leases_queue = stack.for_leases()
     beats = Beats(
         leases_table,
@@ -69,7 +67,8 @@ def assemble(
         beat_seconds=settings.beat_seconds,
         wait=stack.table.wait,
     )
-    attempts = Attempts(stack.store, boxes, settings, stack.run_dir / presence.owner, lanes)
+    scratch = stack.run_dir / presence.owner
+    attempts = Attempts(stack.store, boxes, settings, scratch, lanes, find=stack.table.get)
     surroundings = Surroundings(
         make_checks(
             stack.store,
@@ -81,7 +80,7 @@ def assemble(
         ),
         stack.clock,
         log,
-        on_change=presence.say,
+        on_change=presence.set_note,
         draw=draw,
     )
     worker = Worker(
@@ -113,7 +112,7 @@ def assemble(
         tidy_lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
         sweep=sweep,
         sweep_seconds=settings.sweep_seconds,
-        pulse=pulse.beat if role == "janitor" else lambda: None,  # elsewhere the fleet's loop is what counts
+        pulse=pulse.beat if role == "janitor" else lambda: None,  # in other roles the fleet's loop is the health check
     )
     shield = task_shield(os.environ, log)
     fleet = Fleet(

@@ -1,4 +1,4 @@
-"""One try at a job: stage, run the box, take what came out. Touches no table; the worker decides what follows."""
+"""One attempt at a job: stage the inputs, run the box, upload its outputs. The worker decides what follows."""
 
 import hashlib
 import re
@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
-from core.jobs import Job, OutputFile
+from core.jobs import Job, Mends, ObjectRef, OutputFile
 from core.keys import staging_folder
-from core.manifests import Limits, parse_manifest
+from core.manifests import Limits, ReviewTerms, parse_manifest
 from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
-from runner.sandbox.layers import LayerRefused, Layers
-from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, make_order, stage
-from runner.verify import run_verified
+from runner.origins import find_origin, mended_input, mends_of, stage_origin
+from runner.pins import Pins
+from runner.sandbox.install.layers import LayerRefused, Layers
+from runner.staging import Staged, StagingFailed, box_limits, box_outputs, make_order, stage
+from runner.verify import PROFILE, run_verified
 
 _BLOCK = 1024 * 1024
 _PROBE_INPUT = b"id\n1\n"
@@ -29,31 +31,46 @@ _PLACE = re.compile(r"(?:[a-z0-9+]+://|(?<![\w.…/])/(?=[\w.]))[^\s'\",;()]*")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """How an attempt ended. `files` stand staged in the bucket under the attempt's own folder."""
+    """How an attempt ended. `files` are staged in the bucket, in the attempt's own folder."""
 
     verdict: Verdict
     message: str = ""
-    detail: str = ""  # the same with places of this host in it, for the operator's log
+    detail: str = ""  # the same message with this host's paths and addresses, for the operator's log
     where: dict[str, Any] = field(default_factory=dict)
     files: tuple[OutputFile, ...] = ()
     summary: dict[str, Any] = field(default_factory=dict)
     sandbox: dict[str, Any] = field(default_factory=dict)
-    suspicion: str = ""  # what speaks for a fault of the engine's own
-    blameless: bool = False  # the surroundings are at fault (runner/surroundings.py): costs the job no attempt
+    suspicion: str = ""  # evidence of a bug in the engine
+    mends: Mends | None = None  # the drop that its result completes
+    blameless: bool = False  # an outage (runner/surroundings.py): the job keeps its attempt
+    given: ObjectRef | None = None  # the decision that the row had when the attempt began
+    pins: Pins | None = None  # what the attempt was really given; None: it did not get that far
+    terms: ReviewTerms | None = None  # how long a person has to decide
 
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """What an attempt runs in: the sandbox, and what config packages may have installed there."""
+    """What an attempt runs in: the sandbox, and the installed requirements of config packages."""
 
     sandbox: Sandbox
     layers: Layers
 
 
 class Attempts:
-    """Runs attempts below one scratch folder of this machine."""
+    """Runs attempts in one scratch folder of this machine."""
 
-    def __init__(self, store: ObjectStore, boxes: Boxes, settings: Settings, scratch: Path, lanes: Lanes) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        boxes: Boxes,
+        settings: Settings,
+        scratch: Path,
+        lanes: Lanes,
+        *,
+        find: Callable[[str], Job | None] = lambda _: None,
+    ) -> None:
+        """`find`: a job by its id, for inputs that mend the rejects of an earlier one."""
+        self._find = find
         self._store = store
         self._lanes = lanes
         self._boxes = boxes
@@ -66,7 +83,7 @@ class Attempts:
     def run(
         self, job: Job, *, killed: Callable[[], Verdict | None], on_event: Callable[[dict[str, Any]], None]
     ) -> Outcome:
-        """Never raises for anything that a job, its files or the store can do."""
+        """Never raises, whatever the job, its files or the store do."""
         folder = self.folder(job)
         shutil.rmtree(folder, ignore_errors=True)
         try:
@@ -74,17 +91,10 @@ class Attempts:
             staged = stage(self._store, job, folder, file_mb=self._settings.worker_fsize_mb)
             if (stopped := killed()) is not None:
                 return Outcome(verdict=stopped)
-            report = run_box(
-                self._boxes,
-                staged,
-                folder,
-                label=f"{job.job_id}-{job.fence}",
-                tenant=job.tenant,
-                settings=self._settings,
-                killed=killed,
-                on_event=on_event,
-            )
+            report, mends = self._run(job, staged, folder, killed, on_event)
             files = self._upload(job, deliverables(report))
+            if report.verdict is Verdict.OK and mends is None and PROFILE in report.outputs:
+                self._store.put(staging_folder(job.job_id, job.fence) + PROFILE, report.outputs[PROFILE])
             return Outcome(
                 verdict=report.verdict,
                 message=report.message if FAULTS[report.verdict] is not Fault.OURS else without_places(report.message),
@@ -94,6 +104,10 @@ class Attempts:
                 summary=summarize(report),
                 sandbox=isolation_facts(self._boxes.sandbox),
                 suspicion=report.suspicion,
+                mends=mends,
+                given=job.decision,
+                pins=staged.pins,
+                terms=staged.manifest.review,
             )
         except StagingFailed as error:
             return self._ended(error.verdict, str(error))
@@ -106,8 +120,38 @@ class Attempts:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
+    def _run(
+        self,
+        job: Job,
+        staged: Staged,
+        folder: Path,
+        killed: Callable[[], Verdict | None],
+        on_event: Callable[[dict[str, Any]], None],
+    ) -> tuple[BoxReport, Mends | None]:
+        """Run the box; again with other inputs for as long as it finds one that mends the rejects of another job."""
+        files: dict[str, str] = {}
+        mends: Mends | None = None
+        while True:
+            report = run_box(
+                self._boxes,
+                staged,
+                folder,
+                label=f"{job.job_id}-{job.fence}",
+                tenant=job.tenant,
+                settings=self._settings,
+                killed=killed,
+                on_event=on_event,
+            )
+            claim = mended_input(job, report, files)
+            if claim is None:
+                return report, mends
+            files |= claim
+            origin = find_origin(job, files, self._find)
+            mends = mends_of(files, origin)
+            staged = stage_origin(self._store, staged, origin, folder, file_mb=self._settings.worker_fsize_mb)
+
     def check_box(self) -> None:
-        """Run a job of our own in a box; raises SandboxUnavailable where none can be had."""
+        """Run a small built-in job in a box; raises SandboxUnavailable if no box can be built."""
         folder = self._scratch / "probe-box"
         shutil.rmtree(folder, ignore_errors=True)
         try:
@@ -162,7 +206,7 @@ def run_box(
     if staged.manifest.runtime_network_access and not settings.runtime_network_access:
         return BoxReport(
             verdict=Verdict.CONFIG_REFUSED,
-            message="the manifest asks for runtime_network_access and this fleet does not allow it; "
+            message="the manifest asks for runtime_network_access, which this fleet does not allow; "
             "remove it or let the operator set ADE_RUNTIME_NETWORK_ACCESS=true",
         )
     layer = None
@@ -176,7 +220,7 @@ def run_box(
         tenant=tenant,
         scratch=folder,
         job=staged.order,
-        outputs=OUTPUTS,
+        outputs=box_outputs(staged.manifest),
         limits=box_limits(staged.manifest.limits, settings),
         network=staged.manifest.runtime_network_access,
         trusted=trusted,
@@ -187,16 +231,16 @@ def run_box(
 
 
 def deliverables(report: BoxReport) -> dict[str, Path]:
-    """What is published: everything after success, the audit where it explains the end, the log after anything else."""
+    """The files to publish: all after success, the audit if it explains the failure, otherwise only the log."""
     taken = report.verdict is Verdict.OK or report.verdict in EXPLAINED
-    paths = dict(sorted(report.outputs.items())) if taken else {}
+    paths = {name: path for name, path in sorted(report.outputs.items()) if name != PROFILE} if taken else {}
     if report.log is not None and report.log.exists():
         paths["logs.txt"] = report.log
     return paths
 
 
 def without_places(message: str) -> str:
-    """A message for a job's owner: paths of this host and addresses of its services are nobody else's business."""
+    """A message for the job's owner, without this host's paths and the addresses of its services."""
     return _PLACE.sub("…", message)
 
 
@@ -210,7 +254,7 @@ def describe(name: str, path: Path) -> OutputFile:
 
 
 def summarize(report: BoxReport) -> dict[str, Any]:
-    """Counts that were checked, beside what the runner measured itself."""
+    """The verified counts and the runner's own measurements."""
     return {
         **report.claim,
         "wall_seconds": round(report.wall_seconds, 3),

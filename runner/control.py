@@ -1,14 +1,15 @@
-"""What an operator may do to a job: cancel, retry, reset, remove. Each is one conditional write, then its follow-up."""
+"""Operator commands on a job: cancel, retry, reset, remove. Each is one conditional write and its follow-up."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 from core.errors import IllegalTransition, UsageError
-from core.jobs import ENDED, RETRIABLE, UNSTARTED, Job, State, again, is_taken_back, move
+from core.jobs import ENDED, RETRIABLE, WAITING, Job, State, again, is_taken_back, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.lanes import Lanes
 from infra.queueing import enqueue, mutate
+from runner.pins import repinned
 from runner.publish import Publisher
 
 _TRIES = 3
@@ -29,11 +30,11 @@ class Control:
         return job
 
     def cancel(self, job_id: str) -> Job:
-        """At once where the job has not started; else requested, and confirmed when its box is dead."""
+        """Immediate if the job has not started; otherwise a request, confirmed when its box is dead."""
 
         def change(job: Job) -> Job | None:
             now = self._clock.now()
-            if job.state in UNSTARTED:
+            if job.state in WAITING:
                 return move(job, State.CANCELLED, now=now, reason="cancelled by an operator", cancel_requested_at=now)
             if job.state is State.RUNNING:
                 return replace(job, cancel_requested_at=job.cancel_requested_at or now, updated_at=now)
@@ -46,42 +47,44 @@ class Control:
         return job
 
     def retry(self, job_id: str) -> Job:
-        """A new round for a job that ended without success."""
-        return self._again(job_id, RETRIABLE | {State.SKIPPED}, "retried by an operator")
+        """Run a job again that ended without success."""
+        return self._again(job_id, RETRIABLE | {State.SKIPPED, State.REVIEW}, "retried by an operator")
 
     def reset(self, job_id: str) -> Job:
         """Forget the outputs of an ended job and run it again."""
-        # Nothing is deleted unless the row can be written: what its state says may not be what the table holds.
-        job = self._changed(job_id, lambda j: replace(_ended(j, ENDED), reason="being reset by an operator"))
+        # Write the row before deleting anything: this fails if the row is not what it says.
+        job = self._changed(
+            job_id, lambda j: replace(_ended(j, ENDED | {State.REVIEW}), reason="being reset by an operator")
+        )
         self._publisher.retract_latest(job)
-        self._publisher.erase(job)  # unless another reset was faster, and the job runs already
-        return self._again(job_id, ENDED, "reset by an operator")
+        self._publisher.erase(job)  # a no-op if another reset was faster and the job is already running
+        return self._again(job_id, ENDED | {State.REVIEW}, "reset by an operator")
 
     def remove(self, job_id: str, *, keep_input: bool = False) -> Job:
-        """Delete outputs, staged files, the row, and the input itself: left in the inbox it would make the job anew."""
+        """Delete outputs, staged files, the row and the input: if left, it would create the job again."""
         for _ in range(_TRIES):
             job = self._changed(job_id, self._being_removed)
             if not keep_input:
                 for item in job.inputs:
-                    there = self._store.head(item.ref.key)
-                    if item.role == "primary" and there is not None and there.version == item.ref.version:
+                    current = self._store.head(item.ref.key)
+                    if item.role == "primary" and current is not None and current.version == item.ref.version:
                         self._store.delete(item.ref.key)
             self._publisher.retract_latest(job, fall_back=True)
             self._publisher.erase(job)
             self._store.delete_prefix(staging_folder(job_id))
             if self._publisher.statuses.remove(job):
                 return job
-            # Somebody published that it was cancelled, or ran it again: what it is now is removed, or refused.
-        raise IllegalTransition(f"job {job_id} changed meanwhile; look at it again and repeat")
+            # The row changed: its cancellation was published, or it was run again. Try again with the new row.
+        raise IllegalTransition(f"job {job_id} changed in the meantime; check it with `ade status` and repeat")
 
     def _being_removed(self, job: Job) -> Job:
-        """The row first, so that no runner starts a job whose files are being deleted."""
+        """Write the row first, so that no runner starts a job whose files are being deleted."""
         if job.state in (State.RUNNING, State.PUBLISHING):
             raise IllegalTransition(
-                f"job {job.job_id} is {job.state}; wait for its end or run `ade cancel {job.job_id}` first"
+                f"job {job.job_id} is {job.state}; wait until it ends or run `ade cancel {job.job_id}` first"
             )
         now, reason = self._clock.now(), "being removed by an operator"
-        if job.state in UNSTARTED:
+        if job.state in WAITING:
             return move(job, State.CANCELLED, now=now, reason=reason, cancel_requested_at=now)
         return replace(job, reason=reason)
 
@@ -92,7 +95,7 @@ class Control:
                 raise IllegalTransition(
                     f"job {job_id} has just expired and its outputs are being removed; wait a minute"
                 )
-            return again(_ended(job, states), now=now, reason=reason)
+            return again(_ended(job, states), now=now, reason=reason, **repinned(self._store, job))
 
         job = self._changed(job_id, change)
         self._queue.redrive(job_id)
@@ -101,20 +104,20 @@ class Control:
         return job
 
     def _changed(self, job_id: str, change: Callable[[Job], Job | None]) -> Job:
-        """The row after a change; IllegalTransition where it could not be written."""
+        """The row after a change; raises IllegalTransition if it could not be written."""
         self.find(job_id)
         job = mutate(self._table, job_id, change)
         if job is None:
             raise IllegalTransition(
-                f"job {job_id} could not be changed: others write it all the time, or its row was edited by hand; "
-                "look at it again (`ade status`, `ade doctor`) and repeat"
+                f"job {job_id} could not be changed: it changes too often, or its row was edited by hand; "
+                "check it (`ade status`, `ade doctor`) and repeat"
             )
         return job
 
 
 def _ended(job: Job, states: frozenset[State]) -> Job:
-    """The job where it is in one of these states, else IllegalTransition."""
+    """The job, if it is in one of these states; otherwise raises IllegalTransition."""
     if job.state not in states:
         wanted = ", ".join(sorted(states))
-        raise IllegalTransition(f"job {job.job_id} is {job.state}; this works for jobs that are {wanted}")
+        raise IllegalTransition(f"job {job.job_id} is {job.state}; this needs a job that is {wanted}")
     return job

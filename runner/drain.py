@@ -1,4 +1,4 @@
-"""When a drain is over: neither a message nor a chore is left that this runner could do something about now."""
+"""Decides when a drain is done: no message and no chore is left that this runner could process now."""
 
 from collections.abc import Callable
 
@@ -14,18 +14,18 @@ _BATCH = 200
 
 
 class Drain:
-    """What `ade run --drain` asks between jobs.
+    """Called by `ade run --drain` between jobs.
 
-    Jobs that are SCHEDULED for later, held by a pause or newer than this program are not waited for. A chore that could
-    not be done is waited for until it was tried once more; if it fails again, its job is `undone`.
+    Does not wait for jobs that are SCHEDULED for later, paused, or written by a newer program. A chore that failed gets
+    one more try; if it fails again, its job is `undone`.
     """
 
     def __init__(self, stack: Stack, worker: Worker, chores: Callable[[], object]) -> None:
-        """`chores` does those that are due; it is called before every look at what is left."""
+        """`chores` does what is due; it is called before every check of what is left."""
         self._stack = stack
         self._worker = worker
         self._chores = chores
-        self._put_off: dict[str, float] = {}  # jobs whose chore failed, and until when it was put off then
+        self._put_off: dict[str, float] = {}  # jobs whose chore failed, and the time of the next try
         self.undone: set[str] = set()
 
     def done(self) -> bool:
@@ -35,13 +35,13 @@ class Drain:
         table, left_alone = self._stack.table, self._worker.left_alone | self.undone
         pauses = table.pauses()
         if pauses or left_alone:
-            # The message of a job that is paused or left alone comes back again and again: only jobs tell what is left.
+            # The messages of such jobs keep coming back, so the queue does not show whether the drain is done.
             return not _workable(table, pauses, left_alone)
         stats = self._stack.queue.stats()
         return not (stats.ready or stats.in_flight or stats.delayed)
 
     def _chores_left(self) -> bool:
-        """Whether a chore is due soon, was put off, or completes a publication; notes those that failed twice."""
+        """Whether a chore is due soon, deferred, or completes a publication; collects those that failed twice."""
         now, timings = self._stack.clock.now(), self._stack.settings.timings
         before = now + max(LONGEST_DEFERRAL, timings.lease_seconds)
         limit, found = _BATCH, self._stack.table.attention(before, limit=_BATCH)
@@ -63,7 +63,7 @@ def _awaited(job: Job, now: float, timings: Timings) -> bool:
 
 
 def _workable(table: JobTable, pauses: tuple[Pause, ...], left_alone: set[str]) -> bool:
-    """Whether a job is left that no pause holds, and that was not left alone."""
+    """Whether a job is left that is neither paused nor left alone."""
     held = {(p.tenant, p.workflow) for p in pauses}
     states = _BUSY if any(p.tenant is None for p in pauses) else _BUSY | {State.QUEUED}
     cursor: str | None = None

@@ -1,13 +1,13 @@
-"""The fleet of one process: slots that lease messages and work on them, woken by the queue, drained on request.
+"""The fleet of one process: slots that lease messages and run jobs, woken by the queue, drained on request.
 
-While the surroundings fail (runner/surroundings.py) no messages are received, so that none grows old in vain; what
-runs goes on. A probe may hang as the call that failed did, so it has a thread of its own and a stop waits for none.
+During an outage (runner/surroundings.py) the fleet receives no messages; running jobs go on. A probe may hang like the
+call that failed, so it runs in its own thread, and a stop does not wait for it.
 
-No tenant keeps every slot from the others, where the queue can choose between tenants. While one tenant holds all of
-at least two slots, the fleet asks for messages of others only. A job that comes that way is started beyond the slots
-but waits for a box: if no slot comes free in a moment, the tenant's youngest job is given back to the queue, with no
-attempt lost. Its oldest is never given back, so the tenant goes on, and the one given back is its next to start. Until
-the others have been quiet for a while the tenant is given all slots but one, so that jobs are not started only to be
+No tenant keeps every slot from the others, if the queue can choose between tenants. While one tenant holds all of at
+least two slots, the fleet only receives messages of other tenants. Such a job is started beyond the slots but waits for
+a box: if no slot comes free in a moment, the tenant's youngest job is given back to the queue, no attempt lost. Its
+oldest job is never given back, so the tenant makes progress, and the job given back is its next to start. Until the
+other tenants have been quiet for a while, the tenant gets all slots but one, so that jobs are not started only to be
 given back.
 """
 
@@ -30,22 +30,22 @@ from runner.worker import REFUSED_SECONDS, Worker
 _RECEIVE_SECONDS = 20.0
 _ERROR_PAUSE_SECONDS = 1.0
 _REST_SECONDS = 0.5
-_LOOK_SECONDS = 0.05
-_PATIENCE_SECONDS = 1.0  # of a job that waits for a slot; short jobs end by themselves meanwhile
-_QUIET_SECONDS = 10.0  # without a job of another tenant: then one tenant may have every slot again
+_POLL_SECONDS = 0.05
+_PATIENCE_SECONDS = 1.0  # how long a job waits for a slot before it takes one; short jobs end by then
+_QUIET_SECONDS = 10.0  # without another tenant's job, after which one tenant may have every slot again
 
 
 class Shield(Protocol):
-    """Asks whoever runs this process to let it live while jobs run (infra/aws/ecs.py). No method raises."""
+    """Asks the platform not to stop this process while jobs run (infra/aws/ecs.py). No method raises."""
 
     def start(self) -> None: ...
 
     def stop(self) -> None:
-        """After the last job; waits for a last word to the platform."""
+        """Call after the last job; waits until the platform is informed."""
         ...
 
     def busy(self, jobs: int) -> None:
-        """So many jobs run from now on."""
+        """The number of running jobs changed."""
         ...
 
     def ready(self) -> bool:
@@ -54,7 +54,7 @@ class Shield(Protocol):
 
 
 class Unshielded:
-    """Nobody to ask: on a machine of one's own, and where the platform waits for a drain by itself."""
+    """No protection needed: on your own machine, and where the platform waits for a drain by itself."""
 
     def start(self) -> None:
         pass
@@ -100,23 +100,23 @@ class Fleet:
         self._lock = threading.Lock()
         self._ended = threading.Condition(self._lock)
         self._avoid: dict[str, float] = {}
-        self._sharing: dict[str, float] = {}  # tenants that had every slot, and until when they are given all but one
+        self._sharing: dict[str, float] = {}  # tenants that had every slot, and until when they get all but one
         self._patience = patience
-        self._owed = 0  # slots that a job runs without: the next to come free are not given out
-        self._choosy = False  # whether messages are asked for in a way that a job's end may change
+        self._owed = 0  # jobs running beyond the slots: the next slots to come free are not handed out
+        self._choosy = False  # whether the end of a job may change which messages to receive
         self._draining = False
 
     def stop(self) -> None:
-        """Receive nothing more; what runs goes on. Safe from a signal handler."""
+        """Receive no more messages; running jobs go on. Safe to call from a signal handler."""
         self._stopping.set()
         self._queue.wake()
 
     def run(self, *, drain: Callable[[], bool] | None = None, grace_seconds: float = 30.0) -> None:
-        """Work until `stop`. With `drain`, also end when nothing runs and it says that nothing is left.
+        """Run jobs until `stop`. With `drain`, also end when no job is running and `drain` returns True.
 
-        Nobody can say so while the surroundings fail: then a drain waits for them.
+        During an outage a drain waits for its end.
 
-        After `stop`, jobs that run get `grace_seconds` to end; then their boxes are killed and the jobs given back
+        After `stop`, running jobs get `grace_seconds` to end; then their boxes are killed and the jobs given back
         to the queue, with no attempt lost.
         """
         self._draining = drain is not None
@@ -144,24 +144,24 @@ class Fleet:
     def _drained(self, drain: Callable[[], bool]) -> bool:
         try:
             return drain()
-        except (StoreUnavailable, OSError, sqlite3.Error) as error:  # who cannot look has not seen that nothing is left
+        except (StoreUnavailable, OSError, sqlite3.Error) as error:  # cannot tell, so not drained
             self._failed("drain_failed", error)
             return False
 
     def _settle(self) -> None:
         try:
             self._worker.settle()
-        except Exception as error:  # noqa: BLE001 - kept, and tried again
+        except Exception as error:  # noqa: BLE001 - the results are kept and tried again
             self._failed("settle_failed", error)
 
     def _failed(self, event: str, error: Exception) -> None:
-        """A fault that no job has met: the surroundings' own, or something to try again in a moment."""
+        """An error outside any job: an outage, or something to try again in a moment."""
         self._log.error(event, error=f"{type(error).__name__}: {error}")
         if not self._stopping.is_set() and not self._surroundings.to_blame():
             self._stopping.wait(_ERROR_PAUSE_SECONDS * (0.5 + self._draw()))
 
     def _wait_for_surroundings(self) -> None:
-        """One step towards taking jobs again: rest until a probe is due, then have it made."""
+        """One step of an outage: wait until a probe is due, then start it."""
         if self._probing is None:
             if (rest := self._surroundings.rest()) > 0:
                 self._stopping.wait(min(rest, _REST_SECONDS))
@@ -169,12 +169,12 @@ class Fleet:
             self._probing = threading.Thread(target=self._surroundings.probe, name="probe", daemon=True)
             self._probing.start()
         while self._probing.is_alive() and not self._stopping.is_set():
-            self._probing.join(_LOOK_SECONDS)
+            self._probing.join(_POLL_SECONDS)
         if not self._probing.is_alive():
             self._probing = None
 
     def _take(self, pool: ThreadPoolExecutor, *, seconds: float) -> None:
-        """Wait for a free slot, then for messages, and hand them out."""
+        """Wait for a free slot, then for messages, and hand them to slots."""
         self._beats.revive()
         if not self._shield.ready():
             self._stopping.wait(_REST_SECONDS)
@@ -196,25 +196,25 @@ class Fleet:
             self._free.release()
 
     def _submit(self, pool: ThreadPoolExecutor, delivery: Delivery, *, beyond: str | None = None) -> bool:
-        """Hand a message to a slot. `beyond`: there is none, for this tenant has them all."""
+        """Hand a message to a slot. `beyond`: the tenant that holds every slot, so that this job starts beyond them."""
         if self._stopping.is_set() or self._surroundings.failed is not None:
             self._release(delivery)
             return False
         with self._lock:
             if beyond is not None and self._free.acquire(blocking=False):
-                beyond = None  # a job has ended meanwhile
+                beyond = None  # a job has ended in the meantime
             self._owed += beyond is not None
             for tenant in self._sharing.keys() - {delivery.message.tenant}:
                 self._sharing[tenant] = self._clock.steady() + _QUIET_SECONDS
         future = pool.submit(self._slot, delivery, beyond)
         with self._lock:
             self._busy[future] = delivery
-            self._shield.busy(len(self._busy))  # under the lock: two changes are told in their order
+            self._shield.busy(len(self._busy))  # under the lock, so that changes are reported in order
         future.add_done_callback(self._done)
         return True
 
     def _crowd(self) -> str | None:
-        """The tenant that holds every slot, where another may be given one of them."""
+        """The tenant that holds every slot, if another tenant may get one of them."""
         with self._lock:
             tenants = {delivery.message.tenant for delivery in self._busy.values()}
             full = self._slots >= 2 and len(self._busy) == self._slots and not self._owed
@@ -234,11 +234,11 @@ class Fleet:
             avoid = besides | sharing | self._avoid.keys()
             self._choosy = bool(besides or sharing)
         if avoid or most < self._slots:
-            # A slot that frees meanwhile, or a tenant that may run again, should not wait for a full round.
+            # A slot that comes free, or a tenant that may run again, should not wait for a full round.
             seconds = min(seconds, REFUSED_SECONDS)
         try:
             got = self._queue.receive(most=most, wait=seconds, visibility=self._beats.visibility, avoid=avoid)
-        except Exception as error:  # noqa: BLE001 - a queue that fails is asked again
+        except Exception as error:  # noqa: BLE001 - try the queue again
             self._failed("receive_failed", error)
             return ()
         for delivery in got:
@@ -253,7 +253,7 @@ class Fleet:
                 self._avoid[delivery.message.tenant] = self._clock.steady() + REFUSED_SECONDS
 
     def _wait_for_slot(self, delivery: Delivery, beyond: str | None, killed: Callable[[], Verdict | None]) -> None:
-        """Before a job that was started beyond the slots gets a box: until a slot is free, or the job is killed."""
+        """For a job started beyond the slots: wait until a slot is free or the job is killed."""
         if beyond is None:
             return
         with self._ended:
@@ -265,10 +265,10 @@ class Fleet:
             elif not given_back:
                 given_back = self._give_back(beyond, delivery.message.tenant)
             with self._ended:
-                free = self._ended.wait_for(lambda: not self._owed, timeout=_LOOK_SECONDS)
+                free = self._ended.wait_for(lambda: not self._owed, timeout=_POLL_SECONDS)
 
     def _give_back(self, tenant: str, other: str) -> bool:
-        """End the attempt of the tenant's youngest job here and show its message again; never that of its oldest."""
+        """Give the tenant's youngest job back to the queue; never its oldest."""
         with self._lock:
             theirs = [d.message.job_id for d in self._busy.values() if d.message.tenant == tenant]
             self._sharing[tenant] = self._clock.steady() + _QUIET_SECONDS
@@ -289,17 +289,17 @@ class Fleet:
             choosy = self._choosy
             self._ended.notify_all()
         if self._draining or choosy:
-            self._queue.wake()  # a job's end is what a drain waits for, and what lets other tenants be chosen
+            self._queue.wake()  # a drain waits for a job's end, and it may let other tenants run
         error = future.exception()
         if error is not None:
             job_id = delivery.message.job_id if delivery else None
             self._log.error("slot_failed", job_id=job_id, error=f"{type(error).__name__}: {error}")
 
     def _release(self, delivery: Delivery, seconds: float | None = 0.0) -> None:
-        """A message that we received and cannot take: show it to the others at once, or in a moment."""
+        """Give back a message that this fleet cannot take, at once or after a moment."""
         try:
             self._worker.put_back(delivery, seconds)
-        except Exception as error:  # noqa: BLE001 - it comes back by itself when its time is over
+        except Exception as error:  # noqa: BLE001 - it is redelivered when its visibility ends
             self._log.warning("release_failed", job_id=delivery.message.job_id, error=type(error).__name__)
 
     def _let_finish(self, grace_seconds: float) -> None:

@@ -1,13 +1,13 @@
-"""The janitor: every chore of a job that nobody else will do, by one leader at a time, each safe to repeat.
+"""The janitor: does every chore of a job that no one else will do. One leader at a time; each chore is safe to repeat.
 
-APScheduler runs in every process that has a janitor; a lease in the table lets one of them work. If two work at
-once for a moment (a leader that slept), nothing breaks: each chore is a conditional write.
+APScheduler runs in every process that has a janitor; a lease in the table lets one of them work. If two work at once
+for a moment (a leader that slept), nothing breaks: each chore is a conditional write.
 
-Theory of operation. What somebody waits for (rescues, publications, starts) is looked at every two seconds; what has
-ended and only has to expire or be forgotten is dealt with beside it; so is the sweep of the inbox. None of the three
-waits for another. A round ends after a bounded time, however much is due. A chore that cannot be done steps back: its
-row says until when, so it is not at the head again, whoever leads by then. Where more is due than one look brings, the
-jobs that runners may have lost are looked for by their state, so that no crowd stands before them.
+Theory of operation. Urgent chores (rescues, publications, starts) run every two seconds. Jobs that have ended and only
+have to expire or be forgotten have their own round, and so has the sweep of the inbox; none of the three waits for
+another. A round ends after a bounded time, however much is due. A chore that fails is deferred in its row, so it does
+not come first again, whoever leads by then. If more is due than one query returns, the jobs that runners may have lost
+are searched by state, so that a crowd of other chores cannot hide them.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from core.chores import Chore, Timings, chore, defer, sent_anyway
 from core.errors import ObjectRefused, RowUnreadable
-from core.jobs import ENDED, Job, State, move
-from core.keys import WORK
-from core.ports import Clock, JobQuery, JobTable, Message, ObjectStore, WorkQueue
+from core.jobs import ENDED, Job, State, move, undecided
+from core.keys import WORK, staging_folder
+from core.ports import Clock, JobQuery, JobTable, ObjectStore, WorkQueue
 from infra.lanes import Lanes
 from infra.local.presence import Presence
 from infra.logs import Log
-from infra.queueing import enqueue, note_sent
+from infra.queueing import enqueue, enqueue_all, note_sent
 from infra.statuses import Statuses
 from runner.attempt import Boxes
 from runner.publish import Publisher
@@ -38,14 +38,14 @@ from runner.worker import Worker
 
 LEADER_SECONDS = 30.0
 CHORES_SECONDS = 2.0
-TIDY_SECONDS = 10.0  # between looks for what has expired, each of which may take most of that
+TIDY_SECONDS = 10.0  # between rounds for expired jobs, each of which may take most of that time
 RECOUNT_SECONDS = 30.0
 COLLECT_SECONDS = 600.0
 ALIVE, ALIVE_SECONDS = "janitor_alive", 300.0  # an alarm of the CloudFormation template waits for this event
-LAYER_SECONDS = 7 * 86400.0  # installed requirements that nobody asked for in so long
+LAYER_SECONDS = 7 * 86400.0  # installed requirements unused for so long are deleted
 _BATCH = 200
-_AT_ONCE = 24  # chores between two looks at the clock
-_COUNTED_SECONDS = 60.0  # a service's counts may lag behind by so much
+_AT_ONCE = 24  # chores between two checks of the clock
+_COUNTED_SECONDS = 60.0  # how far a service's counts may lag behind
 _LOST = frozenset({State.RUNNING, State.PUBLISHING})
 
 
@@ -110,7 +110,7 @@ class Janitor:
         return made
 
     def run_once(self) -> Counter[str]:
-        """All chores now, leader or not: what an operator asks for by hand."""
+        """All chores now, leader or not, for an operator."""
         done = self.sweep() + self.chores() + self.collect()
         return Counter({name: n for name, n in done.items() if n})
 
@@ -120,31 +120,33 @@ class Janitor:
             self._leads_until = 0.0
 
     def chores(self) -> Counter[str]:
-        """Everything that is due by the clock, and jobs whose runner is known to be dead, however long it takes."""
+        """Everything that is due, and the jobs of dead runners, however long it takes."""
         return self.urgent() + self.tidy()
 
     def urgent(self, seconds: float = math.inf) -> Counter[str]:
-        """What somebody waits for: all of it, or what was begun within so many seconds."""
+        """Chores that a job waits for: all of them, or as many as fit into so many seconds."""
         done = self._round(seconds, urgent=True)
         for owner in self._presence.sweep():
             done += self._bury_owner(owner)
         return done
 
     def tidy(self, seconds: float = math.inf) -> Counter[str]:
-        """Expire and forget: all that is due, or what was begun within so many seconds."""
+        """Expire and forget jobs: all that are due, or as many as fit into so many seconds."""
         return self._round(seconds, urgent=False)
 
     def recount(self) -> Counter[str]:
-        """Correct counts of running jobs that are wrong and refuse starts."""
+        """Correct wrong counts of running jobs, which would refuse starts."""
         return Counter(slots_corrected=self._table.recount())
 
     def collect(self) -> Counter[str]:
-        """Staged files that no job will publish, boxes and scratch folders that nobody owns."""
+        """Delete staged files that no job will publish, and boxes and scratch folders without an owner."""
         done: Counter[str] = Counter()
         for prefix in self._store.folder(WORK).folders:
             try:
                 job = self._table.get(prefix.removeprefix(WORK).rstrip("/"))
-                if job is None or (job.state in ENDED and not job.unpublished):
+                if job is not None and job.state is State.REVIEW and not job.unpublished:
+                    done["staged_files_removed"] += self._store.delete_prefix(staging_folder(job.job_id, job.fence))
+                elif job is None or (job.state in ENDED and not job.unpublished):
                     done["staged_files_removed"] += self._store.delete_prefix(prefix)
             except (RowUnreadable, ObjectRefused) as error:
                 self._log.warning("staged_files_kept", prefix=prefix, error=str(error))
@@ -159,9 +161,9 @@ class Janitor:
         return Counter()
 
     def _led(self, chores: Callable[[], Counter[str]], *, vital: bool = False) -> None:
-        """Run chores if we lead, or can: a scheduler's entry, so nothing may escape.
+        """Run chores if this process leads or can take the lead. Called by the scheduler, so it never raises.
 
-        `vital`: what shows that the janitor lives. The other chores go on while this one hangs and prove nothing.
+        `vital`: this round is the health check; the other rounds go on even while it hangs.
         """
         if vital:
             self._pulse()
@@ -169,7 +171,7 @@ class Janitor:
             if not self._leads():
                 return
             done = chores()
-        except Exception as error:  # noqa: BLE001 - the next round may fare better
+        except Exception as error:  # noqa: BLE001 - the next round may succeed
             self._log.error("chores_failed", error=f"{type(error).__name__}: {error}")
             return
         now = self._clock.now()
@@ -180,7 +182,7 @@ class Janitor:
             self._log.info("chores_done", **{k: v for k, v in done.items() if v})
 
     def _leads(self) -> bool:
-        """Whether this process is the leader, after it took or prolonged the lease where that was due."""
+        """Whether this process is the leader; takes or renews the lease when that is due."""
         with self._leading:
             now = self._clock.now()
             if now > self._leads_until - LEADER_SECONDS / 2:
@@ -189,17 +191,17 @@ class Janitor:
             return self._leads_until > 0.0
 
     def _round(self, seconds: float, *, urgent: bool) -> Counter[str]:
-        """Do what is due, longest overdue first, each row once, until nothing is left or the time is over."""
-        look = self._table.attention if urgent else self._table.outdated
+        """Do what is due, longest overdue first, each row once, until nothing is left or time is up."""
+        query = self._table.attention if urgent else self._table.outdated
         lanes = self._lanes if urgent else self._tidy_lanes
         done: Counter[str] = Counter()
         seen: set[tuple[str, int]] = set()
         until, still = self._clock.steady() + seconds, 0
         while True:
             now, most = self._clock.now(), _BATCH + still
-            found = look(now, limit=most)
+            found = query(now, limit=most)
             due = [job for job in found if (job.job_id, job.rev) not in seen]
-            still = len(found) - len(due)  # what was dealt with and is due all the same: look past it
+            still = len(found) - len(due)  # handled but still due: read past it
             if urgent and len(due) >= _BATCH:
                 due = self._crowded_out(due, now, seen)
             seen |= {(job.job_id, job.rev) for job in due}
@@ -210,12 +212,14 @@ class Janitor:
                     done += one
                 if self._clock.steady() >= until:
                     break
-            done += self._resend(sent, now)  # after what was never sent: a queue that only counts would miss that too
+            done += self._resend(
+                sent, now
+            )  # after messages that were never sent: a queue that only counts would report those as lost too
             if self._clock.steady() >= until or still == len(found) < most:
                 return done
 
     def _crowded_out(self, due: list[Job], now: float, seen: set[tuple[str, int]]) -> list[Job]:
-        """What is due, after the jobs that runners may have lost: a crowd that is due before them might hide those."""
+        """What is due, with the jobs that runners may have lost first: a crowd of other chores could hide them."""
         lost: dict[str, Job] = {}
         cursor: str | None = None
         while True:
@@ -240,30 +244,32 @@ class Janitor:
                     enqueue(self._table, self._queue, self._clock, job)
                 case Chore.RESCUE:
                     if self._worker.rescue(job) is job:
-                        return Counter()  # its runner is not known to be lost yet
+                        return Counter()  # its runner may still be alive
                 case Chore.PUBLISH:
                     self._worker.finish(job)
                 case Chore.EXPIRE:
                     expired = self._table.replace(job, move(job, State.EXPIRED, now=now, files=()))
                     if expired is not None:
                         self._publisher.finish(expired)
+                case Chore.CLOSE_REVIEW:
+                    self._close_review(job, now)
                 case Chore.FORGET:
                     self._forget(job, now)
                 case None:
                     return Counter()
-        except Exception as error:  # noqa: BLE001 - one job that cannot be dealt with keeps no other waiting
-            said = f"{type(error).__name__}: {error}"
-            self._log.warning("chore_failed", job_id=job.job_id, chore=str(what), error=said)
-            with contextlib.suppress(Exception):  # then it comes again with the next look
+        except Exception as error:  # noqa: BLE001 - one job that fails must not block the others
+            cause = f"{type(error).__name__}: {error}"
+            self._log.warning("chore_failed", job_id=job.job_id, chore=str(what), error=cause)
+            with contextlib.suppress(Exception):  # then the next round tries again
                 self._table.replace(job, defer(job, now, self._timings))
             return Counter(chores_failed=1)
         return Counter({f"jobs_{what}": 1})
 
     def _resend(self, jobs: list[Job], now: float) -> Counter[str]:
-        """Send the messages that are lost again, and note that the others are still there."""
+        """Send lost messages again, and note that the others are still in the queue."""
         if not jobs:
             return Counter()
-        # A job that was refused has had its message received and put back: it is the last to have lost it.
+        # Check refused jobs last: their messages were received and put back, so they are least likely to be lost.
         likely = sorted(jobs, key=lambda job: (job.reason.startswith("waiting:"), job.enqueued_at))
         here = frozenset({State.QUEUED, State.RUNNING})
         try:
@@ -271,29 +277,41 @@ class Janitor:
                 [job.job_id for job in likely], lambda: self._table.count(here, before=now - _COUNTED_SECONDS)
             )
             again = [job for job in jobs if job.job_id in lost or sent_anyway(job, now)]
-            self._queue.send_all([(Message.of(job), max(0.0, (job.due_at or 0.0) - now)) for job in again])
-            self._lanes.each(lambda job: note_sent(self._table, job, now), jobs)
-        except Exception as error:  # noqa: BLE001 - they come again with the next look; nothing else waits for them
+            sent = [(job, max(0.0, (job.due_at or 0.0) - now)) for job in again]
+            enqueue_all(self._table, self._queue, self._clock, sent, lanes=self._lanes)
+            resent = {job.job_id for job in again}
+            self._lanes.each(
+                lambda job: note_sent(self._table, job, now), [job for job in jobs if job.job_id not in resent]
+            )
+        except Exception as error:  # noqa: BLE001 - the next round tries again; nothing else waits for them
             self._log.warning("chore_failed", chore=str(Chore.RESEND), error=f"{type(error).__name__}: {error}")
             return Counter(chores_failed=1)
         return Counter(jobs_resend=len(again))
 
+    def _close_review(self, job: Job, now: float) -> None:
+        """End a review that nobody answered in time, as its manifest says."""
+        closed = self._table.replace(job, undecided(job, now=now))
+        if closed is not None and closed.state is State.QUEUED:
+            enqueue(self._table, self._queue, self._clock, closed)
+        elif closed is not None:
+            self._worker.finish(closed)
+
     def _forget(self, job: Job, now: float) -> None:
-        """Remove a tombstone; it stays while its input stands in the inbox, or the next sweep would run that again."""
+        """Remove a tombstone; it stays while its input is in the inbox, or the next sweep would run that again."""
         for item in job.inputs:
-            there = self._store.head(item.ref.key) if item.role == "primary" else None
-            if there is not None and there.digest == item.ref.digest:
+            current = self._store.head(item.ref.key) if item.role == "primary" else None
+            if current is not None and current.digest == item.ref.digest:
                 self._table.replace(job, replace(job, updated_at=now))
                 return
-        # The row goes last, and says meanwhile that nobody may run it again (`is_taken_back`): once it is gone, a drop
-        # of the same content makes the same job, and a late delete would hit its outputs.
+        # Remove the row last; until then it blocks another run (`is_taken_back`). Once it is gone, a drop of the same
+        # content creates the same job, and a late delete would hit its outputs.
         held = self._table.replace(job, replace(job, updated_at=now))
         if held is not None:
             self._publisher.erase(held)
             self._table.remove(held)
 
     def _bury_owner(self, owner: str) -> Counter[str]:
-        """A process of this machine died: its jobs go back at once, its scratch folder and lock go away."""
+        """Clean up after a process of this machine that died: requeue its jobs, delete its scratch folder and lock."""
         done: Counter[str] = Counter()
         cursor: str | None = None
         left = False
@@ -305,7 +323,7 @@ class Janitor:
                 try:
                     self._worker.rescue(job)
                     done["jobs_rescued"] += 1
-                except Exception as error:  # noqa: BLE001 - one job that cannot be rescued keeps no other waiting
+                except Exception as error:  # noqa: BLE001 - one job that fails must not block the others
                     self._log.warning("chore_failed", job_id=job.job_id, chore="rescue", error=type(error).__name__)
                     left = True
             cursor = page.cursor
@@ -320,7 +338,7 @@ class Janitor:
         return done
 
     def _label_alive(self, label: str) -> bool:
-        """Whether the attempt that a box is named after still runs, as far as the row can be read."""
+        """Whether the attempt that a box is named after still runs; True if its row cannot be read."""
         job_id, _, fence = label.rpartition("-")
         try:
             job = self._table.get(job_id)
@@ -330,5 +348,5 @@ class Janitor:
 
 
 def _is_sent(job: Job) -> bool:
-    """Whether all that can be wrong with a job is that its message got lost."""
+    """Whether the only possible problem of a job is a lost message."""
     return job.state is State.QUEUED and job.enqueued_at is not None

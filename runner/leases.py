@@ -1,14 +1,17 @@
-"""Leases: taken in the table under a new fence, kept by heartbeats, lost without argument.
+"""Leases: taken in the table under a new fence, kept by heartbeats, and given up when a beat fails for too long.
 
-Theory of operation. A runner may work on a job while its row says RUNNING with this runner as owner and the fence
-that the start gave. Each beat is a conditional write that proves exactly this and prolongs the lease; the queue's
-visibility follows it and always ends later than the lease, so that a redelivery finds a lease that has run out. A
-beat that cannot be written is tried again. When none got through until shortly before the lease ends, by this
-process's own steady clock, or when the row shows another fence, the box is killed: whatever it made cannot be
-committed any more, because the commit is conditional on the fence too. A cancel is a mark in the row; the beats see
-it and kill the box. One thread, woken by changes of the table and asleep while nothing runs, hands out the beats
-that are due; a pool of threads makes the calls, so that one that hangs delays no other. No call is made under the
-lock that all share. The table and queue given here give up well within a lease (infra/wiring.py).
+Theory of operation. A runner may work on a job while its row says RUNNING with this runner as owner and the fence of
+its start. Each beat is a conditional write that proves exactly this and extends the lease; the queue's visibility
+follows and always ends later than the lease, so that a redelivery finds an expired lease. A beat that cannot be written
+is tried again. If none gets through until shortly before the lease ends, by this process's own steady clock, or if the
+row shows another fence, the box is killed: its outputs can no longer be committed, because the commit is conditional
+on the fence too. A cancel is a mark in the row; the beats see it and kill the box. One thread, woken by changes of the
+table and asleep while nothing runs, hands out the beats that are due; a pool of threads makes the calls, so that one
+that hangs delays no other. No call is made under the shared lock. The table and queue used here time out well within
+a lease (infra/wiring.py).
+
+A lease names a time of its runner's clock, and clocks differ. So a lease that seems to have expired is watched: a live
+runner extends it every few seconds, and one that does not for longer than two beats is lost (`LeaseWatch`).
 """
 
 import threading
@@ -26,13 +29,14 @@ from infra.queueing import mutate
 
 VISIBILITY_MARGIN_SECONDS = 5.0
 _CANCEL_LATENCY_SECONDS = 0.25
-_KILL_SHARE = 0.1  # of a lease: how long before its end a box that was not beaten for is killed
-_MOST_CALLS = 32  # beats under way at once, at most
+_KILL_SHARE = 0.1  # of a lease: how long before its end a box without a beat is killed
+_MOST_WATCHED = 10_000
+_MOST_CALLS = 32  # most beats in progress at once
 
 
 @dataclass
 class Held:
-    """A lease that this process holds, shared between its slot and the beating threads."""
+    """A lease that this process holds, shared between its slot and the heartbeat threads."""
 
     job: Job  # the row as this process wrote it last
     fence: int
@@ -40,14 +44,14 @@ class Held:
     ends: float  # by the steady clock: without a beat until then the box is killed
     next_beat: float  # by the steady clock
     killed: Verdict | None = None
-    missed: bool = False  # the last beat met a fault: if the lease is lost now, that is not the job's doing
+    missed: bool = False  # the last beat failed: if the lease is lost now, the job is not to blame
     progress: dict[str, Any] = field(default_factory=dict)
     let_go: bool = False
-    queued: bool = False  # a look at it is under way
+    queued: bool = False  # a check of it is in progress
     turn: threading.Lock = field(default_factory=lambda: threading.Lock())  # noqa: PLW0108 - held during its calls
 
     def lost(self, clock: Clock) -> Verdict | None:
-        """Asked by the sandbox while the box runs: a verdict ends it. A late beat counts as a lost lease."""
+        """Called by the sandbox while the box runs; a verdict kills it. A late beat counts as a lost lease."""
         if self.killed is None and clock.steady() >= self.ends:
             self.killed = Verdict.LEASE_LOST
         return self.killed
@@ -65,7 +69,7 @@ class Beats:
         beat_seconds: float,
         wait: Callable[[float], None] | None = None,
     ) -> None:
-        """`wait` returns when a job may have changed; the table's own where it is not given."""
+        """`wait` returns when a job may have changed; by default the table's own."""
         self._table = table
         self._queue = queue
         self._clock = clock
@@ -90,13 +94,13 @@ class Beats:
         self._thread = self._started()
 
     def revive(self) -> None:
-        """Start the thread again if it has died, however that came about."""
+        """Restart the thread if it has died."""
         if self._thread is not None and not self._thread.is_alive() and not self._stopped:
             self._log.error("beats_revived")
             self._thread = self._started()
 
     def stop(self) -> None:
-        """After the last slot has let go; a second call does nothing."""
+        """Call after the last slot has let go; a second call does nothing."""
         self._stopped = True
         self._pause.set()
         self._some.set()
@@ -125,16 +129,16 @@ class Beats:
             if not self._held:
                 self._some.clear()
         with held.turn:
-            pass  # the beat that was under way has ended
+            pass  # the beat in progress has ended
 
     def holds(self, job: Job) -> bool:
-        """Whether a slot of this process works on a job."""
+        """Whether a slot of this process is running a job."""
         with self._lock:
             held = self._held.get(job.job_id)
             return held is not None and held.fence == job.fence
 
     def kill(self, job_id: str, verdict: Verdict) -> bool:
-        """End the box of a job that a slot of this process works on; False where none does, or its end is near."""
+        """Kill the box of a job that this process is running; False if it is not, or is about to end."""
         with self._lock:
             held = self._held.get(job_id)
             if held is None or held.killed is not None:
@@ -148,7 +152,7 @@ class Beats:
                 held.killed = held.killed or verdict
 
     def round(self) -> None:
-        """Beat for every lease that is due, and look for cancels; one pass of the thread.
+        """Beat for every lease that is due, and check for cancels; one pass of the thread.
 
         Before `start` the calls are made here, one after the other; afterwards by the pool.
         """
@@ -158,11 +162,11 @@ class Beats:
                 held.queued = True
         for held in due:
             if self._pool is not None:
-                self._pool.submit(self._look, held)
+                self._pool.submit(self._tend, held)
             else:
-                self._look(held)
+                self._tend(held)
 
-    def _look(self, held: Held) -> None:
+    def _tend(self, held: Held) -> None:
         beats = self._clock.steady() >= held.next_beat
         try:
             with held.turn:
@@ -172,9 +176,9 @@ class Beats:
                     self._prolong(held)
                 else:
                     self._check(held)
-        except RecordNewer:  # whoever wrote that takes the job over; nothing that we write would be accepted
+        except RecordNewer:  # a newer program has taken the job over; none of our writes would be accepted
             held.killed = held.killed or Verdict.LEASE_LOST
-        except Exception as error:  # noqa: BLE001 - tried again until the lease ends; no other lease may suffer
+        except Exception as error:  # noqa: BLE001 - tried again until the lease ends; other leases must go on
             held.missed = held.missed or beats
             self._log.warning("beat_failed", job_id=held.job.job_id, error=f"{type(error).__name__}: {error}")
         finally:
@@ -196,7 +200,7 @@ class Beats:
             summary = job.summary | ({"progress": held.progress} if held.progress else {})
             return replace(beat(job, now=now, lease_seconds=self._lease), summary=summary)
 
-        # Nobody else writes the row of a running job, but for a cancel.
+        # Only a cancel writes the row of a running job besides its runner.
         job = mutate(self._table, held.job.job_id, change, known=held.job)
         if job is None or job.lease is None:
             held.killed = held.killed or Verdict.LEASE_LOST
@@ -224,9 +228,9 @@ class Beats:
             try:
                 self._wait(min(self._beat / 2, 1.0))
                 self.round()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the leases are still held
+            except Exception as error:  # noqa: BLE001 - the leases are still held
                 self._log.error("beats_failed", error=f"{type(error).__name__}: {error}")
-            # The table's bell rings for every job; looking at ours a few times a second is enough.
+            # The table's bell rings for every job; a few checks a second are enough.
             self._pause.wait(min(self._beat / 4, _CANCEL_LATENCY_SECONDS))
 
 
@@ -235,9 +239,36 @@ def _mine(job: Job, held: Held) -> bool:
 
 
 def fenced(fence: int, change: Callable[[Job], Job | None]) -> Callable[[Job], Job | None]:
-    """A change that is made only while the job still runs under this fence."""
+    """A change that only applies while the job still runs under this fence."""
 
     def guarded(job: Job) -> Job | None:
         return change(job) if job.state is State.RUNNING and job.fence == fence else None
 
     return guarded
+
+
+class LeaseWatch:
+    """Finds runners that no longer extend their lease, by this process's own clock. Safe to share between threads."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._seen: dict[str, tuple[tuple[int, float], float]] = {}  # by job: fence and end of the lease, first seen at
+        self._lock = threading.Lock()
+
+    def silent(self, job: Job, now: float, steady: float) -> bool:
+        """Whether a running job's lease has expired and was not extended since that was first seen.
+
+        `steady` measures the time in between, so a wall clock that is set forward makes no runner silent.
+        """
+        if job.lease is None:
+            return True
+        if job.lease.expires > now:
+            return False
+        lease = job.fence, job.lease.expires
+        with self._lock:
+            known, since = self._seen.get(job.job_id, (None, steady))
+            if known != lease:
+                if len(self._seen) >= _MOST_WATCHED:
+                    self._seen.clear()  # start over with those that are still expired
+                self._seen[job.job_id], since = (lease, steady), steady
+        return steady - since >= self._seconds

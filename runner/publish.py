@@ -1,18 +1,18 @@
-"""Publication: what makes `outputs/` complete, once, whoever does it and however often.
+"""Publication: makes `outputs/` complete, once, whoever does it and however often.
 
-Theory of operation. An attempt uploads its files to work/<job>/<attempt>/, private to it. The commit is one
-conditional write of the row, RUNNING → PUBLISHING, that only the holder of the newest fence can make; it records
-each file's size and SHA-256. From then on the row alone says what has to be done, and anybody may do it: copy the
-staged files, write latest.json, write result.json last, delete the staged files, set the terminal state. Each step
-gives the same end when it is done twice or by two at once:
-- a copy replaces a file by the same file; staged files are gone only after result.json is there, and a job can be
-  run again only after they are gone, so a late copy finds nothing to copy;
+Theory of operation. An attempt uploads its files to its own folder work/<job>/<attempt>/. The commit is one conditional
+write of the row, RUNNING → PUBLISHING, that only the holder of the newest fence can make; it records each file's size
+and SHA-256. From then on the row alone says what to do, and any process may do it: copy the staged files, write
+latest.json, write result.json last, delete the staged files, set the terminal state. Each step has the same result when
+it is done twice or by two at once:
+- a copy replaces a file by the same file; staged files are deleted only after result.json exists, and a job can run
+  again only after they are deleted, so a late copy finds nothing to copy;
 - result.json is made from the row alone and written under a condition on what was there before the row was last
   read, so a finisher that slept cannot overwrite a later publication;
 - the terminal state is conditional on the row's rev.
-Every other end (failed, cancelled, skipped, expired) is written to the row first, marked `unpublished`; the same
-code then writes its result.json and clears the mark. What dies half-way is found by the janitor through wake_at.
-A success whose input was put back after another version stood is marked `unpublished` too: latest.json has to follow.
+Every other end (failed, cancelled, skipped, expired) is written to the row first, marked `unpublished`; the same code
+then writes its result.json and clears the mark. The janitor finds unfinished publications by wake_at. A success whose
+input was restored after another version is marked `unpublished` too: latest.json has to be updated.
 """
 
 import json
@@ -26,63 +26,122 @@ from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
 from infra.lanes import Lanes
+from infra.logs import Log
+from infra.reviews import REVIEW_FILES
 from infra.statuses import Statuses
-from runner.results import AUDIT, LATEST_VERSION, job_folder, latest_body, latest_key, outcome, result_body, result_key
+from runner.remembering import remember
+from runner.results import (
+    AUDIT,
+    LATEST_VERSION,
+    job_folder,
+    latest_body,
+    latest_key,
+    mended_latest_key,
+    mended_order,
+    outcome,
+    profile_head,
+    profile_key,
+    profile_order,
+    result_body,
+    result_key,
+)
 
+PROFILE = "profile.json"
 _SMALL = 1024 * 1024
-_SLOW_SECONDS = 10.0  # a finisher that took so long may have been stopped, and others have moved the job on since
+_SLOW_SECONDS = 10.0  # a finisher that took longer may have been suspended while others moved the job on
 
 
 class Publisher:
-    def __init__(self, store: ObjectStore, table: JobTable, clock: Clock, lanes: Lanes) -> None:
+    def __init__(self, store: ObjectStore, table: JobTable, clock: Clock, lanes: Lanes, log: Log | None = None) -> None:
         self._store = store
+        self._log = log
         self._table = table
         self._clock = clock
         self._lanes = lanes
         self.statuses = Statuses(store, table)
 
-    def finish(self, job: Job, *, tell: Callable[[], None] | None = None) -> Job | None:
-        """Complete the publication of a job; its row afterwards, or None where somebody else has moved it on.
+    def finish(self, job: Job, *, on_written: Callable[[], None] | None = None) -> Job | None:
+        """Complete the publication of a job; its row afterwards, or None if another process moved it on.
 
-        `tell` is called once all is written and before the row says so: a finisher that dies right after it is
-        followed by one that calls it again, one that fails before it has told nobody.
+        `on_written` is called when everything is written, before the row says so: at least once, and never for a
+        publication that failed.
         """
-        if job.state is not State.PUBLISHING and not (job.ended and job.unpublished):
+        if job.state is not State.PUBLISHING and not (job.unpublished and (job.ended or job.state is State.REVIEW)):
             return None
         try:
-            return self._finish(job, tell)
+            return self._publish_review(job) if job.state is State.REVIEW else self._finish(job, on_written)
         except KeyRefused as error:
-            return self._unpublishable(job, str(error), tell)
+            return self._unpublishable(job, str(error), on_written)
 
-    def _finish(self, job: Job, tell: Callable[[], None] | None) -> Job | None:
+    def _finish(self, job: Job, on_written: Callable[[], None] | None) -> Job | None:
         if job.state is State.SUCCEEDED:
             self._point_latest(job)
             return self._close(job)
-        body, there = result_body(job), self._store.head(result_key(job))
-        if there is None or not self._said(job, body):
+        body, current = result_body(job), self._store.head(result_key(job))
+        if current is None or not self._is_written(job, body):
             began = self._clock.steady()
             try:
                 self._copy(job)
             except ObjectMissing:
-                # Staged files go after result.json is there: another finisher may be further than we are.
-                if not self._said(job, body):
-                    return self._staging_lost(job, tell)
+                # Staged files are deleted after result.json is written: another finisher may be ahead.
+                if not self._is_written(job, body):
+                    return self._staging_lost(job, on_written)
             else:
                 if outcome(job) is State.SUCCEEDED:
+                    self._remember(job)
                     self._point_latest(job, began)
-                if not self._say(job, body, there):
+                    self._keep_profile(job)
+                if not self._write_result(job, body, current):
                     self._take_back_latest(job)
                     return None
         if outcome(job) is State.EXPIRED:
             self._forget(job)
         elif outcome(job) is not State.SUCCEEDED and job.attempts_total > 1:
             self._drop_stale(job)
+        if job.review is not None:
+            self._drop_review(job)
         self._unstage(job)
         self.statuses.clear(job)
-        return self._close(job, tell)
+        return self._close(job, on_written)
 
-    def _said(self, job: Job, body: bytes) -> bool:
-        """Whether this very publication has its result.json already, and so all that comes before it."""
+    def _publish_review(self, job: Job) -> Job | None:
+        """Copy the questions of a job that waits for a person, and announce that it waits.
+
+        The staged files are deleted after the row says that they were copied, so missing ones are lost only if the row
+        is unchanged. A copy may come too late for a job that has moved on; then its end deletes the files.
+        """
+        if not self._unchanged(job):
+            return None
+        try:
+            self._copy(job)
+        except ObjectMissing:
+            if not self._unchanged(job):
+                return None
+            reason = "its staged questions were lost before they were published"
+            return self._table.replace(job, move(job, State.QUEUED, now=self._clock.now(), reason=reason, files=()))
+        self.statuses.announce(job)
+        closed = self._table.replace(job, replace(job, unpublished=False))
+        if closed is not None:
+            self._store.delete_prefix(staging_folder(job.job_id, job.fence))
+            return closed
+        now = self._table.get(job.job_id)
+        if now is None or (now.ended and not now.unpublished):
+            self._drop_review(now or job)
+        return None
+
+    def _remember(self, job: Job) -> None:
+        """Put what a person decided into the workflow's memory, before anybody can see the result."""
+        why = remember(self._store, job) if job.decision is not None else ""
+        if why and self._log is not None:
+            self._log.warning("decision_not_remembered", job_id=job.job_id, error=why)
+
+    def _drop_review(self, job: Job) -> None:
+        """Remove the questions of a job that has ended, unless it ended because nobody answered them."""
+        if job.error is None or job.error.verdict is not Verdict.REVIEW_EXPIRED:
+            self._store.delete_all([job_folder(job) + name for name in REVIEW_FILES])
+
+    def _is_written(self, job: Job, body: bytes) -> bool:
+        """Whether the result.json of this publication exists already, and so everything before it."""
         return self._read(result_key(job), limit=len(body)) == body
 
     def _copy(self, job: Job) -> None:
@@ -91,19 +150,19 @@ class Publisher:
         self._lanes.each(lambda name: self._store.copy(staged + name, folder + name), names)
 
     def _unstage(self, job: Job) -> None:
-        """Remove what was staged. A first attempt that was committed staged what the row names and nothing else."""
+        """Delete the staged files. A first attempt that was committed staged exactly what the row names."""
         if job.state is State.EXPIRED:
-            return  # nothing expires before it was published, and so nothing is staged any more
+            return  # it was published before it expired, so nothing is staged
         if job.state is State.PUBLISHING and job.attempts_total == 1:
             staged = staging_folder(job.job_id, job.fence)
-            self._store.delete_all([staged + file.name for file in job.files])
+            self._store.delete_all([*(staged + file.name for file in job.files), staged + PROFILE])
         else:
             self._store.delete_prefix(staging_folder(job.job_id))
 
     def _forget(self, job: Job) -> None:
-        """Remove what an expired job published, after result.json has stopped naming it.
+        """Delete what an expired job published, after result.json no longer names it.
 
-        One by one, and only while the row stays: a finisher that slept must not remove what the next run published.
+        One by one, and only while the row is unchanged: a finisher that slept must not delete the next run's outputs.
         """
         self.retract_latest(job)
         for key in self._store.keys(job_folder(job)):
@@ -111,98 +170,124 @@ class Publisher:
                 self._store.delete(key)
 
     def erase(self, job: Job) -> None:
-        """Remove everything in a job's folder, result.json too; as above, only while the row stays."""
+        """Delete everything in a job's folder, also result.json; as above, only while the row is unchanged."""
         for key in self._store.keys(job_folder(job)):
             if self._unchanged(job):
                 self._store.delete(key)
 
     def _drop_stale(self, job: Job) -> None:
-        """Remove the audit of an earlier attempt that ended otherwise: result.json no longer names it."""
+        """Delete the audit of an earlier attempt that ended differently: result.json no longer names it."""
         names = {file.name for file in job.files}
         self._store.delete_all([job_folder(job) + name for name in AUDIT if name not in names])
 
-    def _say(self, job: Job, body: bytes, there: ObjectInfo | None) -> bool:
-        """Write result.json over `there`, which was looked at before the row is read once more."""
+    def _write_result(self, job: Job, body: bytes, current: ObjectInfo | None) -> bool:
+        """Write result.json over `current`, which was read before the row is read once more."""
         key = result_key(job)
         if not self._unchanged(job):
             return False
-        if there is not None and self._said(job, body):
-            return True  # another finisher wrote it meanwhile; a second write would trigger those who wait for it again
+        if current is not None and self._is_written(job, body):
+            return True  # written by another finisher; a second write would notify consumers again
         try:
-            self._store.put(key, body, if_version=there.version if there else None, if_absent=there is None)
+            self._store.put(key, body, if_version=current.version if current else None, if_absent=current is None)
         except PreconditionFailed:
-            return self._said(job, body)
+            return self._is_written(job, body)
         return True
 
     def _unchanged(self, job: Job) -> bool:
         now = self._table.get(job.job_id)
         return now is not None and now.rev == job.rev
 
-    def _close(self, job: Job, tell: Callable[[], None] | None = None) -> Job | None:
-        if tell is not None and self._unchanged(job):
-            tell()
+    def _close(self, job: Job, on_written: Callable[[], None] | None = None) -> Job | None:
+        if on_written is not None and self._unchanged(job):
+            on_written()
         if job.state is State.PUBLISHING:
             return self._table.replace(job, move(job, State.SUCCEEDED, now=self._clock.now(), announced=False))
         closed = replace(job, unpublished=False, announced=False)
         if job.state is State.EXPIRED:
-            closed = replace(closed, updated_at=self._clock.now())  # from when on it may run again
+            closed = replace(closed, updated_at=self._clock.now())  # it may run again from then on
         return self._table.replace(job, closed)
 
-    def _staging_lost(self, job: Job, tell: Callable[[], None] | None) -> Job | None:
-        """Staged files vanished before they were copied: run again, or tell an end without success without them."""
+    def _staging_lost(self, job: Job, on_written: Callable[[], None] | None) -> Job | None:
+        """Staged files vanished before they were copied: run again, or publish a failure without them."""
         if job.state is State.PUBLISHING:
             reason = "its staged files were lost before they were published"
             return self._table.replace(job, move(job, State.QUEUED, now=self._clock.now(), reason=reason, files=()))
         bare = self._table.replace(job, replace(job, files=()))
-        return self.finish(bare, tell=tell) if bare is not None else None
+        return self.finish(bare, on_written=on_written) if bare is not None else None
 
-    def _unpublishable(self, job: Job, why: str, tell: Callable[[], None] | None) -> Job | None:
-        """Outputs whose keys the store refuses will not be there however often it is tried."""
-        if job.state is not State.PUBLISHING:
-            return self._close(job, tell)  # not even a result.json: the row alone tells
+    def _unpublishable(self, job: Job, why: str, on_written: Callable[[], None] | None) -> Job | None:
+        """Fail a job whose output keys the store refuses: trying again would not help."""
+        if job.state not in (State.PUBLISHING, State.REVIEW):
+            return self._close(job, on_written)  # not even a result.json can be written; only the row has the result
         error = JobError(verdict=Verdict.INPUT_UNREADABLE, message=f"its outputs cannot be written: {why}")
         failed = self._table.replace(job, move(job, State.FAILED, now=self._clock.now(), error=error, files=()))
         return self.finish(failed) if failed is not None else None
 
     def _point_latest(self, job: Job, began: float | None = None) -> None:
-        """Let latest.json name this job unless it names a newer one. `began`: when its files were surely staged."""
-        key, mine = latest_key(job), (job.stamp, job.created_at, job.job_id)
+        """Point latest.json to this job unless it names a newer one. `began`: when its files were surely staged."""
+        self._point(job, latest_key(job), (job.stamp, job.created_at, job.job_id), began)
+        if (key := mended_latest_key(job)) is not None:
+            self._point(job, key, mended_order(job), began)
+
+    def _point(self, job: Job, key: str, mine: tuple[float, float, str], began: float | None = None) -> None:
         for tries in range(5):
-            there = self._store.head(key)
-            order = _order(self._read(key)) if there else None
+            current = self._store.head(key)
+            order = _order(self._read(key)) if current else None
             if order is not None and order > mine:
                 return
             slow = began is not None and self._clock.steady() - began > _SLOW_SECONDS
             if (tries or slow or job.state is State.SUCCEEDED) and not self._unchanged(job):
                 return
             try:
-                self._store.put(
-                    key, latest_body(job), if_version=there.version if there else None, if_absent=there is None
-                )
+                version = current.version if current else None
+                self._store.put(key, latest_body(job, mine), if_version=version, if_absent=current is None)
+            except PreconditionFailed:
+                continue
+            return
+
+    def _keep_profile(self, job: Job) -> None:
+        """Keep what this drop looked like for the sender's next one, unless a newer drop's profile is kept already.
+
+        The profile is copied unread; the line above it, by which profiles are ordered, is ours.
+        """
+        key, body = profile_key(job), self._read(staging_folder(job.job_id, job.fence) + PROFILE)
+        if key is None or body is None or len(body) > _SMALL // 2:
+            return
+        mine = (job.stamp, job.created_at, job.job_id)
+        for _ in range(5):
+            current = self._store.head(key)
+            order = profile_order(self._read(key)) if current else None
+            if order is not None and order > mine:
+                return
+            try:
+                version = current.version if current else None
+                kept = profile_head(job) + body
+                self._store.put(key, kept, if_version=version, if_absent=current is None)
             except PreconditionFailed:
                 continue
             return
 
     def _take_back_latest(self, job: Job) -> None:
-        """Somebody moved the job on while we slept: latest.json, if we had it name the job, may have come too late."""
+        """Another process moved the job on: retract latest.json if this one wrote it too late."""
         now = self._table.get(job.job_id)
         if now is None or now.state in ENDED - {State.SUCCEEDED}:
             self.retract_latest(job, fall_back=now is None)
 
     def retract_latest(self, job: Job, *, fall_back: bool = False) -> None:
-        """Take back a latest.json that names this job. Again, and by two at once: no harm.
+        """Delete a latest.json that names this job. Safe to repeat, and for two at once.
 
-        `fall_back`: let it name the newest of the other versions that succeeded, for this one will leave no row by
-        which an older file that is put back could be told from one that was always there.
+        `fall_back`: point it to the newest other version that succeeded, since this job will leave no row that shows
+        whether an older file was restored or always there.
 
-        A delete knows no condition, so it may hit what a newer job wrote a moment ago. Such a job was committed in the
-        table before it wrote; what the line says afterwards is pointed to again.
+        A delete is not conditional, so it may hit what a newer job wrote a moment ago. Such a job was committed in the
+        table before it wrote, so latest.json is pointed to the newest job of the line again.
         """
+        self._retract_mended(job)
         order = _order(self._read(latest_key(job)))
         if order is not None and order[-1] != job.job_id:
             return
         if order is None and not _was_published(job):
-            return  # nor did it ever name this job, so nobody can have died after taking it back
+            return  # it never named this job, so there is nothing to retract
         if order is not None:
             self._store.delete(latest_key(job))
         mine = (job.stamp, job.created_at, job.job_id)
@@ -213,6 +298,17 @@ class Publisher:
         ]
         if not fall_back:
             others = [j for j in others if (j.stamp, j.created_at, j.job_id) > mine or j.generation == job.generation]
+        if others:
+            self._point_latest(max(others, key=lambda j: (j.stamp, j.created_at, j.job_id)))
+
+    def _retract_mended(self, job: Job) -> None:
+        """Take back the first drop's latest.json where it names this job, and let it name the newest of its line."""
+        key = mended_latest_key(job)
+        if key is None or job.mends is None or _order(self._read(key)) != mended_order(job):
+            return
+        self._store.delete(key)
+        line = self._table.line(replace(job, subject=job.mends.subject).line, whole=True)
+        others = [j for j in line if j.state in (State.PUBLISHING, State.SUCCEEDED)]
         if others:
             self._point_latest(max(others, key=lambda j: (j.stamp, j.created_at, j.job_id)))
 
@@ -229,13 +325,13 @@ def _was_published(job: Job) -> bool:
 
 
 def _order(body: bytes | None) -> tuple[float, float, str] | None:
-    """What latest.json says of its own age; None where it says nothing that can be read."""
+    """The sort key in a latest.json; None if it cannot be read."""
     try:
-        told = json.loads(body or b"")
-        version = told["latest"]
+        latest = json.loads(body or b"")
+        version = latest["latest"]
         if type(version) is int and version > LATEST_VERSION:
-            raise RecordNewer(f"latest.json of {told.get('job_id')}", version, LATEST_VERSION)
-        stamp, created, job_id = told["order"]
+            raise RecordNewer(f"latest.json of {latest.get('job_id')}", version, LATEST_VERSION)
+        stamp, created, job_id = latest["order"]
         order = float(stamp), float(created), str(job_id)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None

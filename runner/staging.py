@@ -1,4 +1,4 @@
-"""Everything a box needs, brought from the bucket to a scratch folder of this machine at exact versions."""
+"""Fetches everything a box needs from the bucket into a scratch folder, at exact versions."""
 
 import errno
 from dataclasses import dataclass
@@ -14,10 +14,12 @@ from core.packages import check_names, check_zip, read_member
 from core.ports import BoxLimits, Fetched
 from core.settings import Settings
 from core.verdicts import Verdict
+from runner.pins import Pins, stage_pins
+from runner.results import profile_key
 
 
 class StagedSource(Protocol):
-    """What staging needs of an ObjectStore; the desk of `ade try` has no more than this."""
+    """The part of an ObjectStore that staging needs; `ade try` implements only this."""
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes: ...
 
@@ -25,11 +27,18 @@ class StagedSource(Protocol):
 
 
 _NAMES = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
-OUTPUTS = ("normalized.xlsx", "artifact.json")
+OUTPUTS = ("normalized.xlsx", "artifact.json", "review.json")
+REJECTS = "rejects.jsonl"
+MAX_PROFILE_BYTES = 1024 * 1024
+
+
+def box_outputs(manifest: Manifest) -> tuple[str, ...]:
+    """The files that a box may write."""
+    return (*OUTPUTS, REJECTS) if manifest.output.rejects else OUTPUTS
 
 
 class StagingFailed(Exception):
-    """The job cannot be brought to a box; says whose fault it is."""
+    """The job cannot be staged; the verdict says whose fault it is."""
 
     def __init__(self, verdict: Verdict, message: str) -> None:
         super().__init__(message)
@@ -42,10 +51,21 @@ class Staged:
     order: dict[str, Any]
     config: Path | None
     requirements: Path | None
+    pins: Pins | None = None
+
+
+def stage_file(store: StagedSource, ref: ObjectRef, to: Path, *, file_mb: int) -> Fetched:
+    """Fetch one input; raises StagingFailed if it is gone or too large."""
+    try:
+        return store.fetch(ref.key, to, version=ref.version, limit=file_mb * 1024 * 1024)
+    except (ObjectMissing, ObjectChanged) as error:
+        raise StagingFailed(Verdict.INPUT_GONE, str(error)) from error
+    except ObjectTooLarge as error:
+        raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
 
 
 def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Staged:
-    """Fetch manifest, config and inputs; raise StagingFailed where one is gone, too large or refused."""
+    """Fetch manifest, config and inputs; raises StagingFailed if one is gone, too large or refused."""
     if job.manifest is None:
         raise StagingFailed(Verdict.BOX_FAILED, f"job {job.job_id} has no manifest in its row; drop it again")
     try:
@@ -68,7 +88,23 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Stag
         raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
     except (PackageRefused, ManifestInvalid) as error:
         raise StagingFailed(Verdict.CONFIG_REFUSED, str(error)) from error
-    return Staged(manifest, make_order(job, manifest, inputs, config), config, _requirements(config))
+    pins = stage_pins(store, job, scratch)
+    order = make_order(job, manifest, inputs, config) | pins.order
+    if (previous := _previous(store, job, scratch)) is not None:
+        order["previous"] = previous
+    return Staged(manifest, order, config, _requirements(config), pins)
+
+
+def _previous(store: StagedSource, job: Job, scratch: Path) -> dict[str, Any] | None:
+    """The profile of the sender's last drop; None if there is none. It is no reason for a job to fail."""
+    key = profile_key(job)
+    if key is None:
+        return None
+    try:
+        fetched = store.fetch(key, scratch / "in" / "previous.json", limit=MAX_PROFILE_BYTES)
+    except (ObjectMissing, ObjectChanged, ObjectTooLarge):
+        return None
+    return {"path": "in/previous.json", "key": key, "sha256": fetched.sha256}
 
 
 def make_order(job: Job, manifest: Manifest, inputs: list[dict[str, Any]], config: Path | None) -> dict[str, Any]:
@@ -132,7 +168,7 @@ def _write_new(path: Path, body: bytes) -> None:
 
 
 def _unwrapped(target: Path) -> Path:
-    """A zip of a folder holds that one folder: lift its content up."""
+    """If a zip contains a single folder, use the content of that folder."""
     inside = list(target.iterdir())
     if len(inside) == 1 and inside[0].is_dir() and inside[0].name not in ("columns", "row_types", "hooks", "lib"):
         inside[0].rename(wrapped := target.with_name("wrapped"))

@@ -1,11 +1,11 @@
-"""Whose fault a failure is: this job's, or that of everything around it: store, table, queue, disk and boxes.
+"""Decides whether a failure is the job's own or an outage of what every job needs: store, table, queue, disk, boxes.
 
-Theory of operation. A call that a job makes may fail because of the job (an object that the store refuses for ever)
-or because of the surroundings (a store that is down for everybody). A probe tells the two apart: it does, for no job
-at all, what every job needs. Where the probe fails too, the surroundings are to blame: no attempt is used up, and
-this runner takes no jobs until a probe passes again (a circuit breaker). Probes come at growing, jittered intervals,
-so that a fleet does not fall upon a service that has just come back. Where the probe passes, the failure is the
-job's own and counts. A tenant can make its own jobs fail, but no probe, and so stops nobody else.
+Theory of operation. A call may fail because of the job (an object that the store always refuses) or because of an
+outage (the store is down for everyone). A probe tells the two apart: it does what every job needs, for no job at all.
+If the probe fails too, it is an outage: no attempt is used up, and this runner takes no jobs until a probe succeeds (a
+circuit breaker). Probes run at growing, jittered intervals, so that a fleet does not overload a service that has just
+come back. If the probe succeeds, the failure is the job's own and counts. A tenant can make its own jobs fail but not a
+probe, so it stops nobody else.
 """
 
 import random
@@ -18,10 +18,10 @@ from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.logs import Log
 
-BOX = "boxes"  # the one check that is made only where boxes have failed: it costs as much as a small job
+BOX = "boxes"  # checked only after a box failed: it costs as much as a small job
 _FIRST_SECONDS = 1.0
 _LONGEST_SECONDS = 30.0
-_CALM_SECONDS = 60.0  # closed for so long: the next time it opens it starts with short intervals again
+_CALM_SECONDS = 60.0  # without an outage for so long, the intervals start short again
 _SCRATCH_BYTES = 1024 * 1024
 
 Check = Callable[[], object]
@@ -39,14 +39,14 @@ class Surroundings:
         on_change: Callable[[str], None] = lambda _: None,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        """A check raises where a part fails. `on_change` hears why no jobs are taken, and "" when they are again."""
+        """A check raises if its part fails. `on_change` gets the reason when jobs stop, and "" when they resume."""
         self._checks = checks
         self._clock = clock
         self._log = log
         self._on_change = on_change
         self._draw = draw
         self._turn = threading.Lock()
-        self._begun = 0  # probes so far; one that began after a fault speaks for it
+        self._begun = 0  # probes so far; one that began after a failure decides about it
         self._failed: str | None = None
         self._boxed = False
         self._since = 0.0
@@ -59,11 +59,11 @@ class Surroundings:
         return self._failed
 
     def rest(self) -> float:
-        """Seconds until the next probe is due; 0 where one is due, or where nothing fails."""
+        """Seconds until the next probe is due; 0 if one is due or nothing fails."""
         return max(0.0, self._next - self._clock.steady()) if self._failed is not None else 0.0
 
     def to_blame(self, *, box: bool = False) -> bool:
-        """Whether a fault that was just met is one of the surroundings. `box`: it was met by a box."""
+        """Whether a failure that just happened is an outage. `box`: it happened in a box."""
         if self._failed is not None:
             return True
         begun = self._begun
@@ -73,7 +73,7 @@ class Surroundings:
             return self._failed is not None
 
     def probe(self) -> bool:
-        """Look again; whether all is well."""
+        """Check again; True if everything works."""
         with self._turn:
             self._probe(box=self._boxed)
             return self._failed is None
@@ -81,7 +81,7 @@ class Surroundings:
     def _probe(self, *, box: bool) -> None:
         self._begun += 1
         self._boxed = box
-        failed, said = self._first_failure(box=box)
+        failed, cause = self._first_failure(box=box)
         now, was = self._clock.steady(), self._failed
         if failed is None:
             if was is not None:
@@ -97,9 +97,9 @@ class Surroundings:
         wait = self._interval * (0.5 + self._draw())
         self._interval = min(_LONGEST_SECONDS, self._interval * 2)
         self._next, self._failed = now + wait, failed
-        self._log.error("surroundings_failed", part=failed, error=said, probe_in_seconds=round(wait, 1))
+        self._log.error("surroundings_failed", part=failed, error=cause, probe_in_seconds=round(wait, 1))
         if was != failed:
-            self._on_change(f"{failed}: {said}")
+            self._on_change(f"{failed}: {cause}")
 
     def _first_failure(self, *, box: bool) -> tuple[str | None, str]:
         for name, check in self._checks.items():
@@ -107,7 +107,7 @@ class Surroundings:
                 continue
             try:
                 check()
-            except Exception as error:  # noqa: BLE001 - whatever a part fails with, it fails
+            except Exception as error:  # noqa: BLE001 - any error is a failure
                 return name, f"{type(error).__name__}: {error}"
         return None, ""
 
@@ -115,7 +115,7 @@ class Surroundings:
 def make_checks(
     store: ObjectStore, table: JobTable, queue: WorkQueue, *, scratch: Path, owner: str, box: Check
 ) -> dict[str, Check]:
-    """What every job needs, done for none. What is left over by a death is collected like any staged file."""
+    """Checks of what every job needs. The janitor collects what a crash leaves behind, like any staged file."""
     name = f"probe-{owner}"
 
     def check_table() -> None:

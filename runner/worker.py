@@ -1,12 +1,12 @@
-"""What a slot does with one message: admit, attempt, commit or give back, publish, acknowledge.
+"""Handles one message in a slot: admit the job, run an attempt, commit or give back, publish, acknowledge.
 
-Theory of operation. `serve` is what a slot calls, and raises nothing. Where `handle` breaks, the surroundings say
-whether they are to blame (runner/surroundings.py). If they are, the message is shown again later and nothing counts.
-If they are not, the failure counts against this job, in this process only: a row that no program can read breaks every
-process that meets it, and each reports it after so many failures. Receives never count: a job that waits at a cap is
-received a thousand times and has nothing wrong with it. A queue service does count receives before it calls a message
-dead, so a message is replaced by a fresh one well before that, whatever it was put back for. The result of an attempt
-that could not be written while the table was away is kept, and written when the message comes back or the table does.
+Theory of operation. A slot calls `serve`, which never raises. If `handle` fails, a probe decides if it is an outage
+(runner/surroundings.py). If so, the message is shown again later and nothing counts. If not, the failure counts against
+this job, in this process only: a row that no program can read fails in every process, and each reports it after so many
+failures. Receives never count: a job that waits at a cap is received a thousand times without anything being wrong. A
+queue service does count receives before it declares a message dead, so the message is replaced by a fresh one well
+before that. The result of an attempt that could not be written while the table was down is kept, and written when the
+message comes back or the table does.
 """
 
 import random
@@ -17,35 +17,40 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
-from core.jobs import Job, JobError, Retry, State, decide, move, since, start
+from core.jobs import Job, JobError, Retry, Review, State, ask, decide, move, since, start
+from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.settings import Settings
 from core.verdicts import EXPLAINED, Fault, Verdict
 from infra.local.presence import Presence
 from infra.logs import Log
 from infra.queueing import enqueue, mutate, note_sent
+from infra.reviews import REVIEW_FILES
 from infra.statuses import HELD_SECONDS
 from runner.attempt import Attempts, Outcome
-from runner.leases import Beats, Held, fenced
+from runner.leases import Beats, Held, LeaseWatch, fenced
+from runner.pins import decision_place
 from runner.publish import Publisher
 from runner.results import job_folder
 from runner.surroundings import Surroundings
-from runner.watch import LeaseWatch
 
 REFUSED_SECONDS = 1.0
-NEWER_SECONDS = 60.0  # how soon the message of a job is shown again that only a newer program can work on
-_FRESH_RECEIVES = 20  # well below what a deployment's queue allows before it calls a message dead
-_POISON_FAILURES = 10  # a message that breaks its handler so often, all else being well, goes to people instead
+NEWER_SECONDS = 60.0  # how soon the message of a job is shown again that only a newer program can run
+_FRESH_RECEIVES = 20  # well below the queue's limit, after which a message is dead
+_POISON_FAILURES = 10  # after so many failures without an outage, a message goes to the dead letters
 _MOST_REMEMBERED = 10_000
 _LONGEST_WAIT_SECONDS = 60.0  # between two tries of such a message
 
-# Waits until a job that has its lease may have a box, or is killed: the argument says by what.
+# An attempt that ends so after a cancel was requested is cancelled.
+_CANCELLABLE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.RELEASED, Verdict.RUNNER_LOST})
+
+# Waits until a leased job may have a box, or is killed; the argument returns the verdict that killed it.
 Ready = Callable[[Callable[[], Verdict | None]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Unwritten:
-    """How an attempt ended whose row could not be written."""
+    """The result of an attempt whose row could not be written yet."""
 
     held: Held
     outcome: Outcome
@@ -85,13 +90,13 @@ class Worker:
         self._lock = threading.Lock()
         self._failures: dict[str, int] = {}
         self._unwritten: dict[str, Unwritten] = {}
-        self.left_alone: set[str] = set()  # jobs whose rows are newer than this program
+        self.left_alone: set[str] = set()  # jobs whose rows a newer program wrote
 
     def serve(self, delivery: Delivery, ready: Ready = lambda _: None) -> Refused | None:
-        """`handle`, and what follows where it breaks. Raises nothing."""
+        """Call `handle` and deal with its failures. Never raises."""
         try:
             refused = self.handle(delivery, ready)
-        except Exception as error:  # noqa: BLE001 - one message that cannot be handled keeps no other waiting
+        except Exception as error:  # noqa: BLE001 - one message that fails must not block the others
             self._broken(delivery, error)
             return None
         if refused is None:
@@ -100,7 +105,7 @@ class Worker:
         return refused
 
     def handle(self, delivery: Delivery, ready: Ready = lambda _: None) -> Refused | None:
-        """Do what the job of a message needs now. Refused: it may not start yet and was put back.
+        """Do what the job of a message needs now. Returns Refused if it may not start yet and was put back.
 
         `ready` is called once the job has its lease, and returns when it may have a box.
         """
@@ -143,7 +148,7 @@ class Worker:
     def put_back(self, delivery: Delivery, seconds: float | None = None) -> bool:
         """Show a message again after `seconds`, or in a moment; one that was received often is replaced by a fresh one.
 
-        False: its receipt is stale, and it is with somebody else or on its way.
+        False: its receipt is stale, so another runner has it or will get it.
         """
         if seconds is None:
             seconds = REFUSED_SECONDS * (0.8 + 0.4 * self._draw())
@@ -154,14 +159,14 @@ class Worker:
         return True
 
     def settle(self) -> None:
-        """Write the ends of attempts that could not be written when they came."""
+        """Write results of attempts that could not be written before."""
         with self._lock:
             unwritten = list(self._unwritten.values())
         for one in unwritten:
             self._settle(one)
 
     def rescue(self, job: Job) -> Job | None:
-        """Take a job from a runner that lost it; the job as it is now, whoever moved it."""
+        """Take a job from a lost runner; returns its current row, whoever moved it."""
         lease, now = job.lease, self._clock.now()
         dead = lease is not None and not self._presence.alive(lease.owner)
         if job.state is not State.RUNNING or not (dead or self._watch.silent(job, now, self._clock.steady())):
@@ -171,11 +176,11 @@ class Worker:
         if unwritten is not None and unwritten.held.fence == job.fence:
             self._settle(unwritten)
             return self._table.get(job.job_id)
-        # Ours, and no slot works on it: its start was written and the answer lost.
+        # This runner owns it, but no slot runs it: its start was written and the answer lost.
         astray = lease is not None and lease.owner == self._presence.owner and not self._beats.holds(job)
         owner = lease.owner if lease else "nobody"
-        said = "died" if dead else "was silent past its lease"
-        message = f"runner {owner} {said}"
+        what = "died" if dead else "did not renew its lease"
+        message = f"runner {owner} {what}"
         outcome = Outcome(verdict=Verdict.RUNNER_LOST, message=message, sandbox=job.sandbox, blameless=astray)
         moved = mutate(self._table, job.job_id, lambda j: self._after(j, outcome) if j.rev == job.rev else None)
         if moved is None:
@@ -185,11 +190,11 @@ class Worker:
         return moved
 
     def finish(self, job: Job) -> Job | None:
-        """What an end still needs, whoever comes by: its publication, then a dead letter where the fault was ours."""
+        """Complete what an ended job still needs: its publication, then a dead letter if the fault was ours."""
         error = job.error
         if job.state is not State.FAILED or not job.unpublished or error is None or error.fault != Fault.OURS:
             return self._publisher.finish(job)
-        return self._publisher.finish(job, tell=lambda: self._queue.bury(Message.of(job), error.message))
+        return self._publisher.finish(job, on_written=lambda: self._queue.bury(Message.of(job), error.message))
 
     def _admit(self, job: Job) -> Job | Refused | None:
         started = start(
@@ -200,9 +205,9 @@ class Worker:
     def _wait(self, job: Job, delivery: Delivery, refused: Refused) -> None:
         held = job.announced or self._clock.now() - since(job) >= HELD_SECONDS
         if job.reason != refused.reason or job.announced != held:
-            told = self._table.replace(job, replace(job, reason=refused.reason, announced=held))
-            if told is not None and held:
-                self._publisher.statuses.announce(told)
+            updated = self._table.replace(job, replace(job, reason=refused.reason, announced=held))
+            if updated is not None and held:
+                self._publisher.statuses.announce(updated)
         self.put_back(delivery)
 
     def _work(self, job: Job, delivery: Delivery, ready: Ready) -> None:
@@ -213,8 +218,8 @@ class Worker:
         try:
             ready(lambda: held.lost(self._clock))
             outcome = self._attempts.run(job, killed=lambda: held.lost(self._clock), on_event=lambda e: _note(held, e))
-        except Exception as error:  # noqa: BLE001 - a fault of ours like any other: tried again, then told
-            outcome = Outcome(verdict=Verdict.BOX_FAILED, message=f"the runner broke: {type(error).__name__}")
+        except Exception as error:  # noqa: BLE001 - our fault: tried again, then reported
+            outcome = Outcome(verdict=Verdict.BOX_FAILED, message=f"the runner failed: {type(error).__name__}")
         finally:
             self._beats.let_go(held)
         if held.killed is not None and outcome.verdict is not Verdict.OK:
@@ -228,14 +233,14 @@ class Worker:
         self._settle(unwritten)
 
     def _blameless(self, held: Held, verdict: Verdict) -> bool:
-        """Whether an attempt ended by what any other job would have met."""
+        """Whether an outage ended an attempt: any other job would have failed too."""
         if verdict is Verdict.LEASE_LOST:
             return held.missed
         box = verdict is Verdict.BOX_FAILED
         return (box or verdict is Verdict.STORE_FAILED) and self.surroundings.to_blame(box=box)
 
     def _settle(self, unwritten: Unwritten) -> None:
-        """Write how an attempt ended, and carry out what follows; kept where the table does not answer."""
+        """Write the result of an attempt and carry out what follows; keep it if the table is down."""
         held, outcome = unwritten.held, unwritten.outcome
         job_id = held.job.job_id
         log = self._log.bind(job_id=job_id, attempt=held.job.attempts_total)
@@ -253,23 +258,23 @@ class Worker:
             log.warning("lease_lost", verdict=str(outcome.verdict))
             mutate(self._table, job_id, lambda j: _forgiven(j, held.fence))
             return
-        said = outcome.detail or outcome.message
-        log.info("attempt_ended", verdict=str(outcome.verdict), state=str(moved.state), message=said)
+        message = outcome.detail or outcome.message
+        log.info("attempt_ended", verdict=str(outcome.verdict), state=str(moved.state), message=message)
         self._follow(moved, unwritten.delivery)
 
     def _broken(self, delivery: Delivery, error: Exception) -> None:
-        """A message that could not be handled: shown again, or given to people where it alone breaks every time."""
-        job_id, said = delivery.message.job_id, f"{type(error).__name__}: {error}"
+        """Show a message that failed again, or move it to the dead letters if it alone fails every time."""
+        job_id, cause = delivery.message.job_id, f"{type(error).__name__}: {error}"
         failures = 0
         if not self.surroundings.to_blame():
             with self._lock:
                 if len(self._failures) > _MOST_REMEMBERED:
-                    self._failures.clear()  # most of them have long been handled by others
+                    self._failures.clear()  # most of them were handled by others long ago
                 failures = self._failures[job_id] = self._failures.get(job_id, 0) + 1
-        self._log.error("job_not_handled", job_id=job_id, failures=failures, error=said)
+        self._log.error("job_not_handled", job_id=job_id, failures=failures, error=cause)
         try:
             if failures >= _POISON_FAILURES:
-                self._queue.bury(delivery.message, f"could not be handled {failures} times; last: {said}")
+                self._queue.bury(delivery.message, f"could not be handled {failures} times; last error: {cause}")
                 self._queue.ack(delivery.receipt)
                 with self._lock:
                     self._failures.pop(job_id, None)
@@ -277,11 +282,11 @@ class Worker:
             else:
                 seconds = min(_LONGEST_WAIT_SECONDS, REFUSED_SECONDS * 2.0**failures)
                 self.put_back(delivery, seconds * (0.5 + self._draw()))
-        except Exception as failed:  # noqa: BLE001 - it comes back by itself when its time is over
+        except Exception as failed:  # noqa: BLE001 - it is redelivered when its visibility ends
             self._log.warning("release_failed", job_id=job_id, error=type(failed).__name__)
 
     def _announce(self, job: Job) -> None:
-        """Tell the sender where an announced job is; a status is not worth an attempt."""
+        """Update status.json of an announced job; a failed status must not cost an attempt."""
         if job.announced:
             try:
                 self._publisher.statuses.announce(job)
@@ -289,18 +294,23 @@ class Worker:
                 self._log.warning("status_not_written", job_id=job.job_id, error=type(error).__name__)
 
     def _commit(self, held: Held, change: Callable[[Job], Job]) -> Job | None:
-        """Write the row that this process wrote last; where somebody else did since, by what the row says now."""
+        """Write the row from this process's last version, or from the current one if another process wrote since."""
         return mutate(self._table, held.job.job_id, fenced(held.fence, change), known=held.job)
 
     def _after(self, job: Job, outcome: Outcome) -> Job:
         """The row after an attempt: the commit of a success, an end, or back to the queue."""
         now, verdict = self._clock.now(), outcome.verdict
-        if job.cancel_requested_at is not None and verdict in (Verdict.OK, Verdict.RELEASED, Verdict.RUNNER_LOST):
+        if job.cancel_requested_at is not None and verdict in _CANCELLABLE:
             verdict = Verdict.CANCELLED
         summary = {k: v for k, v in job.summary.items() if k != "progress"} | outcome.summary
-        facts: dict[str, Any] = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox}
+        facts: dict[str, Any] = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox, "mends": outcome.mends}
+        if outcome.pins is not None:
+            facts["memories"] = outcome.pins.memories
         if verdict is Verdict.OK:
-            return move(job, State.PUBLISHING, now=now, files=outcome.files, **facts)
+            applied = outcome.pins.decision if outcome.pins is not None else None
+            return move(job, State.PUBLISHING, now=now, files=outcome.files, decision=applied, **facts)
+        if verdict is Verdict.NEEDS_REVIEW:
+            return self._asked(job, outcome, facts)
         message = outcome.message or f"ended with verdict {verdict}"
         error = JobError(verdict=verdict, message=message, where=outcome.where)
         policy = self._settings.retry_policy
@@ -316,8 +326,20 @@ class Worker:
         files = tuple(f for f in outcome.files if f.name == "logs.txt" or verdict in EXPLAINED)
         return move(job, decision.state, now=now, reason=reason, error=error, files=files, **facts)
 
+    def _asked(self, job: Job, outcome: Outcome, facts: dict[str, Any]) -> Job:
+        """The row after an attempt that needs a person: it waits, unless a decision came while it ran."""
+        now, given = self._clock.now(), outcome.given
+        if job.decision is not None and (given is None or given.digest != job.decision.digest):
+            reason = f"decided by {job.decision.key} while it ran"
+            return move(job, State.QUEUED, now=now, reason=reason, attempt=0, files=(), **facts)
+        terms, pins = outcome.terms or ReviewTerms(), outcome.pins
+        review = Review(questions=int(outcome.summary.get("questions", 1)), on_expiry=terms.on_expiry)
+        asked = replace(job, decision=pins.decision if pins is not None else None)
+        files = tuple(f for f in outcome.files if f.name in REVIEW_FILES)  # no name that a result may have
+        return ask(asked, now=now, review=review, expires=terms.seconds, key=decision_place(job), files=files, **facts)
+
     def _follow(self, job: Job, delivery: Delivery | None) -> None:
-        """Carry out what the row now says. A crash on any line here is mended by the janitor."""
+        """Carry out what the row now says. The janitor repairs a crash on any line here."""
         if job.state is State.QUEUED:
             delay = max(0.0, (job.due_at or 0.0) - self._clock.now())
             if delivery is not None and self.put_back(delivery, delay):
@@ -334,7 +356,7 @@ class Worker:
 
 
 def _forgiven(job: Job, fence: int) -> Job | None:
-    """A job that others took for lost, with its attempt back: its runner lives, so the job has not killed it."""
+    """Give the attempt back to a job that was taken for lost: its runner is alive, so the job did not kill it."""
     lost = job.error is not None and job.error.verdict is Verdict.RUNNER_LOST
     if job.state is not State.QUEUED or job.fence != fence or not lost or job.attempt < 1:
         return None

@@ -1,21 +1,43 @@
 """Settings of every test: random tests draw the same examples in every run, and none of them watches the clock."""
 
 import os
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.effort import FULL, examples
+from tests.support.keeper import run_folder
+
+_USUAL = 100  # Hypothesis's own default
 settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
+    max_examples=examples(_USUAL),
 )
 settings.register_profile("fresh", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile(os.environ.get("ADE_TEST_RANDOM", "repeatable"))
+
+_RUN = ExitStack()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Servers start when a test needs one and end with the run; the first process of the run keeps them."""
+    if not hasattr(config, "workerinput"):
+        _RUN.enter_context(run_folder())
+
+
+def pytest_unconfigure() -> None:
+    _RUN.close()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The slow ones first: one that starts last would keep the other process waiting. The long ones when asked for."""
-    if os.environ.get("ADE_TEST_FULL") != "1":
+    if not FULL:
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip("takes long: ADE_TEST_FULL=1"))

@@ -8,6 +8,7 @@ A stage that fails does not keep the others from running. Folders of tests that 
 import argparse
 import contextlib
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -18,8 +19,8 @@ from pathlib import Path
 
 from core.errors import StoreUnavailable
 from infra.deploy.local_cloud import MINISTACK, SEAWEEDFS, install
-from tests.contract.servers import VENVS
 from tests.support.clients import CLIENTS
+from tests.support.keeper import VENVS, run_folder
 
 TESTS = Path(__file__).parent
 # The cheapest first: what is most often broken shows soonest.
@@ -46,12 +47,20 @@ def stages() -> dict[str, tuple[str, ...]]:
 def run(name: str, folders: tuple[str, ...], options: list[str], report: Path) -> bool:
     """Whether the stage passed; how long its tests took is in the report."""
     print(f"── {name} ──", flush=True)
-    began = time.monotonic()
+    began, cpu = time.monotonic(), _cpu_seconds()
     paths = [str(TESTS / folder) for folder in folders]
     command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *options, *paths]
     code = subprocess.run(command, cwd=TESTS.parent, check=False).returncode
-    print(f"{name}: {'passed' if code in (0, NO_TESTS) else 'FAILED'} in {time.monotonic() - began:.0f} s", flush=True)
-    return code in (0, NO_TESTS)
+    passed = code in (0, NO_TESTS)
+    took = f"{time.monotonic() - began:.0f} s, {_cpu_seconds() - cpu:.0f} s of CPU"
+    print(f"{name}: {'passed' if passed else 'FAILED'} in {took}", flush=True)
+    return passed
+
+
+def _cpu_seconds() -> float:
+    """What processes that have ended used; servers that go on for the next stages are not among them."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def fetch_servers() -> None:
@@ -79,12 +88,17 @@ def main() -> int:
     if unknown := set(args.stage) - stages().keys():
         parser.error(f"no stage {', '.join(sorted(unknown))}; there are {', '.join(stages())}")
     wanted = args.stage or (QUICK if args.quick else stages())
-    # One more process than cores: tests of servers and real processes wait as much as they work.
-    options = [f"--numprocesses={(os.cpu_count() or 1) + 1}", *(["-m", "not slow"] if args.quick else [])]
-    if not args.quick:
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or every process compiles every module again
+    cores = os.cpu_count() or 1
+    if args.quick:
+        os.environ["ADE_TEST_QUICK"] = "1"
+        options = [f"--numprocesses={cores}", "-m", "not slow"]
+    else:
+        # One more process than cores: tests of servers and real processes wait as much as they work.
+        options = [f"--numprocesses={cores + 1}"]
         threading.Thread(target=fetch_servers, daemon=True).start()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="ade-stages-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ade-stages-") as folder, run_folder():
         reports = {name: Path(folder) / f"{name}.xml" for name in wanted}
         failed = [name for name in wanted if not run(name, stages()[name], options, reports[name])]
         print(f"── the slowest {SLOWEST} tests, in seconds ──")

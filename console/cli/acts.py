@@ -1,8 +1,4 @@
-"""What a pause speaks of: everything, a tenant, or one workflow of a tenant.
-
-Follow jobs to their ends, woken by the table.
-
-What retry, cancel, reset and remove share: one act on several jobs, each told, the worst ending the command."""
+"""What several commands share: the scope of a pause, following jobs until they end, and one action on several jobs."""
 
 import argparse
 import time
@@ -13,7 +9,7 @@ from console.cli.guard import Exit
 from console.cli.job_facts import job_shape
 from console.cli.output import Printer
 from core.errors import AdeError, UsageError
-from core.jobs import Job
+from core.jobs import Job, State
 from core.ports import JobTable, Pause
 
 
@@ -22,7 +18,7 @@ def add_scope(parser: argparse.ArgumentParser) -> None:
         "scope",
         nargs="*",
         metavar="SCOPE",
-        help="`all`, `tenant T` or `workflow T W`; nothing: list what is paused",
+        help="`all`, `tenant T` or `workflow T W`; without it: list what is paused",
     )
 
 
@@ -34,7 +30,7 @@ def read_scope(words: list[str]) -> tuple[str | None, str | None]:
             return tenant, None
         case ["workflow", tenant, workflow]:
             return tenant, workflow
-    raise UsageError(f"{' '.join(words)!r} is no scope; say `all`, `tenant T` or `workflow T W`")
+    raise UsageError(f"{' '.join(words)!r} is not a scope; use `all`, `tenant T` or `workflow T W`")
 
 
 def scope_words(tenant: str | None, workflow: str | None) -> str:
@@ -58,10 +54,10 @@ def follow(
     seen: Callable[[Job], None],
     each: Callable[[Job], None] = lambda _: None,
 ) -> list[Job]:
-    """Wait until every job has ended and its result.json is written; the jobs as they are then.
+    """Wait until every job has ended and its result.json is written, or waits for a person; returns the jobs.
 
-    `seen` hears each change of state, reason or progress, `each` hears every look. After `seconds` whatever is there
-    is returned. A job whose row vanishes (removed, or a placeholder that gave way) is left out.
+    `seen` is called for each change of state, reason or progress, `each` for every read. After `seconds` the
+    current jobs are returned. A job whose row is removed (also a placeholder that was replaced) is left out.
     """
     until = None if seconds is None else time.monotonic() + seconds
     wanted = list(dict.fromkeys(job_ids))
@@ -75,25 +71,30 @@ def follow(
                 seen(job)
             each(job)
         left = _LOOK_SECONDS if until is None else min(_LOOK_SECONDS, until - time.monotonic())
-        if all(job.ended and not job.unpublished for job in jobs) or left <= 0:
+        if all(is_at_rest(job) for job in jobs) or left <= 0:
             return jobs
         table.wait(left)
 
 
+def is_at_rest(job: Job) -> bool:
+    """Whether nothing more will happen to a job unless a person does something, and all it has to say is written."""
+    return (job.ended or job.state is State.REVIEW) and not job.unpublished
+
+
 def act(job_ids: Iterable[str], change: Callable[[str], Job], *, done: Callable[[Job], str], out: Printer) -> int:
-    """Do it to every job; one that cannot be changed is told and stops none of the others."""
-    code, told = Exit.OK, []
+    """Run an action on every job; one that fails is reported and does not stop the others."""
+    code, results = Exit.OK, []
     for job_id in job_ids:
         try:
             job = change(job_id)
         except AdeError as error:
             code = Exit.USAGE
-            told.append({"job_id": job_id, "refused": str(error)})
+            results.append({"job_id": job_id, "refused": str(error)})
             out.note(f"ade: {error}")
             continue
-        told.append(job_shape(job))
+        results.append(job_shape(job))
         if not out.as_json:
             out.line(f"{job.job_id}  {done(job)}")
     if out.as_json:
-        out.emit(told)
+        out.emit(results)
     return code

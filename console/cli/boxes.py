@@ -1,4 +1,4 @@
-"""The boxes that a command runs jobs in. Loads nothing of the stores, which `ade try` does without."""
+"""The boxes that a command runs jobs in. Does not import the stores, which `ade try` does not need."""
 
 import contextlib
 import os
@@ -8,8 +8,7 @@ from pathlib import Path
 from core.errors import SandboxUnavailable
 from core.settings import Settings
 from runner.attempt import Boxes
-from runner.sandbox.drivers import make_layers, make_sandbox
-from runner.sandbox.levels import require
+from runner.sandbox.drivers import make_layers, make_sandbox, require
 
 
 @contextlib.contextmanager
@@ -28,10 +27,10 @@ def boxes(settings: Settings, run_dir: Path) -> Iterator[Boxes]:
 
 
 def require_asked_level(settings: Settings, boxes: Boxes) -> None:
-    """Raise SandboxUnavailable where an operator asked for a level by name and this host cannot give it.
+    """Raise SandboxUnavailable if an operator set a level explicitly and this host cannot give it.
 
-    A runner that took jobs all the same would use up their attempts. The default level asks for nothing at the start:
-    without Python in their config, jobs run at every level.
+    A runner that started anyway would use up the attempts of its jobs. The default level is not checked at the start:
+    jobs without Python in their config run at every level.
     """
     if not os.environ.get("ADE_SANDBOX_MIN_LEVEL", "").strip():
         return

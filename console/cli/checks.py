@@ -1,4 +1,4 @@
-"""What `ade doctor` checks: this machine, the services, the table and the queue, each with how to fix it."""
+"""The checks of `ade doctor`: this machine, the services, the table and the queue, each with a remedy."""
 
 import itertools
 import os
@@ -19,11 +19,11 @@ from core.errors import AdeError, RecordNewer, SettingsError
 from core.jobs import State
 from core.keys import INBOX, is_ignored
 from core.ports import Isolation, JobQuery
-from core.settings import PREFIX, Settings, unknown_variables
+from core.settings import PREFIX, Settings, shown_url, unknown_variables
 from infra.local.folder_watch import Inotify
 from infra.wiring import Stack
 from runner.sandbox.claims import printable
-from runner.sandbox.levels import at_least
+from runner.sandbox.drivers import at_least
 
 OK, WARNING, WRONG = "ok", "warning", "wrong"
 _LITTLE_BYTES, _LOW_BYTES = 100 * 1024**2, 1024**3
@@ -36,7 +36,7 @@ _LEAST_PYTHON = (3, 11)
 class Check:
     name: str
     level: str
-    said: str
+    message: str
     remedy: str = ""
 
 
@@ -49,7 +49,7 @@ def check_python() -> Iterator[Check]:
 
 
 def check_settings() -> Iterator[Check]:
-    """Works although the settings do not parse: that is what it is for."""
+    """Also works if the settings do not parse."""
     try:
         Settings.from_env(os.environ)
     except SettingsError as error:
@@ -67,11 +67,11 @@ def check_settings() -> Iterator[Check]:
     for variable in unknown_variables(os.environ):
         near = get_close_matches(variable, known, n=1)
         hint = f"did you mean {near[0]}?" if near else "unset it, or check its spelling against docs/settings.md"
-        yield Check("settings", WARNING, f"{variable} means nothing to ade-drop", hint)
+        yield Check("settings", WARNING, f"{variable} is not a setting of ade-drop", hint)
 
 
 def usable_settings() -> Settings:
-    """The settings, or those that the good variables alone would give, so that the other checks can go on."""
+    """The settings, or those of the valid variables alone, so that the other checks can go on."""
     env = dict(os.environ)
     for _ in range(len(env)):
         try:
@@ -83,28 +83,28 @@ def usable_settings() -> Settings:
 
 
 def check_folder(folder: Path) -> Iterator[Check]:
-    """The data folder: there or makeable, writable, with room."""
+    """The data folder: exists or can be created, is writable, has free space."""
     name = "data folder"
-    elsewhere = "or set ADE_STORAGE_DATA_DIR to a folder that this user may write to"
+    elsewhere = "or set ADE_STORAGE_DATA_DIR to a folder that this user can write to"
     if folder.exists() and not folder.is_dir():
-        yield Check(name, WRONG, f"{folder} is no folder", f"move that file away, {elsewhere}")
+        yield Check(name, WRONG, f"{folder} is not a folder", f"move that file away, {elsewhere}")
         return
     there = folder
     while not there.exists() and there != there.parent:
         there = there.parent
     problem = _unwritable(there)
     if problem:
-        what = str(folder) if there == folder else f"{folder} is not there and cannot be made: {there}"
+        what = str(folder) if there == folder else f"{folder} does not exist and cannot be created: {there}"
         yield Check(name, WRONG, f"{what} {problem}", f"chmod u+w {there}, or remount it writable, {elsewhere}")
     elif there != folder:
-        yield Check(name, OK, f"{folder} is not there yet; the first command makes it")
+        yield Check(name, OK, f"{folder} does not exist yet; the first command creates it")
     else:
         yield Check(name, OK, f"{folder.absolute()} is writable")
     yield _free_space(there)
 
 
 def _unwritable(folder: Path) -> str:
-    """Why a folder cannot be written to; empty where it can."""
+    """Why a folder cannot be written to; empty if it can."""
     try:
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
             return "is on a file system that is mounted read-only"
@@ -114,18 +114,18 @@ def _unwritable(folder: Path) -> str:
     except OSError as error:
         return f"cannot be written to ({error.strerror})"
     if not folder.stat().st_mode & 0o222:
-        # Root writes all the same, and whoever the service runs as will not.
+        # Root can write anyway, but the user that the service runs as cannot.
         return f"is marked read-only (mode {folder.stat().st_mode & 0o777:o})"
     return ""
 
 
 def _free_space(folder: Path) -> Check:
     free = shutil.disk_usage(folder).free
-    said = f"{free / 1024**3:.1f} GiB free on the file system of {folder}"
+    message = f"{free / 1024**3:.1f} GiB free on the file system of {folder}"
     if free >= _LOW_BYTES:
-        return Check("free space", OK, said)
+        return Check("free space", OK, message)
     level = WRONG if free < _LITTLE_BYTES else WARNING
-    return Check("free space", level, said, "make room, or lower ADE_RETENTION_HOURS so that outputs go sooner")
+    return Check("free space", level, message, "free some space, or lower ADE_RETENTION_HOURS")
 
 
 def check_watch(folder: Path) -> Iterator[Check]:
@@ -135,7 +135,7 @@ def check_watch(folder: Path) -> Iterator[Check]:
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
         remedy = "raise it: sysctl fs.inotify.max_user_instances=1024; until then the inbox is polled"
-        yield Check(name, WARNING, f"no inotify instance can be had ({why})", remedy)
+        yield Check(name, WARNING, f"no inotify instance is available ({why})", remedy)
         return
     notifier.close()
     limit = _limit("max_user_watches")
@@ -143,7 +143,7 @@ def check_watch(folder: Path) -> Iterator[Check]:
     needed = sum(1 for _ in os.walk(inbox)) if inbox.is_dir() else 0
     if limit is not None and needed * 2 > limit:
         level = WRONG if needed > limit else WARNING
-        remedy = f"sysctl fs.inotify.max_user_watches={max(_FEW_WATCHES, needed * 4)}; what is not watched is swept"
+        remedy = f"sysctl fs.inotify.max_user_watches={max(_FEW_WATCHES, needed * 4)}; the sweep finds the rest"
         yield Check(name, level, f"the inbox has {plural(needed, 'folder')} and the limit is {limit} watches", remedy)
     else:
         yield Check(name, OK, f"inotify, {plural(needed, 'folder')} of {limit or 'unknown'} watches")
@@ -159,17 +159,17 @@ def _limit(name: str) -> int | None:
 def check_sandbox(isolation: Isolation, settings: Settings) -> Iterator[Check]:
     holds = [rung for rung, there in isolation.rungs.items() if there]
     missing = [rung for rung, there in isolation.rungs.items() if not there]
-    said = f"{isolation.driver} gives level {isolation.level}; holds: {', '.join(holds) or 'nothing'}"
+    message = f"{isolation.driver} gives level {isolation.level}; has: {', '.join(holds) or 'nothing'}"
     if missing:
-        said += f"; missing: {', '.join(missing)}"
+        message += f"; missing: {', '.join(missing)}"
     if at_least(isolation, settings.sandbox_min_level):
-        yield Check("sandbox", OK, said)
+        yield Check("sandbox", OK, message)
     else:
         remedy = (
             f"configs with Python are refused here (ADE_SANDBOX_MIN_LEVEL={settings.sandbox_min_level}); "
-            f"docs/sandbox.md says what a host must allow; if every config is trusted, set it to {isolation.level}"
+            f"see docs/sandbox.md for what a host must allow; if every config is trusted, set it to {isolation.level}"
         )
-        yield Check("sandbox", WARNING, said, remedy)
+        yield Check("sandbox", WARNING, message, remedy)
     for gap in isolation.gaps:
         yield Check("sandbox", OK, f"gap: {gap}")
 
@@ -179,7 +179,7 @@ def check_wheelhouse(settings: Settings) -> Iterator[Check]:
     if house is None:
         yield Check("wheelhouse", OK, "ADE_WHEELHOUSE is not set: configs with requirements.txt find no packages")
     elif not house.is_dir():
-        yield Check("wheelhouse", WRONG, f"{house} is no folder", "make it, or unset ADE_WHEELHOUSE")
+        yield Check("wheelhouse", WRONG, f"{house} is not a folder", "create it, or unset ADE_WHEELHOUSE")
     else:
         n = sum(1 for _ in house.glob("*.whl"))
         remedy = "" if n else f"fill it: pip download -d {house} PACKAGE"
@@ -187,12 +187,12 @@ def check_wheelhouse(settings: Settings) -> Iterator[Check]:
 
 
 def check_clock(folder: Path, newest: float | None) -> Iterator[Check]:
-    """Leases and schedules need a clock that agrees with the file system's and does not go back."""
+    """Leases and schedules need a clock that agrees with the file system's and does not go backwards."""
     now = time.time()
-    set_it = "let the system keep time: timedatectl set-ntp true"
+    set_it = "synchronize the clock: timedatectl set-ntp true"
     if newest is not None and newest > now + _SKEW_SECONDS:
-        said = f"a job was changed {newest - now:.0f} s in the future: the clock went back"
-        yield Check("clock", WRONG, said, set_it)
+        message = f"a job was changed {newest - now:.0f} s in the future: the clock went back"
+        yield Check("clock", WRONG, message, set_it)
         return
     probe = folder / f".ade-doctor-clock-{os.getpid()}"
     try:
@@ -203,31 +203,31 @@ def check_clock(folder: Path, newest: float | None) -> Iterator[Check]:
         yield Check("clock", OK, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now)))
         return
     if abs(skew) > _SKEW_SECONDS:
-        yield Check("clock", WRONG, f"the file system's clock is {skew:+.0f} s off ours", set_it)
+        yield Check("clock", WRONG, f"the file system's clock differs from this machine's by {skew:+.0f} s", set_it)
     else:
         yield Check("clock", OK, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now)))
 
 
 def guarded(name: str, checks: Iterator[Check]) -> Iterator[Check]:
-    """A check that breaks is itself a finding and stops none of the others."""
+    """A check that fails is itself a finding and does not stop the others."""
     try:
         yield from checks
     except (AdeError, OSError, sqlite3.Error) as error:
-        yield Check(name, WRONG, str(error), "mend this first and run `ade doctor` again")
+        yield Check(name, WRONG, str(error), "fix this first and run `ade doctor` again")
 
 
 _OLD_SECONDS = 300.0
 _OVERDUE_SECONDS = 60.0
-_FORGOTTEN_SECONDS = 3600.0  # what has expired may wait for what is more urgent
+_FORGOTTEN_SECONDS = 3600.0  # expired jobs may wait for urgent ones
 _SERVICE_SKEW_SECONDS = 3.0
 _SHOWN = 20
-_LOOKED_AT = 1000
-_FAILED = 200  # failed jobs, newest first, that are looked at
+_MOST_CHECKED = 1000
+_FAILED = 200  # failed jobs to check, newest first
 
 
 def check_table(stack: Stack) -> Iterator[Check]:
     if stack.settings.table_url:
-        yield Check("table", OK, f"{stack.settings.table_url.partition('?')[0]} answers; {_jobs(stack)}")
+        yield Check("table", OK, f"{shown_url(stack.settings.table_url)} answers; {_jobs(stack)}")
         return
     path = stack.settings.storage_data_dir.absolute() / "ade.sqlite"
     db = sqlite3.connect(path, timeout=5, isolation_level=None)
@@ -236,13 +236,13 @@ def check_table(stack: Stack) -> Iterator[Check]:
         db.execute("BEGIN IMMEDIATE")
         db.execute("ROLLBACK")
     except sqlite3.Error as error:
-        remedy = f"see who holds it (fuser {path}), and whether the file and its folder are writable"
+        remedy = f"check which process holds it (fuser {path}), and that the file and its folder are writable"
         yield Check("table", WRONG, f"{path} cannot be written to: {error}", remedy)
         return
     finally:
         db.close()
     if mode != "wal":
-        remedy = "put ADE_STORAGE_DATA_DIR on a local disk: network file systems do not carry WAL"
+        remedy = "put ADE_STORAGE_DATA_DIR on a local disk: network file systems do not support WAL"
         yield Check("table", WRONG, f"{path} is in journal mode {mode}, not WAL", remedy)
         return
     yield Check("table", OK, f"SQLite {sqlite3.sqlite_version}, WAL; {_jobs(stack)}")
@@ -253,14 +253,14 @@ def _jobs(stack: Stack) -> str:
 
 
 def check_store(stack: Stack) -> Iterator[Check]:
-    """A bucket in the cloud: asked once; what it does not answer is an error in its own words."""
+    """A bucket in the cloud: one call; its error is reported as it is."""
     if stack.settings.store_url:
         tenants = len(stack.store.folder("inbox/").folders)
-        yield Check("store", OK, f"{stack.settings.store_url.partition('?')[0]} answers; {plural(tenants, 'tenant')}")
+        yield Check("store", OK, f"{shown_url(stack.settings.store_url)} answers; {plural(tenants, 'tenant')}")
 
 
 def check_queue(stack: Stack) -> Iterator[Check]:
-    """Waiting jobs against ADE_QUEUE_SIZE, the age of what is ready, and whether anybody works."""
+    """Waiting jobs against ADE_QUEUE_SIZE, the age of the oldest ready message, and whether a runner is alive."""
     stats, size = stack.queue.stats(), stack.settings.queue_size
     working = wire.runners(stack)
     full = {
@@ -273,17 +273,17 @@ def check_queue(stack: Stack) -> Iterator[Check]:
             "start more runners (`ade run`) or raise ADE_MAX_CONCURRENCY; "
             "ADE_QUEUE_SIZE only says when HTTP submits get 429"
         )
-        said = f"queue full: tenant {tenant} has {plural(n, 'job')} waiting, over ADE_QUEUE_SIZE={size}"
-        yield Check("queue", WRONG, said, remedy)
+        message = f"queue full: tenant {tenant} has {plural(n, 'job')} waiting, over ADE_QUEUE_SIZE={size}"
+        yield Check("queue", WRONG, message, remedy)
     if stats.oldest_seconds is not None and stats.oldest_seconds > _OLD_SECONDS:
-        said = f"the oldest message has been ready for {span(stats.oldest_seconds)}"
-        yield Check("queue", WARNING, said, "see `ade jobs --state QUEUED` for what they wait for")
+        message = f"the oldest message has been ready for {span(stats.oldest_seconds)}"
+        yield Check("queue", WARNING, message, "see `ade jobs --state QUEUED` for what they wait for")
     if stats.ready and not working:
         remedy = "start `ade up`, or `ade run` on another machine that shares this data"
         yield Check("queue", WRONG, f"{plural(stats.ready, 'message')} ready and no runner is alive here", remedy)
     for owner, why in working.items():
         if why:
-            remedy = "mend that; it looks again every few seconds and goes on by itself, and no job has lost a try"
+            remedy = "fix that; the runner checks every few seconds and resumes by itself; no job lost an attempt"
             yield Check("queue", WRONG, f"{owner} takes no jobs: {printable(why)}", remedy)
     for pause in stack.table.pauses():
         name = scope_words(pause.tenant, pause.workflow)
@@ -300,52 +300,52 @@ def check_dead(stack: Stack) -> Iterator[Check]:
         yield Check("dead letters", OK, "none")
         return
     last = letters[-1]
-    said = f"{plural(len(letters), 'job')} used up all tries through our own fault; the last: {last.reason}"
-    yield Check("dead letters", WRONG, said, "mend the cause, then `ade queue redrive`; `ade queue dead` lists them")
+    message = f"{plural(len(letters), 'job')} used up all attempts without fault of their own; the last: {last.reason}"
+    yield Check("dead letters", WRONG, message, "fix the cause, then `ade queue redrive`; `ade queue dead` lists them")
 
 
 def check_engine(stack: Stack) -> Iterator[Check]:
-    """Ends that a sender or a config has to answer for, and that may be a fault of the engine's all the same."""
+    """Failures blamed on a sender or a config that may be bugs of the engine."""
     failed = stack.table.page(JobQuery(states=frozenset({State.FAILED})), limit=_FAILED).jobs
     suspected = [job for job in failed if job.summary.get("engine_fault")]
     if not suspected:
-        yield Check("engine", OK, "no failed job looks like a fault of the engine's")
+        yield Check("engine", OK, "no failed job looks like a bug of the engine")
         return
     last = suspected[0]
-    said = f"{plural(len(suspected), 'failed job')} may be the engine's fault; the last, {last.job_id}: "
-    remedy = "report it with the log event engine_fault_suspected; where rules ran, they may have caused or forged it"
-    yield Check("engine", WARNING, said + str(last.summary["engine_fault"]), remedy)
+    message = f"{plural(len(suspected), 'failed job')} may be due to a bug of the engine; the last, {last.job_id}: "
+    remedy = "report it with the log event engine_fault_suspected; if rules ran, they may have caused or forged it"
+    yield Check("engine", WARNING, message + str(last.summary["engine_fault"]), remedy)
 
 
 def check_rows(stack: Stack) -> Iterator[Check]:
-    """Rows that no program can read, or that somebody edited so that they contradict themselves."""
+    """Rows that no program can read, or that contradict themselves after an edit by hand."""
     damaged = stack.table.damaged(limit=_SHOWN)
     for why in damaged.values():
         if isinstance(why, RecordNewer):
-            yield Check("rows", WARNING, str(why), "upgrade what runs here, as docs/upgrading.md says")
+            yield Check("rows", WARNING, str(why), "upgrade this machine; see docs/upgrading.md")
             continue
-        yield Check("rows", WRONG, str(why), "mend the row, or delete it: the next sweep makes it anew from the inbox")
+        yield Check("rows", WRONG, str(why), "repair or delete the row: the next sweep creates it again")
     if not damaged:
         yield Check("rows", OK, "every row can be read")
 
 
 def check_inbox(stack: Stack) -> Iterator[Check]:
-    """Objects that nobody will read, because their names or the store itself stand in the way."""
+    """Objects that no job will read because of their names or the store itself."""
     unreadable: dict[str, str] = {}
     top = stack.store.level(INBOX)
     loose = [key for key in (*top.keys, *top.refused_keys) if not is_ignored(basename(key))]
     for key in loose[:_SHOWN]:
-        yield Check("inbox", WARNING, f"{key!r} is in no tenant's folder", f"put it below {INBOX}<tenant>/")
-    looked = sum(1 for _ in itertools.islice(stack.store.objects(INBOX, unreadable=unreadable), _LOOKED_AT))
+        yield Check("inbox", WARNING, f"{key!r} is not in a tenant's folder", f"put it below {INBOX}<tenant>/")
+    checked = sum(1 for _ in itertools.islice(stack.store.objects(INBOX, unreadable=unreadable), _MOST_CHECKED))
     for key, why in list(unreadable.items())[:_SHOWN]:
-        yield Check("inbox", WARNING, f"{key!r} is set aside: {why}", "rename it, or see to its permissions")
+        yield Check("inbox", WARNING, f"{key!r} is set aside: {why}", "rename it, or check its permissions")
     if not loose and not unreadable:
-        more = "; more were not looked at" if looked == _LOOKED_AT else ""
-        yield Check("inbox", OK, f"{plural(looked, 'object')}, none set aside{more}")
+        more = "; more were not checked" if checked == _MOST_CHECKED else ""
+        yield Check("inbox", OK, f"{plural(checked, 'object')}, none set aside{more}")
 
 
 def check_stuck(stack: Stack) -> Iterator[Check]:
-    """Chores that nobody does: leases that ran out, publications that nobody finished."""
+    """Chores that no janitor does: expired leases, unfinished publications."""
     now = stack.clock.now()
     overdue = stack.table.attention(now - _OVERDUE_SECONDS, limit=1000)
     overdue += stack.table.outdated(now - _FORGOTTEN_SECONDS, limit=1000)
@@ -353,19 +353,19 @@ def check_stuck(stack: Stack) -> Iterator[Check]:
         yield Check("chores", OK, "nothing is overdue")
         return
     states = sorted({str(job.state) for job in overdue})
-    late = f"{plural(len(overdue), 'job')} overdue for a chore that nobody does"
-    said = f"{late} ({', '.join(states)}), first {overdue[0].job_id}"
-    yield Check("chores", WRONG, said, "start `ade up` or `ade janitor run`, or do them now: `ade janitor run-once`")
+    late = f"{plural(len(overdue), 'job')} overdue for a chore; no janitor is at work"
+    message = f"{late} ({', '.join(states)}), first {overdue[0].job_id}"
+    yield Check("chores", WRONG, message, "start `ade up` or `ade janitor run`, or do them now: `ade janitor run-once`")
 
 
 def check_clocks(stack: Stack) -> Iterator[Check]:
-    """Our clock against the services' own, which are all that the machines of a fleet have in common."""
-    remedy = "let the system keep time: timedatectl set-ntp true; in a container, on its host"
+    """This machine's clock against those of the services, which every machine of a fleet shares."""
+    remedy = "synchronize the clock: timedatectl set-ntp true; in a container, on its host"
     for caller in stack.callers:
         if caller.ahead is not None and abs(caller.ahead) > _SERVICE_SKEW_SECONDS:
             where = "ahead of" if caller.ahead > 0 else "behind"
-            said = f"our clock is at least {abs(caller.ahead):.0f} s {where} that of {caller.service.partition('?')[0]}"
-            yield Check("clock", WARNING, said, remedy)
+            message = f"clock at least {abs(caller.ahead):.0f} s {where} that of {caller.service.partition('?')[0]}"
+            yield Check("clock", WARNING, message, remedy)
 
 
 def newest_change(stack: Stack) -> float | None:

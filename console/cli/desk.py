@@ -31,7 +31,7 @@ class Desk:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Raises ManifestInvalid, or UsageError where there is no such file."""
+    """Raises ManifestInvalid, or UsageError if there is no such file."""
     try:
         with path.open("rb") as source:
             return parse_manifest(source.read(MAX_MANIFEST_BYTES + 1))
@@ -40,7 +40,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def lay_out(path: Path, manifest: Manifest, *, folder: str, bucket: Path | None = None) -> Desk:
-    """Gather what stands beside a manifest. `bucket`: where keys of the bucket itself are looked up, if anywhere."""
+    """Collect the files beside a manifest. `bucket`: where to find keys of the bucket itself, if anywhere."""
     beside = path.absolute().parent
     if manifest.config is None and not (beside / "config").is_dir() and (beside / "config.zip").is_file():
         manifest = manifest.model_copy(update={"config": "config.zip"})
@@ -67,7 +67,7 @@ def lay_out(path: Path, manifest: Manifest, *, folder: str, bucket: Path | None 
 
 
 def _config_keys(workflow: Workflow, local: Callable[[str], Path | None]) -> list[str]:
-    """The key of every file at the config's place, whether it belongs to the package or not."""
+    """The key of every file in the config's place, whether it belongs to the package or not."""
     at = workflow.config_place
     place = local(at)
     if place is None:
@@ -87,7 +87,7 @@ def _config_keys(workflow: Workflow, local: Callable[[str], Path | None]) -> lis
 
 
 def manifest_name(path: Path) -> str:
-    """What a manifest is called in the bucket: its own name where that says what it is."""
+    """A manifest's name in the bucket: its own if that is a manifest's name."""
     return path.name if is_manifest(path.name) else "manifest.json"
 
 
@@ -106,16 +106,16 @@ def info_of(key: str, path: Path) -> ObjectInfo:
 
 
 class DeskSource:
-    """Reads local files under keys: what staging needs of a store."""
+    """Reads local files by key: the part of a store that staging needs."""
 
     def __init__(self, files: dict[str, Path]) -> None:
         self._files = files
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
-        del version  # nobody replaces a file between planning and running at a desk
+        del version  # local files have no versions
         path = self._path(key)
         if path.stat().st_size > limit:
-            raise ObjectTooLarge(f"{path} is {path.stat().st_size} bytes; at most {limit} are read here")
+            raise ObjectTooLarge(f"{path} is {path.stat().st_size} bytes; the limit is {limit}")
         return path.read_bytes()
 
     def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched:
@@ -125,7 +125,7 @@ class DeskSource:
             while block := source.read(_BLOCK):
                 size += len(block)
                 if size > limit:
-                    raise ObjectTooLarge(f"{path} is over {limit} bytes, the most that an input may have")
+                    raise ObjectTooLarge(f"{path} is over the limit of {limit} bytes for an input")
                 hasher.update(block)
                 target.write(block)
         return Fetched(size=size, sha256=hasher.hexdigest())
@@ -134,7 +134,7 @@ class DeskSource:
         try:
             return self._files[key]
         except KeyError:
-            raise ObjectMissing(f"{key} is not at the desk") from None
+            raise ObjectMissing(f"{key} was not found beside the manifest") from None
 
 
 def inbox_folder(tenant: str, path: str) -> str:

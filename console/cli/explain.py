@@ -1,4 +1,4 @@
-"""Artifacts in plain sentences, with care: a box wrote them, and a config of strangers may have had its hand in it."""
+"""Artifacts as plain sentences. An artifact is untrusted: a box wrote it, perhaps under a hostile config."""
 
 import json
 from pathlib import Path
@@ -13,15 +13,15 @@ _LINES = 20  # of each kind, for a job's status
 
 
 def explained(path: Path) -> list[str]:
-    """The decisions of a job, one sentence a line; nothing where there is no artifact."""
+    """The decisions of a job, one sentence per line; nothing without an artifact."""
     try:
         if path.stat().st_size > _LIMIT:
-            return [f"{path.name} is too large to be explained here; open report.html"]
+            return [f"{path.name} is too large to explain here; open report.html"]
         return explain(json.loads(path.read_bytes()))
     except FileNotFoundError:
         return []
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return [f"{path.name} does not have the shape of an artifact"]
+        return [f"{path.name} is not a valid artifact"]
 
 
 def accounted(store: ObjectStore, key: str) -> tuple[list[str], list[str]]:
@@ -33,10 +33,10 @@ def accounted(store: ObjectStore, key: str) -> tuple[list[str], list[str]]:
             f"{sheet['name']}: {line}" if many else line for sheet in artifact["sheets"] for line in left_out(sheet)
         ]
         made = [reading(one) for one in sorted(artifact["readings"], key=lambda one: bool(one["sure"]))]
-    except AdeError:  # gone, or out of reach: the row's own counts must do
+    except AdeError:  # gone or unavailable: show the row's own counts only
         return [], []
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return [f"{key} does not have the shape of an artifact"], []
+        return [f"{key} is not a valid artifact"], []
     return _first(gone), _first(made)
 
 

@@ -1,6 +1,4 @@
-"""Exit codes, named in one place; docs/commands.md has the same table.
-
-Runs one command and turns what it raises into words and an exit code."""
+"""Runs one command and turns what it raises into a message and an exit code (docs/commands.md has the same table)."""
 
 import argparse
 import os
@@ -16,12 +14,13 @@ from core.jobs import Job, State
 
 class Exit(IntEnum):
     OK = 0
-    FAILED = 1  # a job failed, or the doctor found something wrong
-    USAGE = 2  # words, files, settings or a manifest that do not fit
+    FAILED = 1  # a job failed, or the doctor found a problem
+    USAGE = 2  # invalid arguments, files, settings or manifest
     TIMED_OUT = 3  # a job ran out of time, or `--wait` did
     STOPPED = 4  # a job was cancelled or skipped, or its outputs have expired
-    UNAVAILABLE = 5  # store, table, queue or sandbox cannot be had; trying again later may work
-    INTERNAL = 70  # a fault of ade-drop itself
+    UNAVAILABLE = 5  # store, table, queue or sandbox is unavailable; try again later
+    REVIEW = 6  # a job waits for a person's decision
+    INTERNAL = 70  # a bug of ade-drop
     INTERRUPTED = 130  # ended by a second Ctrl-C, or by one while there was nothing to drain
 
 
@@ -32,19 +31,20 @@ _BY_STATE = {
     State.CANCELLED: Exit.STOPPED,
     State.SKIPPED: Exit.STOPPED,
     State.EXPIRED: Exit.STOPPED,
+    State.REVIEW: Exit.REVIEW,
 }
 # Of several jobs the worst end counts: what failed hides nothing, what was stopped hides no failure.
-_WORST_FIRST = (Exit.FAILED, Exit.TIMED_OUT, Exit.STOPPED, Exit.OK)
+_WORST_FIRST = (Exit.FAILED, Exit.TIMED_OUT, Exit.STOPPED, Exit.REVIEW, Exit.OK)
 
 
 def exit_of(jobs: list[Job]) -> Exit:
-    """The exit code of jobs that have ended: the worst of their ends."""
+    """The exit code of jobs that have ended or wait for a person: the worst of theirs."""
     found = {_BY_STATE[job.state] for job in jobs}
     return next((code for code in _WORST_FIRST if code in found), Exit.OK)
 
 
 class Command(Protocol):
-    """A module of console/cli/commands: its options, and what it does."""
+    """A module of console/cli/commands: its options and its action."""
 
     def arguments(self, parser: argparse.ArgumentParser) -> None: ...
 
@@ -57,25 +57,25 @@ def run(command: Command, args: argparse.Namespace) -> int:
         return command.run(args, out)
     except ManifestInvalid as error:
         problems = [f"  {p.path}: {p.problem} (allowed: {p.allowed})" for p in error.problems]
-        return _say(out, "\n".join(["the manifest does not validate:", *problems]), Exit.USAGE)
+        return _fail(out, "\n".join(["the manifest does not validate:", *problems]), Exit.USAGE)
     except (StoreUnavailable, SandboxUnavailable) as error:
-        return _say(out, str(error), Exit.UNAVAILABLE)
+        return _fail(out, str(error), Exit.UNAVAILABLE)
     except AdeError as error:
-        return _say(out, str(error), Exit.USAGE)
+        return _fail(out, str(error), Exit.USAGE)
     except BrokenPipeError:
         raise
     except (OSError, sqlite3.DatabaseError) as error:
-        return _say(out, _os_words(error), Exit.UNAVAILABLE)
+        return _fail(out, _os_words(error), Exit.UNAVAILABLE)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the last line: a fault of ours, told as one
+    except Exception as error:  # noqa: BLE001 - the last resort: report it as an internal error
         if os.environ.get("ADE_LOG_LEVEL") == "debug":
             traceback.print_exc()
-        said = f"internal error: {type(error).__name__}: {error}\nADE_LOG_LEVEL=debug shows where; please report it"
-        return _say(out, said, Exit.INTERNAL)
+        message = f"internal error: {type(error).__name__}: {error}\nplease report it with ADE_LOG_LEVEL=debug"
+        return _fail(out, message, Exit.INTERNAL)
 
 
-def _say(out: Printer, text: str, code: Exit) -> int:
+def _fail(out: Printer, text: str, code: Exit) -> int:
     if out.as_json:
         out.emit({"error": text, "exit": int(code)})
     out.note(f"ade: {text}")

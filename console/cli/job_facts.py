@@ -1,4 +1,4 @@
-"""How facts about jobs read on the command line, and their JSON shapes (docs/commands.md)."""
+"""How jobs are shown on the command line, and their JSON shapes (docs/commands.md)."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -10,14 +10,14 @@ from runner.results import job_folder, result_key
 
 
 def job_shape(job: Job) -> dict[str, Any]:
-    """A job as every command shows it: its whole record, and where its outputs stand."""
+    """A job as every command shows it: its whole record, and where its outputs are."""
     return {**job_dict(job), "outputs": job_folder(job), "result": result_key(job)}
 
 
 def newer_shape(row: NewerRow) -> dict[str, Any]:
-    """What is told of a row that a newer program wrote."""
-    told = {name: getattr(row, name) for name in ("job_id", "tenant", "workflow", "state", "created_at")}
-    return {**told, "newer": {"version": row.why.version, "message": str(row.why)}}
+    """The known part of a row that a newer program wrote."""
+    known = {name: getattr(row, name) for name in ("job_id", "tenant", "workflow", "state", "created_at")}
+    return {**known, "newer": {"version": row.why.version, "message": str(row.why)}}
 
 
 def when(at: float | None) -> str:
@@ -25,7 +25,7 @@ def when(at: float | None) -> str:
 
 
 def span(seconds: float) -> str:
-    """A length of time in its largest two units at most."""
+    """A duration in at most two units."""
     seconds = max(0.0, seconds)
     if seconds < 60:
         return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
@@ -49,7 +49,7 @@ def plural(n: int, noun: str) -> str:
 
 
 def note(job: Job) -> str:
-    """Why a job stands where it stands, in one line."""
+    """Why a job is in its state, in one line."""
     if job.state is State.RUNNING:
         if job.cancel_requested_at is not None:
             return "cancel requested"
@@ -62,11 +62,15 @@ def note(job: Job) -> str:
 
 
 def progress(job: Job) -> str:
-    said = job.summary.get("progress")
-    if not isinstance(said, dict) or not said.get("pass"):
+    progress = job.summary.get("progress")
+    if not isinstance(progress, dict) or not progress.get("pass"):
         return ""
-    rows = f" {said['done']}" + (f"/{said['total']}" if said.get("total") else "") if said.get("done") else ""
-    return f"{said['pass']}{rows}"
+    rows = (
+        f" {progress['done']}" + (f"/{progress['total']}" if progress.get("total") else "")
+        if progress.get("done")
+        else ""
+    )
+    return f"{progress['pass']}{rows}"
 
 
 def counts(job: Job) -> str:

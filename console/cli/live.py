@@ -1,4 +1,4 @@
-"""The live view of `ade up`: the newest jobs, drawn again when the table changes."""
+"""The live view of `ade up`: the newest jobs, redrawn when the table changes."""
 
 import io
 import threading
@@ -19,11 +19,11 @@ from runner.sandbox.claims import printable
 
 _QUIET_SECONDS = 30.0
 _RUNNING_SECONDS = 1.0
-_LEAST_SECONDS = 0.1  # a flood of changes is drawn ten times a second at most
+_LEAST_SECONDS = 0.1  # redraw at most ten times a second
 
 
 class LiveJobs:
-    """While entered, a thread draws the view; what is written to `stream` scrolls above it."""
+    """While entered, a thread draws the view; lines written to `stream` scroll above it."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
@@ -32,6 +32,7 @@ class LiveJobs:
         self._live = Live(console=self._console, auto_refresh=False, transient=False)
         self._stopped = threading.Event()
         self._message = ""
+        self.console = ""  # its address, once it is there
         self._thread = threading.Thread(target=self._draw_on, name="view", daemon=True)
 
     def __enter__(self) -> Self:
@@ -43,11 +44,11 @@ class LiveJobs:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stopped.set()
-        self._message = "ended; what has not run yet waits in the bucket"
+        self._message = "ended; jobs that have not run yet wait in the queue"
         self._draw()
         self._live.stop()
 
-    def say(self, message: str) -> None:
+    def show(self, message: str) -> None:
         self._message = message
         self._draw()
 
@@ -58,7 +59,7 @@ class LiveJobs:
             self._stopped.wait(_LEAST_SECONDS)
 
     def _draw(self) -> bool:
-        """Draw what is there now; whether a job runs, so that its time has to move on."""
+        """Draw the current jobs; returns whether one is running, whose time has to be updated."""
         table = self._stack.table
         room = max(3, self._console.height - 6)
         active = table.page(JobQuery(states=frozenset({State.RUNNING, State.PUBLISHING})), limit=room).jobs
@@ -83,7 +84,8 @@ class LiveJobs:
             grid.add_row(texts[0], state, *texts[1:])
         counts = "  ".join(f"{n} {state}" for state, n in sorted(self._stack.table.counts().items()))
         inbox = f"{self._stack.settings.storage_data_dir}/bucket/inbox/<tenant>/"
-        foot = self._message or f"drop files into {inbox} or use `ade drop`; Ctrl-C drains and ends"
+        page = f"open {self.console}; " if self.console else ""
+        foot = self._message or f"{page}drop files into {inbox} or use `ade drop`; Ctrl-C drains and ends"
         return Group(grid if jobs else Text("no jobs yet"), Text(counts, style="bold"), Text(foot, style="dim"))
 
 

@@ -1,4 +1,4 @@
-"""The command `ade`: words in, an exit code out. Only the module of the command that was asked for is loaded."""
+"""The command `ade`. In: arguments. Out: an exit code. Only the module of the given command is loaded."""
 
 import argparse
 import os
@@ -11,18 +11,18 @@ from console.cli.commands import COMMANDS, module_of
 
 EPILOG = """\
 examples:
-  ade up                                                watch the bucket, run jobs, tidy up
+  ade up                                                watch the bucket, run jobs, clean up
   ade drop members.xlsx --manifest manifest.json --tenant acme --wait
   ade try members.xlsx --manifest manifest.json --out result/
   ade jobs --state FAILED
   ade doctor
 
-Settings are ADE_* variables (docs/settings.md). Exit codes and JSON shapes stand in docs/commands.md.
+Settings are ADE_* variables (docs/settings.md). Exit codes and JSON shapes are in docs/commands.md.
 """
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, but a wrong word also says where help is."""
+    """argparse, with a pointer to the help in error messages."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -37,7 +37,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="store_true", help="print the version and end")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
     for name, summary in COMMANDS.items():
         one = commands.add_parser(
@@ -74,12 +74,12 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _guarded(args: argparse.Namespace) -> int:
-    """Run a command; what goes wrong on purpose is told in its own words, without a traceback."""
+    """Run a command; expected errors are reported without a traceback."""
     try:
         code = guard.run(module_of(args.command), args)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has seen enough; Python must not complain while it flushes at exit.
+        # The reader closed the pipe; Python must not complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code

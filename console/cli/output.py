@@ -1,4 +1,4 @@
-"""What a command prints: text for people, JSON for programs, colours only where they are seen."""
+"""The output of a command: text for people, JSON for programs, colours only on a terminal."""
 
 import json
 import os
@@ -15,6 +15,7 @@ STATE_COLOURS = {
     "SCHEDULED": "blue",
     "QUEUED": "blue",
     "RUNNING": "cyan",
+    "REVIEW": "yellow",
     "PUBLISHING": "cyan",
     "SUCCEEDED": "green",
     "FAILED": "red",
@@ -28,7 +29,7 @@ def use_colour(stream: TextIO) -> bool:
 
 
 class Printer:
-    """One command's voice. Results go to standard output, everything else to standard error."""
+    """The output of one command. Results go to standard output, everything else to standard error."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
@@ -36,7 +37,7 @@ class Printer:
 
     @property
     def terminal(self) -> bool:
-        """Whether a person watches."""
+        """Whether a person is watching."""
         return sys.stdout.isatty() and not self.as_json
 
     def emit(self, document: Any) -> None:
@@ -63,7 +64,7 @@ class Printer:
         print(self.paint(printable(text), "bold"), flush=True)
 
     def pairs(self, facts: Iterable[tuple[str, str]]) -> None:
-        """Names and values, one pair a line; empty values are left out."""
+        """Names and values, one pair per line; empty values are left out."""
         shown = [(name, value) for name, value in facts if value]
         width = max((len(name) for name, _ in shown), default=0)
         for name, value in shown:
@@ -103,7 +104,7 @@ def _cut(text: str, width: int) -> str:
 
 
 class Progress:
-    """One line on standard error that is written over; silent where nobody watches."""
+    """One line on standard error that is overwritten; silent if nobody is watching."""
 
     def __init__(self) -> None:
         self._shown = 0

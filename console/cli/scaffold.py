@@ -1,4 +1,4 @@
-"""The package that `ade init` makes: a manifest, rules that show each form, a sample to try them on."""
+"""The package that `ade init` creates: a manifest, rules of every kind, and a sample to try them on."""
 
 MANIFEST = """\
 {
@@ -39,7 +39,7 @@ PATTERN = re.compile(r"M\\d{6}")
 
 
 def detect_by_pattern(*, values_sample):
-    """Say how much a column looks like this field. Scores of all rules are added up; the best assignment wins."""
+    """Score how much a column looks like this field. Scores of all rules are added up; the best assignment wins."""
     texts = [str(v).strip().upper() for v in values_sample if v is not None]
     share = sum(bool(PATTERN.fullmatch(t)) for t in texts) / len(texts) if texts else 0
     return {"scores": {"member_id": share}}
@@ -51,7 +51,7 @@ def transform(*, values):
 
 
 def validate(*, values):
-    """Name what is wrong by its index in `values`; code and message must stand here literally."""
+    """Name what is wrong by its index in `values`; code and message must be literals."""
     return {
         "issues": [
             {"index": n, "code": "member_id_form", "message": "is not M and six digits", "severity": "error"}
@@ -70,7 +70,7 @@ def transform(*, value, params):
 '''
 
 ROW_TYPE = '''\
-"""Rows of this type are not data. The file's name is the label; a score above 0 speaks for it, below 0 against."""
+"""Rows of this type are not data. The file's name is the label; a score above 0 is for it, below 0 against."""
 
 
 def detect_subtotal(*, row_values_sample):
@@ -79,7 +79,7 @@ def detect_subtotal(*, row_values_sample):
 '''
 
 HOOKS = '''\
-"""Hooks run at fixed moments of a job. `accumulate` sees every chunk, `finalize` tells the whole.
+"""Hooks run at fixed moments of a job. `accumulate` sees every chunk, `finalize` returns the result.
 
 The others: on_job_start, after_structure, after_mapping, after_transform, after_validate, on_job_end.
 """
@@ -94,7 +94,7 @@ def accumulate(*, columns, state):
 
 
 def finalize(*, state):
-    """A further sheet in normalized.xlsx: its rows, the first being the header."""
+    """An extra sheet in normalized.xlsx: its rows, with the header first."""
     rows = sorted((str(region), total) for region, total in state.get("totals", {}).items())
     return {"sheets": {"Pay by region": [["region", "gross_pay"], *map(list, rows)]}}
 '''
@@ -113,11 +113,11 @@ README = """\
 # A config package
 
 - `manifest.json` says which files it takes, which fields come out, and what must hold for them.
-- `config/columns/<field>.py` finds, rewrites and checks one field; `config/row_types/` tells rows that are no data;
+- `config/columns/<field>.py` finds, rewrites and checks one field; `config/row_types/` finds rows that are not data;
   `config/hooks/` runs at fixed moments. Delete what you do not need: declared fields alone are enough for many jobs.
 - `sample.csv` is something to try it on.
 
-Try it at your desk, as often as you like:
+Try it locally, as often as you like:
 
     ade try sample.csv --manifest manifest.json --out result
 

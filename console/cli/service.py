@@ -1,6 +1,7 @@
-"""Ctrl-C and SIGTERM: the first one asks for a drain, the second ends at once. The handler only sets a flag.
+"""Watch, fleet and janitor of one process, each in its own thread, stopped together.
 
-Watch, fleet and janitor of one process, each in a thread of its own, ended together."""
+The first Ctrl-C or SIGTERM drains, the second ends at once. The signal handler only sets a flag.
+"""
 
 import contextlib
 import os
@@ -26,7 +27,7 @@ from runner.janitor import CHORES_SECONDS
 
 
 class Signals:
-    """While it is entered, the first signal makes `wait` return; a second one ends the process."""
+    """While entered, the first signal makes `wait` return; the second ends the process."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -35,8 +36,8 @@ class Signals:
         self._wakeup = -1
 
     def __enter__(self) -> Self:
-        # The pipe is written by the interpreter's own handler: a signal that comes just before `select` begins would
-        # otherwise leave it asleep, for our handler only runs between two bytecodes.
+        # The interpreter's own handler writes the pipe: a signal just before `select` would otherwise be missed, since
+        # our handler only runs between two bytecodes.
         self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, self._handle)
@@ -52,7 +53,7 @@ class Signals:
         os.close(self._write)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Sleep until a signal, a `wake` or the time is over; whether an end was asked for."""
+        """Sleep until a signal, a `wake` or the timeout; returns whether a stop was requested."""
         select.select([self._read], [], [], seconds)
         self._clear()
         return self.asked
@@ -69,17 +70,17 @@ class Signals:
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
         if self.asked:
-            # Boxes die with us and leases are taken over: that is what they are for.
+            # Boxes die with this process, and other runners take over the leases.
             os._exit(Exit.INTERRUPTED)
         self.asked = True
 
 
 class Service:
-    """What `ade up`, `ade demo` and `ade run` are made of."""
+    """The service behind `ade up`, `ade demo` and `ade run`."""
 
     def __init__(self, stack: Stack, boxes: Boxes, log: Log, *, role: str, everything: bool) -> None:
         self._log = log
-        self._tell = ReportLog(log)
+        self._log_report = ReportLog(log)
         self._grace_seconds = stack.settings.drain_seconds
         self._sweeper: Intake | None = Intake.over(stack) if everything else None
         self.runner: Runner = assemble(stack, boxes, log, role=role, sweep=self._sweep if everything else None)
@@ -91,7 +92,7 @@ class Service:
         self.failed: BaseException | None = None
 
     def start(self, *, drain: Callable[[], bool] | None = None, on_end: Callable[[], None] = lambda: None) -> None:
-        """Begin. `on_end` is called when the fleet has ended, or when a part broke and all must end."""
+        """Start. `on_end` is called when the fleet has ended, or when a part failed and all must end."""
         log_chores(self._log, self.runner)
         if self._scheduler is not None:
             self._scheduler.start()
@@ -105,7 +106,7 @@ class Service:
         self._spawn("fleet", work, on_end)
 
     def stop(self) -> None:
-        """Take nothing new; what runs may end. A second call does nothing more."""
+        """Start no more jobs; running ones may end. A second call does nothing."""
         for source in self._sources.values():
             source.stop()
         self.runner.fleet.stop()
@@ -123,7 +124,7 @@ class Service:
         def guarded() -> None:
             try:
                 target()
-            except BaseException as error:  # noqa: BLE001 - a part that broke must not leave a half-dead service
+            except BaseException as error:  # noqa: BLE001 - a failed part must not leave a half-dead service
                 self.failed = error
                 self._log.error("service_failed", part=name, error=f"{type(error).__name__}: {error}")
                 on_end()
@@ -134,13 +135,13 @@ class Service:
 
     def _sweep(self) -> None:
         if self._sweeper is not None:
-            self._tell(self._sweeper.sweep())
+            self._log_report(self._sweeper.sweep())
 
 
 def log_chores(log: Log, runner: Runner) -> None:
-    """Do what somebody waits for once, also where no janitor runs: what others of this machine left when they died.
+    """Do the urgent chores once, even without a janitor: those that dead processes of this machine left.
 
-    For no longer than a round of the janitor: whoever starts has work of its own, and what expires can wait.
+    For no longer than a round of the janitor: expired jobs can wait.
     """
     done = {name: n for name, n in runner.janitor.urgent(CHORES_SECONDS).items() if n}
     if done:
@@ -149,7 +150,7 @@ def log_chores(log: Log, runner: Runner) -> None:
 
 @contextlib.contextmanager
 def service(stack: Stack, log: Log, *, role: str, everything: bool) -> Iterator[Service]:
-    """A service with its sandbox; left, it has drained."""
+    """A service with its sandbox; drains on exit."""
     with boxes(stack.settings, stack.run_dir) as sandbox:
         require_asked_level(stack.settings, sandbox)
         made = Service(stack, sandbox, log, role=role, everything=everything)

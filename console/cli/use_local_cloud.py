@@ -1,4 +1,4 @@
-"""`ade up --local-cloud`: a real S3 store and stand-ins for SQS and DynamoDB on this machine, and how to use them."""
+"""`ade up --local-cloud`: a real S3 store and emulators of SQS and DynamoDB on this machine, and how to use them."""
 
 import contextlib
 import os
@@ -6,9 +6,7 @@ import secrets
 from collections.abc import Callable, Iterator
 
 from core.settings import Settings
-from infra.addresses import parse_address
-from infra.aws.provision import provision
-from infra.aws.s3 import S3Store
+from infra.aws.provision import provision, warm_up
 from infra.deploy.local_cloud import Hook, Server, keep_ports, ministack, seaweedfs
 
 BUCKET = "drops"
@@ -17,7 +15,7 @@ _USUAL_PORTS = {"s3": 8333, "aws": 4566, "webhook": 8090}
 
 @contextlib.contextmanager
 def local_cloud(say: Callable[[str], None]) -> Iterator[Settings]:
-    """Settings for the servers that run for as long as the context lasts. What the bucket holds stays."""
+    """Settings for the servers, which run while the context lasts. The bucket's content stays."""
     home = Settings.from_env(os.environ).storage_data_dir.absolute() / "local-cloud"
     ports = keep_ports(home, _USUAL_PORTS)
     token = secrets.token_urlsafe(24)
@@ -36,25 +34,24 @@ def local_cloud(say: Callable[[str], None]) -> Iterator[Settings]:
             "ADE_WEBHOOK_LISTEN": f"127.0.0.1:{ports.webhook}",
             "ADE_WEBHOOK_TOKEN": token,
         }
-        os.environ.update(variables)  # boto3 reads its credentials there, and so do the commands that people copy
+        os.environ.update(variables)  # boto3 reads its credentials there, as do the commands that people copy
         settings = Settings.from_env(os.environ)
         provision(settings, apply=True)
-        with contextlib.closing(S3Store(parse_address(settings.store_url))) as bucket:
-            bucket.conditional()  # a young store may refuse its first writes; senders should not see that
+        warm_up(settings.store_url)
         for line in how_to(store, variables):
             say(line)
         yield settings
 
 
 def how_to(store: Server, variables: dict[str, str]) -> list[str]:
-    """The exact words to drop a file with the usual tools, for another terminal."""
+    """Commands to drop a file with common tools, for another terminal."""
     target, endpoint = f"s3://{BUCKET}/inbox/acme/", store.endpoint
     flags = f"--s3-provider=SeaweedFS --s3-endpoint={endpoint} --s3-env-auth"
     kept = [name for name in variables if name.startswith("AWS_") or name.endswith("_URL")]
     return [
         f"the bucket is {BUCKET} at {endpoint}; in another terminal:",
         *(f"  export {name}='{variables[name]}'" for name in kept),
-        "  mkdir -p drop",  # never `.`: copied in a home folder that would send all of it
+        "  mkdir -p drop",  # never `.`: run in a home folder, that would upload all of it
         "put your files and a manifest.json into the folder drop, then one of:",
         f"  aws --endpoint-url {endpoint} s3 cp drop {target} --recursive",
         f"  rclone copy drop :s3:{BUCKET}/inbox/acme {flags}",

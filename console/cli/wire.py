@@ -20,7 +20,7 @@ def load_settings() -> Settings:
 
 @contextlib.contextmanager
 def opened(settings: Settings | None = None, log: Log | None = None) -> Iterator[Stack]:
-    """The ports; with a log, calls that had to be repeated are told."""
+    """The ports; with a log, retried calls are logged."""
     with open_stack(settings or load_settings(), log=log) as stack:
         yield stack
 
@@ -37,9 +37,9 @@ def make_control(stack: Stack) -> Control:
 
 
 def runners(stack: Stack) -> dict[str, str]:
-    """Processes of this machine that work on jobs now, each with why it takes none, or nothing."""
+    """The runner processes of this machine, each with the reason why it takes no jobs, or an empty text."""
     presence = Presence(stack.run_dir, new_owner("console"))
     try:
-        return {owner: presence.said(owner) for role in RUNNING_ROLES for owner in presence.others(role)}
+        return {owner: presence.note(owner) for role in RUNNING_ROLES for owner in presence.others(role)}
     finally:
         presence.close()

@@ -1,1 +1,1 @@
-"""How changes of a bucket are heard: a watched folder, a queue of events, a webhook, Lambda. None knows the runner."""
+"""Where a bucket's changes come from: a watched folder, an events queue, a webhook, Lambda. None imports the runner."""

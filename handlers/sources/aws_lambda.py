@@ -1,8 +1,8 @@
-"""The Lambda entry: `handlers.sources.aws_lambda.handler`. S3, EventBridge, SNS and SQS may call it.
+"""In: a Lambda invocation by S3, EventBridge, SNS or SQS. Out: intake scans, and for SQS the messages that failed.
 
-From SQS it answers with the messages that failed, so that only those come back; a shape that nobody knows goes to
-the events' dead-letter queue with its reason where ADE_EVENTS_URL names the queue, and fails where it does not.
-From anything else it raises, and Lambda's own retries and on-failure destination take over.
+The entry point is `handlers.sources.aws_lambda.handler`. For SQS it returns the failed messages, so that only those are
+redelivered; an unknown shape goes with its reason to the dead letters of the queue in ADE_EVENTS_URL, and fails if that
+is not set. For the other callers it raises, and Lambda's own retries and on-failure destination take over.
 """
 
 import functools
@@ -12,9 +12,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from core.settings import Settings
-from handlers.arrivals import Arrivals
 from handlers.events import Change, decode
 from handlers.intake import Intake
+from handlers.sources.arrivals import Arrivals
 from infra.addresses import parse_address
 from infra.aws.sqs_events import EventsQueue
 from infra.logs import Log
@@ -35,16 +35,16 @@ class LambdaHandler:
         return {"keys": self._arrivals.take(event)}
 
     def _failed(self, records: list[Mapping[str, Any]]) -> list[str]:
-        """Which messages of a batch have to come back."""
+        """Which messages of a batch have to be redelivered."""
         read, failed = list[tuple[str, list[Change]]](), list[str]()
         for record in records:
             if not _from_sqs(record):
-                self._log.warning("event_refused", reason="a record of a batch that is no message")
+                self._log.warning("event_refused", reason="a record of an SQS batch that is not a message")
                 continue
             message_id, body = str(record["messageId"]), record.get("body")
             try:
                 read.append((message_id, decode(body if isinstance(body, str) else "")))
-            except Exception as error:  # noqa: BLE001 - one message that nobody can read keeps no other back
+            except Exception as error:  # noqa: BLE001 - one unreadable message must not block the others
                 self._log.warning("event_refused", reason=str(error), message=message_id)
                 if not self._refused(str(body), str(error)):
                     failed.append(message_id)
@@ -52,12 +52,12 @@ class LambdaHandler:
         return failed + [message_id for message_id, _ in read if message_id not in done]
 
     def _refused(self, body: str, reason: str) -> bool:
-        """Whether the body could be put where people see it."""
+        """Whether the body was moved to the dead letters."""
         if self._refuse is None:
             return False
         try:
             self._refuse.refuse(body, reason)
-        except Exception as error:  # noqa: BLE001 - then it comes back, and the service has the last word
+        except Exception as error:  # noqa: BLE001 - then SQS redelivers it, up to its own limit
             self._log.error("refusal_failed", error=f"{type(error).__name__}: {error}")
             return False
         return True
@@ -67,7 +67,7 @@ def _from_sqs(record: object) -> bool:
     return isinstance(record, Mapping) and record.get("eventSource") == "aws:sqs" and "messageId" in record
 
 
-_OPEN = ExitStack()  # never closed: Lambda ends the environment without a word
+_OPEN = ExitStack()  # never closed: Lambda ends the environment without notice
 
 
 @functools.cache

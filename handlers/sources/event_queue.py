@@ -1,11 +1,11 @@
-"""S3 → SQS and S3 → EventBridge → SQS: bodies off the events queue, into the intake."""
+"""In: bodies from the events queue (S3 → SQS, S3 → EventBridge → SQS). Out: intake scans; a body is deleted after."""
 
 import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from handlers.arrivals import Arrivals
 from handlers.events import Change, UnknownEvent, decode
+from handlers.sources.arrivals import Arrivals
 from infra.aws.sqs_events import RawEvent
 from infra.logs import Log
 
@@ -13,7 +13,7 @@ _ERROR_PAUSE_SECONDS = 2.0
 
 
 class Events(Protocol):
-    """A queue of bodies that come back unless they are `done`."""
+    """A queue that redelivers bodies until they are `done`."""
 
     def receive(self) -> list[RawEvent]: ...
 
@@ -23,7 +23,7 @@ class Events(Protocol):
 
 
 class Poller:
-    """A body leaves the queue only after what it tells of is in the table. One that fails keeps no other back."""
+    """Deletes a body only after its changes are in the table. One that fails does not block the others."""
 
     def __init__(
         self, events: Events, arrivals: Arrivals, log: Log, *, pulse: Callable[[], None] = lambda: None
@@ -35,12 +35,12 @@ class Poller:
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Poll until `stop`; a service that does not answer is asked again after a pause."""
+        """Poll until `stop`; pause after an error, then go on."""
         while not self._stopped.is_set():
             self._pulse()
             try:
                 self.once()
-            except Exception as error:  # noqa: BLE001 - whatever came, the next may be good
+            except Exception as error:  # noqa: BLE001 - the next poll may succeed
                 self._log.error("events_not_received", error=f"{type(error).__name__}: {error}")
                 self._stopped.wait(_ERROR_PAUSE_SECONDS)
 
@@ -48,7 +48,7 @@ class Poller:
         self._stopped.set()
 
     def once(self) -> int:
-        """One answer of the queue; how many bodies were dealt with."""
+        """Process one batch from the queue; returns how many bodies are done."""
         batch = [(event, changes) for event in self._events.receive() if (changes := self._read(event)) is not None]
         done = self._arrivals.take_all(batch, self._log) if batch else []
         self._events.done_all(done)
@@ -57,14 +57,14 @@ class Poller:
     def _read(self, event: RawEvent) -> list[Change] | None:
         try:
             return decode(event.body)
-        except Exception as error:  # noqa: BLE001 - one body that nobody can read keeps no other back
+        except Exception as error:  # noqa: BLE001 - one unreadable body must not block the others
             reason = str(error) if isinstance(error, UnknownEvent) else f"{type(error).__name__}: {error}"
             self._log.warning("event_refused", reason=reason)
             self._refuse(event, reason)
             return None
 
     def _refuse(self, event: RawEvent, reason: str) -> None:
-        """To the dead letters; where that fails it comes back, and the queue's own limit takes it off in the end."""
+        """Move a body to the dead letters; if that fails it is redelivered until the queue's own limit drops it."""
         try:
             self._events.refuse(event.body, reason)
             self._events.done_all([event])

@@ -1,7 +1,4 @@
-"""All that a process listens to, as its settings say: the folder watch, the events queue, the webhook.
-
-Comes in: changes of the bucket. Goes out: calls of the intake, and a log of what it recorded.
-"""
+"""In: the settings. Out: the sources a process runs (folder watch, events queue, webhook), each feeding the intake."""
 
 import contextlib
 import functools
@@ -12,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from core.errors import AdeError
-from handlers.arrivals import Arrivals
-from handlers.intake import Intake, Report, report_dict
+from handlers.intake import Intake
+from handlers.planning import Report, report_dict
+from handlers.sources.arrivals import Arrivals
 from handlers.sources.event_queue import Poller
 from handlers.sources.webhook import Webhook
 from infra.addresses import parse_address
@@ -23,7 +21,7 @@ from infra.local.presence import Pulse, alive_file
 from infra.logs import Log
 from infra.wiring import Stack
 
-_QUIET_SECONDS = 3600.0
+_IDLE_SECONDS = 3600.0
 _TENANTS_AT_ONCE = 4
 _EVERYTHING = ""
 _ERROR_PAUSE_SECONDS = 1.0
@@ -38,22 +36,22 @@ class EventSource(Protocol):
 
 
 def make_sources(stack: Stack, log: Log, opened: contextlib.ExitStack) -> dict[str, EventSource]:
-    """All that `ade up` listens to; the watcher also does the sweep at the start, whatever the bucket is."""
+    """Every source of `ade up`; the watcher also sweeps at the start, whatever the bucket is."""
     return {"watch": Watcher(stack, log), **event_sources(stack, log, opened)}
 
 
 def event_sources(stack: Stack, log: Log, opened: contextlib.ExitStack) -> dict[str, EventSource]:
-    """Where events of a bucket that is no folder come from, as the settings say."""
+    """The sources for a bucket in an object store, as the settings say."""
     settings = stack.settings
     sources: dict[str, EventSource] = {}
     if settings.store_url and settings.events_url:
-        from infra.aws.sqs_events import EventsQueue  # noqa: PLC0415 - boto3 takes a moment that the folder need not wait
+        from infra.aws.sqs_events import EventsQueue  # noqa: PLC0415 - boto3 is slow to import, and a folder bucket does not need it
 
         events = opened.enter_context(contextlib.closing(EventsQueue(parse_address(settings.events_url))))
         pulse = Pulse(alive_file(stack.run_dir, "listener"))
         sources["events"] = Poller(events, _arrivals(stack, log), log, pulse=pulse.beat)
     if settings.store_url and settings.webhook_token:
-        sources["webhook"] = Served(
+        sources["webhook"] = WebhookSource(
             Webhook(settings.webhook_listen, settings.webhook_token, _arrivals(stack, log), log)
         )
     return sources
@@ -64,8 +62,8 @@ def _arrivals(stack: Stack, log: Log) -> Arrivals:
     return Arrivals(Intake.over(stack), bucket, on_report=ReportLog(log))
 
 
-class Served:
-    """A webhook as a source."""
+class WebhookSource:
+    """Runs a webhook as a source."""
 
     def __init__(self, webhook: Webhook) -> None:
         self._webhook = webhook
@@ -76,34 +74,34 @@ class Served:
         self._webhook.serve()
 
     def stop(self) -> None:
-        if self._begun:  # a server that never served would be waited for without end
+        if self._begun:  # stopping a server that never served would wait forever
             self._webhook.stop()
 
 
 class Watcher:
-    """Turns changes of a folder bucket into jobs as they come.
+    """Turns changes of a folder bucket into jobs as they happen.
 
-    Each tenant's changes are looked at in their order, and several tenants' side by side: nobody's drop waits for the
-    ten thousand files of another. What comes while a tenant's look is under way is the next one's.
+    Each tenant's changes are scanned in order, and tenants in parallel, so no drop waits for the ten thousand files of
+    another tenant. Changes that arrive during a tenant's scan go into the next one.
     """
 
     def __init__(self, stack: Stack, log: Log) -> None:
         self._intake = Intake.over(stack)
         self._log = log
-        self._tell = ReportLog(log)
-        # Watching starts before the first sweep, so that nothing falls between the two.
+        self._log_report = ReportLog(log)
+        # Start watching before the first sweep, so that no change is missed in between.
         self._watch = FolderWatch(stack.store) if isinstance(stack.store, FolderStore) else None
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._waiting: dict[str, set[str]] = {}
-        self._under_way: set[str] = set()
+        self._busy: set[str] = set()
 
     def run(self) -> None:
         with ThreadPoolExecutor(_TENANTS_AT_ONCE, thread_name_prefix="intake") as pool:
             self._take({None}, pool)
             if self._watch is None:
                 return
-            for batch in self._watch.batches(_QUIET_SECONDS):
+            for batch in self._watch.batches(_IDLE_SECONDS):
                 self._take(batch, pool)
         self._watch.close()
 
@@ -111,71 +109,71 @@ class Watcher:
         with self._lock:
             for key in batch:
                 self._waiting.setdefault(_EVERYTHING if key is None else _tenant(key), set()).add(key or "")
-            for whose in self._waiting.keys() - self._under_way:
-                self._under_way.add(whose)
-                pool.submit(self._work_off, whose)
+            for tenant in self._waiting.keys() - self._busy:
+                self._busy.add(tenant)
+                pool.submit(self._scan_tenant, tenant)
 
-    def _work_off(self, whose: str) -> None:
-        """Look at all that came for one tenant, until nothing more has."""
+    def _scan_tenant(self, tenant: str) -> None:
+        """Scan all changes of one tenant, until no more arrive."""
         while True:
             with self._lock:
-                keys = self._waiting.pop(whose, None)
+                keys = self._waiting.pop(tenant, None)
                 if keys is None:
-                    self._under_way.discard(whose)
+                    self._busy.discard(tenant)
                     return
-            self._look(self._intake.sweep if whose == _EVERYTHING else functools.partial(self._intake.changed, keys))
+            self._scan(self._intake.sweep if tenant == _EVERYTHING else functools.partial(self._intake.changed, keys))
 
     def stop(self) -> None:
         self._stopped.set()
         if self._watch is not None:
             self._watch.stop()
 
-    def _look(self, look: Callable[[], Report]) -> None:
-        """A look that fails is repeated as a sweep: the events that led to it are used up."""
+    def _scan(self, scan: Callable[[], Report]) -> None:
+        """Retry a failed scan as a sweep: its events are gone."""
         while not self._stopped.is_set():
             try:
-                report = look()
+                report = scan()
             except (AdeError, OSError) as error:
                 self._log.error("intake_failed", error=f"{type(error).__name__}: {error}")
                 self._stopped.wait(_ERROR_PAUSE_SECONDS)
-                look = self._intake.sweep
+                scan = self._intake.sweep
                 continue
-            except Exception as error:  # noqa: BLE001 - a drop that breaks the look must not end the service
-                # Nothing that trying again at once would mend; the janitor's sweep comes by in any case.
+            except Exception as error:  # noqa: BLE001 - a drop that breaks the scan must not end the service
+                # Retrying at once would not help; the janitor's sweep retries later.
                 self._log.error("intake_failed", error=f"{type(error).__name__}: {error}")
                 return
-            self._tell(report)
+            self._log_report(report)
             return
 
 
 def _tenant(key: str) -> str:
-    """The folder below inbox/ or configs/ that a key lies in."""
+    """The folder below inbox/ or configs/ that contains a key."""
     return key.partition("/")[2].partition("/")[0] or key
 
 
 class ReportLog:
-    """Logs what looks at the bucket changed; what is refused or failed is told once, not at every sweep."""
+    """Logs what scans changed; each refusal or failure is logged once, not at every sweep."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._lock = threading.Lock()
-        self._told: OrderedDict[str, None] = OrderedDict()
+        self._logged: OrderedDict[str, None] = OrderedDict()
 
     def __call__(self, report: Report) -> None:
-        told = report_dict(report) | {"met": [], "failed": []}
+        fields = report_dict(report) | {"met": [], "failed": []}
         for name in ("rejected", "refused"):
-            told[name] = self._fresh(told[name])
-        if any(told.values()):
-            self._log.info("drops_recorded", **{name: found for name, found in told.items() if found})
+            fields[name] = self._fresh(fields[name])
+        if any(fields.values()):
+            self._log.info("drops_recorded", **{name: found for name, found in fields.items() if found})
         for line in self._fresh(report.failed):
             self._log.warning("drop_set_aside", what=line)
 
     def _fresh(self, lines: list[str]) -> list[str]:
-        """Those that were not told yet, not too many of them: `ade sweep` lists them all."""
+        """The lines that were not logged before, up to a limit: `ade sweep` lists them all."""
         with self._lock:
-            fresh = [line for line in lines if line not in self._told]
-            self._told |= dict.fromkeys(fresh)
-            while len(self._told) > _REMEMBERED:
-                self._told.popitem(last=False)
+            fresh = [line for line in lines if line not in self._logged]
+            self._logged |= dict.fromkeys(fresh)
+            while len(self._logged) > _REMEMBERED:
+                self._logged.popitem(last=False)
         more = [f"and {len(fresh) - _LINES} more; `ade sweep` lists them"] if len(fresh) > _LINES else []
         return fresh[:_LINES] + more

@@ -1,12 +1,12 @@
-"""The webhook for MinIO and SeaweedFS: one endpoint, a token, and 2xx only after the table write.
+"""In: HTTP notifications from MinIO and SeaweedFS. Out: intake scans; the answer is 2xx only after the table write.
 
-POST /events takes any body that handlers/events.py knows. 204: it is in the table (or tells of nothing: MinIO first
-sends an empty body to see whether somebody listens). 400: no event that we know. 401: no token or the wrong one. 413:
-too large. 503 with Retry-After: try again. GET /healthz answers 204 without a token.
+POST /events takes any body that handlers/events.py decodes. 204: recorded (or nothing to record: MinIO first sends an
+empty body to test the endpoint). 400: unknown event. 401: missing or wrong token. 413: too large. 503 with Retry-After:
+try again. GET /healthz answers 204 without a token.
 
-Theory of operation. One thread reads all requests, so a client that is slow costs a connection and nothing else. What
-has a token and is whole goes to a few threads that look at the bucket. A request has ten seconds to arrive; where there
-are too many connections, the one that has been sending longest makes room.
+Theory of operation. One thread reads all requests, so a slow client costs a connection and nothing else. Complete
+requests with a valid token go to a few threads that scan the bucket. A request must arrive within ten seconds; when
+there are too many connections, the one that has been sending longest is closed.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from core.errors import SettingsError
-from handlers.arrivals import Arrivals, Gathering
 from handlers.events import UnknownEvent, decode
+from handlers.sources.arrivals import Arrivals, Batcher
 from infra.logs import Log
 
 _LARGEST_BODY = 1024 * 1024
 _LARGEST_HEAD = 16 * 1024
 _READ_SECONDS = 10
 _RETRY_SECONDS = 5
-_LOOKS = 16  # requests that are looked at or wait for a look together
+_SCAN_THREADS = 16  # requests that scan or wait for a scan
 _CONNECTIONS = 200
 
 
 class _Refused(Exception):
-    """A request that is answered without being looked at."""
+    """A request that is answered without a scan."""
 
     def __init__(self, status: HTTPStatus) -> None:
         super().__init__(status.phrase)
@@ -43,22 +43,22 @@ class _Refused(Exception):
 class _Head:
     method: str
     path: str
-    headers: dict[str, str]  # names in small letters
+    headers: dict[str, str]  # names in lower case
 
 
 class Webhook:
-    """An HTTP server in one thread and a few that look. `serve` returns after `stop`."""
+    """An HTTP server: one thread reads, a few scan. `serve` returns after `stop`."""
 
     def __init__(self, listen: str, token: str, arrivals: Arrivals, log: Log) -> None:
         if not token:
-            raise SettingsError("ADE_WEBHOOK_TOKEN is not set: a webhook without a secret would take drops from anyone")
+            raise SettingsError("ADE_WEBHOOK_TOKEN is not set; set a secret, or anyone could announce drops")
         host, _, port = listen.rpartition(":")
         self._token = token
-        self._gathering = Gathering(arrivals, log)
+        self._batcher = Batcher(arrivals, log)
         self._log = log
         self._socket = socket.create_server((host, int(port)), backlog=_CONNECTIONS)
-        self._pool = ThreadPoolExecutor(_LOOKS, thread_name_prefix="webhook")
-        self._reading: dict[asyncio.Task[None], None] = {}  # in the order in which they came
+        self._pool = ThreadPoolExecutor(_SCAN_THREADS, thread_name_prefix="webhook")
+        self._reading: dict[asyncio.Task[None], None] = {}  # oldest first
         self._open: set[asyncio.StreamWriter] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
@@ -78,7 +78,7 @@ class Webhook:
             self._ended.set()
 
     def stop(self) -> None:
-        """Take no more requests; those under way get their answers."""
+        """Accept no more requests; those in progress are answered."""
         if self._entered.is_set():
             self._begun.wait(_READ_SECONDS)
         if self._loop is not None and self._stopping is not None:
@@ -96,9 +96,9 @@ class Webhook:
             server.close()
             for task in list(self._reading):
                 task.cancel()
-            for _ in range(3):  # whoever was accepted a moment ago begins, and is seen below
+            for _ in range(3):  # connections accepted a moment ago start here and are closed below
                 await asyncio.sleep(0)
-            for writer in list(self._open):  # those whose last bytes nobody takes, too: no socket outlives us
+            for writer in list(self._open):  # also where the client does not read: no socket outlives the server
                 writer.transport.abort()
             await asyncio.sleep(0)
 
@@ -116,8 +116,8 @@ class Webhook:
             status = await self._answered(reader, writer, task)
             await self._write(writer, status)
         except (OSError, EOFError, TimeoutError, asyncio.CancelledError):
-            pass  # gone, too slow, or in the way of others: whoever wants an answer asks again
-        except Exception as error:  # noqa: BLE001 - one client's trouble is no other's
+            pass  # gone, too slow, or closed for a newer connection: the client retries
+        except Exception as error:  # noqa: BLE001 - one client's error must not affect others
             self._log.error("request_failed", error=f"{type(error).__name__}: {error}")
         finally:
             self._reading.pop(task, None)
@@ -133,13 +133,13 @@ class Webhook:
                 body = await self._read(reader, writer)
         except _Refused as refused:
             return refused.status
-        self._reading.pop(task, None)  # whole: from now on it waits for us
+        self._reading.pop(task, None)  # complete: from here on only the scan can take time
         if not body:
             return HTTPStatus.NO_CONTENT
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._taken, body)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._scan, body)
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-        """The body of a request for us; _Refused with the answer where there is nothing to look at."""
+        """The body of a valid request; raises _Refused with the answer for any other."""
         try:
             head = _parsed(await reader.readuntil(b"\r\n\r\n"))
         except (asyncio.LimitOverrunError, ValueError):
@@ -147,13 +147,13 @@ class Webhook:
         here = head.path.rstrip("/") == "/events"
         if head.method == "GET":
             raise _Refused(HTTPStatus.NO_CONTENT if head.path == "/healthz" else HTTPStatus.NOT_FOUND)
-        if head.method == "HEAD":  # MinIO asks so whether its target is there
+        if head.method == "HEAD":  # MinIO tests its target this way
             raise _Refused(HTTPStatus.NO_CONTENT if here else HTTPStatus.NOT_FOUND)
         if head.method != "POST":
             raise _Refused(HTTPStatus.NOT_IMPLEMENTED)
         if not here:
             raise _Refused(HTTPStatus.NOT_FOUND)
-        if not self._knows_token(head):
+        if not self._has_token(head):
             raise _Refused(HTTPStatus.UNAUTHORIZED)
         length = head.headers.get("content-length", "")
         if not (length.isascii() and length.isdigit()):
@@ -164,15 +164,15 @@ class Webhook:
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         return await reader.readexactly(int(length))
 
-    def _taken(self, body: bytes) -> HTTPStatus:
+    def _scan(self, body: bytes) -> HTTPStatus:
         try:
             changes = decode(body)
         except UnknownEvent as error:
             self._log.warning("event_refused", reason=str(error))
             return HTTPStatus.BAD_REQUEST
-        return HTTPStatus.NO_CONTENT if self._gathering.take(changes) else HTTPStatus.SERVICE_UNAVAILABLE
+        return HTTPStatus.NO_CONTENT if self._batcher.take(changes) else HTTPStatus.SERVICE_UNAVAILABLE
 
-    def _knows_token(self, head: _Head) -> bool:
+    def _has_token(self, head: _Head) -> bool:
         given = head.headers.get("authorization", "").removeprefix("Bearer ").strip()
         return hmac.compare_digest(given.encode(), self._token.encode())
 
@@ -185,7 +185,7 @@ class Webhook:
 
 
 def _parsed(head: bytes) -> _Head:
-    """ValueError where it is no HTTP."""
+    """Raises ValueError for anything but HTTP/1."""
     first, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
     method, path, version = first.split(" ")
     if not version.startswith("HTTP/1."):

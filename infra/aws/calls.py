@@ -1,9 +1,9 @@
-"""Clients of services and calls to them: what is tried again, for how long, and what callers see.
+"""Clients of AWS services and calls to them: what is retried, for how long, and what callers see.
 
-A call ends in one of three ways. It returns. It raises Answered: the service gave a definite no that the caller
-asked for (no such key, condition failed). Or it raises StoreUnavailable: the service did not answer
-within the deadline, or refused in a way that trying again will not change. botocore's own retries are off, so this
-is the only place that waits: exponential, fully jittered, never a hot loop.
+A call ends in one of three ways. It returns. It raises Answered: the service gave a definite answer that the caller
+expects (no such key, condition failed). Or it raises StoreUnavailable: the service did not answer before the deadline,
+or refused for good. botocore's own retries are off, so this is the only place that waits: exponential, fully jittered,
+never a hot loop.
 """
 
 import contextlib
@@ -36,14 +36,14 @@ _MODELS = botocore.loaders.create_loader()  # parsing a service's model takes lo
 
 
 def client(address: Address, *, read_timeout: float = 30.0, connect_timeout: float = 5.0) -> Any:
-    """A boto3 client, safe to share between threads; infra/remote.py does all the waiting and trying again."""
+    """A boto3 client, safe to share between threads; `Caller` does all the waiting and retrying."""
     own_server = address.endpoint is not None
     config = Config(
         connect_timeout=connect_timeout,
         read_timeout=read_timeout,
         retries={"total_max_attempts": 1},
         max_pool_connections=32,
-        # Older S3 clones know no checksum but Content-MD5, which we send ourselves.
+        # Older S3 clones only support Content-MD5, which we send ourselves.
         request_checksum_calculation="when_required" if own_server else "when_supported",
         response_checksum_validation="when_required" if own_server else "when_supported",
         s3={"addressing_style": address.options.get("addressing", "path" if own_server else "auto")},
@@ -58,11 +58,11 @@ def client(address: Address, *, read_timeout: float = 30.0, connect_timeout: flo
 
 T = TypeVar("T")
 
-# The service is there and asks for patience. Other codes are transient by their HTTP status alone.
+# The service is up and busy. Other codes are transient by their HTTP status alone.
 _BUSY = frozenset(
     {
         "BandwidthLimitExceeded",
-        "ConditionalRequestConflict",  # S3: another conditional write to the key is under way
+        "ConditionalRequestConflict",  # S3: another conditional write to the key is in progress
         "InternalError",
         "InternalFailure",
         "InternalServerError",
@@ -90,10 +90,10 @@ _BUSY = frozenset(
 )
 _BUSY_REASONS = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 _BUSY_STATUS = frozenset({408, 429, 500, 502, 503, 504})
-# Refused, broken and silent connections, and answers that were cut short or damaged on their way.
+# Refused, broken and silent connections, and answers that were cut short or damaged in transit.
 _BROKEN = (
     HTTPClientError,
-    NotConnected,  # botocore's own, and no HTTPClientError
+    NotConnected,  # botocore's own, not an HTTPClientError
     IncompleteReadError,
     FlexibleChecksumError,
     ResponseParserError,  # not even a BotoCoreError
@@ -103,7 +103,7 @@ _BROKEN = (
 
 
 class Answered(Exception):
-    """A definite no that the caller asked to be told about."""
+    """A definite answer that the caller expects: an error code of `expect`."""
 
     def __init__(self, code: str, response: dict[str, Any]) -> None:
         super().__init__(code)
@@ -112,7 +112,7 @@ class Answered(Exception):
 
 
 def timeouts(seconds: float) -> dict[str, float]:
-    """What a client may wait in one try, so that a call by `Caller.within(seconds)` ends in that time."""
+    """A client's timeouts for one try, so that a call by `Caller.within(seconds)` ends in that time."""
     return {"connect_timeout": seconds / 6, "read_timeout": seconds / 4}
 
 
@@ -128,19 +128,19 @@ class Caller:
         on_retry: Callable[[str, str], None] = lambda _what, _why: None,
     ) -> None:
         self.service = service
-        self.ahead: float | None = None  # by how much our clock was ahead of the service's in the last answer, at least
+        self.ahead: float | None = None  # at least how far our clock was ahead of the service's in the last answer
         self._deadline = deadline
         self._longest_wait = longest_wait
         self._on_retry = on_retry
 
     def within(self, seconds: float) -> "Caller":
-        """One whose calls end within `seconds`, several tries included, where the client has matching timeouts."""
+        """A caller whose calls end within `seconds`, including retries, if the client has matching timeouts."""
         return Caller(self.service, deadline=seconds / 2, longest_wait=seconds / 12, on_retry=self._on_retry)
 
     def __call__(self, what: str, act: Callable[[], T], *, expect: Collection[str] = ()) -> T:
-        """Do `act` until it returns, answers with a code of `expect`, or the deadline is over.
+        """Run `act` until it returns, answers with a code of `expect`, or the deadline passes.
 
-        `act` may run several times, and an earlier run may have taken effect although its answer was lost.
+        `act` may run several times; an earlier run may have taken effect although its answer was lost.
         """
         began = time.time()
 
@@ -165,12 +165,12 @@ class Caller:
             if code in expect or _cancelled(error) in expect:
                 raise Answered(code, error.response) from error
             kind = StoreUnavailable if transient(error) else CallRefused
-            raise kind(f"{self.service} refused {what}: {_told(error)}") from error
+            raise kind(f"{self.service} refused {what}: {_describe(error)}") from error
         except (BotoCoreError, *_BROKEN) as error:
-            raise StoreUnavailable(f"{self.service} did not answer {what}: {error}; is it up?") from error
+            raise StoreUnavailable(f"{self.service} did not answer {what}: {error}; check that it is up") from error
 
     def _compare_clocks(self, answer: object, began: float, ended: float) -> None:
-        """The service said its time, in whole seconds, some moment between the two."""
+        """The service's time, in whole seconds, is from a moment between `began` and `ended`."""
         headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}) if isinstance(answer, dict) else {}
         with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
             theirs = parsedate_to_datetime(headers["date"]).timestamp()
@@ -178,7 +178,7 @@ class Caller:
 
 
 def transient(error: BaseException) -> bool:
-    """Whether the same call may well succeed a moment later."""
+    """Whether the same call may succeed a moment later."""
     if isinstance(error, ClientError):
         if _code(error) == "TransactionCanceledException":
             reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
@@ -196,12 +196,12 @@ def _status(error: ClientError) -> int:
 
 
 def _cancelled(error: ClientError) -> str | None:
-    """The reason of a cancelled transaction that decides."""
+    """The deciding reason of a cancelled transaction."""
     reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
     return "ConditionalCheckFailed" if "ConditionalCheckFailed" in reasons else None
 
 
-def _told(error: ClientError) -> str:
+def _describe(error: ClientError) -> str:
     message = error.response.get("Error", {}).get("Message", "")
     return f"{_code(error)} ({_status(error)}) {message}".strip()
 

@@ -1,13 +1,13 @@
 """JobTable on DynamoDB.
 
-Theory of operation. A job is one item; every write of it is conditional on its rev. Slots are counters per tenant
-and per workflow that change only in the transaction that moves a job into or out of RUNNING (dynamodb_slots.py).
-Because the rev condition pins the state that the job had before, the counters always equal the number of RUNNING jobs:
-two runners cannot both take the last slot, and a lost runner's slot is freed by whoever moves its job on. Pauses stand
-on the same items, so that a start reads nothing beforehand. Indexes lag behind, so what they name is read again from
-the base item and judged by that. A tenant's fence item is raised before a row with a greater fence is removed, and read
-by whoever adds one after it saw that the row is gone. Each write carries a name of its own: where a retry meets a
-failed condition, the name tells whether the earlier try had got through.
+Theory of operation. A job is one item; every write of it is conditional on its rev. Slots are counters per tenant and
+per workflow that change only in the transaction that moves a job into or out of RUNNING (dynamodb_slots.py). Because
+the rev condition pins the state that the job had before, the counters always equal the number of RUNNING jobs: two
+runners cannot both take the last slot, and a lost runner's slot is freed when its job is moved on. Pauses are on the
+same items, so a start needs no extra read. Indexes lag behind, so the base item of every entry is read again and
+decides. A tenant's fence item is raised before a row with a greater fence is removed, and read before a row is added in
+place of one that is gone. Each write carries a unique name: if a retry meets a failed condition, the name shows whether
+an earlier try succeeded.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ _TRIES = 5
 
 
 class DynamoJobTable:
-    """One table, made by `infra/aws/provision.py` or the template. Safe to share between threads."""
+    """One table, created by `infra/aws/provision.py` or the template. Safe to share between threads."""
 
     def __init__(
         self, address: Address, clock: Clock, wake_at: Callable[[Job], float | None], *, caller: Caller | None = None
@@ -51,9 +51,9 @@ class DynamoJobTable:
         self._seen = threading.local()  # a change between two waits of a thread is not lost
 
     def within(self, seconds: float) -> "DynamoJobTable":
-        """The same table by calls that end within `seconds`, for heartbeats; a client of its own, to be closed."""
+        """The same table with calls that end within `seconds`, for heartbeats; has its own client, to be closed."""
         hasty = copy.copy(self)
-        hasty._connect(client(self._address, **timeouts(seconds)), self._call.within(seconds))  # noqa: SLF001 - one of us
+        hasty._connect(client(self._address, **timeouts(seconds)), self._call.within(seconds))  # noqa: SLF001 - same class
         return hasty
 
     def _connect(self, db: Any, call: Caller) -> None:
@@ -77,12 +77,12 @@ class DynamoJobTable:
             except Answered:
                 there = self._row(job.job_id)
                 if there is None:
-                    continue  # it went between the two looks
+                    continue  # it was removed between the two reads
                 found = items.job_of(there)
                 return found, items.written_by(there) == writer
-            self._tell()
+            self._notify()
             return job, True
-        raise AssertionError(f"row {job.job_id} is removed as often as it is added")
+        raise AssertionError(f"row {job.job_id} is removed again each time it is added")
 
     def get(self, job_id: str) -> Job | None:
         item = self._row(job_id)
@@ -103,7 +103,7 @@ class DynamoJobTable:
                 self._call(f"write {old.job_id}", lambda: self._db.put_item(**put), expect=(_ONE_NO,))
         except Answered:
             return written if self._wrote(old.job_id, writer) else None
-        self._tell()
+        self._notify()
         return written
 
     def admit(self, old: Job, new: Job, caps: Caps) -> Job | Refused | None:
@@ -122,17 +122,17 @@ class DynamoJobTable:
                     return None
                 if (refused := self._slots.refused(new, caps)) is not None:
                     return refused
-                writer = _writer()  # what stood in the way went meanwhile; a token is good for one transaction
+                writer = _writer()  # the obstacle is gone; a token is only valid for one transaction
             else:
                 break
         else:
             return Refused(reason=f"waiting: tenant {new.tenant} is busy starting jobs", scope="tenant")
-        self._tell()
+        self._notify()
         return written
 
     def remove(self, old: Job) -> bool:
         if old.fence and old.fence > self._fence(old.tenant):
-            # Before the row goes: a fence that is raised for nothing does no harm, one that is not raised might.
+            # Before the row is removed: raising a fence needlessly is harmless, not raising it is not.
             self._raise_fence(old.tenant, old.fence)
         try:
             self._transact(
@@ -145,7 +145,7 @@ class DynamoJobTable:
         except Answered as no:
             if no.code != _DONE_BEFORE:
                 return False
-        self._tell()
+        self._notify()
         return True
 
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
@@ -164,7 +164,7 @@ class DynamoJobTable:
         return self._reads.damaged(limit)
 
     def counts(self, tenant: str | None = None) -> dict[State, int]:
-        """Reads the index entries of every job counted: for people, not for loops."""
+        """Reads an index entry per job: for people, not for loops."""
         found: dict[State, int] = {}
         for _, state in self._reads.states(tenant):
             found[state] = found.get(state, 0) + 1
@@ -202,7 +202,7 @@ class DynamoJobTable:
         except Answered as no:
             if no.code != _DONE_BEFORE:
                 return False
-        self._tell()
+        self._notify()
         return True
 
     def pauses(self) -> tuple[Pause, ...]:
@@ -254,7 +254,7 @@ class DynamoJobTable:
         return int(found["fence"]["N"]) if found else 0
 
     def _raise_fence(self, tenant: str, fence: int) -> None:
-        """Rows of about the same age have about the same fence: few removals come here."""
+        """Rarely called: rows of about the same age have about the same fence."""
         put = {
             "TableName": self._name,
             "Item": items.fence_key(tenant) | {"fence": number(fence)},
@@ -265,7 +265,7 @@ class DynamoJobTable:
             self._call(f"raise fence of {tenant}", lambda: self._db.put_item(**put), expect=(_ONE_NO,))
 
     def wait(self, seconds: float) -> None:
-        """Sees this process's own changes; those of others show when the time is over."""
+        """Wakes for this process's own changes; those of others show after `seconds`."""
         with self._changed:
             seen = getattr(self._seen, "changes", self._changes)
             self._changed.wait_for(lambda: self._changes != seen, timeout=seconds)
@@ -279,7 +279,7 @@ class DynamoJobTable:
         due = sorted(((at, job) for at, job in found if at is not None and at <= before), key=lambda pair: pair[0])
         return tuple(job for _, job in due)[:limit]
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         with self._changed:
             self._changes += 1
             self._changed.notify_all()
@@ -300,9 +300,9 @@ class DynamoJobTable:
         return {"TableName": self._name, "Item": items.job_item(job, writer, self._wake_at, self._shards)}
 
     def _transact(self, what: str, token: str, *writes: dict[str, Any]) -> None:
-        """All or nothing; Answered where a condition failed, or an earlier try of this very call had got through.
+        """All or nothing; raises Answered if a condition failed or an earlier try of the same call succeeded.
 
-        The token makes a repeated call one transaction; a server that forgot the answer says the token is in use.
+        The token makes repeated calls one transaction; a server that forgot the answer says the token is in use.
         """
         self._call(
             what,
@@ -316,7 +316,7 @@ def _writer() -> str:
 
 
 def _still(old: Job) -> dict[str, Any]:
-    """The row is as the caller last saw it; the state too, since slots are counted by it."""
+    """Condition: the row is as the caller last read it; the state too, since slots are counted by it."""
     return {
         "ConditionExpression": "rev = :rev AND #state = :state",
         "ExpressionAttributeNames": {"#state": "state"},

@@ -1,4 +1,4 @@
-"""How rows stand in the one DynamoDB table: keys, attributes, indexes.
+"""The layout of the one DynamoDB table: keys, attributes, indexes.
 
 | item            | pk                       | sk                | holds                                         |
 | --------------- | ------------------------ | ----------------- | --------------------------------------------- |
@@ -26,7 +26,7 @@ from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, stamp_text
 from core.ports import NewerRow
-from core.records import RECORD_VERSION, dump_job, load_job, version_of
+from core.records import dump_job, load_job, record_version, version_of
 
 Item = dict[str, dict[str, Any]]
 
@@ -54,11 +54,11 @@ def line_key(job: Job) -> Item:
 
 
 def line_partition(line: str) -> str:
-    return f"L#{hashlib.sha256(line.encode()).hexdigest()}"  # lines may be longer than keys may
+    return f"L#{hashlib.sha256(line.encode()).hexdigest()}"  # a line may be longer than a key
 
 
 def slots_key(tenant: str, workflow: str | None = None, counter: int = 0) -> Item:
-    """The counter of running jobs; beside the first, which small caps need, there are `COUNTERS` to spread over."""
+    """A counter of running jobs: the first, for small caps, or one of `COUNTERS` that spread the writes."""
     whole = f"C#{tenant}" if workflow is None else f"C#{tenant}#{workflow}"
     return {"pk": text(f"{whole}##{counter}" if counter else whole), "sk": text("-")}
 
@@ -109,14 +109,14 @@ def partition_of(index: str, shard: int, value: str = "") -> str:
 
 
 def wake_partition(shard: int, *, resting: bool) -> str:
-    """Jobs that rest until they expire stand apart, so that they never stand before what somebody waits for."""
+    """Jobs that only wait to expire have their own partition, so that they never hide urgent ones."""
     return partition_of(BY_WAKE, shard, "resting" if resting else "")
 
 
 def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shards: int) -> Item:
-    """The row of a job, laid out as docs/rows.md says.
+    """The row of a job, laid out as in docs/rows.md.
 
-    `writer` names this very write, so that a lost answer can be told from a lost race.
+    `writer` is unique to this write, which distinguishes a lost answer from a lost race.
     """
     shard = shard_of(job.job_id, shards)
     wake = wake_at(job)
@@ -124,7 +124,7 @@ def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shar
     item: Item = {
         **job_key(job.job_id),
         "doc": {"B": zlib.compress(doc)} if len(doc) > _COMPRESSED_FROM else {"B": doc},
-        "v": number(RECORD_VERSION),
+        "v": number(record_version(job)),
         "rev": number(job.rev),
         "writer": text(writer),
         "job_id": text(job.job_id),
@@ -146,7 +146,7 @@ def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shar
 
 
 def _plain(job: Job) -> Item:
-    """What people look for who open the item in a console; read by nobody else, and in no index. docs/rows.md."""
+    """Attributes for people who open the item in a console (docs/rows.md); no program reads them."""
     primaries = [i.ref.key for i in job.inputs if i.role == "primary"]
     item: Item = {"attempts": number(job.attempts_total), "inputs": number(len(primaries))}
     if primaries:
@@ -164,11 +164,11 @@ def _plain(job: Job) -> Item:
 
 
 def job_of(item: Item) -> Job:
-    """The job of an item; RowUnreadable where it holds none."""
+    """The job of an item; raises RowUnreadable if it holds none."""
     name = item["pk"]["S"].removeprefix("J#")
     try:
         if "v" in item:
-            version_of(int(item["v"]["N"]), name)  # before the record: its form may be another by then
+            version_of(int(item["v"]["N"]), name)  # before the record, whose format may be newer
         doc: bytes = item["doc"]["B"]
         text_of = doc if doc.startswith(b"{") else zlib.decompress(doc)
     except (KeyError, TypeError, AttributeError, ValueError, zlib.error) as error:
@@ -179,7 +179,7 @@ def job_of(item: Item) -> Job:
 
 
 def newer_row(item: Item, why: RecordNewer) -> NewerRow:
-    """What every version of a job's item tells beside its record."""
+    """What a job's item has beside its record in every version."""
     told = {name: str(item.get(name, {}).get("S", "")) for name in ("job_id", "tenant", "workflow", "state")}
     created_at = item.get("created", {}).get("S", "").partition("#")[0]
     try:
@@ -189,13 +189,13 @@ def newer_row(item: Item, why: RecordNewer) -> NewerRow:
 
 
 def written_by(item: Item) -> str | None:
-    """Which write an item comes from; None where somebody made it by hand."""
+    """Which write an item comes from; None if it was made by hand."""
     found: str | None = item.get("writer", {}).get("S")
     return found
 
 
 def table_definition(name: str) -> dict[str, Any]:
-    """What CreateTable needs; infra/deploy's template says the same."""
+    """The arguments of CreateTable, equal to infra/deploy's template."""
     names = ("pk", "sk", "created", *(f"{index}_pk" for index in (BY_TIME, BY_TENANT, BY_STATE, BY_WAKE)))
     shown = {
         BY_TIME: ["job_id", "tenant", "workflow", "state"],

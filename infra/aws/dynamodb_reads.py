@@ -1,7 +1,8 @@
-"""Reading the DynamoDB table: index entries merged over their shards, then judged by the base items."""
+"""Reads of the DynamoDB table: index entries merged over their shards, then checked against the base items."""
 
 import heapq
 import itertools
+import operator
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job, State
+from core.jobs import ENDED, Job, State
 from core.ports import JobQuery, NewerRow, Page, Pause
 from infra.aws.calls import Caller
 from infra.aws.dynamodb_items import (
@@ -30,6 +31,8 @@ from infra.aws.dynamodb_items import (
 )
 
 _BATCH = 100
+_AT_ONCE = 500  # index entries of one partition
+_MOST_SCANNED = 2000  # index entries that one page scans at most where no index has the answer
 _BELIEVED_SECONDS = 60.0
 _STATES = frozenset(State)
 
@@ -40,53 +43,92 @@ class Reads:
         self._call = call
         self._table = table
         self._shards = range(shards)
-        self._unreadable: dict[str, float] = {}  # until when that is believed
+        self._unreadable: dict[str, float] = {}  # until when to skip them
 
     def item(self, key: Item) -> Item:
-        """An item read consistently; empty where there is none."""
+        """An item, read consistently; empty if it does not exist."""
         answer = self._call("get", lambda: self._db.get_item(TableName=self._table, Key=key, ConsistentRead=True))
         found: Item = answer.get("Item", {})
         return found
 
     def items(self, keys: list[Item]) -> list[Item]:
-        """Those of the items that are there, each read consistently."""
+        """Those of the items that exist, read consistently."""
         return [item for at in range(0, len(keys), _BATCH) for item in self._batch(keys[at : at + _BATCH])]
 
     def page(self, query: JobQuery, limit: int, cursor: str | None) -> Page:
         if query.states is not None and not query.states:
             return Page(jobs=(), cursor=None)
         index, values = BY_TIME, [""]
-        if query.tenant is not None:
-            index, values = BY_TENANT, [query.tenant]
-        elif query.states is not None:
+        if query.states is not None and (query.tenant is None or not query.states & ENDED):
+            # Few jobs have not ended, of however many a tenant has.
             index, values = BY_STATE, sorted(query.states)
+        elif query.tenant is not None:
+            index, values = BY_TENANT, [query.tenant]
         partitions = [partition_of(index, shard, value) for shard in self._shards for value in values]
-        shards = [self._entries(partition, index, query, cursor, limit) for partition in partitions]
+        judged = query != JobQuery(states=query.states if index == BY_STATE else None, tenant=query.tenant)
+        judged = judged or (index == BY_STATE and query.tenant is not None)
+        most = _MOST_SCANNED if judged else limit
+        shards = [
+            self._entries(partition, index, query, cursor, _AT_ONCE if judged else limit + 1)
+            for partition in partitions
+        ]
         # A job on its way from one state to the next may stand in an index twice.
-        once = (entry for entry, _ in itertools.groupby(heapq.merge(*shards, reverse=True)))
-        taken = list(itertools.islice(once, limit + 1))
+        merged = heapq.merge(*shards, key=operator.itemgetter(0), reverse=True)
+        once = (next(group) for _, group in itertools.groupby(merged, key=operator.itemgetter(0)))
+        taken = list(itertools.islice(once, most + 1))
         newer: list[NewerRow] = []
-        jobs = self.jobs([job_id for _, job_id in taken[:limit]], newer)
+        jobs: list[Job] = []
+        looked = 0
+        while looked < min(most, len(taken)) and len(jobs) + len(newer) < limit:
+            room = limit - len(jobs) - len(newer)
+            batch = taken[looked : looked + (_BATCH if judged else most)]
+            looked = self._judge(batch, looked, room, query, jobs, newer)
         return Page(
-            jobs=tuple(job for job in jobs if _matches(job, query)),
-            cursor=taken[limit - 1][0] if len(taken) > limit else None,
-            newer=tuple(row for row in newer if _matches(row, query)),
+            jobs=tuple(jobs), cursor=taken[looked - 1][0] if 0 < looked < len(taken) else None, newer=tuple(newer)
         )
+
+    def _judge(  # noqa: PLR0917 - where a page goes on, and what it has so far
+        self,
+        batch: list[tuple[str, Item]],
+        looked: int,
+        room: int,
+        query: JobQuery,
+        jobs: list[Job],
+        newer: list[NewerRow],
+    ) -> int:
+        """Add the jobs of index entries that fit, as many as there is room for; where the next page begins."""
+        likely = [entry["job_id"]["S"] for _, entry in batch if _may_hold(entry, query)]
+        more: list[NewerRow] = []
+        found: dict[str, Job | NewerRow] = {job.job_id: job for job in self.jobs(likely, more)}
+        found |= {row.job_id: row for row in more}
+        for _, entry in batch:
+            if room == 0:
+                break
+            looked += 1
+            one = found.get(entry["job_id"]["S"])
+            if one is None or not query.holds(one):
+                continue
+            room -= 1
+            if isinstance(one, NewerRow):
+                newer.append(one)
+            else:
+                jobs.append(one)
+        return looked
 
     def line(self, line: str, *, whole: bool) -> tuple[Job, ...]:
         found = self._query({":pk": text(line_partition(line))}, "pk = :pk", ConsistentRead=True)
         newer: list[NewerRow] = []
-        # A row that was deleted by hand and made anew stands in its line twice.
+        # A row that was deleted by hand and created again is in its line twice.
         jobs = tuple(self.jobs(list(dict.fromkeys(item["job_id"]["S"] for item in found)), newer))
         if whole and newer:
             raise newer[0].why
         return jobs
 
     def awake(self, before: float, limit: int, *, resting: bool) -> list[Job]:
-        """Jobs that an index thinks need attention; their items say whether they do."""
+        """Jobs that need attention according to an index; callers check the items."""
         now, found = time.monotonic(), list[Job]()
         shards = [self._due(shard, before, limit, resting=resting) for shard in self._shards]
-        # Rows that cannot be read stay at the head for ever: look past them, and seldom at them.
+        # Unreadable rows stay first forever: read past them, and rarely read them again.
         fresh = (job_id for _, job_id in heapq.merge(*shards) if self._unreadable.get(job_id, 0.0) <= now)
         while len(found) < limit and (batch := list(itertools.islice(fresh, limit - len(found)))):
             found += self.jobs(batch)
@@ -118,11 +160,11 @@ class Reads:
         for shard in self._shards:
             values = {":pk": text(partition_of(index, shard, tenant or ""))}
             for item in self._query(values, f"{index}_pk = :pk", IndexName=index):
-                if item["state"]["S"] in _STATES:  # else it was edited by hand; `damaged` tells
+                if item["state"]["S"] in _STATES:  # else it was edited by hand; `damaged` reports it
                     yield tenant or item["tenant"]["S"], State(item["state"]["S"])
 
     def running(self, tenant: str) -> list[Item]:
-        """The rows of a tenant that an index thinks are running, as they are now."""
+        """A tenant's rows that are running according to an index, read again."""
         found: list[str] = []
         for shard in self._shards:
             values = {":pk": text(partition_of(BY_STATE, shard, State.RUNNING)), ":tenant": text(tenant)}
@@ -135,7 +177,7 @@ class Reads:
         return list(self._query({":pk": text("D")}, "pk = :pk", ConsistentRead=True))
 
     def count(self, states: frozenset[State], before: float) -> int:
-        """Counted in the index: reads the entries of these states, and returns none of them."""
+        """Counts the index entries of these states."""
         found = 0
         for partition in (partition_of(BY_STATE, shard, state) for shard in self._shards for state in sorted(states)):
             ask: dict[str, Any] = {
@@ -162,9 +204,9 @@ class Reads:
         return tuple(sorted(found, key=lambda pause: pause.since))
 
     def jobs(self, job_ids: list[str], newer: list[NewerRow] | None = None) -> list[Job]:
-        """The jobs as they are now, in the order of their ids here; those that are gone, or no jobs, are left out.
+        """The current jobs, in the order of their ids; those that are gone or unreadable are left out.
 
-        `newer` gets what can be told of rows that a newer program wrote.
+        `newer` receives the rows that a newer program wrote.
         """
         found: dict[str, Job] = {}
         for at in range(0, len(job_ids), _BATCH):
@@ -181,28 +223,23 @@ class Reads:
 
     def _entries(
         self, partition: str, index: str, query: JobQuery, cursor: str | None, limit: int
-    ) -> Iterator[tuple[str, str]]:
-        """Index entries of one partition, newest first, as (created, job_id)."""
+    ) -> Iterator[tuple[str, Item]]:
+        """Index entries of one partition, newest first, each after its time and id."""
         values: dict[str, Any] = {":pk": text(partition)}
         condition = f"{index}_pk = :pk"
-        more: dict[str, Any] = {"ScanIndexForward": False, "IndexName": index, "Limit": limit + 1}
-        if cursor is not None:
-            values[":cursor"] = text(cursor)
-            condition += " AND created < :cursor"
-        filters = []
-        if query.workflow is not None:
-            values[":workflow"] = text(query.workflow)
-            filters.append("workflow = :workflow")
-        if query.states is not None and index != BY_STATE:
-            names = {f":state{n}": text(state) for n, state in enumerate(sorted(query.states))}
-            values |= names
-            filters.append(f"#state IN ({', '.join(names)})")
-            more["ExpressionAttributeNames"] = {"#state": "state"}
-        if filters:
-            more["FilterExpression"] = " AND ".join(filters)
-            more["Limit"] = 1000  # what is filtered out counts towards it
+        upper = [cursor] if cursor is not None else []
+        upper += [created_at(query.created_to)] if query.created_to is not None else []
+        if query.created_from is not None:
+            # A key takes one range: the upper end is left to the condition below where both are given.
+            values |= {":from": text(created_at(query.created_from)), ":to": text(min(upper, default="~"))}
+            condition += " AND created BETWEEN :from AND :to"
+        elif upper:
+            values[":to"] = text(min(upper))
+            condition += " AND created < :to"
+        more: dict[str, Any] = {"ScanIndexForward": False, "IndexName": index, "Limit": limit}
         for item in self._query(values, condition, **more):
-            yield item["created"]["S"], item["job_id"]["S"]
+            if not upper or item["created"]["S"] < min(upper):
+                yield item["created"]["S"], item
 
     def _query(self, values: dict[str, Any], condition: str, **more: Any) -> Iterator[Item]:
         ask = {
@@ -219,7 +256,7 @@ class Reads:
             ask["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     def _batch(self, keys: list[Item]) -> list[Item]:
-        """Up to a hundred rows; those that a busy table leaves unread are asked for again, after a while."""
+        """Up to a hundred rows; those that a busy table leaves unread are read again after a pause."""
         found: list[Item] = []
 
         def act() -> None:
@@ -246,9 +283,8 @@ def _damage(item: Item) -> RowUnreadable | None:
     return None
 
 
-def _matches(job: Job | NewerRow, query: JobQuery) -> bool:
-    return (
-        (query.states is None or job.state in query.states)
-        and (query.tenant is None or job.tenant == query.tenant)
-        and (query.workflow is None or job.workflow == query.workflow)
+def _may_hold(entry: Item, query: JobQuery) -> bool:
+    """Whether a job may fit by what its index entry says, which may be a moment old; states are judged by the row."""
+    return (query.tenant is None or entry.get("tenant", {}).get("S", query.tenant) == query.tenant) and (
+        query.workflow is None or entry["workflow"]["S"] == query.workflow
     )

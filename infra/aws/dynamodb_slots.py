@@ -1,16 +1,16 @@
-"""Slots in the DynamoDB table: counters of running jobs, caps over them, and the pauses that stand on the same items.
+"""Slots in the DynamoDB table: counters of running jobs, caps over them, and the pauses on the same items.
 
 Theory of operation. A counter changes only in the transaction that moves a job into or out of RUNNING, so it always
-equals the number of RUNNING jobs that stand on it. One item takes some 100 transactions a second, and a job makes two.
+equals the number of RUNNING jobs that use it. One item takes some 100 transactions a second, and a job makes two.
 So a tenant and a workflow have a first counter, which small caps need to be exact, and several more to spread over:
-where there is no cap, or a large one, a start picks one of those, each with its share of the cap. The lease says
-which counter it stands on, and whoever ends it counts down that one, whatever the caps are by then. A cap also
-counts what started under a cap of the other kind and stands on counters that it does not use itself.
+with no cap, or a large one, a start picks one of those, each with its share of the cap. The lease names its
+counter, and the end of the job counts down that one, whatever the caps are by then. A cap also counts jobs that started
+under a cap of the other kind, on counters that it does not use itself.
 
-A counter can still be wrong: somebody deleted a row or edited the counter. One that is too high would refuse starts for
-good, so whoever is refused leaves a note, and the janitor recounts what such notes name. A counter says how often it
-has changed. Once it has not for a while, the index knows every job that it counts; they are read, and the counter is
-set to their number on condition that it has not changed since, so that no start or end is lost.
+A counter can still be wrong, if a row was deleted or the counter edited by hand. One that is too high would refuse
+starts forever, so a refused start leaves a note, and the janitor recounts the counters in such notes. A counter records
+how often it has changed. Once it has not changed for a while, the index has every job that it counts; they are read,
+and the counter is set to their number if it has not changed since, so that no start or end is lost.
 """
 
 import random
@@ -28,7 +28,7 @@ from infra.aws.dynamodb_items import Item, number, text
 from infra.aws.dynamodb_reads import Reads
 
 _BELIEVED_SECONDS = 30.0
-_SETTLED_SECONDS = 20.0  # within which an index has long followed
+_SETTLED_SECONDS = 20.0  # an index has caught up by then
 _NO = "ConditionalCheckFailedException"
 
 Write = dict[str, Any]
@@ -41,12 +41,12 @@ class Slots:
         self._reads = reads
         self._name = table
         self._shards = shards
-        self._none_elsewhere: dict[tuple[str, str | None, bool], float] = {}  # until when that is believed
-        self._doubted: dict[tuple[str, str], float] = {}  # until when the note that was left will do
+        self._none_elsewhere: dict[tuple[str, str | None, bool], float] = {}  # until when to trust it
+        self._doubted: dict[tuple[str, str], float] = {}  # when to leave the next note
         self._unchanged: dict[str, tuple[int, float]] = {}  # by counter: its changes, since when
 
     def counted(self, job: Job, delta: int) -> list[Write]:
-        """What counts a job where its lease says that it stands."""
+        """The update of the counter that a job's lease names."""
         if not delta:
             return []
         tenant, workflow = job.lease.counters if job.lease else (0, 0)
@@ -54,7 +54,7 @@ class Slots:
         return [self._slot(key, delta) for key in keys]
 
     def start(self, job: Job, caps: Caps) -> tuple[Job, list[Write]]:
-        """A started job on counters picked anew, and what counts it there unless it is over a cap or paused."""
+        """A started job with new counters, and their updates, conditional on caps and pauses."""
         counters = _pick(caps.tenant), _pick(caps.workflow)
         on = job if job.lease is None else replace(job, lease=replace(job.lease, counters=counters))
         places: list[tuple[int, int, str | None]] = [
@@ -69,7 +69,7 @@ class Slots:
         return on, [*writes, {"ConditionCheck": everything | {"ConditionExpression": "attribute_not_exists(pk)"}}]
 
     def refused(self, job: Job, caps: Caps) -> Refused | None:
-        """Why a start was refused, read again consistently; None: nothing stands in its way any more."""
+        """Why a start was refused, read consistently; None if it may start now."""
         if self._reads.item(self._all_paused(job)):
             return Refused(reason="waiting: paused, everything", scope="pause")
         if "paused" in self._reads.item(items.slots_key(job.tenant)):
@@ -86,7 +86,7 @@ class Slots:
         return None
 
     def pausing(self, tenant: str | None, workflow: str | None, *, on: bool) -> list[Write]:
-        """What makes starts see a pause (or its end), whichever counter they pick."""
+        """The writes that show a pause (or its end) to starts, whichever counter they pick."""
         if tenant is not None:
             update: dict[str, Any] = {"TableName": self._name, "UpdateExpression": "REMOVE paused"}
             if on:
@@ -99,7 +99,7 @@ class Slots:
         return [{"Delete": {"TableName": self._name, "Key": key}} for key in keys]
 
     def recount(self, now: float) -> int:
-        """Set counters that refused a start to the number of jobs that stand on them; how many were wrong."""
+        """Set counters that refused a start to the number of their jobs; returns how many were wrong."""
         corrected, looked_at = 0, set[str]()
         for note in self._reads.doubts():
             tenant, workflow = note["tenant"]["S"], note["workflow"]["S"] or None
@@ -119,7 +119,7 @@ class Slots:
         return corrected
 
     def _settled(self, counter: Item, now: float) -> bool:
-        """Whether a counter has stood as it is for so long that the index has all that it counts."""
+        """Whether a counter has not changed for so long that the index has every job it counts."""
         pk, changes = counter["pk"]["S"], _changes(counter)
         known, since = self._unchanged.get(pk, (None, now))
         if known != changes:
@@ -127,7 +127,7 @@ class Slots:
         return known == changes and now - since >= _SETTLED_SECONDS
 
     def _standing(self, tenant: str, workflow: str | None) -> Counter[str] | None:
-        """How many running jobs stand on each counter; None where a row cannot be read, and so nobody can say."""
+        """The number of running jobs per counter; None if a row cannot be read."""
         found: Counter[str] = Counter()
         for row in self._reads.running(tenant):
             try:
@@ -161,7 +161,7 @@ class Slots:
         return True
 
     def _doubt(self, job: Job) -> None:
-        """Leave notes for the janitor; now and then, since a cap that is reached refuses many a start."""
+        """Leave notes for the janitor, not too often, since a reached cap refuses many starts."""
         now, name = time.monotonic(), (job.tenant, job.workflow)
         if self._doubted.get(name, 0.0) > now:
             return
@@ -195,7 +195,7 @@ class Slots:
         return slot
 
     def _room(self, cap: int, counter: int, tenant: str, workflow: str | None) -> int | None:
-        """How many jobs may stand on a counter; None: any number."""
+        """How many jobs a counter may have; None: any number."""
         if cap == 0:
             return None
         room = cap - self._elsewhere(cap, tenant, workflow)
@@ -209,7 +209,7 @@ class Slots:
     def _elsewhere(self, cap: int, tenant: str, workflow: str | None) -> int:
         """Jobs on the counters that a cap of this size does not use.
 
-        There are some only for a while after caps were changed; that there are none is believed for half a minute.
+        Only exist for a while after caps were changed; "none" is cached for half a minute.
         """
         name = (tenant, workflow, _spread(cap))
         if self._none_elsewhere.get(name, 0.0) > time.monotonic():
@@ -222,7 +222,7 @@ class Slots:
 
 
 def _spread(cap: int) -> bool:
-    """Whether starts under this cap may use any counter: no cap, or one of which each counter gets a fair share."""
+    """Whether starts under this cap may use any counter: no cap, or one large enough to share."""
     return cap == 0 or cap >= 4 * items.COUNTERS
 
 

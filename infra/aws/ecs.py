@@ -1,14 +1,13 @@
-"""Scale-in protection of an ECS task: asked of the task's own agent while the task works on jobs.
+"""Scale-in protection of an ECS task, requested from the task's own agent while jobs run.
 
-Theory of operation. ECS ends any task it likes when a service shrinks or is deployed anew, unless the task has asked
-for protection. `TaskShield` asks while jobs run, asks again before the protection runs out, and gives it back once the
-task has been idle for a moment, so that a stream of short jobs does not make two calls each. A runner that is never
-idle would hold up a deployment without end: after `stretch` seconds it therefore takes no new job until those it has
-are done and ECS has had `rest` seconds to end it.
+Theory of operation. ECS may end any task when a service scales in or is deployed, unless the task has requested
+protection. `TaskShield` requests it while jobs run, renews it before it expires, and releases it once the task has been
+idle for a moment, so that short jobs do not cost two calls each. A runner that is never idle would block a deployment
+forever: after `stretch` seconds it takes no new job until its jobs are done and ECS has had `rest` seconds to end it.
 
-One thread talks to the agent; no job ever waits for it or fails by it. An agent that does not answer is asked again
-after a pause. A task that ends without protection costs no result either: SIGTERM drains, and what cannot end in
-time goes back to the queue with no attempt lost.
+One thread calls the agent; no job waits for it or fails because of it. If the agent does not answer, it is called again
+after a pause. A task that ends without protection loses no result either: SIGTERM drains, and jobs that cannot end in
+time go back to the queue with no attempt lost.
 """
 
 import json
@@ -28,11 +27,11 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the ag
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pace:
-    """How long things last, in seconds."""
+    """Durations in seconds."""
 
-    expires: int = 600  # a runner that hangs is unprotected after this; ECS takes whole minutes
+    expires: int = 600  # a hanging runner loses its protection after this; ECS takes whole minutes
     renew: float = 200.0
-    linger: float = 15.0  # idle time before the protection is given back
+    linger: float = 15.0  # idle time before the protection is released
     retry: float = 15.0  # after an agent that did not answer
     stretch: float = 3600.0  # of protection without a break
     rest: float = 30.0  # ECS ends an unprotected task within seconds
@@ -45,11 +44,11 @@ class Agent:
         self._url = uri.rstrip("/") + _PATH
 
     def protect(self, seconds: int) -> None:
-        """Again: prolongs. Raises OSError where the agent does not answer or refuses."""
+        """Request or renew. Raises OSError if the agent does not answer or refuses."""
         self._put({"ProtectionEnabled": True, "ExpiresInMinutes": max(1, seconds // 60)})
 
     def release(self) -> None:
-        """Raises as `protect`; without a protection nothing happens."""
+        """Raises like `protect`; does nothing without protection."""
         self._put({"ProtectionEnabled": False})
 
     def _put(self, body: dict[str, object]) -> None:
@@ -62,13 +61,13 @@ class Agent:
         try:
             failure = json.loads(told).get("failure")
         except (ValueError, AttributeError):
-            raise OSError("the answer is no JSON object") from None
+            raise OSError("the answer is not a JSON object") from None
         if failure:
             raise OSError(f"refused: {failure.get('Reason')} {failure.get('Detail') or ''}".strip())
 
 
 class TaskShield:
-    """Keeps the task protected while `busy` says that jobs run. Safe to use from several threads."""
+    """Keeps the task protected while jobs run, as `busy` reports. Safe to share between threads."""
 
     def __init__(
         self, agent: Agent, log: Log, *, pace: Pace | None = None, monotonic: Callable[[], float] = time.monotonic
@@ -80,8 +79,8 @@ class TaskShield:
         self._changed = threading.Condition()
         self._jobs = 0
         self._idle_since = monotonic()
-        self._since: float | None = None  # protected without a break since then; None: not protected
-        self._asked_at = 0.0  # when the agent last said yes
+        self._since: float | None = None  # protected since then; None: not protected
+        self._asked_at = 0.0  # when the agent last agreed
         self._rested_until = 0.0
         self._retry_at = 0.0
         self._stopped = False
@@ -92,7 +91,7 @@ class TaskShield:
         self._thread.start()
 
     def stop(self) -> None:
-        """After the last job; gives the protection back. A second call does nothing."""
+        """Call after the last job; releases the protection. A second call does nothing."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -101,7 +100,7 @@ class TaskShield:
             self._thread = None
 
     def busy(self, jobs: int) -> None:
-        """How many jobs run from now on; returns at once."""
+        """Set the number of running jobs; returns at once."""
         with self._changed:
             self._jobs = jobs
             if not jobs:
@@ -114,7 +113,7 @@ class TaskShield:
             return not self._tired() and self._now() >= self._rested_until
 
     def round(self) -> float:
-        """Ask the agent for what is due, if anything is; seconds until the next look. One pass of the thread."""
+        """Do what is due, if anything; returns the seconds until the next round. One pass of the thread."""
         with self._changed:
             due, wait = self._due()
         if due is None:
@@ -129,7 +128,7 @@ class TaskShield:
             with self._changed:
                 self._retry_at = self._now() + self._pace.retry
             return self._pace.retry
-        self._told(protected=due)
+        self._call(protected=due)
         return 0.0
 
     def _due(self) -> tuple[bool | None, float]:
@@ -150,7 +149,7 @@ class TaskShield:
     def _tired(self) -> bool:
         return self._since is not None and self._now() - self._since >= self._pace.stretch
 
-    def _told(self, *, protected: bool) -> None:
+    def _call(self, *, protected: bool) -> None:
         with self._changed:
             now = self._now()
             if not protected:
@@ -170,10 +169,10 @@ class TaskShield:
                     break
                 if self._due()[0] is None:
                     self._changed.wait(wait)
-        self.round()  # what is still protected is given back, with one try
+        self.round()  # releases the protection, with one try
 
 
 def task_shield(environment: Mapping[str, str], log: Log) -> TaskShield | None:
-    """A shield where the process runs in an ECS task, else None."""
+    """A shield if the process runs in an ECS task, else None."""
     uri = environment.get("ECS_AGENT_URI", "")
     return TaskShield(Agent(uri), log) if uri.startswith(("http://", "https://")) else None

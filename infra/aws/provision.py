@@ -1,7 +1,7 @@
-"""Bucket, queues, table and notification on any endpoint: what would be made, and making it. Again: nothing changes.
+"""Plans and creates bucket, queues, table and notifications on any endpoint. Safe to repeat.
 
-A server that does not know a refinement (encryption, access block, point-in-time recovery) keeps the rest; the step
-says `unsupported`. What exists is never replaced or emptied.
+If a server does not support a refinement (encryption, access block, point-in-time recovery), that step says
+`unsupported` and the rest goes on. Existing resources are never replaced or emptied.
 """
 
 import json
@@ -21,14 +21,14 @@ from infra.aws.calls import client
 from infra.aws.dynamodb_items import table_definition
 
 _FOURTEEN_DAYS = str(14 * 86400)
-_WORK_RECEIVES = 50  # a job over its cap is received and put back again and again; that is no poison
+_WORK_RECEIVES = 50  # a job over its cap is received and put back many times; that is normal
 _EVENT_RECEIVES = 5
 _EVENTS = ["s3:ObjectCreated:*", "s3:ObjectRemoved:*"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One thing that is there, is missing, or cannot be had on this server."""
+    """One resource that exists, is missing, or is not supported by this server."""
 
     kind: str
     name: str
@@ -37,12 +37,12 @@ class Step:
 
 
 def provision(settings: Settings, *, apply: bool) -> list[Step]:
-    """Everything that the ADE_*_URL settings name. `apply`: make what is missing; else only say so."""
+    """Everything that the ADE_*_URL settings name. `apply`: create what is missing; otherwise only list it."""
     steps: list[Step] = []
     for url in (settings.queue_url, settings.events_url):
-        if url:
+        if url.startswith("sqs:"):
             steps += _queue(parse_address(url), events=url == settings.events_url, apply=apply)
-    if settings.table_url:
+    if settings.table_url.startswith("dynamodb:"):
         steps += _table(parse_address(settings.table_url), apply=apply)
     if settings.store_url:
         bucket = parse_address(settings.store_url)
@@ -115,12 +115,12 @@ def _bucket(address: Address, *, apply: bool) -> Iterator[Step]:
         )
         yield step
         if step.action != "create" or not apply:
-            return  # a bucket that is somebody's already keeps its own rules
+            return  # an existing bucket keeps its own rules
         versions = {"Status": "Enabled"}
         yield _refined(
             "versions", name, lambda: s3.put_bucket_versioning(Bucket=name, VersioningConfiguration=versions)
         )
-        if address.endpoint is None:  # SeaweedFS says yes to this, and then no to every write
+        if address.endpoint is None:  # SeaweedFS accepts this and then refuses every write
             yield _refined("encryption", name, lambda: s3.put_bucket_encryption(Bucket=name, **_ENCRYPTION))
         yield _refined("no public access", name, lambda: s3.put_public_access_block(Bucket=name, **_PRIVATE))
         yield _refined(
@@ -144,13 +144,13 @@ def _notification(bucket: Address, events: Address, *, apply: bool) -> Iterator[
             sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
             kept = s3.get_bucket_notification_configuration(Bucket=bucket.name)
             kept.pop("ResponseMetadata", None)
-            kept["QueueConfigurations"] = [*kept.get("QueueConfigurations", []), *_told(arn)]
+            kept["QueueConfigurations"] = [*kept.get("QueueConfigurations", []), *_notified(arn)]
             s3.put_bucket_notification_configuration(Bucket=bucket.name, NotificationConfiguration=kept)
 
         step = _step("notification", name, there=there, make=make, apply=False)
         if step.action == "create" and apply:
             made = _refined("notification", name, make)
-            detail = "use ADE_WEBHOOK_TOKEN and the store's own webhook; the sweep finds drops meanwhile"
+            detail = "use ADE_WEBHOOK_TOKEN and the store's own webhook; until then the sweep finds drops"
             step = made if made.action == "create" else replace(made, detail=f"{made.detail}; {detail}")
         yield step
 
@@ -164,13 +164,13 @@ def _is_minio(bucket: Address) -> bool:
         except ClientError as error:
             told = error.response
         except BotoCoreError:
-            return False  # the step before has said so
+            return False  # reported by the step before
     return str(told["ResponseMetadata"].get("HTTPHeaders", {}).get("server", "")).startswith("MinIO")
 
 
 def _minio_notification(bucket: Address, *, apply: bool) -> Step:
-    """MinIO sends to no queue of ours, but to a webhook that its operator configured."""
-    from infra.minio import MinioEvents, NoTarget  # noqa: PLC0415 - its client takes a moment to load
+    """MinIO does not send to SQS, only to a webhook that its operator configured."""
+    from infra.minio import MinioEvents, NoTarget  # noqa: PLC0415 - its client is slow to import
 
     with closing(MinioEvents(bucket)) as events:
         try:
@@ -180,10 +180,10 @@ def _minio_notification(bucket: Address, *, apply: bool) -> Step:
         name = f"{bucket.name} → {arn}"
         if not _bucket_there(bucket):  # only a plan gets here
             return Step(kind="notification", name=name, action="create")
-        if events.tells(arn):
+        if events.is_notifying(arn):
             return Step(kind="notification", name=name, action="keep")
         if apply:
-            events.tell(arn)
+            events.notify(arn)
         return Step(kind="notification", name=name, action="create")
 
 
@@ -194,7 +194,7 @@ def _bucket_there(bucket: Address) -> bool:
         except ClientError as error:
             if _status(error) == HTTPStatus.NOT_FOUND:
                 return False
-            raise StoreUnavailable(f"cannot look at bucket {bucket.name}: {error}") from error
+            raise StoreUnavailable(f"cannot inspect bucket {bucket.name}: {error}") from error
     return True
 
 
@@ -216,7 +216,7 @@ def events_policy(queue_arn: str, bucket: str) -> dict[str, Any]:
 
 
 class _Missing(Exception):
-    """The thing is not there."""
+    """The resource does not exist."""
 
 
 def _step(kind: str, name: str, *, there: Callable[[], Any], make: Callable[[], Any], apply: bool) -> Step:
@@ -225,17 +225,17 @@ def _step(kind: str, name: str, *, there: Callable[[], Any], make: Callable[[], 
     except _Missing:
         pass
     except ClientError as error:
-        if _status(error) not in {400, 404}:  # SQS and DynamoDB answer 400 where there is nothing
-            raise StoreUnavailable(f"cannot look at {kind} {name}: {error}") from error
+        if _status(error) not in {400, 404}:  # SQS and DynamoDB answer 400 for a missing resource
+            raise StoreUnavailable(f"cannot inspect {kind} {name}: {error}") from error
     except BotoCoreError as error:
-        raise StoreUnavailable(f"cannot look at {kind} {name}: {error}; is the endpoint up?") from error
+        raise StoreUnavailable(f"cannot inspect {kind} {name}: {error}; check that the endpoint is up") from error
     else:
         return Step(kind=kind, name=name, action="keep")
     if apply:
         try:
             make()
         except (ClientError, BotoCoreError) as error:
-            raise StoreUnavailable(f"cannot make {kind} {name}: {error}") from error
+            raise StoreUnavailable(f"cannot create {kind} {name}: {error}") from error
     return Step(kind=kind, name=name, action="create")
 
 
@@ -247,8 +247,8 @@ def _refined(kind: str, name: str, make: Callable[[], Any]) -> Step:
     return Step(kind=kind, name=name, action="create")
 
 
-def _told(arn: str) -> list[dict[str, Any]]:
-    """One entry per prefix: outputs must not make events, and S3 takes no two prefixes in one entry."""
+def _notified(arn: str) -> list[dict[str, Any]]:
+    """One entry per prefix: outputs must not cause events, and S3 takes one prefix per entry."""
     return [
         {
             "Id": f"ade-{prefix.rstrip('/')}",
@@ -298,3 +298,11 @@ _LIFECYCLE: dict[str, Any] = {
         ]
     }
 }
+
+
+def warm_up(store_url: str) -> None:
+    """Write to a new bucket until it accepts: some stores refuse the first writes, which senders should not see."""
+    from infra.aws.s3 import S3Store  # noqa: PLC0415 - only for a store on this machine
+
+    with closing(S3Store(parse_address(store_url))) as bucket:
+        bucket.conditional()

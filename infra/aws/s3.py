@@ -1,9 +1,9 @@
-"""ObjectStore on S3 and whatever speaks like it.
+"""ObjectStore on S3 and compatible stores.
 
-A version is the store's VersionId where the bucket keeps versions, else the ETag, which reads and writes are pinned
-to by If-Match. A digest is what the store knows of the content: the ETag where it is an MD5 of the content, a
-full-object checksum where it is not (uploads in parts, KMS), else the ETag all the same. Listings tell neither
-VersionId nor metadata, so each listed object is asked for once and remembered by its ETag and time.
+A version is the store's VersionId in a versioned bucket, else the ETag, to which reads and writes are pinned by
+If-Match. A digest is what the store knows about the content: the ETag if it is an MD5 of the content, otherwise a
+full-object checksum (uploads in parts, KMS), otherwise still the ETag. Listings contain neither VersionId nor metadata,
+so each listed object is requested once and cached by its ETag and time.
 """
 
 import base64
@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from botocore.exceptions import ClientError
 
@@ -33,17 +34,18 @@ from core.keys import WORK, check_key, refusal
 from core.ports import Fetched, Folder, Level, ObjectInfo
 from infra.addresses import Address
 from infra.aws.calls import Answered, Caller, client
-from infra.aws.s3_parts import COPIED_AT_ONCE, PART_BYTES, Parts
-from infra.aws.s3_reads import InFile, InMemory, Sink, read_to_end
-from infra.memo import Memo
+from infra.aws.s3_reads import InFile, InMemory, Memo, Sink, read_to_end
+from infra.aws.s3_uploads import PART_BYTES, Uploads
 
 _MD5_ETAG = re.compile(r"[0-9a-f]{32}")
 _ABSENT = ("404", "NoSuchKey", "NotFound", "NoSuchVersion", "405", "MethodNotAllowed")
 _LOST = ("412", "PreconditionFailed", "409", "ConditionalRequestConflict")
-_TOO_LARGE = ("InvalidRequest", "EntityTooLarge")  # for one copy; both may mean something else
+_TOO_LARGE = ("InvalidRequest", "EntityTooLarge")  # for a single copy; both codes may mean something else
 _CHECKSUMS = ("SHA256", "CRC64NVME")
 _ETAG = "etag:"
 _DELETED_AT_ONCE = 1000
+_COPIED_AT_ONCE = 5 * 1024**3  # the largest object that S3 copies with one call
+_COPY_PART_BYTES = 512 * 1024 * 1024
 
 
 class S3Store:
@@ -56,7 +58,7 @@ class S3Store:
         caller: Caller | None = None,
         page_size: int = 1000,
         part_bytes: int = PART_BYTES,
-        copied_at_once: int = COPIED_AT_ONCE,
+        copied_at_once: int = _COPIED_AT_ONCE,
     ) -> None:
         self._address = address
         self._bucket = address.name
@@ -64,7 +66,8 @@ class S3Store:
         self._call = caller or Caller(str(address))
         if address.endpoint is not None:
             self._s3.meta.events.register("before-call.s3.DeleteObjects", _vouch)
-        self._parts = Parts(self._s3, self._call, self._bucket, part_bytes=part_bytes, copied_at_once=copied_at_once)
+        self._uploads = Uploads(self._s3, self._call, self._bucket, part_bytes=part_bytes)
+        self._copied_at_once = copied_at_once
         self._page_size = page_size
         self._opaque = address.options.get("etag") == "opaque"
         self._memo: Memo[tuple[str, int, float], ObjectInfo] = Memo(100_000)
@@ -147,20 +150,28 @@ class S3Store:
         check_key(key)
         extra: dict[str, Any] = {"Metadata": dict(metadata)} if metadata else {}
         condition = self._condition(key, if_version, if_absent=if_absent)
-        if isinstance(body, Path) and body.stat().st_size > self._parts.part_bytes:
+        if isinstance(body, Path) and body.stat().st_size > self._uploads.part_bytes:
             lost = self._lost(key, condition)
-            answer = self._parts.upload(key, body, extra=extra, condition=condition, lost=lambda: lost)
+            answer = self._uploads.upload(key, body, extra=extra, condition=condition, lost=lambda: lost)
             size = body.stat().st_size
         else:
             content = body if isinstance(body, bytes) else body.read_bytes()
             answer, size = self._put(key, content, extra, condition), len(content)
         answer["ContentLength"] = size
         if _MD5_ETAG.fullmatch(_etag(answer)) is None or self._opaque:
-            # Only the store knows the checksum of what it put together.
+            # Only the store knows the checksum of an object assembled from parts.
             there = self.head(key)
             if there is not None and there.version == _version(answer):
                 return there
         return self._info(key, answer | {"Metadata": dict(metadata or {})})
+
+    def link(self, key: str, *, seconds: int, write: bool = False, save_as: str | None = None) -> str | None:
+        given: dict[str, Any] = {"Bucket": self._bucket, "Key": check_key(key)}
+        if save_as is not None and not write:
+            given["ResponseContentDisposition"] = f"attachment; filename*=UTF-8''{quote(save_as, safe='')}"
+        name = "put_object" if write else "get_object"
+        made: str = self._s3.generate_presigned_url(name, Params=given, ExpiresIn=seconds)
+        return made
 
     def copy(self, source: str, target: str) -> None:
         check_key(target)
@@ -176,7 +187,32 @@ class S3Store:
             if no.code not in _TOO_LARGE:
                 raise ObjectMissing(f"object {source} is not there") from None
             refusal = StoreUnavailable(f"{self._address} refused copy {source}: {no.code}")
-            self._parts.copy(source, target, refusal)
+            self._copy_large(source, target, refusal)
+
+    def _copy_large(self, source: str, target: str, refusal: StoreUnavailable) -> None:
+        """Copy in parts by boto3's managed transfer; raises `refusal` if the source is not that large after all."""
+        from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - rarely needed, and slow to import
+
+        try:
+            found = self._call(f"head {source}", lambda: self._head(source), expect=_ABSENT)
+            if int(found["ContentLength"]) <= self._copied_at_once:
+                raise refusal
+            kept = {name: found[name] for name in ("ContentType", "Metadata") if name in found}
+            part = min(self._copied_at_once, _COPY_PART_BYTES)
+            config = TransferConfig(multipart_threshold=part, multipart_chunksize=part)
+            self._call(
+                f"copy {source}",
+                lambda: self._s3.copy(
+                    {"Bucket": self._bucket, "Key": source},
+                    self._bucket,
+                    target,
+                    ExtraArgs=kept | {"CopySourceIfMatch": found["ETag"]},
+                    Config=config,
+                ),
+                expect=_ABSENT,
+            )
+        except Answered:
+            raise ObjectMissing(f"object {source} is not there") from None
 
     def delete(self, key: str) -> None:
         check_key(key)
@@ -196,7 +232,7 @@ class S3Store:
         return gone
 
     def conditional(self) -> bool:
-        """Whether the store honours conditional writes, tried out once; where it does not, losers may win."""
+        """Whether the store honours conditional writes, tested once; if not, the loser of a race may win."""
         if self._conditional is None:
             self._conditional = self._probe()
         return self._conditional
@@ -220,9 +256,9 @@ class S3Store:
             ask["ContinuationToken"] = page["NextContinuationToken"]
 
     def _detailed(self, listed: Any, unreadable: dict[str, str] | None = None) -> list[ObjectInfo]:
-        """Listed objects with version, digest and metadata; one that vanished meanwhile is left out.
+        """Listed objects with version, digest and metadata; those that have vanished are left out.
 
-        `unreadable`: takes those that the store refuses to tell of; without it, the first of them ends the listing.
+        `unreadable` receives those that the store refuses to describe; without it, the first one ends the listing.
         """
 
         def ask(item: tuple[str, object]) -> ObjectInfo | None:
@@ -289,7 +325,7 @@ class S3Store:
             raise ObjectMissing(f"object {key} is not there") from None
 
     def _condition(self, key: str, if_version: str | None, *, if_absent: bool) -> dict[str, str]:
-        """What a put is conditional on, as headers; a store that ignores them gets at least a look beforehand."""
+        """The conditions of a put, as headers; for a store that ignores them, check the object beforehand."""
         if not if_absent and if_version is None:
             return {}
         there = self.head(key) if if_version is not None or not self.conditional() else None
@@ -338,7 +374,7 @@ class S3Store:
             raise self._lost(key, condition) from None
 
     def _mine(self, key: str, body: bytes) -> dict[str, Any] | None:
-        """The object where it holds what we tried to write: an earlier try got through and its answer was lost."""
+        """The object, if it holds what we tried to write: an earlier try succeeded and its answer was lost."""
         try:
             if self.read(key, limit=len(body)) != body:
                 return None
@@ -351,7 +387,7 @@ class S3Store:
         return PreconditionFailed(f"object {key}: expected {expected}, found something else")
 
     def _delete_many(self, keys: list[str]) -> None:
-        """Up to a page of keys; those that the store was too busy for are asked for again."""
+        """Delete up to a page of keys; retries those that the store was too busy for."""
 
         def act() -> None:
             nonlocal keys
@@ -385,7 +421,7 @@ class S3Store:
 
 
 def _vouch(params: dict[str, Any], **_: object) -> None:
-    """boto3 sends a CRC32 with this call and no Content-MD5, on which older servers insist."""
+    """boto3 sends a CRC32 with this call, but older servers require Content-MD5."""
     params["context"].pop("checksum", None)
     params["headers"]["Content-MD5"] = _md5(params["body"])
 
@@ -395,12 +431,12 @@ def _md5(body: bytes) -> str:
 
 
 def _possible(key: str) -> bool:
-    """Whether the key is one that we handle; consoles make folder markers, and others may write anything."""
+    """Whether we handle a key; consoles create folder markers, and others may write anything."""
     return not key.endswith("/") and _refusal(key) is None
 
 
 def _refusal(key: str) -> str | None:
-    """Why a key is refused; None for one that is not, and for a folder marker, which is nobody's file."""
+    """Why a key is refused; None if it is not, and for a folder marker, which is not a file."""
     return None if key.endswith("/") else refusal(key)
 
 
@@ -419,7 +455,7 @@ def _lists_as_tree(page: Mapping[str, Any]) -> bool:
 
 
 def _sorted(pages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same listing as one page in the order of keys; costs memory for every key."""
+    """The same listing as one page in key order; costs memory for every key."""
     objects = sorted((o for page in pages for o in page.get("Contents", ())), key=lambda o: str(o["Key"]))
     folders = sorted((p for page in pages for p in page.get("CommonPrefixes", ())), key=lambda p: str(p["Prefix"]))
     return [{"Contents": objects, "CommonPrefixes": folders}]

@@ -1,13 +1,15 @@
-"""Reading an object to its end, over as many connections as it takes.
+"""Reads an object completely, over as many connections as it takes, and caches facts that cost a request.
 
-What has come is kept. A connection that breaks is followed by one that asks for the rest of the very same version, so
-a large object over a bad line arrives, and is never a mixture of two versions.
+After a broken connection, the next one requests the rest of the same version, so a large object arrives even over a bad
+line and is never a mix of two versions.
 """
 
 import contextlib
 import hashlib
+import threading
+from collections import OrderedDict
 from collections.abc import Collection, Mapping
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 from botocore.exceptions import ClientError, FlexibleChecksumError
 
@@ -15,17 +17,21 @@ from core.errors import ObjectTooLarge, StoreUnavailable
 from core.ports import Fetched
 from infra.aws.calls import Caller
 
+F = TypeVar("F")
+V = TypeVar("V")
+
+_ONE_IN = 16
 _BLOCK = 1024 * 1024
 _REPLACED = ("412", "PreconditionFailed", "NoSuchVersion", "InvalidRange", "416")
 
 
 class Sink(Protocol):
-    """Where the content goes."""
+    """Receives the content."""
 
     def write(self, block: bytes) -> None: ...
 
     def restart(self) -> None:
-        """Forget what was written: it comes again from the beginning."""
+        """Discard what was written: the content starts over."""
         ...
 
 
@@ -74,9 +80,9 @@ def read_to_end(
     limit: int,
     expect: Collection[str],
 ) -> None:
-    """Read an object, at the version that `pin` names (as parameters of GetObject) or else at the newest.
+    """Read an object at the version of `pin` (parameters of GetObject), or the newest.
 
-    Each call has its deadline; what has come at least a block further may have another.
+    Each call has its deadline; a call that read at least one block gets another.
     """
     reading = _Reading(s3, target, sink, pin, limit)
     while True:
@@ -95,18 +101,18 @@ class _Reading:
         self._sink = sink
         self._pin = pin
         self._limit = limit
-        self._etag = ""  # of what is being read
-        self._same: dict[str, str] = {}  # pins what is being read
+        self._etag = ""  # of the version being read
+        self._same: dict[str, str] = {}  # pins the version being read
         self.received = 0
 
     def go_on(self) -> None:
-        """Ask for what is missing and take it; a second call goes on where the first broke off."""
+        """Request what is missing; a second call continues where the first broke off."""
         rest = {"Range": f"bytes={self.received}-"} if self.received else {}
         try:
             answer = self._s3.get_object(**self._target, **{**self._same, **self._pin}, **rest)
         except ClientError as error:
             if self._same and not self._pin and error.response.get("Error", {}).get("Code") in _REPLACED:
-                self._restart()  # replaced meanwhile, and nobody asked for the old one
+                self._restart()  # replaced, and the caller did not pin the old version
                 return self.go_on()
             raise
         with contextlib.closing(answer["Body"]) as body:
@@ -128,16 +134,49 @@ class _Reading:
     def _begin(self, answer: Mapping[str, Any]) -> None:
         if answer["ContentLength"] > self._limit:
             size, key = answer["ContentLength"], self._target["Key"]
-            raise ObjectTooLarge(f"object {key} is {size} bytes; at most {self._limit} are read here")
+            raise ObjectTooLarge(f"object {key} is {size} bytes; the limit here is {self._limit}")
         self._etag = str(answer.get("ETag", ""))
         version = str(answer.get("VersionId") or "null")
         self._same = {"VersionId": version} if version != "null" else {"IfMatch": self._etag}
 
     def _continues(self, answer: Mapping[str, Any]) -> bool:
-        """Whether an answer is the rest of what is being read; some servers know no ranges, or no conditions."""
+        """Whether an answer continues the version being read; some servers ignore ranges or conditions."""
         said = str(answer.get("ContentRange", ""))
         return said.startswith(f"bytes {self.received}-") and str(answer.get("ETag", "")) == self._etag
 
     def _restart(self) -> None:
         self._sink.restart()
         self.received, self._same = 0, {}
+
+
+class Memo(Generic[F, V]):
+    """The latest value by key, valid while the `fact` it was stored with stays the same.
+
+    Made for scans over more keys than it holds: with plain LRU every key would be evicted before its turn comes again.
+    So when the cache is full, most new keys are the next to be evicted and the old ones stay; one in sixteen is kept,
+    so that in time the cache holds the keys in use.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._held: OrderedDict[str, tuple[F, V]] = OrderedDict()  # the next to evict first
+        self._lock = threading.Lock()
+        self._pushed_out = 0
+
+    def get(self, key: str, fact: F) -> V | None:
+        with self._lock:
+            held = self._held.get(key)
+            if held is None or held[0] != fact:
+                return None
+            self._held.move_to_end(key)
+            return held[1]
+
+    def put(self, key: str, fact: F, value: V) -> None:
+        with self._lock:
+            stays = True
+            if key not in self._held and len(self._held) >= self._size:
+                self._held.popitem(last=False)
+                self._pushed_out += 1
+                stays = self._pushed_out % _ONE_IN == 0
+            self._held[key] = (fact, value)
+            self._held.move_to_end(key, last=stays)

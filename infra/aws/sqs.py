@@ -1,10 +1,10 @@
 """WorkQueue on SQS standard queues: bodies, the long poll, and the queue itself.
 
 The tenant is the MessageGroupId, which makes SQS deliver fairly between tenants under a backlog; caps in the table
-do the rest. SQS knows no priority: within one answer urgent messages come first, and no more is promised. A delay
-beyond 15 minutes is carried in the message and sent on in stages. A long poll cannot be interrupted, so it runs in a
-thread of its own: `wake` lets the caller go at once, and what the poll still brings is handed to the next caller or,
-when there is none, shown to others again.
+do the rest. SQS has no priority: urgent messages come first within one response, and no more is promised. A delay
+beyond 15 minutes is kept in the message and sent on in stages. A long poll cannot be interrupted, so it runs in its own
+thread: `wake` releases the caller at once, and the messages of the poll go to the next caller or, without one, back to
+the queue.
 """
 
 import contextlib
@@ -27,15 +27,15 @@ from infra.aws.calls import Answered, Caller, client, timeouts
 N = TypeVar("N", int, float)
 
 VERSION = 1  # of the body; docs/upgrading.md
-FOREIGN = "not a message of ours"
-_MOVED = "received again and again and never handled; moved here by SQS"
-_SHOWN = 2000  # characters of a foreign body that go along
+FOREIGN = "not a message of ade-drop"
+_MOVED = "received too often without being handled; moved here by SQS"
+_SHOWN = 2000  # characters of a foreign body that are shown
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
     message: Message
-    not_before: float = 0.0  # carried along where SQS cannot delay for so long
+    not_before: float = 0.0  # if SQS cannot delay for so long
 
 
 def encode(message: Message, **more: str | float) -> str:
@@ -54,7 +54,7 @@ def decode(text: str) -> Body | None:
 
 
 def newer(text: str) -> bool:
-    """Whether a newer program wrote this body, whatever it holds."""
+    """Whether a newer program wrote this body."""
     match _loaded(text):
         case {"v": int(version)}:
             return version > VERSION
@@ -63,7 +63,7 @@ def newer(text: str) -> bool:
 
 
 def letter(raw: dict[str, Any]) -> DeadLetter:
-    """Ours say why; those that SQS moved here by itself do not; others are shown under their own id."""
+    """Our letters have a reason; those that SQS moved do not; foreign ones are listed under their own id."""
     sent = int(raw["Attributes"]["SentTimestamp"]) / 1000
     found = decode(raw["Body"])
     if found is None:
@@ -75,17 +75,17 @@ def letter(raw: dict[str, Any]) -> DeadLetter:
 
 
 def stranger(raw: dict[str, Any]) -> Message:
-    """What stands for a message that names no job."""
+    """A placeholder for a message without a job."""
     return Message(job_id=f"message-{raw['MessageId']}", tenant="-")
 
 
 def foreign(raw: dict[str, Any], at: float) -> str:
-    """The dead letter of a message that is not ours."""
+    """The dead letter of a foreign message."""
     return encode(stranger(raw), reason=FOREIGN, at=at, body=raw["Body"][:_SHOWN])
 
 
 def group(tenant: str) -> str:
-    """A MessageGroupId: at most 128 of the characters that SQS allows there; tenants with odd names share less well."""
+    """A MessageGroupId: at most 128 of the characters that SQS allows; unusual names may share a group."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in tenant)[:128] or "_"
 
 
@@ -102,11 +102,11 @@ def _number(values: Mapping[Any, Any], name: str, kind: Callable[[float], N]) ->
 
 
 Raw = list[dict[str, Any]]
-_ANSWER_SECONDS = 60.0  # beyond the poll's own time: the call's deadline ends it long before
+_ANSWER_SECONDS = 60.0  # beyond the poll's own time; the call's deadline comes long before
 
 
 class Poll:
-    """At most one poll is under way at a time; callers that come meanwhile wait for their turn."""
+    """Runs one poll at a time; other callers wait for their turn."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -118,7 +118,7 @@ class Poll:
         self._closed = False
 
     def take(self, receive: Callable[[float], Raw], seconds: float) -> Raw:
-        """What a poll of up to `seconds` brings; nothing where `wake` came first."""
+        """The messages of a poll of up to `seconds`; none if `wake` came first."""
         with self._turn, self._state:
             if self._closed or self._woken:
                 return self._collect()
@@ -132,12 +132,12 @@ class Poll:
             return self._collect()
 
     def left_over(self) -> Raw:
-        """What an earlier poll brought and nobody took."""
+        """Messages of an earlier poll that no caller took."""
         with self._state:
             return self._collect()
 
     def woken(self) -> bool:
-        """Whether `wake` was called since the last time this was asked."""
+        """Whether `wake` was called since the last call of this."""
         with self._state:
             woken, self._woken = self._woken, False
             return woken or self._closed
@@ -148,7 +148,7 @@ class Poll:
             self._state.notify_all()
 
     def close(self, seconds: float) -> Raw:
-        """Take no more polls, wait for the one under way, and return what nobody has taken."""
+        """Start no more polls, wait for the current one, and return messages that no caller took."""
         with self._state:
             self._closed = self._woken = True
             self._state.notify_all()
@@ -161,7 +161,7 @@ class Poll:
         failed: Exception | None = None
         try:
             brought = receive(seconds)
-        except Exception as error:  # noqa: BLE001 - handed to the caller; lost here, the caller would poll on at once
+        except Exception as error:  # noqa: BLE001 - passed to the caller, who would otherwise poll again at once
             failed = error
         finally:
             with self._state:
@@ -180,12 +180,12 @@ class Poll:
 
 _LONGEST_DELAY = 900
 _NEWER_DELAY = 60
-_LONGEST_POLL = 10  # SQS allows 20; a runner that ends has to sit out the poll under way
+_LONGEST_POLL = 10  # SQS allows 20; a runner that ends has to wait for the current poll
 _LONGEST_HIDE = 12 * 3600
 _MOST_AT_ONCE = 10
-_READING_SECONDS = 30  # how long a look at the dead letters keeps them from others
+_READING_SECONDS = 30  # how long reading dead letters hides them from others
 _LONGEST_REASON = 4000
-_COUNTED_SECONDS = 120.0  # until a message that was sent is in the approximate counts for sure
+_COUNTED_SECONDS = 120.0  # until a sent message is certainly in the approximate counts
 _STALE = (
     "ReceiptHandleIsInvalid",
     "InvalidParameterValue",
@@ -207,7 +207,7 @@ class SqsWorkQueue:
         *,
         caller: Caller | None = None,
         longest_poll: int = _LONGEST_POLL,
-        dead_poll: int = 1,  # without any, SQS asks only some of its servers and may say that there are none
+        dead_poll: int = 1,  # 0 would query only some of the servers of SQS and may find none
     ) -> None:
         self._address = address
         self._clock = clock
@@ -216,14 +216,14 @@ class SqsWorkQueue:
         self._dead_url = self._url_of(address.options.get("dead", f"{address.name}-dead"))
         self._longest_poll = longest_poll
         self._dead_poll = dead_poll
-        self._held: dict[str, float] = {}  # receipt → when its time is over
+        self._held: dict[str, float] = {}  # receipt → end of its visibility
         self._held_lock = threading.Lock()
-        self._told_missing: list[tuple[float, int]] = []  # when, and how many
+        self._reported_missing: list[tuple[float, int]] = []  # when, and how many
 
     def within(self, seconds: float) -> "SqsWorkQueue":
-        """The same queue and receipts by calls that end within `seconds`, for heartbeats; only `hide` makes sense."""
+        """The same queue and receipts with calls that end within `seconds`, for heartbeats; use only `hide`."""
         hasty = copy.copy(self)
-        hasty._connect(client(self._address, **timeouts(seconds)), self._call.within(seconds))  # noqa: SLF001 - one of us
+        hasty._connect(client(self._address, **timeouts(seconds)), self._call.within(seconds))  # noqa: SLF001 - same class
         return hasty
 
     def _connect(self, sqs: Any, call: Caller) -> None:
@@ -262,7 +262,7 @@ class SqsWorkQueue:
         now = self._clock.now()
         with self._held_lock:
             if self._held.get(receipt, now) <= now:
-                return False  # its time ran out; some servers would prolong it all the same
+                return False  # its visibility ended; some servers would extend it anyway
         try:
             self._call("hide", lambda: self._change(receipt, seconds), expect=_STALE)
         except Answered:
@@ -278,19 +278,19 @@ class SqsWorkQueue:
         with self._held_lock:
             expires = self._held.pop(receipt, 0.0)
         if expires <= self._clock.now():
-            return  # perhaps another runner has it by now; the table knows what to do with a second delivery
+            return  # another runner may have it by now; the table handles a second delivery
         self._delete(self._url, receipt)
 
     def missing(self, job_ids: Sequence[str], expected: Callable[[], int]) -> tuple[str, ...]:
-        """SQS cannot look for a message, so all are counted, before and after: jobs come and go meanwhile."""
+        """SQS cannot search for a message, so messages are counted, before and after reading the jobs."""
         before = self._depth()
         wanted = expected()
         now = self._clock.now()
-        self._told_missing = [(at, n) for at, n in self._told_missing if at > now - _COUNTED_SECONDS]
-        here = max(before, self._depth()) + sum(n for _, n in self._told_missing)
+        self._reported_missing = [(at, n) for at, n in self._reported_missing if at > now - _COUNTED_SECONDS]
+        here = max(before, self._depth()) + sum(n for _, n in self._reported_missing)
         short = tuple(job_ids[: max(0, wanted - here)])
         if short:
-            self._told_missing.append((now, len(short)))
+            self._reported_missing.append((now, len(short)))
         return short
 
     def bury(self, message: Message, reason: str) -> None:
@@ -300,7 +300,7 @@ class SqsWorkQueue:
         found = self._read_dead(limit)
         self._show_again([handle for handle, _ in found])
         letters = sorted((letter for _, letter in found), key=lambda letter: letter.at)
-        # Whoever died right after burying a job was followed by another who buried it again.
+        # A process that died right after burying a job may be followed by one that buries it again.
         last = {letter.message.job_id: letter for letter in letters}
         return tuple(sorted(last.values(), key=lambda letter: letter.at))
 
@@ -313,7 +313,7 @@ class SqsWorkQueue:
         return len({letter.message.job_id for letter in wanted.values()})
 
     def stats(self) -> QueueStats:
-        """Approximate, as SQS says itself; the age of the oldest is known to CloudWatch only."""
+        """Approximate, like the counts of SQS; only CloudWatch knows the age of the oldest message."""
         work, dead = self._counts(self._url), self._counts(self._dead_url)
         return QueueStats(
             ready=work["ApproximateNumberOfMessages"],
@@ -327,7 +327,7 @@ class SqsWorkQueue:
         self._poll.wake()
 
     def close(self) -> None:
-        """End the poll under way, giving back what it brings."""
+        """End the current poll and give its messages back."""
         for raw in self._poll.close(self._longest_poll + 10):
             with contextlib.suppress(AdeError, Answered):
                 self._call("give back", lambda: self._change(raw["ReceiptHandle"], 0), expect=_STALE)  # noqa: B023 - called at once
@@ -342,7 +342,7 @@ class SqsWorkQueue:
         self._call(f"send {message.job_id}", lambda: self._sqs.send_message(QueueUrl=self._url, **entry))
 
     def _send_batch(self, entries: list[dict[str, Any]]) -> None:
-        """One request; what the service could not take of it is sent again."""
+        """One request; retries the entries that the service did not accept."""
         left = entries
 
         def act() -> None:
@@ -361,7 +361,7 @@ class SqsWorkQueue:
         body = encode(message)
         delay = 0
         if not_before is not None:
-            # Rounded up: a message that comes late is looked at late, one that comes early is sent once more.
+            # Rounded up: a message that is early would have to be sent once more.
             left = max(0, -int(-(not_before - self._clock.now()) // 1))
             delay = min(left, _LONGEST_DELAY)
             if left > _LONGEST_DELAY:
@@ -399,7 +399,7 @@ class SqsWorkQueue:
                 self._delete(self._url, receipt)
                 continue
             if expires <= self._clock.now():
-                continue  # it waited for a caller too long and is on its way to somebody else
+                continue  # it waited for a caller too long and is visible to others again
             self._hold(receipt, expires)
             ready.append(
                 Delivery(
@@ -412,14 +412,14 @@ class SqsWorkQueue:
         return ready
 
     def _leave(self, body: str) -> None:
-        """A message that a newer program sent is sent on as it is: a fresh one never becomes a dead letter."""
+        """Send a newer program's message again unchanged: a fresh message never becomes a dead letter."""
         entry = {"MessageBody": body, "DelaySeconds": _NEWER_DELAY, "MessageGroupId": "newer"}
         self._call("send on", lambda: self._sqs.send_message(QueueUrl=self._url, **entry))
 
     def _hold(self, receipt: str, expires: float) -> None:
         now = self._clock.now()
         with self._held_lock:
-            # Those that a runner lost were never given back.
+            # Messages of lost runners were never given back.
             for old in [held for held, at in self._held.items() if at <= now]:
                 del self._held[old]
             self._held[receipt] = expires
@@ -433,7 +433,7 @@ class SqsWorkQueue:
         )
 
     def _delete(self, url: str, receipt: str) -> None:
-        """A stale receipt deletes nothing: AWS keeps silent about it, others say so."""
+        """A stale receipt deletes nothing: AWS ignores it, other servers raise."""
         with contextlib.suppress(Answered):
             self._call("delete", lambda: self._sqs.delete_message(QueueUrl=url, ReceiptHandle=receipt), expect=_STALE)
 

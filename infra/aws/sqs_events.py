@@ -1,4 +1,4 @@
-"""The queue that a bucket's notifications come to: raw bodies, taken off one by one."""
+"""The queue of a bucket's notifications: raw bodies, deleted one by one."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ _POLL_SECONDS = 10
 _MOST_AT_ONCE = 10
 _HIDDEN_SECONDS = 60
 _LONGEST_REASON = 1000
-_LONGEST_BODY = 30_000  # escaped it may be six times as long, and a message has a limit
+_LONGEST_BODY = 30_000  # escaping may make it six times as long, and messages have a limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class EventsQueue:
         ]
 
     def done(self, event: RawEvent) -> None:
-        """Take a body off the queue; one that came back to the queue meanwhile is looked at twice, which is no harm."""
+        """Delete a body from the queue; one that was redelivered is scanned twice, which is harmless."""
         with contextlib.suppress(Answered):
             self._call(
                 "delete event",
@@ -59,7 +59,7 @@ class EventsQueue:
             )
 
     def done_all(self, events: Sequence[RawEvent]) -> None:
-        """`done` for each, ten to a request; what the service does not take off comes back, which is no harm."""
+        """`done` for each, ten per request; a body that is not deleted is redelivered, which is harmless."""
         for at in range(0, len(events), _MOST_AT_ONCE):
             entries = [
                 {"Id": str(n), "ReceiptHandle": event.receipt}
@@ -73,7 +73,7 @@ class EventsQueue:
                 )
 
     def refuse(self, body: str, reason: str) -> None:
-        """Put a body that nobody can use on the dead-letter queue, with the reason, for people to see."""
+        """Put an unusable body on the dead-letter queue, with the reason."""
         self._call(
             "refuse event",
             lambda: self._sqs.send_message(

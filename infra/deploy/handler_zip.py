@@ -1,6 +1,6 @@
-"""The Lambda handler as a zip: our own packages and the few that it imports, for a Python and machine of Lambda's.
+"""Builds the zip of the Lambda handler: our packages and the few that it imports, for one of Lambda's platforms.
 
-The same sources and pins give the same bytes, so that a deployment changes only when the handler does.
+The same sources and pins give the same bytes, so a deployment changes only when the handler does.
 """
 
 import os
@@ -15,20 +15,20 @@ from pathlib import Path
 
 from core.errors import StoreUnavailable
 
-# As `package_name` names a zip.
+# The file name that `package_name` makes.
 PACKAGE_NAME = re.compile(r"ade-handler-(?P<version>.+)-python(?P<python>[0-9.]+)-(?P<machine>x86_64|arm64)\.zip$")
 PINS = Path(__file__).parent / "handler.txt"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MACHINES = ("x86_64", "arm64")
 _OURS = ("core", "infra", "handlers")
 _ROOT = Path(__file__).parents[2]
-# botocore describes some four hundred services; the handler calls these.
+# botocore has models of some four hundred services; the handler calls these.
 _SERVICES = frozenset({"s3", "sqs", "dynamodb", "sts"})
 _EPOCH = (2020, 1, 1, 0, 0, 0)
 
 
 def package_name(*, python: str, machine: str) -> str:
-    """The same for the same version only: CloudFormation updates a function when its key changes, and not otherwise."""
+    """Unique per version: CloudFormation updates a function only when its key changes."""
     try:
         ours = version("ade-drop")
     except PackageNotFoundError:
@@ -37,7 +37,7 @@ def package_name(*, python: str, machine: str) -> str:
 
 
 def build(to: Path, *, python: str, machine: str = "x86_64") -> int:
-    """Write the zip and say how large it is. Raises StoreUnavailable where pip cannot get what is pinned."""
+    """Write the zip and return its size. Raises StoreUnavailable if pip cannot get the pinned packages."""
     with tempfile.TemporaryDirectory(prefix="ade-handler-") as folder:
         _install(Path(folder), python, machine)
         files = {**dict(_files(Path(folder), Path(folder))), **dict(_own())}

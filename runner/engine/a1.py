@@ -1,5 +1,6 @@
-"""Cell addresses the way people write them."""
+"""Cell addresses and ranges in A1 notation."""
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 
@@ -19,3 +20,17 @@ def cell(row: int, column: int) -> str:
 
 def area(first_row: int, first_column: int, last_row: int, last_column: int) -> str:
     return f"{cell(first_row, first_column)}:{cell(last_row, last_column)}"
+
+
+@dataclass(frozen=True, slots=True)
+class CellRange:
+    """A rectangle of cells, 1-based, both ends included."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+    @property
+    def a1(self) -> str:
+        return area(self.top, self.left, self.bottom, self.right)

@@ -1,14 +1,18 @@
-"""artifact.json: what was decided, where and why. Never a cell's value."""
+"""artifact.json: every decision, with its place and reasons. Never a cell's value."""
 
 import json
 from typing import Any, Final
 
 from runner.engine import a1
+from runner.engine.drift import Shares
 from runner.engine.findings import Findings
 from runner.engine.ledger import OUTSIDE, TableBooks
 from runner.engine.mapping.evidence import LIKE
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn
+from runner.engine.mending import Mending
 from runner.engine.protocol import Order
+from runner.engine.rejects import rejected_rows
+from runner.engine.review import decision_facts
 from runner.engine.rules.load import RulePackage
 from runner.engine.sources import SourceTable
 from runner.engine.stream import TableStream
@@ -21,7 +25,7 @@ _RUNS: Final = ("rows", "shared", "beside")
 
 
 class Artifact:
-    """Collects what the passes decided and writes it down at the end."""
+    """Collects the decisions of the passes and writes them at the end."""
 
     def __init__(
         self,
@@ -32,8 +36,10 @@ class Artifact:
         tables: list[MappedTable],
         columns: list[OutColumn],
         findings: Findings,
+        mending: Mending | None = None,
     ) -> None:
         self._order = order
+        self._mending = mending
         self._package = package
         self._sources = sources
         self._tables = {t.source.id: t for t in tables}
@@ -42,11 +48,30 @@ class Artifact:
         self._streams: list[TableStream] = []
         self._sheets: list[tuple[str, int]] = []
         self._rows = 0
+        self._rejects: int | None = None  # rows of rejects.xlsx; None: nobody asked for it
+        self.profile: dict[str, Any] | None = None
+        self.drift: dict[str, Any] | None = None
+        self._withheld = ""  # why there is no output though rows were read
         self._extra: list[dict[str, Any]] = []
         self._redact = bool(order.manifest.get("redact_headers"))
 
-    def streamed(self, streams: list[TableStream], workbook: NormalizedBook) -> None:
+    @property
+    def shares(self) -> dict[str, Shares]:
+        """What the columns of each table hold."""
+        return {stream.table_id: stream.shares for stream in self._streams}
+
+    @property
+    def rows(self) -> int:
+        """Rows of data in the output."""
+        return self._rows
+
+    def withhold(self, why: str) -> None:
+        """The job ends without an output after all."""
+        self._withheld, self._rows, self._sheets, self._extra = why, 0, [], []
+
+    def streamed(self, streams: list[TableStream], workbook: NormalizedBook, rejects: int | None) -> None:
         self._streams = streams
+        self._rejects = rejects
         self._sheets = workbook.sheets()
         self._extra = workbook.extra
         self._rows = sum(s.rows for s in streams)
@@ -71,10 +96,11 @@ class Artifact:
             "columns_mapped": len(mapped),
             "columns_unmapped": unmapped,
             "findings": self._findings.by_severity(),
+            "rows_with_errors": rejected_rows(self._sources),
         }
 
     def write(self, times: dict[str, float], summary: dict[str, Any]) -> None:
-        """Write artifact.json where it was asked for."""
+        """Write artifact.json if the order asks for it."""
         if file := self._order.open_output("artifact.json"):
             file.write(_dumped(self.document(times, summary)).encode(errors="replace"))
             file.close()
@@ -92,8 +118,10 @@ class Artifact:
                 "sandbox": order.sandbox,
             },
             "config": {"digest": order.config_digest, "rules": self._package.files},
+            **({"decision": decision} if (decision := decision_facts(order.decision)) else {}),
             "inputs": [self._input(s) for s in self._sources]
-            + [{"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.auxiliary],
+            + [{"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.auxiliary]
+            + [{"role": "mended", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.mended],
             "memories": [{"key": m.key, "version": m.version, "sha256": m.sha256} for m in order.memories],
             "sheets": [self._sheet(s, row) for s in self._sources for row in s.sheets],
             "readings": [r.as_dict() for r in self._findings.readings],
@@ -103,6 +131,9 @@ class Artifact:
             "output": self._output(),
             "pass_history": self._passes(times),
             "summary": summary,
+            **({"mends": self._mending.as_dict()} if self._mending else {}),
+            **({"profile": self.profile} if self.profile else {}),
+            **({"drift": self.drift} if self.drift else {}),
         }
 
     def _input(self, source: SurveyedInput) -> dict[str, Any]:
@@ -143,11 +174,13 @@ class Artifact:
 
     def _table(self, books: TableBooks, source: SurveyedInput) -> dict[str, Any]:
         table = books.source
-        skipped = "a hook left it out" if table in source.skipped else None
+        skipped = "a hook skipped it" if table in source.skipped else None
         if skipped is None and table.id not in self._tables:
-            skipped = "no column is a declared field" if table.has_data else "it has no data"
+            skipped = "no column matches a declared field" if table.has_data else "it has no data rows"
+        elif skipped is None and self._withheld:
+            skipped = self._withheld
         elif skipped is None and books.skipped:
-            skipped = "no column of any table is a declared field"
+            skipped = "no column of any table matches a declared field"
         return {
             "id": table.id,
             "ref": books.ref,
@@ -160,7 +193,7 @@ class Artifact:
         }
 
     def _left_out_columns(self, table: SourceTable) -> list[dict[str, str]]:
-        """Columns that hold something and are not in the output, with why."""
+        """Columns with values that are not in the output, and why."""
         out = [(c.index, "hidden") for c in table.hidden_columns]
         stream = next((s for s in self._streams if s.table_id == table.id), None)
         if stream is not None:
@@ -246,6 +279,7 @@ class Artifact:
             "rows": self._rows,
             "columns": columns,
             "extra_sheets": self._extra,
+            **({} if self._rejects is None else {"rejects": {"rows": self._rejects}}),
         }
 
     def _passes(self, times: dict[str, float]) -> list[dict[str, Any]]:
@@ -257,7 +291,7 @@ class Artifact:
 
 
 def _dumped(document: dict[str, Any]) -> str:
-    """The artifact as text: readable, and with each run of rows on one line, for there may be many."""
+    """The artifact as readable JSON, with each run of rows on one line because there may be many."""
     sheets = [_object({k: _lines(v) if k in _RUNS else _text(v) for k, v in s.items()}) for s in document["sheets"]]
     return _object({k: f"[{', '.join(sheets)}]" if k == "sheets" else _text(v) for k, v in document.items()}) + "\n"
 

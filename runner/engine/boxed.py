@@ -1,4 +1,4 @@
-"""What runs in the box: one order in, outputs and one closing word out."""
+"""Entry point inside the box: takes one order, writes its outputs and a final event."""
 
 import gc
 import sys
@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from runner.engine.job import EngineJob
-from runner.engine.protocol import EngineStop, EventWriter, place_of, read_order
+from runner.engine.protocol import EXPLAINED, EngineStop, EventWriter, place_of, read_order
 
-SAID: Final = 0  # the end was said, whatever it was
+SAID: Final = 0  # the final event was written, whatever it says
 UNSAID: Final = 70
 Problem = tuple[str, str, dict[str, str | int]]  # code, message, where
 
 
 def run(order: dict[str, Any], channel: TextIO | None, *, folder: Path | None = None) -> int:
-    """Carry out an order and say how it ended. Relative paths are below `folder` (default: here)."""
-    # A box lives for one job and rows form no cycles: looking for some all the time is a tenth of the work.
+    """Carry out an order and write its final event. Relative paths are below `folder` (default: here)."""
+    # A box lives for one job and rows form no cycles; garbage collection would take a tenth of the time.
     gc.set_threshold(100_000, 50, 100)
     try:
         return _run(order, channel, folder or Path.cwd())
@@ -30,8 +30,10 @@ def _run(order: dict[str, Any], channel: TextIO | None, folder: Path) -> int:
         return SAID
     summary, problem = _work(order, voice, folder)
     asked = order.get("verification")
-    if asked is not None and (problem is None or problem[0] == "nothing_mapped"):
-        asked = {**asked, "verify": {**asked["verify"], "audit": problem is not None}}
+    code = None if problem is None else problem[0]
+    if asked is not None and (code is None or code in EXPLAINED):
+        ended = {"audit": code is not None, "review": code == "needs_review"}
+        asked = {**asked, "verify": {**asked["verify"], **ended}}
         _verify(asked, EventWriter(channel, last="verified"), folder)
     if problem is None:
         voice.succeed(summary)
@@ -43,16 +45,16 @@ def _run(order: dict[str, Any], channel: TextIO | None, folder: Path) -> int:
 
 
 def _work(order: dict[str, Any], voice: EventWriter, folder: Path) -> tuple[dict[str, Any], Problem | None]:
-    """Write the outputs: the counts, or the problem that there was."""
+    """Write the outputs; returns the summary, or the problem."""
     try:
         return EngineJob(read_order(order, folder), voice).run(), None
     except EngineStop as stop:
         return {}, (stop.code, stop.message, stop.where)
     except MemoryError:
         remedy = "raise limits.memory_mb in the manifest, or split the file"
-        return {}, ("out_of_memory", "the job needed more memory than it may use", {"remedy": remedy})
+        return {}, ("out_of_memory", "the job exceeded its memory limit", {"remedy": remedy})
     except Exception as error:  # noqa: BLE001  # the last line: say what broke, never on which value
-        return {}, ("engine_error", f"the engine broke: {type(error).__name__}", place_of(error))
+        return {}, ("engine_error", f"the engine failed: {type(error).__name__}", place_of(error))
 
 
 def _verify(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:

@@ -1,8 +1,8 @@
 """Pass 4: the declared rules of fields and rows, checked a chunk at a time.
 
-Each check first asks in one fast call whether anything in the chunk offends, and looks for the offenders only then.
-Unique values are remembered as 64-bit hashes that differ from run to run; two different values of a million collide
-about once in thirty million runs.
+Each check first tests the whole chunk in one fast call and locates the offending cells only if there are any.
+Unique values are kept as 64-bit hashes that differ from run to run; among a million values, two collide about once in
+thirty million runs.
 """
 
 import operator
@@ -17,17 +17,25 @@ from runner.engine.reading import CellError
 from runner.engine.values.convert import fold, text_of
 
 ORDERED: Final = NUMERIC | TEMPORAL
+# How a message names a value of each type.
+_A_VALID: Final = {
+    "integer": "a whole number", "decimal": "a number", "money": "an amount of money", "percent": "a percentage",
+    "boolean": "a yes/no value", "date": "a valid date", "datetime": "a valid date and time",
+    "time": "a valid time of day", "email": "a valid email address", "phone": "a valid phone number",
+    "url": "a valid web address",
+}  # fmt: skip
 
 
 class Origin:
-    """The source rows of a chunk and the table they stand in."""
+    """The source rows of a chunk, and their table."""
 
-    __slots__ = ("findings", "place", "rows")
+    __slots__ = ("errors", "findings", "place", "rows")
 
     def __init__(self, findings: Findings, place: FindingPlace, rows: list[int]) -> None:
         self.findings = findings
         self.place = place
         self.rows = rows
+        self.errors: dict[int, list[tuple[int | None, str | None, str, str]]] = {}  # index -> what is wrong there
 
     def flag(
         self,
@@ -42,8 +50,10 @@ class Origin:
         file: str | None = None,
         line: int | None = None,
     ) -> None:
-        """One finding per index, at the cell of `column` (1-based, in the sheet)."""
+        """Add a finding for each index, at the cell in `column` (1-based, in the sheet)."""
         for i in indexes:
+            if severity == "error":
+                self.errors.setdefault(i, []).append((column, field, code, message))
             self.findings.add(
                 code, severity, message, place=self.place, row=self.rows[i], column=column, field=field,
                 rule=rule, file=file, line=line,
@@ -51,23 +61,24 @@ class Origin:
 
 
 class FieldChecks:
-    """Checks chunks of one field over all tables of a job."""
+    """Checks the chunks of one field across all tables of a job."""
 
     def __init__(self, field: Field, allowed: frozenset[Any] | None) -> None:
         self.field = field
         self._allowed = allowed
-        self._known: set[Any] = {None}  # values found allowed so far
+        self._known: set[Any] = {None}  # values already found to be allowed
         self._seen = SeenValues() if field.unique else None
 
     def check(self, values: list[Any], bad: list[int], origin: Origin, column: int | None) -> None:
-        """Report every cell that breaks a rule; `bad` are cells not of the type, which only `required` sees."""
+        """Report every cell that breaks a rule. `bad`: cells not of the type, to which only `required` applies."""
         field = self.field
         flag = origin.flag
         where: dict[str, Any] = {"column": column, "field": field.name}
         severity = field.severity
         if bad:
-            what = f"is no {field.type}" + (" in the given formats" if field.formats else "")
-            untyped = [i for i in bad if type(values[i]) is not CellError]  # an error cell is told as such, once
+            what = f"is not {_A_VALID.get(field.type, 'a valid ' + field.type)}"
+            what += " in the given formats" if field.formats else ""
+            untyped = [i for i in bad if type(values[i]) is not CellError]  # an error cell has a finding of its own
             flag(untyped, "type_error", severity, what, rule=f"type:{field.type}", **where)
         if field.required and None in values:
             blank = [i for i, v in enumerate(values) if v is None]
@@ -92,7 +103,7 @@ class FieldChecks:
                 [None if i in skip and type(v) is CellError else v for i, v in enumerate(values)] if skip else values
             )
             again = self._seen.repeats(present)
-            flag(again, "duplicate", severity, "stands already further up", rule="unique", **where)
+            flag(again, "duplicate", severity, "duplicates a value in an earlier row", rule="unique", **where)
 
     def _bounds(self, values: list[Any], skip: set[int], origin: Origin, where: dict[str, Any]) -> None:
         low, high = self.field.min, self.field.max
@@ -137,9 +148,9 @@ class FieldChecks:
         off = [i for i, v in enumerate(values) if v in strange and i not in skip] if strange else []
         lookup = self.field.lookup
         if lookup:
-            what, rule = f"does not stand in {lookup[0]}.{lookup[1]}", f"lookup:{lookup[0]}.{lookup[1]}"
+            what, rule = f"is not in column {lookup[1]} of {lookup[0]}", f"lookup:{lookup[0]}.{lookup[1]}"
         else:
-            what, rule = "is none of the allowed values", "allowed"
+            what, rule = "is not one of the allowed values", "allowed"
         origin.flag(off, "not_allowed", self.field.severity, what, rule=rule, **where)
 
 
@@ -147,27 +158,27 @@ def _beyond(value: Any, bound: Any, name: str) -> bool:
     return bool(value < bound if name == "min" else value > bound)
 
 
-LIVELY: Final = 1_100_000  # a set costs some 90 bytes an entry, a sorted array eight; most sheets end before that
+IN_SET: Final = 1_100_000  # a set costs some 90 bytes an entry, a sorted array 8; most sheets are shorter than this
 
 
 def _key(value: Any) -> int:
-    """A number has one key, whether its cell held it as 5, as 5.0 or as a text."""
+    """The hash of a value; a number has the same one as 5, as 5.0 and as text."""
     return hash(f"\0{int(value) if type(value) is float and value.is_integer() else value!r}")
 
 
 class SeenValues:
-    """The values a unique field has had so far."""
+    """The values of a unique field seen so far."""
 
-    def __init__(self, lively: int = LIVELY) -> None:
-        self._lively = lively
+    def __init__(self, in_set: int = IN_SET) -> None:
+        self._in_set = in_set
         self._fresh: set[int] = set()
         self._runs: list[array[int]] = []
 
     def repeats(self, values: Sequence[Any]) -> list[int]:
-        """The indexes of values that were seen before, here or in an earlier chunk; blanks never count."""
+        """The indexes of values seen before, in this chunk or an earlier one; blanks never count."""
         keys = [v if v is None else hash(v) if type(v) is str else _key(v) for v in values]
         fresh = self._fresh
-        if not self._runs:  # most chunks hold nothing but new values
+        if not self._runs:  # most chunks contain only new values
             batch = {k for k in keys if k is not None}
             if len(batch) == len(keys) and fresh.isdisjoint(batch):
                 fresh |= batch
@@ -192,7 +203,7 @@ class SeenValues:
         return False
 
     def _settle(self) -> None:
-        if len(self._fresh) < self._lively:
+        if len(self._fresh) < self._in_set:
             return
         run = array("q", sorted(self._fresh))
         self._fresh = set()
@@ -218,7 +229,7 @@ _EQUALITY: Final = frozenset({"==", "!=", "in", "not in"})
 class FieldComparison:
     """One side of a rule: a field, an operator, and a constant or another field.
 
-    Where a compared cell is blank or not of its type, nothing is said: `required` and the type say it already.
+    Rows where a compared cell is blank or not of its type are skipped: `required` and `type_error` report those.
     """
 
     def __init__(self, spec: Mapping[str, Any], fields: Mapping[str, Field]) -> None:
@@ -230,7 +241,7 @@ class FieldComparison:
         self.value = frozenset(fold(bound(kind, v)) for v in value) if isinstance(value, list) else bound(kind, value)
 
     def test(self, columns: Mapping[str, list[Any]], n: int) -> bool | None:
-        """Whether row `n` satisfies it; None where it cannot be told."""
+        """Whether row `n` satisfies it; None if it cannot be compared."""
         left = columns[self.field][n]
         if self.op == "empty":
             return left is None

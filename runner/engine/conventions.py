@@ -1,13 +1,13 @@
-"""Decide how each column is written from every value it holds, before the first one is transformed.
+"""Decides each column's conventions (decimal sign, date order, unit) from all its values, before any is transformed.
 
-A decimal sign or an order of day and month that was decided from the first rows would turn a table's later rows
-silently into something else. The rows are set aside anyway, so each table's numeric and date columns are looked
-through once more, by column. What one column proves also speaks for the others of its table.
+A decimal sign or a date order decided from the first rows would silently misread later ones. The rows are spooled
+anyway, so each table's numeric and date columns are scanned once more, by column. What one column proves also counts as
+evidence for the others of its table.
 """
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 from runner.engine.fields import Field
@@ -18,18 +18,26 @@ from runner.engine.sources import SourceTable
 from runner.engine.spool import SpooledSheet
 from runner.engine.survey import SurveyedInput
 from runner.engine.values import decisions
-from runner.engine.values.decisions import Around, ConventionChoice, Tally, add_values, fresh_tally, settle
+from runner.engine.values.decisions import Around, Convention, ConventionChoice, Tally, add_values, fresh_tally, settle
 from runner.engine.values.tallies import DateTally, NumberTally, Signature
 
 _PERCENT = re.compile(r"%|\bpercent|\bpct\b|\bprozent", re.IGNORECASE)
-_TRIALS: Final = 2  # blocks that may show a column to be uniform
+_TRIALS: Final = 2  # first blocks in which a column may prove uniform
 _STRIDES: Final = (7, 11, 5, 13)
-_WITNESS: Final = 0.8  # the share of a column's texts that must be numbers for it to speak for the others
+_WITNESS: Final = 0.8  # share of a column's texts that must be numbers for it to count as evidence for others
+Settled = Callable[[MappedTable, int, Convention, list[ConventionChoice]], tuple[Convention, list[ConventionChoice]]]
 Tallies = dict[int, Tally]  # by column index within the table
 
 
-def decide(source: SurveyedInput, tables: Sequence[MappedTable], fields: Sequence[Field], findings: Findings) -> None:
-    """Give every table of a source the conventions of its columns."""
+def decide(
+    source: SurveyedInput,
+    tables: Sequence[MappedTable],
+    fields: Sequence[Field],
+    findings: Findings,
+    *,
+    settled: Settled = lambda _table, _index, convention, choices: (convention, choices),
+) -> None:
+    """Set the conventions of every table's columns; `settled` has the last word on each."""
     by_name = {f.name: f for f in fields}
     delimiter = source.notes.get("delimiter")
     tallied = [(table, _tally(table, by_name)) for table in tables]
@@ -51,14 +59,14 @@ def decide(source: SurveyedInput, tables: Sequence[MappedTable], fields: Sequenc
                 delimiter=delimiter if isinstance(delimiter, str) else None,
                 percent_header=_PERCENT.search(table.source.columns[index].name) is not None,
             )
-            convention, choices = settle(field, tallies[index], around)
+            convention, choices = settled(table, index, *settle(field, tallies[index], around))
             table.conventions[index] = convention
             for choice in choices:
                 _record(choice, table.source, index, field, findings)
 
 
 def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
-    """Look through every value of the columns whose fields know conventions."""
+    """Tally every value of the columns whose fields have conventions."""
     tallies: Tallies = {}
     by: dict[int, Field] = {}
     for name, index in table.fields.items():
@@ -68,21 +76,21 @@ def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
             by[index] = fields[name]
     source = table.source
     if tallies:
-        thinned = _look_through(source, tallies, thin=True)
+        thinned = _add_all(source, tallies, thin=True)
         again = {
             n: fresh for n, seen in thinned.items() if tallies[n].signature() != seen and (fresh := fresh_tally(by[n]))
         }
-        if again:  # a column that looked uniform is not
-            _look_through(source, again, thin=False)
+        if again:  # a column that seemed uniform is not
+            _add_all(source, again, thin=False)
             tallies |= again
     return tallies
 
 
-def _look_through(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, Signature]:
+def _add_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, Signature]:
     """Add all values of a table's columns to their tallies.
 
-    With `thin`, a column that its first block shows to be uniform is looked at in strides from there on. Returned is
-    what each such column had shown by then: where the strides met anything else, all of it must be looked at.
+    With `thin`, a column that proves uniform in its first blocks is only sampled from there on. Returns the signature
+    of each such column at that point: if the samples change it, the whole column must be tallied.
     """
     at = {index: source.columns[index].index - 1 for index in tallies}
     thinned: dict[int, Signature] = {}
@@ -94,7 +102,7 @@ def _look_through(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[
                 break
             continue
         start = number if start is None else start
-        stride = _STRIDES[number % len(_STRIDES)]  # strides that differ meet whatever comes back regularly
+        stride = _STRIDES[number % len(_STRIDES)]  # varying strides catch periodic values
         for index, tally in tallies.items():
             if at[index] >= len(block.columns):
                 continue
@@ -118,8 +126,8 @@ def _blocks(source: SourceTable, wanted: Collection[int]) -> Iterator[Block]:
 
 
 def _witnesses(table: MappedTable, tallies: Tallies) -> dict[int, Around]:
-    """What each column of a table shows by itself: all values of those tallied, the sample of the others."""
-    said: dict[int, Around] = {}
+    """The evidence of each column by itself: from all values of tallied columns, from the sample of the others."""
+    shown: dict[int, Around] = {}
     for index, sample in enumerate(table.samples):
         tally = tallies.get(index)
         numbers = tally if isinstance(tally, NumberTally) else None
@@ -134,23 +142,23 @@ def _witnesses(table: MappedTable, tallies: Tallies) -> dict[int, Around]:
                 numbers = None
         decimal = decisions.decimal_shown(numbers) if numbers else None
         order = decisions.order_shown(dates) if dates else None
-        said[index] = Around(
+        shown[index] = Around(
             point=decimal == ".",
             comma=decimal == ",",
             day=order is True,
             month=order is False,
             dotted=dates is not None and bool(dates.dotted.first),
         )
-    return said
+    return shown
 
 
-def _votes(said: Sequence[Around]) -> Around:
+def _votes(shown: Sequence[Around]) -> Around:
     return Around(
-        point=sum(s.point for s in said),
-        comma=sum(s.comma for s in said),
-        day=sum(s.day for s in said),
-        month=sum(s.month for s in said),
-        dotted=any(s.dotted for s in said),
+        point=sum(s.point for s in shown),
+        comma=sum(s.comma for s in shown),
+        day=sum(s.day for s in shown),
+        month=sum(s.month for s in shown),
+        dotted=any(s.dotted for s in shown),
     )
 
 

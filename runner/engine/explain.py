@@ -1,13 +1,13 @@
-"""Say in plain sentences what an artifact holds: what was found, what became what, and why."""
+"""Explains an artifact in plain sentences: what was found, what each column became, and why."""
 
 from typing import Any, Final
 
-_PLACES: Final = 12  # runs of rows of one kind that a sentence names
+_PLACES: Final = 12  # runs of rows of one kind listed in a sentence
 _KEPT: Final = ("header", "title", "data")
 
 
 def explain(artifact: dict[str, Any]) -> list[str]:
-    """The decisions of a job, one sentence a line, in the order they were made."""
+    """The decisions of a job, one sentence per line, in the order they were made."""
     lines: list[str] = []
     columns: dict[str, list[str]] = {}
     for m in artifact["mapping"]:
@@ -33,7 +33,7 @@ def _sheets(output: dict[str, Any]) -> str:
 
 
 def left_out(sheet: dict[str, Any]) -> list[str]:
-    """What of a sheet is not in the output, with its address and the reason; long lists are cut short here."""
+    """What a sheet's left-out parts are, with addresses and reasons; long lists are shortened."""
     kinds: dict[str, list[str]] = {}
     for run in sheet["rows"]:
         if run["as"] not in _KEPT:
@@ -65,7 +65,7 @@ def _some(places: list[str]) -> str:
 
 
 def reading(made: dict[str, Any]) -> str:
-    """One choice between readings: what was chosen, where, what spoke for each and what settles it."""
+    """A choice between readings: the one chosen, its place, the evidence for each and how to settle it."""
     line = f"{made['kind'].replace('_', ' ')}: {made['chosen']}"
     if place := where(made):
         line += f", {place}"
@@ -104,7 +104,7 @@ def _sheet(sheet: dict[str, Any]) -> list[str]:
 def _column(m: dict[str, Any]) -> str:
     name = f"  column {m['column']}" + (f" “{m['header']}”" if m["header"] else "")
     if m["target"] is None:
-        return f"{name} is no declared field: {m['note'] or 'nothing speaks for one'}."
+        return f"{name} is not mapped: {m['note'] or 'it matches no declared field'}."
     parts = ", ".join(f"{c['rule']} {c['weight']:+.1f}" for c in m["contributors"])
     line = f"{name} is {m['target']} ({_percent(m['probability'])}: {parts})"
     if m["runners_up"]:

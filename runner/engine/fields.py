@@ -7,7 +7,7 @@ from typing import Any, Final
 
 NUMERIC: Final = frozenset({"integer", "decimal", "money", "percent"})
 TEMPORAL: Final = frozenset({"date", "datetime", "time"})
-ANY: Final = "any"  # a field that only columns/<name>.py speaks of: values stay what they are
+ANY: Final = "any"  # a field that only columns/<name>.py defines: its values stay as they are
 
 
 class Field:
@@ -34,7 +34,7 @@ class Field:
         self.formats: tuple[str, ...] = tuple(spec.get("formats") or ())
         self.day_first: bool | None = spec.get("day_first")
         self.decimal: str | None = spec.get("decimal")
-        self.unit: str | None = spec.get("unit")  # what a number without a percent sign counts: "share" or "percent"
+        self.unit: str | None = spec.get("unit")  # what a number without a percent sign means: "share" or "percent"
         self.min = bound(self.type, spec.get("min"))
         self.max = bound(self.type, spec.get("max"))
         self.min_length: int | None = spec.get("min_length")
@@ -47,20 +47,20 @@ class Field:
         elif allowed is not None:
             self.allowed = tuple(allowed)
         self.default: Any = bound(self.type, spec.get("default"))
-        self.constant: Any = bound(self.type, spec.get("constant"))  # the value of every row; no column is looked for
-        self.merged: str | None = spec.get("merged")  # "fill": a merged cell's value counts for every row it covers
+        self.constant: Any = bound(self.type, spec.get("constant"))  # the value of every row; no column is mapped to it
+        self.merged: str | None = spec.get("merged")  # "fill": repeat a merged cell's value in every row it covers
         self.severity: str = spec.get("severity") or "error"
         self.number_format: str | None = spec.get("number_format")
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:
-        """What a header may say, each with the word that explains a match."""
+        """The names that a header may match, each with the word that explains the match."""
         label = ((self.label, "label"),) if self.label else ()
         return ((self.name, "name"), *label, *((s, "synonym") for s in self.synonyms))
 
 
 def bound(kind: str, value: Any) -> Any:
-    """A declared bound or constant as a value of the field's type."""
+    """Convert a declared bound or constant to the field's type."""
     if not isinstance(value, str) or kind not in TEMPORAL:
         return value
     if kind == "date":

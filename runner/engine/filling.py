@@ -1,4 +1,4 @@
-"""Values carried to rows below them: captions as a column (`reading.group_rows: fill`) and merged cells."""
+"""Fills values down: captions into a column (`reading.group_rows: fill`) and merged cells into the rows they cover."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
@@ -16,20 +16,20 @@ class Caption(NamedTuple):
 
 
 class CaptionColumn:
-    """The captions that hold at the row reached so far.
+    """The captions in force at the current row.
 
-    A caption holds until the next one of its level. Captions that stand right below each other are levels of one
-    another: the next block of captions replaces as many levels, from the innermost, as it has captions. Where captions
-    stand in different columns, the column is the level.
+    A caption applies until the next one of its level. Captions right below each other are nested levels: the next block
+    of captions replaces as many levels, from the innermost, as it has captions. If captions are in different columns,
+    the column is the level.
     """
 
     def __init__(self) -> None:
         self._levels: list[Caption] = []
-        self._fresh: list[Caption] = []  # captions with no data below them so far
+        self._fresh: list[Caption] = []  # captions with no data below them yet
         self._value: str | None = None
 
     def fill(self, numbers: Sequence[int], captions: Sequence[Caption]) -> list[str | None]:
-        """One value for each row; the captions stand between them."""
+        """One value for each row; `captions` lie between the rows."""
         out: list[str | None] = []
         for caption in captions:
             while len(out) < len(numbers) and numbers[len(out)] < caption.row:
@@ -57,21 +57,21 @@ def _replaced(levels: list[Caption], fresh: list[Caption]) -> list[Caption]:
 
 CODE: Final = "merged_blank"
 MESSAGE: Final = (
-    'is blank under a merged cell, which gives its value to its first row only; to repeat it: "merged": "fill" '
+    'is blank under a merged cell, whose value counts for its first row only; to repeat it: "merged": "fill" '
     "on the field"
 )
 
 
 class ColumnMerges:
-    """The merged cells of one column of a table, followed through its chunks."""
+    """The merged cells of one column of a table, tracked across its chunks."""
 
     def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
         self._spans = sorted(spans)
         self._ends = [last for _, last in self._spans]
-        self._held: tuple[int, Any] = (0, None)  # the first row and the value of the merged cell seen last
+        self._held: tuple[int, Any] = (0, None)  # the first row and the value of the latest merged cell
 
     def covered(self, numbers: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
-        """Index -> the value that a blank cell of this chunk is covered with."""
+        """Index of each blank cell of this chunk under a merged cell -> that cell's value."""
         found: dict[int, Any] = {}
         for first, last in self._spans[bisect_left(self._ends, numbers[0]) :]:
             if first > numbers[-1]:
@@ -88,13 +88,13 @@ class ColumnMerges:
 
 
 def of_column(areas: Iterable[Area], column: int) -> ColumnMerges | None:
-    """The merged cells that cover several rows of a column; None where there are none."""
+    """The merged cells that cover several rows of a column; None if there are none."""
     spans = [(top, bottom) for top, left, bottom, right in areas if left <= column <= right]
     return ColumnMerges(spans) if spans else None
 
 
 def within(areas: Iterable[Area], top: int, bottom: int) -> list[Area]:
-    """Those that cover several rows of data; one that begins in the header is a part of it."""
+    """The areas that cover several data rows; one that begins in the header belongs to the header."""
     return [area for area in areas if area[2] > area[0] and top <= area[0] < bottom]
 
 

@@ -1,4 +1,4 @@
-"""What was found: a few cells by their address, everything by its number; and every choice between two readings."""
+"""Findings: the first ones of each code with their cells, all of them counted; and every choice between readings."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -55,11 +55,11 @@ class Finding(NamedTuple):
 
 
 class ChosenReading(NamedTuple):
-    """One choice between readings: what was chosen, what spoke for each, and the manifest line that settles it."""
+    """A choice between readings: the one chosen, the evidence for each, and the manifest line that settles it."""
 
     kind: str  # header, decimal, date_order, encoding, delimiter, quote, total, group, unit, …
     chosen: str
-    evidence: Mapping[str, int]  # reading -> how many values, rows or cells spoke for it
+    evidence: Mapping[str, int]  # reading -> how many values, rows or cells support it
     sure: bool
     place: FindingPlace | None
     row: int | None
@@ -110,7 +110,7 @@ class Findings:
         line: int | None = None,
         count: int = 1,
     ) -> None:
-        """Count a finding (`count` of them) and keep it if its code still has room."""
+        """Count a finding (`count` times), and keep it if its code is below the limit."""
         key = (code, severity, field)
         self.totals[key] = self.totals.get(key, 0) + count
         seen = self._per_code.get(code, 0)
@@ -135,7 +135,7 @@ class Findings:
         field: str | None = None,
         count: int = 1,
     ) -> None:
-        """Record a choice between readings; one without enough evidence is also a finding, with its remedy."""
+        """Record a choice between readings; an unsure one is also a finding, with its remedy."""
         self.readings.append(ChosenReading(kind, chosen, evidence, sure, place, row, column, field, settle))
         if not sure:
             remedy = f"; to settle it: {settle}" if settle else ""

@@ -1,4 +1,4 @@
-"""One job from its order to its outputs: the five passes in their order."""
+"""Runs one job from its order to its outputs: the five passes, in order."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from itertools import count
 from time import perf_counter
 from typing import IO, Any, Final, NoReturn
 
-from runner.engine import conventions
+from runner.engine import conventions, drift
 from runner.engine.artifact import Artifact
 from runner.engine.checking import FieldChecks, RowCheck
 from runner.engine.fields import ANY, Field
@@ -25,7 +25,10 @@ from runner.engine.mapping.table_mapping import (
     nothing_mapped,
     unused_rules,
 )
+from runner.engine.mending import Mending
 from runner.engine.protocol import EngineStop, EventWriter, Order
+from runner.engine.rejects import DESCRIPTION, RejectsDescription, RowErrors, refusal, rejected_rows
+from runner.engine.review import Answers, Asking
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
 from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strands
@@ -35,12 +38,12 @@ from runner.engine.survey import DeclaredNames, SurveyedInput, survey
 from runner.engine.workbook import NormalizedBook
 from runner.engine.writing import SheetWriter
 
-_SAY_EVERY: Final = 65_536  # rows between two words of progress
-_SHEETS: Final = 10  # sheets that a finding names
+_PROGRESS_EVERY: Final = 65_536  # rows between two progress events
+_SHEETS: Final = 10  # sheets listed in a finding
 
 
 class EngineJob:
-    """Carries one order out."""
+    """Carries out one order."""
 
     def __init__(self, order: Order, channel: EventWriter) -> None:
         self.order = order
@@ -50,12 +53,18 @@ class EngineJob:
         self.lookups = Lookups(order.auxiliary, self.findings)
         manifest = order.manifest
         self.strict = manifest.get("on_rule_error") == "fail"
+        self.split = manifest.get("on_error") == "split"
+        self.mending = Mending(self.findings)
+        self.drift_policy: str = (manifest.get("drift") or {}).get("columns", "accept")
+        self.before: dict[str, Any] | None = None  # the profile of the sender's last drop
+        self.column_changes: dict[str, list[dict[str, Any]]] = {}  # from it to this drop; a review may ask about them
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
+        self.answers = Answers(order.decision, accept=order.accept)
 
     def run(self) -> dict[str, Any]:
-        """Do the job; the summary of the end event."""
+        """Run the job and return the summary for the end event."""
         package = load(self.order.config, [f.name for f in self.order.fields])
         try:
             return self._run(package)
@@ -63,7 +72,7 @@ class EngineJob:
             package.log_failures()
 
     def map_only(self) -> list[MappedTable]:
-        """Structure and mapping, and nothing of the config's Python: every table with data, mapped or not."""
+        """Run structure and mapping without the config's Python; returns every table with data, mapped or not."""
         package = load(None)
         fields = self._fields(package)
         hooks = Hooks(package, self.findings, {}, strict=self.strict)
@@ -84,9 +93,14 @@ class EngineJob:
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
         empty = bool(tables) and not any(t.is_mapped for t in tables)
+        asking = self._asking(fields, package)
         if empty and expects_columns(fields, {*package.transforms, tables[0].filled}):
+            self._ask(asking, tables)
             self._stop_unmapped(package, sources, tables, fields)
+        self._compare_columns(package, sources, tables, fields)
         self._settle(sources, tables, fields)
+        self._ask(asking, tables)
+        self.answers.report(self.findings)
         columns, plans = lay_out(
             fields,
             [(t.fields, t.kept()) for t in tables],
@@ -102,10 +116,13 @@ class EngineJob:
             tables=tables,
             columns=columns,
             findings=self.findings,
+            mending=self.mending,
         )
         filled = self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
         if empty and fields and not filled:
             self._stop_unmapped(package, sources, tables, fields)
+        self._compare_values(artifact, tables)
+        self._stop_rejected(artifact, sources)
         summary = artifact.summary()
         hooks.tell("on_job_end", summary=summary)
         summary["findings"] = self.findings.by_severity()
@@ -113,7 +130,7 @@ class EngineJob:
         return summary
 
     def _fields(self, package: RulePackage) -> list[Field]:
-        """The declared fields, then those that only a file in columns/ speaks of."""
+        """The declared fields, then those that only a file in columns/ defines."""
         known = {f.name for f in self.order.fields}
         implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in known]
         return [*self.order.fields, *implied]
@@ -124,17 +141,21 @@ class EngineJob:
         if not files:
             raise EngineStop("engine_error", "the order has no primary input", remedy="see docs/engine-order.md")
         reading = self.order.manifest.get("reading") or {}
-        sources = [SurveyedInput(f, reading) for f in files]
+        for file in self.order.mended:
+            self.mending.read(file)
+        sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
         for n, source in enumerate(sources):
             survey(
                 source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, fields),
                 provenance=bool(self.output.get("provenance")),
-                scores=partial(row_scores, package, hooks, input=source.file.name),
+                scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers.reading,
             )  # fmt: skip
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables:
-                self.findings.add("no_table", "error", f"no table was found in {source.file.name}", rule="structure")
+                self.findings.add("no_table", "error", f"{source.file.name} contains no table", rule="structure")
+        if self.order.mended:
+            self.mending.report()
         if hooks.has("after_structure"):
             leave_out(sources, hooks, self.findings)
         self.times.spend("structure", clock)
@@ -150,7 +171,7 @@ class EngineJob:
             if one not in wanted:
                 one.left_out = True
                 self.findings.add(
-                    "table_unmapped", "warning", "no column of this table is a declared field; it was left out",
+                    "table_unmapped", "warning", "no column of this table matches a declared field; it is left out",
                     place=one.source.place, rule="mapping",
                 )  # fmt: skip
         for one in wanted:
@@ -158,7 +179,7 @@ class EngineJob:
                 fields, self.findings, computed=package.transforms, headless=self.reading.get("header") == "none"
             )
         for name in unused_rules(wanted, fields, package.transforms):
-            what = f"the manifest does not declare {name} and no column was found for it; its rules did nothing"
+            what = f"the manifest does not declare {name} and no column matches it, so its rules did not run"
             file = f"columns/{name}.py"
             self.findings.add("rules_unused", "warning", what, field=name, rule="mapping", file=file, line=1)
         self.channel.progress("mapping", done=len(mapped), total=len(mapped))
@@ -186,16 +207,37 @@ class EngineJob:
                     for table in source.tables
                     if table.has_data
                 ]
+        for one in mapped:
+            self.answers.apply(one, fields)
         return mapped
 
+    def _asking(self, fields: list[Field], package: RulePackage) -> Asking:
+        valued = {f.name for f in fields if f.default is not None or f.constant is not None}
+        headless = self.reading.get("header") == "none"
+        return Asking(
+            self.order, self.answers, fields, valued={*valued, *package.transforms, *self._filler(fields)},
+            headless=headless,
+        )  # fmt: skip
+
+    def _ask(self, asking: Asking, tables: list[MappedTable]) -> None:
+        """End the job with its questions if a person must decide."""
+        questions = asking.questions(tables, self.findings.readings) if asking.is_wanted else []
+        if self.drift_policy == "review" and any(self.column_changes.values()) and not self.order.mended:
+            questions += asking.drift(drift.words(self.column_changes))
+        if questions:
+            raise asking.stop(questions)
+
+    def _filler(self, fields: list[Field]) -> list[str]:
+        return [name] if (name := self._filled(fields)) is not None else []
+
     def _filled(self, fields: list[Field]) -> str | None:
-        """The declared field that takes the captions of groups."""
+        """The declared field that receives the group captions."""
         name = self.reading.get("group_column", GROUP)
         filling = self.reading.get("group_rows") == "fill"
         return name if filling and any(f.name == name for f in fields) else None
 
     def _added(self, tables: list[MappedTable]) -> dict[str, tuple[str, list[int]]]:
-        """Columns at the end that no source has: what each says, its header, and its place in each table's chunks."""
+        """Columns appended to the output: for each its header and its position in each table's chunks."""
         names: dict[str, str] = {}
         if self.reading.get("group_rows") == "fill" and not any(t.filled for t in tables):
             names[GROUP] = self.reading.get("group_column", GROUP)
@@ -206,9 +248,9 @@ class EngineJob:
     def _stop_unmapped(
         self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
     ) -> NoReturn:
-        """End the job with its artifact: no field was found, so there is nothing to write."""
+        """Write the artifact and end the job: no column matches a field, so there is nothing to normalize."""
         stop = nothing_mapped(tables, fields, redact=bool(self.order.manifest.get("redact_headers")))
-        self.findings.add("nothing_mapped", "error", "no column of any table is one of the fields", rule="mapping")
+        self.findings.add("nothing_mapped", "error", "no column of any table matches a declared field", rule="mapping")
         self._leave_all_out(sources)
         columns, _ = lay_out(fields, [], policy="drop")
         artifact = Artifact(
@@ -217,8 +259,82 @@ class EngineJob:
         artifact.write(self.times, artifact.summary())
         raise stop
 
+    def _compare_columns(
+        self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
+    ) -> None:
+        """Compare the columns with those of the sender's last drop; ends the job if the manifest does not accept it."""
+        previous = self.order.previous
+        if previous is None:
+            return
+        self.before = drift.read_profile(previous.path.read_bytes()) if previous.path.exists() else None
+        if self.before is None:
+            what = "the profile of the sender's last drop cannot be read; this drop is compared with nothing"
+            self.findings.add("drift_unknown", "info", what, rule="drift")
+            return
+        self.column_changes = drift.columns_drift(self.before, self._profile(tables, {}))
+        if not any(self.column_changes.values()):
+            return
+        what = f"the columns differ from those of the sender's last drop: {drift.words(self.column_changes)}"
+        severity = {"accept": "info", "review": "warning", "fail": "error"}[self.drift_policy]
+        self.findings.add("drift_columns", severity, what, rule="drift")
+        if self.drift_policy == "fail":
+            self._leave_all_out(sources)
+            columns, _ = lay_out(fields, [], policy="drop")
+            artifact = Artifact(
+                self.order, package=package, sources=sources, tables=tables, columns=columns, findings=self.findings
+            )
+            artifact.withhold("the columns differ from those of the sender's last drop")
+            artifact.drift = self._drift({}, [])
+            artifact.write(self.times, artifact.summary())
+            raise EngineStop(
+                "drifted", what, rule="drift",
+                remedy='correct the file, or accept its columns once with "drift": {"columns": "accept"}',
+            )  # fmt: skip
+
+    def _compare_values(self, artifact: Artifact, tables: list[MappedTable]) -> None:
+        """Profile the drop, and compare its values and rows with those of the sender's last one."""
+        artifact.profile = self._profile(tables, artifact.shares)
+        if self.before is None:
+            return
+        rows, values = (
+            drift.rows_drift(self.before, artifact.profile),
+            drift.values_drift(self.before, artifact.profile),
+        )
+        artifact.drift = self._drift(rows, values)
+        if rows["out_of_range"]:
+            what = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
+            self.findings.add("drift_rows", "info", what, rule="drift")
+        for one in values:
+            said = {"types": "kinds of values", "blank": "share of blank cells", "wrong": "share of wrong values"}
+            what = f"the {said[one['what']]} of {one['header']} differ from the sender's last drop"
+            self.findings.add("drift_values", "info", what, field=one["field"], rule="drift")
+
+    def _profile(self, tables: list[MappedTable], shares: Mapping[str, drift.Shares]) -> dict[str, Any]:
+        redact = bool(self.order.manifest.get("redact_headers"))
+        return drift.profile((t.headings(redact=redact), shares.get(t.source.id)) for t in tables)
+
+    def _drift(self, rows: dict[str, Any], values: list[dict[str, Any]]) -> dict[str, Any]:
+        previous = self.order.previous
+        named = {"key": previous.key, "sha256": previous.sha256} if previous else {}
+        return {"previous": named, "columns": self.column_changes, "values": values, **({"rows": rows} if rows else {})}
+
+    def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
+        """End the job with its artifact and rejects if more rows have errors than the manifest accepts."""
+        bad = rejected_rows(sources)
+        stop = refusal(self.order.manifest, bad, artifact.rows + (bad if self.split else 0))
+        if stop is None:
+            return
+        self.findings.add("rows_rejected", "error", stop.message, rule=str(stop.where["rule"]))
+        for source in sources:
+            for books in source.books.values():
+                for table in books.tables:
+                    table.withhold()
+        artifact.withhold("too many rows have errors")
+        artifact.write(self.times, artifact.summary())
+        raise stop
+
     def _leave_all_out(self, sources: list[SurveyedInput]) -> None:
-        """The books of a job that writes nothing."""
+        """Account for the rows of a job that writes nothing."""
         refs = _refs()
         for source in sources:
             known = bool(source.books)
@@ -230,12 +346,12 @@ class EngineJob:
                 books.report(self.findings)
 
     def _settle(self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]) -> None:
-        """Decide how each column is written before any of them is transformed."""
+        """Decide the conventions of each column (decimal sign, date order) before any is transformed."""
         clock = perf_counter()
         for source in sources:
             mine = [t for t in tables if t.source in source.tables]
             with source.streaming():
-                conventions.decide(source, mine, fields, self.findings)
+                conventions.decide(source, mine, fields, self.findings, settled=self.answers.settle)
         self.times.spend("mapping", clock)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:
@@ -244,7 +360,7 @@ class EngineJob:
                 self.findings.add(
                     "column_renamed",
                     "info",
-                    "an unmapped column's header was taken; it got a number",
+                    "another column already has this unmapped column's header; a number was added to it",
                     rule="mapping",
                 )
 
@@ -258,11 +374,15 @@ class EngineJob:
         package: RulePackage,
         hooks: Hooks,
     ) -> bool:
-        """Passes 3 to 5; whether any field got a value."""
+        """Run passes 3 to 5; returns whether any field got a value."""
         title, name = str(self.order.manifest.get("name", "")), self.output.get("sheet") or "Normalized"
-        with self._opened("normalized.xlsx") as file:
+        errors = RowErrors((c.field for c in artifact.columns if c.field), wanted=DESCRIPTION in self.order.outputs)
+        for table in tables:
+            table.source.split = self.split
+        with self._opened("normalized.xlsx") as file, self._opened(DESCRIPTION) as described:
+            rejects = RejectsDescription(described, errors)
             workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
-            line = self._pipeline(artifact.columns, package, hooks, workbook.main)
+            line = self._pipeline(artifact.columns, package, hooks, workbook.main, errors)
             spelled = {
                 name: values
                 for name, check in line.checks.items()
@@ -271,18 +391,20 @@ class EngineJob:
             streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
             clock = perf_counter()
             refs = _refs()
-            for source in sources:
+            for number, source in enumerate(sources):
                 with source.streaming():
                     self._pour(source, streams)
+                    rejects.add(number, source)
                     source.close_books(streams, refs)
                 for books in source.books.values():
                     books.report(self.findings)
+            rejects.close()
             reading = perf_counter() - clock - sum(line.times.values())
             for stream in streams.values():
                 stream.report_left_out()
             self._note_split(workbook)
             workbook.finish(hooks.sheets(), self.findings if self.output.get("findings_sheet") else None)
-        artifact.streamed(list(streams.values()), workbook)
+        artifact.streamed(list(streams.values()), workbook, rejects.rows if described else None)
         self.times |= line.times
         self.times["read"] = reading
         return any(s.filled for s in streams.values())
@@ -294,7 +416,7 @@ class EngineJob:
             shown += f" and {more} more sheets" if more > 0 else ""
             self.findings.add(
                 "output_split", "warning",
-                f"the output is more than one sheet holds and goes on in a next one: {shown}",
+                f"the output exceeds the row limit of a sheet and continues on further sheets: {shown}",
                 rule="write",
             )  # fmt: skip
 
@@ -308,7 +430,12 @@ class EngineJob:
                 file.close()
 
     def _pipeline(
-        self, columns: list[OutColumn], package: RulePackage, hooks: Hooks, sheet: SheetWriter | None
+        self,
+        columns: list[OutColumn],
+        package: RulePackage,
+        hooks: Hooks,
+        sheet: SheetWriter | None,
+        errors: RowErrors,
     ) -> Pipeline:
         fields = {c.field.name: c.field for c in columns if c.field is not None}
         return Pipeline(
@@ -320,14 +447,16 @@ class EngineJob:
             findings=self.findings,
             sheet=sheet,
             strict=self.strict,
+            errors=errors,
+            split=self.split,
         )
 
     def _pour(self, source: SurveyedInput, streams: Mapping[str, TableStream]) -> None:
-        """Every table's rows are counted; those of tables that are used go on into the output."""
+        """Count every table's rows; stream those of the tables in use to the output."""
         by_sheet: dict[int, list[SourceTable]] = {}
         for table in (*source.tables, *source.skipped):
             by_sheet.setdefault(table.sheet.index, []).append(table)
-        done = said = 0
+        done = reported = 0
         for tables in by_sheet.values():
             for group in strands(tables):
                 for table, rows in chunks(group):
@@ -337,8 +466,8 @@ class EngineJob:
                         continue
                     streams[table.id].feed(rows)
                     done += len(rows.numbers)
-                    if done - said >= _SAY_EVERY:
-                        said = done
+                    if done - reported >= _PROGRESS_EVERY:
+                        reported = done
                         self.channel.progress("transform", done=done, table=table.id)
         self.channel.progress("write", done=done, total=done, table=source.file.name)
 
@@ -349,7 +478,7 @@ def _refs() -> Iterator[str]:
 
 
 def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) -> None:
-    """Let hooks leave tables out."""
+    """Apply the hooks that leave tables out."""
     seen = [
         {
             "id": t.id,
@@ -367,9 +496,9 @@ def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) ->
         source.skipped += [t for t in source.tables if t.id in skip]
         source.tables = [t for t in source.tables if t.id not in skip]
         for table in source.skipped:
-            findings.add("table_skipped", "info", "a hook left this table out", place=table.place, rule="structure")
+            findings.add("table_skipped", "info", "a hook skipped this table", place=table.place, rule="structure")
 
 
 def _log(*words: object) -> None:
-    """What rules call as `log`: a line in the job's log, which only its owner reads."""
+    """The `log` of rules: prints a line to the job's log, which only its owner reads."""
     print(*words, flush=True)  # noqa: T201

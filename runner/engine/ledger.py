@@ -1,8 +1,8 @@
-"""The books of a sheet: every row that was read is data in the output, or is listed with what it was taken for.
+"""The ledger of a sheet: every row that was read is either data in the output or listed with its reason.
 
-Rows read are counted while the sheet is read, data rows while they are written, independently. What the structure
-pass says of the others is added, and whatever is still unexplained belongs to no table and is listed as
-such. Cells in rows of a table that lie outside its columns are listed by range.
+Rows are counted while the sheet is read and, independently, while data rows are written. The structure pass explains
+the others; rows that are still unexplained belong to no table and are listed as such. Cells in a table's rows that lie
+outside its columns are listed by range.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,21 +15,21 @@ from runner.engine.rowsets import RowSet, Run
 from runner.engine.sources import SourceTable
 from runner.engine.spool import Extent, SpooledSheet
 
-# What a row of a table can be when it is neither data nor the table's header or title.
-LEFT_OUT: Final = ("total", "group", "note", "repeated_header", "hidden", "skipped_table")
+# Kinds of rows inside a table that are not data: the words for one and for several, and how to keep them.
+LEFT_OUT: Final = ("total", "group", "note", "repeated_header", "hidden", "rejected", "skipped_table")
 OUTSIDE: Final = "outside"
 _REASONS: Final = {
     "total": ("a total", "totals", '"reading": {"total_rows": "keep"}'),
-    "group": ("a caption of the rows below", "captions of the rows below", '"reading": {"group_rows": "fill"}'),
-    "note": ("a note between the data", "notes between the data", ""),
-    "repeated_header": ("the header written again", "the header written again", ""),
+    "group": ("a group caption", "group captions", '"reading": {"group_rows": "fill"}'),
+    "note": ("a note between data rows", "notes between data rows", ""),
+    "repeated_header": ("a repeated header", "repeated headers", ""),
     "hidden": ("hidden", "hidden", '"reading": {"hidden_rows": "read"}'),
 }
-_SEVERAL: Final = 2  # cells of a row, or beside a table: no title and no remark any more
+_SEVERAL: Final = 2  # cells from which a row, or an area beside a table, may be more than a title or a remark
 
 
 class LeftOut(NamedTuple):
-    """A run of rows that are the same thing. Blank rows inside are not counted."""
+    """A run of rows of one kind. Blank rows inside it are not counted."""
 
     first: int
     last: int
@@ -50,7 +50,7 @@ class LeftOut(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """Cells in rows of a table that stand in none of its columns."""
+    """Cells in a table's rows, outside its columns."""
 
     top: int
     left: int
@@ -64,7 +64,7 @@ class Beside(NamedTuple):
 
 
 class TableBooks:
-    """One table's rows by what they are."""
+    """The rows of one table by kind."""
 
     def __init__(self, source: SourceTable, ref: str, read: RowSet, *, skipped: bool) -> None:
         self.source = source
@@ -72,14 +72,22 @@ class TableBooks:
         self.skipped = skipped
         self.kinds: dict[str, RowSet] = {kind: RowSet.of(rows) & read for kind, rows in source.left_out.items()}
         self.kinds["hidden"] = source.hidden
-        self.kinds["skipped_table" if skipped else "data"] = source.taken
-        self.around: dict[str, RowSet] = {}  # titles above and notes below
+        rejected = source.rejected if source.split else RowSet()
+        self.kinds["rejected"] = rejected
+        self.kinds["skipped_table" if skipped else "data"] = source.taken - rejected if rejected else source.taken
+        self.around: dict[str, RowSet] = {}  # titles above it and notes below it
         box, rows = source.table.range, [n for kind in source.left_out.values() for n in kind]
         self.top, self.bottom = (
             min([box.top, *rows]),
             max([box.bottom, *rows]),
-        )  # a header written again may stand below
+        )  # a repeated header is further down
         self.columns = sum(1 << c.index for c in source.table.columns)
+
+    def withhold(self) -> None:
+        """Account for a job that ends without an output after its rows were read."""
+        if not self.skipped:
+            self.skipped = True
+            self.kinds["skipped_table"] = self.kinds.pop("data")
 
     @property
     def rows(self) -> RowSet:
@@ -89,7 +97,7 @@ class TableBooks:
         return every
 
     def hides(self, row: int, filled: Iterable[int]) -> bool:
-        """Whether the row holds something in a hidden column of the table; its other columns are blank there."""
+        """Whether the row's only values in this table are in hidden columns."""
         hidden = {c.index for c in self.source.hidden_columns}
         return self.top <= row <= self.bottom and not hidden.isdisjoint(filled)
 
@@ -113,12 +121,12 @@ class TableBooks:
 
 
 class SheetBooks:
-    """What became of every row of one sheet."""
+    """Accounts for every row of one sheet."""
 
     def __init__(
         self, sheet: SpooledSheet, tables: Sequence[tuple[SourceTable, str, bool]], place: FindingPlace
     ) -> None:
-        """`tables`: each with its short name, and whether it was left out."""
+        """`tables`: each with its short name, and whether it was skipped."""
         self.place = place
         self._sheet = sheet
         self._read = sheet.read
@@ -131,14 +139,14 @@ class SheetBooks:
         self.shared = _entries(
             [(run, str(n)) for n, rows in enumerate(exactly, 2) for run in rows], self._read - several
         )  # fmt: skip
-        self._apart = self._outside  # rows around tables and outside of them
+        self._apart = self._outside  # titles, notes, and rows of no table
         for table in self.tables:
             for rows in table.around.values():
                 self._apart = self._apart | rows
         self._several: list[
             tuple[int, int, int]
-        ] = []  # runs of those with a row of several cells, and how many at most
-        self.beside = self._look()
+        ] = []  # runs of those in which a row has several cells, and the most cells in one
+        self.beside = self._scan()
         self.outside = _entries([(run, OUTSIDE) for run in self._outside], self._read - self._outside)
 
     @property
@@ -146,12 +154,12 @@ class SheetBooks:
         return self._read.count
 
     def entries(self) -> list[LeftOut]:
-        """Every row that was read, in runs from top to bottom."""
+        """Every row that was read, as runs from top to bottom."""
         runs = [entry for table in self.tables for entry in table.entries(self._outside)]
         return sorted([*runs, *self.outside], key=lambda entry: entry.first)
 
     def report(self, findings: Findings) -> None:
-        """One finding for each run that was left out, and for cells beside tables."""
+        """Add a finding for each run that was left out, and for cells beside tables."""
         for table in self.tables:
             if not table.skipped:
                 _report_left_out(table, self._outside, findings)
@@ -160,23 +168,23 @@ class SheetBooks:
             self._report_outside(entry, findings)
         for one in self.beside:
             several = one.cells >= _SEVERAL
-            what = f"{one.cells} cells in {one.area} stand" if several else f"{one.area.split(':')[0]} stands"
+            what = f"{one.cells} cells in {one.area} are" if several else f"{one.area.split(':')[0]} is"
             findings.add(
                 "cells_beside", "warning" if several else "info",
-                f"{what} beside a table, in none of its columns, and {'are' if several else 'is'} left out",
+                f"{what} beside a table, outside its columns; left out",
                 place=self.place, row=one.top, column=one.left, rule="structure", count=one.cells,
             )  # fmt: skip
 
     def _report_outside(self, entry: LeftOut, findings: Findings) -> None:
         several = self._most(entry.first, entry.last) >= _SEVERAL
-        verb = "holds cells and belongs" if entry.rows == 1 else "hold cells and belong"
+        verb = "has values but belongs" if entry.rows == 1 else "have values but belong"
         findings.add(
             "rows_outside", "warning" if several else "info", f"{entry.words} {verb} to no table; left out",
             place=self.place, row=entry.first, rule="structure", count=entry.rows,
         )  # fmt: skip
 
     def _report_around(self, table: TableBooks, findings: Findings) -> None:
-        """Titles and notes of one cell are what they seem; those that fill half of the columns may be records."""
+        """Report titles and notes of several cells: those that fill half of the columns may be records."""
         for kind, rows in table.around.items():
             for first, last in rows:
                 if (most := self._most(first, last)) >= _SEVERAL:
@@ -190,11 +198,11 @@ class SheetBooks:
                     )  # fmt: skip
 
     def _most(self, first: int, last: int) -> int:
-        """Cells of the fullest row of a run; 0 where none has several."""
+        """The most cells in one row of a run; 0 if no row has several."""
         return max((most for start, end, most in self._several if first <= end and start <= last), default=0)
 
     def _give_titles_and_notes(self) -> None:
-        """A title or note is a row of its table, unless it is a row of another one already."""
+        """Assign each title and note row to its table, unless it is already a row of another one."""
         taken = RowSet()
         for table in self.tables:
             taken = taken | table.rows
@@ -207,7 +215,7 @@ class SheetBooks:
                     taken = taken | rows
 
     def _times(self) -> list[RowSet]:
-        """Rows of one table at least, of two at least, and so on: tables side by side share rows."""
+        """Rows of at least one table, of at least two, and so on: tables side by side share rows."""
         times: list[RowSet] = []
         for table in self.tables:
             mine = table.rows
@@ -219,9 +227,9 @@ class SheetBooks:
                 times.append(mine)
         return times
 
-    def _look(self) -> list[Beside]:
-        """Look at the rows of no table and for cells beside tables; blocks that one table fills are not opened."""
-        if not self.tables and not self._sheet.complete:  # a long sheet is not read again to tell notes from records
+    def _scan(self) -> list[Beside]:
+        """Scan rows of no table and find cells beside tables; blocks that one table fills are not unpacked."""
+        if not self.tables and not self._sheet.complete:  # too long to read again for this
             self._several = [(first, last, _SEVERAL) for first, last in self._apart]
             return []
         strays: dict[tuple[str, ...], dict[int, Beside]] = {}
@@ -229,7 +237,7 @@ class SheetBooks:
         blank: list[int] = []
         for block in self._sheet.some_blocks(self._is_wanted):
             for first, last in self._apart.within(block.numbers[0], block.numbers[-1]):
-                self._look_apart(block.within(first, last), hidden, blank)
+                self._scan_apart(block.within(first, last), hidden, blank)
             for first, last in self._stretches(block):
                 over = [t for t in self.tables if t.top <= first and last <= t.bottom]
                 if over:
@@ -237,7 +245,7 @@ class SheetBooks:
                     for one in self._strays(block.within(first, last), over):
                         before = columns.get(one.left)
                         columns[one.left] = one if before is None else _both(before, one)
-        spaces = RowSet.of(blank) & self._outside  # rows of nothing but spaces are blank rows
+        spaces = RowSet.of(blank) & self._outside  # rows with only spaces count as blank
         self._read, self._outside = self._read - spaces, self._outside - spaces
         for table in self.tables:
             if table.ref in hidden:
@@ -257,8 +265,8 @@ class SheetBooks:
                 return True
         return bool(extent.columns & ~covered) and bool(covered)
 
-    def _look_apart(self, rows: Block, hidden: dict[str, list[int]], blank: list[int]) -> None:
-        """What rows around tables and outside of them hold."""
+    def _scan_apart(self, rows: Block, hidden: dict[str, list[int]], blank: list[int]) -> None:
+        """Classify the cells of rows around and outside tables."""
         covering = [t for t in self.tables if t.source.hidden_columns]
         most = 0
         for number, values in zip(rows.numbers, zip(*rows.columns, strict=True), strict=True):
@@ -273,7 +281,7 @@ class SheetBooks:
             self._several.append((rows.numbers[0], rows.numbers[-1], most))
 
     def _stretches(self, block: Block) -> Iterator[Run]:
-        """The block's rows cut wherever a table starts or ends."""
+        """The block's rows, cut wherever a table starts or ends."""
         first, last = block.numbers[0], block.numbers[-1]
         starts = {first, *(t.top for t in self.tables), *(t.bottom + 1 for t in self.tables)}
         cuts = sorted(row for row in starts if first <= row <= last)
@@ -301,7 +309,7 @@ def _both(above: Beside, below: Beside) -> Beside:
 
 
 def _areas(columns: dict[int, Beside]) -> Iterator[Beside]:
-    """Neighbouring columns as one area."""
+    """Join neighbouring columns into areas."""
     area: Beside | None = None
     for _, one in sorted(columns.items()):
         if area is not None and area.right + 1 == one.left:
@@ -317,7 +325,7 @@ def _areas(columns: dict[int, Beside]) -> Iterator[Beside]:
 
 
 def _entries(runs: Iterable[tuple[Run, str]], between: RowSet, table: str | None = None) -> list[LeftOut]:
-    """Runs of the same thing joined across blank rows; rows of `between` part them."""
+    """Join runs of one kind across blank rows; rows in `between` separate them."""
     out: list[LeftOut] = []
     for (first, last), kind in sorted(runs):
         rows = last - first + 1

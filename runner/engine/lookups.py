@@ -1,4 +1,4 @@
-"""Auxiliary tables: read whole, kept by column."""
+"""Lookup tables: auxiliary inputs, read whole and kept by column."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from runner.engine.sources import SourceTable, chunks
 from runner.engine.structure import find_tables
 from runner.engine.values.convert import fold
 
-_SETTLE = "save the look-up table as UTF-8, separated by commas"
+_SETTLE = "save the lookup table as UTF-8, separated by commas"
 
 Lookup = dict[str, list[Any]]  # header -> values
 
 
 class Lookups:
-    """Auxiliary inputs by name, each read when it is first asked for."""
+    """Auxiliary inputs by name, each read on first use."""
 
     def __init__(self, files: list[InputFile], findings: Findings | None = None) -> None:
         self._findings = findings
@@ -36,7 +36,7 @@ class Lookups:
         return iter(self._files)
 
     def column(self, field: Field) -> list[Any] | None:
-        """The values a field looks up; None where the auxiliary input was optional and is not there."""
+        """The values that a field looks up; None if the auxiliary input is optional and absent."""
         if field.lookup is None or field.lookup[0] not in self._files:
             return None
         name, wanted = field.lookup
@@ -53,7 +53,7 @@ class Lookups:
         )
 
     def allowed(self, field: Field) -> frozenset[Any] | None:
-        """The allowed values of a field, folded for comparison; None where anything goes."""
+        """The allowed values of a field, folded for comparison; None if it takes any value."""
         values = field.allowed if field.lookup is None else self.column(field)
         return None if values is None else frozenset(map(fold, values))
 
@@ -73,14 +73,14 @@ def _read(file: InputFile, findings: Findings | None) -> Lookup:
                         for n, values in enumerate(rows.columns):
                             columns[n] += values
                     names = [c.name for c in source.columns]
-                    return {name: columns[names.index(name)] for name in names}  # of two alike, the first
+                    return {name: columns[names.index(name)] for name in names}  # of two with one name, the first
     except InputUnreadable as error:
         raise EngineStop(
             "input_unreadable", f"{file.name}: {error.message}", input=file.name, remedy=error.remedy
         ) from None
     raise EngineStop(
         "input_unreadable",
-        f"{file.name} holds no table to look values up in",
+        f"{file.name} contains no table to look up values in",
         input=file.name,
         remedy="give it a header row and at least one row below it",
     )

@@ -1,4 +1,4 @@
-"""What the engine is asked and what it answers (docs/engine-order.md): orders, events, and early ends."""
+"""The engine's protocol (docs/engine-order.md): orders in, events out, and early ends."""
 
 import json
 import os
@@ -8,7 +8,9 @@ from typing import IO, Any, Final, NamedTuple, TextIO
 
 from runner.engine.fields import Field
 
-_DEEP: Final = 12  # places of a trace that are reported
+# Ends without a workbook whose artifact says why.
+EXPLAINED: Final = frozenset({"nothing_mapped", "rows_rejected", "drifted", "needs_review"})
+_DEEP: Final = 12  # frames of a traceback that are reported
 
 
 class EngineStop(Exception):
@@ -25,7 +27,7 @@ class EngineStop(Exception):
 
 
 def place_of(error: Exception) -> dict[str, str | int]:
-    """What broke and the way there through our own code, innermost last; names and lines, never values."""
+    """The exception's type and its frames in the engine, innermost last; names and lines, never values."""
     places: list[tuple[str, int]] = []
     trace = error.__traceback__
     while trace is not None:
@@ -34,7 +36,7 @@ def place_of(error: Exception) -> dict[str, str | int]:
             places.append(("/".join(file.parts[-2:]), trace.tb_lineno))
         trace = trace.tb_next
     where: dict[str, str | int] = {
-        "remedy": "report this with the artifact of the job; it is a bug of ade-drop",
+        "remedy": "this is a bug in ade-drop; please report it with the job's artifact",
         "exception": type(error).__name__,
         "trace": " ".join(f"{file}:{line}" for file, line in places[-_DEEP:]),
     }
@@ -43,12 +45,28 @@ def place_of(error: Exception) -> dict[str, str | int]:
     return where
 
 
+class MendedJob(NamedTuple):
+    """The job whose rejects a file mends, and the names of that job's inputs, by which keys number them."""
+
+    job: str
+    inputs: tuple[str, ...]
+
+
 class InputFile(NamedTuple):
     role: str
     name: str
-    file: str  # the file's own name; only helps to tell the format
+    file: str  # the file's own name; a hint for the format
     path: Path
     size: int
+    sha256: str
+    mends: MendedJob | None = None
+
+
+class PreviousProfile(NamedTuple):
+    """The profile of the sender's last drop (see drift.py)."""
+
+    path: Path
+    key: str
     sha256: str
 
 
@@ -67,15 +85,19 @@ class Order(NamedTuple):
     params: dict[str, Any]
     primary: list[InputFile]
     auxiliary: list[InputFile]
+    mended: list[InputFile]  # files whose rows replace rows of the primary inputs
     config: Path | None
     config_digest: str
     outputs: dict[str, Path | int]
     sandbox: dict[str, Any]
     fields: list[Field]
-    memories: list[MemoryFile]  # the most specific last
+    previous: "PreviousProfile | None" = None
+    decision: dict[str, Any] | None = None  # a person's: key, version, sha256, by and, as `body`, what it says
+    accept: bool = False  # nobody decided in time: ask nothing
+    memories: tuple[MemoryFile, ...] = ()  # the most specific last
 
     def open_output(self, name: str) -> IO[bytes] | None:
-        """The output to write, or None where nobody asked for it."""
+        """Open an output for writing; None if the order does not ask for it."""
         target = self.outputs.get(name)
         if target is None:
             return None
@@ -83,14 +105,14 @@ class Order(NamedTuple):
 
 
 def open_target(target: Path | int, folder: Path | None = None) -> IO[bytes]:
-    """An output by its path, which may be below `folder`, or by its descriptor."""
+    """Open an output given by a path, relative to `folder`, or by a file descriptor."""
     if isinstance(target, int):
         return os.fdopen(target, "w+b", closefd=False)
     return (target if folder is None else folder / target).open("w+b")
 
 
 def read_order(raw: Mapping[str, Any], folder: Path) -> Order:
-    """Decode an order; a wrong one is the runner's mistake, so it ends as an engine error."""
+    """Decode an order. An invalid one is the runner's fault, so it raises an engine error."""
     try:
         return _decoded(raw, folder)
     except (KeyError, TypeError, AttributeError) as error:
@@ -100,7 +122,7 @@ def read_order(raw: Mapping[str, Any], folder: Path) -> Order:
 
 def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
     if raw["order"] != 1:
-        raise EngineStop("engine_error", "the order has a version this engine does not know", remedy="update ade")
+        raise EngineStop("engine_error", "this engine does not support the order's version", remedy="update ade")
     inputs = [
         InputFile(
             i["role"],
@@ -109,6 +131,7 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
             folder / i["path"],
             int(i.get("size") or 0),
             i.get("sha256") or "",
+            MendedJob(i["mends"]["job"], tuple(i["mends"]["inputs"])) if i.get("mends") else None,
         )
         for i in raw["inputs"]
     ]
@@ -120,42 +143,52 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
         params=dict(raw.get("params") or {}),
         primary=[i for i in inputs if i.role == "primary"],
         auxiliary=[i for i in inputs if i.role == "auxiliary"],
+        mended=[i for i in inputs if i.role == "mended"],
         config=folder / config["path"] if config.get("path") else None,
         config_digest=config.get("digest") or "",
         outputs={n: t if isinstance(t, int) else folder / t for n, t in raw["outputs"].items()},
         sandbox=dict(raw.get("sandbox") or {}),
         fields=[Field(f) for f in manifest.get("fields") or ()],
-        memories=[
+        previous=PreviousProfile(folder / given["path"], given.get("key") or "", given.get("sha256") or "")
+        if (given := raw.get("previous"))
+        else None,
+        decision=_decision(raw.get("decision"), folder),
+        accept=raw.get("review") == "accept",
+        memories=tuple(
             MemoryFile(folder / m["path"], m.get("key") or m["path"], m.get("version") or "", m.get("sha256") or "")
             for m in raw.get("memories") or ()
-        ],
+        ),
     )
+
+
+def _decision(raw: Mapping[str, Any] | None, folder: Path) -> dict[str, Any] | None:
+    return None if raw is None else {**raw, "body": json.loads((folder / raw["path"]).read_bytes())}
 
 
 MAX_LINE = 64 * 1024
 
 
 class EventWriter:
-    """Writes events. A line that would be too long loses its details, never its meaning."""
+    """Writes events as JSON lines. A line over MAX_LINE loses its details, never its meaning."""
 
     def __init__(self, stream: TextIO | None, *, last: str = "end") -> None:
-        """`last`: what its closing event is called."""
+        """`last`: the name of the final event."""
         self._stream = stream
         self._last = last
 
     def progress(self, step: str, *, done: int, total: int | None = None, table: str | None = None) -> None:
-        self._say({"event": "progress", "pass": step, "done": done, "total": total, "table": table})
+        self._write({"event": "progress", "pass": step, "done": done, "total": total, "table": table})
 
     def log(self, level: str, name: str, **fields: object) -> None:
-        self._say({"event": "log", "level": level, "name": name, "fields": fields})
+        self._write({"event": "log", "level": level, "name": name, "fields": fields})
 
     def succeed(self, summary: dict[str, object]) -> None:
-        self._say({"event": self._last, "ok": True, "summary": summary})
+        self._write({"event": self._last, "ok": True, "summary": summary})
 
     def fail(self, code: str, message: str, where: dict[str, str | int]) -> None:
-        self._say({"event": self._last, "ok": False, "error": {"code": code, "message": message, "where": where}})
+        self._write({"event": self._last, "ok": False, "error": {"code": code, "message": message, "where": where}})
 
-    def _say(self, event: dict[str, object]) -> None:
+    def _write(self, event: dict[str, object]) -> None:
         if self._stream is None:
             return
         line = json.dumps(event, ensure_ascii=True, allow_nan=False)
@@ -167,4 +200,4 @@ class EventWriter:
 
 
 class BadOutput(Exception):
-    """The box wrote something that may not be published. The message holds no text of the box's."""
+    """The box wrote something that must not be published. The message contains no text from the box."""

@@ -75,7 +75,7 @@ def report(artifact: dict[str, Any]) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width"><style>'
         f'{_STYLE}</style></head><body><h1>{escape(title)}</h1><div class="tiles">{body}</div>'
-        f"{_mapping(artifact)}{_left_out(artifact)}{_readings(artifact)}{_findings(artifact['validation'])}"
+        f"{_drift(artifact)}{_mapping(artifact)}{_left_out(artifact)}{_readings(artifact)}{_findings(artifact['validation'])}"
         f"{_decisions(artifact)}</body></html>\n"
     )
 
@@ -88,6 +88,35 @@ def _table(heads: tuple[str, ...], rows: Iterable[str]) -> str:
 
 def _row(*cells: object, kind: str = "") -> str:
     return f'<tr class="{escape(kind)}">' + "".join(f"<td>{escape(str(c))}</td>" for c in cells) + "</tr>"
+
+
+def _drift(artifact: dict[str, Any]) -> str:
+    """How the drop differs from the sender's last one."""
+    drift = artifact.get("drift")
+    if drift is None:
+        return ""
+    rows = [
+        _row(kind, c.get("header") or f"{c.get('from')} → {c.get('to')}", *_before_and_now(kind, c))
+        for kind in ("new", "gone", "renamed", "moved", "remapped")
+        for c in drift["columns"][kind]
+    ]
+    rows += [_row(v["what"], v["header"], _plain(v["before"]), _plain(v["now"])) for v in drift["values"]]
+    counted = drift.get("rows")
+    if counted is not None and counted["out_of_range"]:
+        rows.append(_row("rows", "", counted["before"], counted["now"], kind="warning"))
+    said = _table(("change", "column", "before", "now"), rows) if rows else "<p>Nothing out of range.</p>"
+    return f"<h2>Since the sender's last drop</h2>{said}"
+
+
+def _before_and_now(kind: str, column: dict[str, Any]) -> tuple[object, object]:
+    if kind in ("new", "gone"):
+        field = column.get("field") or "-"
+        return ("", field) if kind == "new" else (field, "")
+    return (column.get("from") or "-", column.get("to") or "-")
+
+
+def _plain(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else f"{value:.0%}"
 
 
 def _mapping(artifact: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Sets of row numbers, kept as runs: a million rows in a row cost what one row costs."""
+"""Sets of row numbers, stored as runs: a million consecutive rows cost as much as one."""
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -9,7 +9,7 @@ Run = tuple[int, int]  # first and last row, both included
 
 
 class RowSet:
-    """Row numbers in ascending order. `count` is what was added, so a row that came twice shows in the books."""
+    """Row numbers in ascending order. `count` counts additions, so a row added twice shows up in the ledger."""
 
     __slots__ = ("_firsts", "_lasts", "count")
 
@@ -27,7 +27,7 @@ class RowSet:
         return made
 
     def add(self, numbers: Sequence[int]) -> None:
-        """Take rows that stand below those taken so far; without holes in them this costs next to nothing."""
+        """Add rows below those added so far; consecutive rows cost next to nothing."""
         if not numbers:
             return
         first, last = numbers[0], numbers[-1]

@@ -1,4 +1,4 @@
-"""What the engine makes of files at a desk, one JSON line a file: their structure, or their columns' fields as well.
+"""Scans files without running a workflow, one JSON line per file: their tables, or their columns' fields as well.
 
 `python -m runner.engine.scan FILE…` finds tables; with `--map` an order without inputs and outputs is read from
 standard input (docs/engine-order.md) and every table's columns are mapped to its fields.
@@ -18,18 +18,18 @@ from runner.engine.structure import find_tables
 
 
 def scan_file(path: str | Path) -> dict[str, object]:
-    """Sheets and tables of a file, or why it cannot be read. Never raises."""
-    return _told(path, _sheets)
+    """The sheets and tables of a file, or why it cannot be read. Never raises."""
+    return _guarded(path, _sheets)
 
 
 def map_file(path: str | Path, order: dict[str, Any]) -> dict[str, object]:
-    """Tables of a file with each column's field, or why it cannot be read. Never raises."""
-    return _told(path, lambda path: _tables(path, order))
+    """The tables of a file with each column's field, or why it cannot be read. Never raises."""
+    return _guarded(path, lambda path: _tables(path, order))
 
 
-def _told(path: str | Path, look: Callable[[str | Path], dict[str, object]]) -> dict[str, object]:
+def _guarded(path: str | Path, scan: Callable[[str | Path], dict[str, object]]) -> dict[str, object]:
     try:
-        return {"file": str(path), **look(path)}
+        return {"file": str(path), **scan(path)}
     except InputUnreadable as error:
         return {"file": str(path), "error": f"{error.message} {error.remedy}", "code": error.code}
     except EngineStop as stop:

@@ -1,4 +1,4 @@
-"""Source tables: where each stands, and its rows as chunks of columns."""
+"""Source tables: their places in the inputs, and their rows as column-wise chunks."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,33 +14,33 @@ from runner.engine.spool import SpooledSheet
 from runner.engine.structure import Table
 
 SAMPLED: Final = 200
-_SPACES: Final = frozenset(c * n for c in " \t\xa0\u3000" for n in range(9))  # what a cell of spaces mostly holds
+_SPACES: Final = frozenset(c * n for c in " \t\xa0\u3000" for n in range(9))  # the usual cells of only spaces
 GROUP: Final = "group"
 PROVENANCE: Final = ("source_file", "source_sheet", "source_row")
-LOOKED_THROUGH: Final = 10_000  # rows in which a sample is looked for
+SAMPLED_ROWS: Final = 10_000  # rows searched for a sample
 
 
 class Rows(NamedTuple):
-    """Some rows of a table: their numbers, one list of values per column, and what stands between them."""
+    """Some rows of a table: their numbers, a list of values per column, and the captions between them."""
 
     numbers: list[int]
     columns: list[list[Any]]
-    hidden: Sequence[int] = ()  # rows with values in the table's columns that are left out because they are hidden
+    hidden: Sequence[int] = ()  # rows with values in the table's columns, left out because they are hidden
     captions: Sequence[Caption] = ()
 
 
 class Leaving(NamedTuple):
-    """What the manifest says about rows and columns that are not plain data."""
+    """What the manifest asks for rows and columns that are not plain data."""
 
     groups: str = "drop"  # or keep, fill
     totals: str = "drop"  # or keep
     hidden_rows: frozenset[int] = frozenset()
     hidden_columns: frozenset[int] = frozenset()
-    added: tuple[str, ...] = ()  # columns that every table gets: GROUP, those of PROVENANCE
+    added: tuple[str, ...] = ()  # columns added to every table: GROUP, those of PROVENANCE
 
 
 class SourceTable:
-    """A table that was found, with the sheet it streams from."""
+    """A table and the sheet it streams from."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class SourceTable:
     ) -> None:
         leaving = leaving or Leaving()
         self.place = place
-        self.epoch_1904 = epoch_1904  # what a bare day number of this book counts from
+        self.epoch_1904 = epoch_1904  # the epoch of this book's day numbers
         self.sheet = sheet
         self.table = table
         self.columns = [c for c in table.columns if c.index not in leaving.hidden_columns]
@@ -66,9 +66,11 @@ class SourceTable:
         self.without = leaving.hidden_rows.union(*self.left_out.values())
         kept = (table.groups | table.totals) - self.without
         self.top, self.bottom = _span(table, kept)
-        self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may stand above the data
-        self.taken = RowSet()  # rows that went into the output, or would have if the table were not skipped
-        self.hidden = RowSet()  # rows that would have, were they not hidden
+        self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may be above the data
+        self.taken = RowSet()  # data rows, in the output unless the table is skipped
+        self.rejected = RowSet()  # data rows with errors
+        self.split = False  # rows with errors are not written
+        self.hidden = RowSet()  # data rows that are left out because they are hidden
         self.merged = filling.within(merged, self.top, self.bottom)
 
     @property
@@ -80,14 +82,14 @@ class SourceTable:
         return self.top <= self.bottom and bool(self.columns)
 
     def place_of(self, added: str) -> int:
-        """Where in the chunks a column stands that the source does not have."""
+        """The position in the chunks of an added column."""
         return len(self.columns) + self.added.index(added)
 
     def holds(self, column: int) -> bool:
-        """Whether anything stands in a column of the sheet (1-based) beside the data."""
+        """Whether a column of the sheet (1-based) has a value in the data rows."""
         sheet = self.sheet
         if not isinstance(sheet, SpooledSheet):
-            return True  # too long to be looked through once more
+            return True  # too long to scan again
         bit = 1 << column
         wanted = sheet.some_blocks(lambda e: e.columns & bit and e.first <= self.bottom and self.top <= e.last)
         return any(
@@ -95,10 +97,10 @@ class SourceTable:
         )
 
     def samples(self, count: int = SAMPLED) -> list[list[Any]]:
-        """The first values of each column, blanks left out.
+        """The first values of each column, without blanks.
 
-        A column that begins with blanks is looked through further down; one with no header to its end, because whether
-        it holds anything decides if it is kept.
+        A column that begins with blanks is searched further down; one without a header to its end, because it is kept
+        only if it has values.
         """
         samples: list[list[Any]] = [[] for _ in (*self.columns, *self.added)]
         seen = 0
@@ -109,12 +111,12 @@ class SourceTable:
             seen += len(rows.numbers)
             full = all(len(sample) >= count for sample in samples)
             unknown = any(c.generated and not s for c, s in zip(self.columns, samples, strict=False))
-            if full or (seen >= LOOKED_THROUGH and not unknown):
+            if full or (seen >= SAMPLED_ROWS and not unknown):
                 break
         return samples
 
     def cut(self, block: Block) -> Rows | None:
-        """This table's part of a block of the sheet's rows; None where it has none."""
+        """This table's part of a block of the sheet's rows; None if it has none."""
         first, last = bisect_left(block.numbers, self._first), bisect_right(block.numbers, self.bottom)
         if first >= last:
             return None
@@ -140,7 +142,7 @@ class SourceTable:
         return row in self._hidden and not any(row in rows for rows in self.left_out.values())
 
     def added_columns(self, rows: Rows, captions: CaptionColumn) -> list[list[Any]]:
-        """The values of the columns that the source does not have."""
+        """The values of the added columns."""
         count = len(rows.numbers)
         made: dict[str, list[Any]] = {}
         if GROUP in self.added:
@@ -152,17 +154,17 @@ class SourceTable:
 
 
 def _has_gaps(column: list[Any]) -> bool:
-    """Whether a column may have a blank cell."""
+    """Whether a column may have blank cells."""
     return None in column or not _SPACES.isdisjoint(column)
 
 
 def _is_blank(values: Iterable[Any]) -> bool:
-    """Whether a row holds nothing, or nothing but spaces."""
+    """Whether a row has no values, or only spaces."""
     return all(value is None or (value.__class__ is str and not value.strip()) for value in values)
 
 
 def _left_out(table: Table, leaving: Leaving) -> dict[str, frozenset[int]]:
-    """Rows inside the table that are no data, by what they are; no row stands in two of them."""
+    """Rows inside the table that are not data, by kind; each row has one kind."""
     kinds = {
         "header": frozenset(table.header_rows),
         "repeated_header": table.repeated,
@@ -178,7 +180,7 @@ def _left_out(table: Table, leaving: Leaving) -> dict[str, frozenset[int]]:
 
 
 def _span(table: Table, kept: frozenset[int]) -> tuple[int, int]:
-    """First and last row of the data; captions and totals that are kept may stand above or below the rest."""
+    """First and last row of the data; captions and totals that are kept may be above or below the rest."""
     data = table.data_range
     ends = [*kept, data.top, data.bottom] if data else [*kept]
     return (min(ends), max(ends)) if ends else (0, -1)
@@ -190,7 +192,7 @@ def _caption(row: int, at: int, columns: Sequence[Sequence[Any]]) -> Caption:
 
 
 def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
-    """Stream the data rows of tables of one sheet that stand below each other, in one reading of the sheet."""
+    """Stream the data rows of tables that are below each other, in one reading of their sheet."""
     todo = sorted((t for t in tables if t.has_data), key=lambda t: t.top)
     if not todo:
         return
@@ -209,7 +211,7 @@ def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
 
 
 def strands(tables: Sequence[SourceTable]) -> list[list[SourceTable]]:
-    """Tables of one sheet in groups that share no row, so that each group takes one reading."""
+    """Group the tables of a sheet so that tables of one group share no row: each group takes one reading."""
     groups: list[list[SourceTable]] = []
     for table in sorted((t for t in tables if t.has_data), key=lambda t: (t.top, t.columns[0].index)):
         for group in groups:

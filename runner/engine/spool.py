@@ -1,9 +1,9 @@
-"""Keep what was read once in a small room, so that a sheet is parsed once and not twice.
+"""Keeps the rows of a sheet compactly, so that it is parsed once instead of twice.
 
 The structure pass must see a whole sheet before the first row can be transformed. Parsing it again would cost more
-than all other passes together, so rows are set aside as they stream by, in blocks turned into columns. The first
-million cells or so stay as they are; from then on each column is packed by what it holds and deflated, a few bytes a
-cell. A sheet that would outgrow its room is let go and read again instead; memory stays bounded whatever the size.
+than all other passes together, so rows are spooled as they stream by, in column-wise blocks. The first million cells or
+so are kept as they are; after that each column is packed by type and deflated, at a few bytes a cell. A sheet that
+exceeds its budget is dropped and read again instead, so memory stays bounded.
 """
 
 import pickle
@@ -18,15 +18,15 @@ from isal import isal_zlib
 from runner.engine.reading import Block, Layout, Row, Sheet, blocks_of, rows_of
 from runner.engine.rowsets import RowSet
 
-ROOM: Final = 96 * 1024 * 1024  # bytes of packed rows that a job sets aside at most
-LOOSE: Final = 1_200_000  # cells that a job keeps unpacked
+ROOM: Final = 96 * 1024 * 1024  # the most bytes of packed rows that a job keeps
+LOOSE: Final = 1_200_000  # the most cells that a job keeps unpacked
 _SEPARATOR: Final = "\x1f"
 _SMALL: Final = 2**62
 _LEVEL: Final = 0
 
 
 class Room:
-    """What is left of the room that all sheets of a job share: bytes of packed blocks, cells of loose ones."""
+    """The budget that all sheets of a job share: bytes left for packed blocks, cells left for loose ones."""
 
     __slots__ = ("left", "loose")
 
@@ -36,7 +36,7 @@ class Room:
 
 
 class Extent(NamedTuple):
-    """Where a block stands: its first and last row, and a bit per column that holds anything (bit 1: column A)."""
+    """The extent of a block: first and last row, and a bit for each column with a value (bit 1: column A)."""
 
     first: int
     last: int
@@ -44,14 +44,14 @@ class Extent(NamedTuple):
 
 
 class SpooledSheet:
-    """A sheet whose rows are set aside at the first reading; afterwards `blocks` gives them by columns."""
+    """A sheet whose rows are spooled on the first reading; afterwards `blocks` returns them by column."""
 
     def __init__(self, sheet: Sheet, room: Room) -> None:
         self._sheet = sheet
         self._room = room
         self._blocks: list[Block | bytes] = []
-        self.complete = False  # every row is set aside; the sheet itself is needed no more
-        self.read = RowSet()  # the rows that the first reading gave
+        self.complete = False  # every row is spooled; the sheet itself is no longer needed
+        self.read = RowSet()  # row numbers of the first reading
         self.extents: list[Extent] = []  # of the blocks, in their order
         self.name = sheet.name
         self.index = sheet.index
@@ -61,20 +61,20 @@ class SpooledSheet:
         return self._sheet.layout()
 
     def reopen(self, sheet: Sheet) -> None:
-        """Read from the same sheet of a file that was opened again."""
+        """Continue with the same sheet of a reopened file."""
         self._sheet = sheet
 
     def rows(self) -> Iterator[Row]:
         return rows_of(self.blocks()) if self.complete else self._sheet.rows()
 
     def blocks(self) -> Iterator[Block]:
-        """The rows by column: as they were set aside, or read and set aside on the way."""
+        """The rows by column, from the spool, or from the sheet while they are spooled."""
         if self.complete:
             return (block if isinstance(block, Block) else _unpack(block) for block in self._blocks)
         return self._first_reading()
 
     def columns(self, wanted: Collection[int]) -> Iterator[Block]:
-        """The rows again, only the columns of these indexes (from 0) restored; the others are empty lists."""
+        """The rows again with only these columns (0-based) restored; the others are empty lists."""
         for block in self._blocks:
             yield block if isinstance(block, Block) else _unpack(block, wanted)
 
@@ -91,7 +91,7 @@ class SpooledSheet:
         self.complete, self.read, self.extents = fits, read, extents
 
     def some_blocks(self, wanted: Callable[[Extent], object]) -> Iterator[Block]:
-        """The blocks whose extent is wanted; the others are not even unpacked."""
+        """The blocks whose extent is wanted; the others are not unpacked."""
         asked = [wanted(extent) for extent in self.extents]
         if self.complete:
             kept = (block for block, yes in zip(self._blocks, asked, strict=True) if yes)
@@ -105,7 +105,7 @@ class SpooledSheet:
                     yield block
 
     def _set_aside(self, block: Block, room: Room) -> bool:
-        """Keep some rows; False where the sheet outgrew its room and was let go."""
+        """Spool a block; False if the sheet exceeded the budget and was dropped."""
         cells = len(block.columns) * len(block.numbers)
         if room.loose >= cells:
             room.loose -= cells
@@ -131,7 +131,7 @@ class SpooledSheet:
 def _extent(block: Block) -> Extent:
     held = 0
     for n, column in enumerate(block.columns, 1):
-        # A full column says so with its first value; only a blank one is looked through, at the cost of a glance.
+        # The first value settles it for most columns; only a column that starts blank is scanned.
         if any(column) or column.count(None) != len(column):
             held |= 1 << n
     return Extent(block.numbers[0], block.numbers[-1], held)
@@ -166,7 +166,7 @@ def _whole(values: list[int]) -> Any:
     return array("q", values) if min(values) > -_SMALL and max(values) < _SMALL else values
 
 
-# How values of a kind are packed, and how they come back. Any other kind sends its column through pickle.
+# How values of each type are packed and restored. A column with any other type is pickled.
 _PACKERS: Final[dict[type, tuple[Callable[[list[Any]], Any], Callable[[Any], Iterable[Any]]]]] = {
     type(None): (len, lambda count: repeat(None, count)),
     str: (_texts, _split),
@@ -184,7 +184,7 @@ _AS_IT_IS: Final = 255
 
 
 def _packed(column: list[Any]) -> tuple[bytes | int, list[Any]]:
-    """The kinds of a column's values (one number if they are all alike), and each kind's values packed."""
+    """The types of a column's values (a single number if they are all the same), and the packed values of each."""
     types = list(map(type, column))
     kinds = set(types)
     if not kinds <= _PACKERS.keys():

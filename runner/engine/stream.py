@@ -7,10 +7,12 @@ from typing import Any, Final
 
 from runner.engine import a1, filling
 from runner.engine.checking import FieldChecks, Origin, RowCheck
+from runner.engine.drift import Shares
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn, TablePlan
 from runner.engine.reading import CellError, NoCachedValue
+from runner.engine.rejects import RowErrors
 from runner.engine.rules.columns import Cells
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import RulePackage
@@ -19,7 +21,7 @@ from runner.engine.values.convert import REMARKS, Converted, Converter
 from runner.engine.writing import SheetWriter
 from runner.engine.writing.parts import MAX_TEXT, holdable, too_long
 
-_NAMED: Final = 20  # columns that a finding names
+_NAMED: Final = 20  # columns listed in a finding
 
 
 class Times(dict[str, float]):
@@ -32,7 +34,7 @@ class Times(dict[str, float]):
 
 
 class Pipeline:
-    """What does not change from table to table."""
+    """What all tables of a job share."""
 
     def __init__(
         self,
@@ -45,6 +47,8 @@ class Pipeline:
         findings: Findings,
         sheet: SheetWriter | None,
         strict: bool,
+        errors: RowErrors,
+        split: bool,
     ) -> None:
         self.columns = columns
         self.checks = checks
@@ -54,20 +58,22 @@ class Pipeline:
         self.findings = findings
         self.sheet = sheet
         self.strict = strict
+        self.errors = errors
+        self.split = split  # rows with errors are not written
         self.times = Times()
 
 
 class TableStream:
-    """Takes the chunks of one table through the passes."""
+    """Runs the chunks of one table through the passes."""
 
     def __init__(self, pipeline: Pipeline, table: MappedTable, plan: TablePlan, allowed: Mapping[str, Any]) -> None:
         self._line = pipeline
         self._table = table
         self.table_id = table.source.id
         self.sources = plan.sources
-        self._own = len(table.source.columns)  # columns further on are not in the source
+        self._own = len(table.source.columns)  # columns beyond these are added, not from the source
         self.converters: list[Converter | None] = []
-        self._late: list[int] = []  # columns whose rule runs when all others have their values
+        self._late: list[int] = []  # columns whose rule runs after all others have their values
         for n, (out, index) in enumerate(zip(pipeline.columns, plan.sources, strict=True)):
             rule = pipeline.package.transforms.get(out.field.name) if out.field else None
             computed = index is None and rule is not None
@@ -81,10 +87,11 @@ class TableStream:
             self.converters.append(converter)
         columns = [self._column(n) for n in range(len(pipeline.columns))]
         self._merges = [None if at is None else filling.of_column(table.source.merged, at) for at in columns]
-        self._said: set[tuple[int, str]] = set()
+        self._reported: set[tuple[int, str]] = set()
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
         self.rows = 0
+        self.shares = Shares(self._own)
         self.filled = table.is_mapped  # whether any field has got a value
         used = set(plan.sources)
         self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
@@ -94,14 +101,24 @@ class TableStream:
         origin = Origin(line.findings, self._table.source.place, rows.numbers)
         clock = perf_counter()
         out, bad = self._transform(rows, origin, count)
+        self.shares.add(rows.columns, count)
+        for n, wrong in enumerate(bad):
+            if wrong and (at := self.sources[n]) is not None and at < self._own:
+                self.shares.wrong[at] += len(wrong)
         clock = line.times.spend("transform", clock)
         for n in self.left_out:
             self.left_out[n] += count - rows.columns[n].count(None)
         if not self.filled:
             self.filled = any(values.count(None) < count for values in self._by_field(out).values())
         self._validate(out, bad, origin, count)
+        if origin.errors:
+            line.errors.add(self._table.source, {rows.numbers[i]: found for i, found in origin.errors.items()})
+            if line.split:
+                good = _good(origin, count)
+                out, count = [[values[i] for i in good] for values in out], len(good)
+                origin = Origin(line.findings, origin.place, [origin.rows[i] for i in good])
         clock = line.times.spend("validate", clock)
-        if line.sheet is not None:
+        if line.sheet is not None and count:
             before = line.sheet.odd()
             line.sheet.write(out, count)
             for n, odd in enumerate(line.sheet.odd()):
@@ -111,7 +128,7 @@ class TableStream:
         self.rows += count
 
     def report_left_out(self) -> None:
-        """Say which columns are not in the output though they hold something."""
+        """Report columns with values that are not in the output."""
         source = self._table.source
         lost = [n for n, cells in self.left_out.items() if cells]
         if not lost:
@@ -121,23 +138,23 @@ class TableStream:
         cells = sum(self.left_out.values())
         self._line.findings.add(
             "columns_dropped", "info",
-            f"unmapped columns were left out as mapping.unmapped says: {', '.join(letters)}{more}; "
+            f"unmapped columns are left out, as mapping.unmapped asks: {', '.join(letters)}{more}; "
             f"non-blank cells in them: {cells}",
             place=source.place, rule="mapping", count=len(lost),
         )  # fmt: skip
 
     def _odd(self, n: int, values: list[Any], origin: Origin) -> None:
-        """Say which cells a spreadsheet cannot hold as they are."""
+        """Report cells that a spreadsheet cannot hold unchanged."""
         field = self._line.columns[n].field
         where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "write"}
         cut = [i for i, v in enumerate(values) if type(v) is str and too_long(v)]
-        origin.flag(cut, "text_cut", "warning", f"is longer than {MAX_TEXT} characters and was cut", **where)
+        origin.flag(cut, "text_cut", "warning", f"is longer than {MAX_TEXT} characters and was truncated", **where)
         kept = [i for i, v in enumerate(values) if v is not None and not holdable(v)]
-        what = "is more than a spreadsheet can hold exactly and was written as text"
+        what = "cannot be stored exactly in a spreadsheet and was written as text"
         origin.flag(kept, "kept_as_text", "info", what, **where)
 
     def _column(self, n: int) -> int | None:
-        """The sheet's column behind an output column."""
+        """The column of the sheet (1-based) that an output column comes from."""
         index = self.sources[n]
         return None if index is None or index >= self._own else self._table.source.columns[index].index
 
@@ -165,7 +182,7 @@ class TableStream:
         return out, bad
 
     def _unmerged(self, n: int, raw: list[Any], origin: Origin) -> list[Any]:
-        """Repeat the values of merged cells where the field asks for it; else report the blanks under them."""
+        """Repeat the values of merged cells if the field asks for it; otherwise report the blanks under them."""
         own = self._merges[n]
         if own is None or not (covered := own.covered(origin.rows, raw)):
             return raw
@@ -177,17 +194,17 @@ class TableStream:
         return raw
 
     def _broken(self, raw: list[Any], origin: Origin, n: int) -> None:
-        """Cells that hold an error or a formula without a result are findings wherever they stand."""
+        """Report cells with a spreadsheet error, or with a formula that has no stored result."""
         kinds = set(map(type, raw))
         field = self._line.columns[n].field
         name = field.name if field else None
         if CellError in kinds:
             at = [i for i, v in enumerate(raw) if type(v) is CellError]
-            what = "holds a spreadsheet error"
+            what = "contains a spreadsheet error such as #N/A"
             origin.flag(at, "cell_error", "warning", what, column=self._column(n), field=name, rule=None)
         if NoCachedValue in kinds:
             at = [i for i, v in enumerate(raw) if type(v) is NoCachedValue]
-            what = "holds a formula whose result was never stored; it is read as blank"
+            what = "contains a formula without a stored result and was read as blank; open and save the file in Excel"
             origin.flag(at, "no_cached_value", "warning", what, column=self._column(n), field=name, rule=None)
 
     def _typed(self, n: int, raw: list[Any], origin: Origin) -> tuple[list[Any], list[int]]:
@@ -202,7 +219,7 @@ class TableStream:
         return _with_default(field, values), wrong
 
     def _compute(self, n: int, rows: Rows, out: list[list[Any]], bad: list[list[int]], origin: Origin) -> None:
-        """Run a rule that looks at other fields of its rows, or has no column to start from."""
+        """Run a rule that reads other fields of its rows, or that has no source column."""
         field, converter, index = self._line.columns[n].field, self.converters[n], self.sources[n]
         if field is None or converter is None:
             return
@@ -216,14 +233,14 @@ class TableStream:
         self.total[n] += count if index is None else 0
 
     def _convert(self, n: int, values: list[Any], converter: Converter, origin: Origin) -> Converted:
-        """The typed values of a column, or of what a rule made of it; readings that may surprise are told."""
+        """Convert a column, or a rule's result, to its type, and report readings that may surprise."""
         converted = converter.convert(values)
         if converter.odd:
-            self._tell(n, values, converter, origin)
+            self._report_readings(n, values, converter, origin)
         return converted
 
-    def _tell(self, n: int, raw: list[Any], converter: Converter, origin: Origin) -> None:
-        """Say which cells were read in a way that another reader might not expect."""
+    def _report_readings(self, n: int, raw: list[Any], converter: Converter, origin: Origin) -> None:
+        """Report cells that another reader might have read differently."""
         field, odd = self._line.columns[n].field, converter.odd
         where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "reading"}
         at: dict[str, list[int]] = {}
@@ -234,9 +251,9 @@ class TableStream:
         for code, indexes in at.items():
             severity, what = REMARKS[code]
             once = severity == "info"
-            if not (once and (n, code) in self._said):
+            if not (once and (n, code) in self._reported):
                 origin.flag(indexes[:1] if once else indexes, code, severity, what, **where)
-            self._said.add((n, code))
+            self._reported.add((n, code))
 
     def _cells(self, n: int, origin: Origin, others: Mapping[str, list[Any]]) -> Cells:
         field, index, source = self._line.columns[n].field, self.sources[n], self._table.source
@@ -273,7 +290,7 @@ class TableStream:
         for n, column in enumerate(line.columns):
             field = column.field
             if field is None or (self.converters[n] is None and out[n].count(None) == count):
-                continue  # no column, and nobody else gave it values: missing_field says so where it matters
+                continue  # no column and no other source of values: missing_field reports it if it matters
             line.checks[field.name].check(out[n], bad[n], origin, self._column(n))
             rule = line.package.validators.get(field.name)
             if rule is not None:
@@ -292,11 +309,20 @@ class TableStream:
                     [index], code, severity, message, column=at.get(name or ""), field=name, rule=rule.name,
                     file=rule.file, line=rule.line,
                 )  # fmt: skip
+            if line.split and origin.errors:  # what is gathered is about the rows of the output
+                good = _good(origin, count)
+                columns = {name: [values[i] for i in good] for name, values in columns.items()}
+                given |= {"columns": columns, "rows": [origin.rows[i] for i in good]}
             line.hooks.tell("accumulate", **given)
 
 
+def _good(origin: Origin, count: int) -> list[int]:
+    """The indexes of rows without errors."""
+    return [i for i in range(count) if i not in origin.errors]
+
+
 def _given(field: Field | None) -> Any:
-    """The value of every row where no column was found."""
+    """The value of every row if no column was found for the field."""
     if field is None:
         return None
     return field.default if field.constant is None else field.constant

@@ -1,4 +1,4 @@
-"""Pass 1 for a whole job: opens each input, finds its tables, and scores rows that spell declared fields as headers."""
+"""Pass 1 for a whole job: opens each input, finds its tables, and scores rows with declared names as headers."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,19 +9,20 @@ from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.ledger import SheetBooks
 from runner.engine.mapping.spelling import normalized
+from runner.engine.mending import Mending, claimed, mends
 from runner.engine.protocol import EngineStop, InputFile
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
 from runner.engine.sources import GROUP, PROVENANCE, Leaving, SourceTable
 from runner.engine.spool import Room, SpooledSheet
-from runner.engine.structure import RowScores, Table, look_through
+from runner.engine.structure import RowScores, Table, find_tables
 
 SPELLED: Final = {"header": 4.0}
-BELOW: Final = {"data": 4.0}  # what stands right under the names is data, unless it looks very much like units
+BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
 NOTHING: Final[dict[str, float]] = {}
 
 
 class DeclaredNames:
-    """Scores rows by how many cells are a declared name, label or synonym.
+    """Scores rows by how many of their cells are a declared name, label or synonym.
 
     Called for every row of a sheet, so a row that cannot be one costs a single set operation.
     """
@@ -54,7 +55,7 @@ class DeclaredNames:
         return normalized(name) in self._keys
 
     def absent(self, columns: Sequence[Sequence[object]]) -> bool:
-        """Whether no row of these columns can be one."""
+        """Whether no row of these columns can hold declared names."""
         return all(map(self._spellings.isdisjoint, columns))
 
 
@@ -65,10 +66,11 @@ def _spellings(name: str) -> set[str]:
 
 
 class SurveyedInput:
-    """A primary input: read once, and again only where a sheet was too large to be set aside."""
+    """A primary input: read once, and again only if a sheet is too large to spool."""
 
-    def __init__(self, file: InputFile, reading: dict[str, Any] | None = None) -> None:
+    def __init__(self, file: InputFile, reading: dict[str, Any] | None = None, mending: Mending | None = None) -> None:
         self.file = file
+        self._mending = mending
         declared = reading or {}
         self.options = TextOptions(**{key: declared.get(key) for key in ("encoding", "delimiter", "quote")})
         self.format = ""
@@ -76,15 +78,17 @@ class SurveyedInput:
         self.notes: dict[str, Any] = {}
         self.sheets: list[dict[str, Any]] = []
         self.tables: list[SourceTable] = []
-        self.skipped: list[SourceTable] = []  # left out by a hook
+        self.skipped: list[SourceTable] = []  # skipped by a hook
         self.spools: dict[int, SpooledSheet] = {}  # sheets that were read, by their place in the book
-        self.books: dict[int, SheetBooks] = {}  # what became of their rows
+        self.books: dict[int, SheetBooks] = {}  # the account of their rows
 
     @contextmanager
     def book(self) -> Iterator[Book]:
-        """The opened file; what makes it unreadable ends the job."""
+        """Open the file; an unreadable one ends the job."""
         try:
             with open_book(self.file.path, name=self.file.file, options=self.options) as book:
+                if self._mending is not None:
+                    book.sheets = [self._mending.of(self.file.name, sheet) for sheet in book.sheets]
                 yield book
         except InputUnreadable as error:
             raise EngineStop(
@@ -97,7 +101,7 @@ class SurveyedInput:
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
-        """While this holds, the tables' rows can be read again."""
+        """Within this context the tables' rows can be read again."""
         large = [t for t in (*self.tables, *self.skipped) if not self.spools[t.sheet.index].complete]
         if not large:
             yield
@@ -110,7 +114,7 @@ class SurveyedInput:
             yield
 
     def close_books(self, used: Collection[str], refs: Iterator[str]) -> None:
-        """Account for every row that was read; `used` are the tables that were written, `refs` names for all."""
+        """Account for every row that was read. `used`: the tables in the output; `refs`: short names for all tables."""
         every = sorted((*self.tables, *self.skipped), key=lambda t: (t.table.range.top, t.table.range.left))
         for index, spool in self.spools.items():
             mine = [
@@ -130,8 +134,9 @@ def survey(
     provenance: bool,
     headings: Callable[[], DeclaredNames],
     scores: Callable[..., RowScores | None],
+    decided: Callable[[dict[str, Any], str, str], dict[str, Any]] = lambda reading, _input, _sheet: reading,
 ) -> None:
-    """Find the tables of an input; what is left out is said."""
+    """Find the tables of an input, and report what is left out."""
     with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
         for chosen in book.choices:
@@ -142,16 +147,19 @@ def survey(
             row: dict[str, Any] = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
             source.sheets.append(row)
             if not any(fnmatchcase(sheet.name, p) for p in patterns):
-                row["skipped"] = "no pattern of reading.sheets names it"
+                row["skipped"] = "no pattern in reading.sheets matches it"
             elif sheet.visibility != "visible" and reading.get("hidden_sheets", "skip") == "skip":
                 row["skipped"] = "it is hidden"
                 place = FindingPlace(source.file.name, sheet.name, "")
                 findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
             else:
-                found = look_through(
-                    sheet, row_scores=scores(sheet=sheet.name), headings=headings(), reading=reading
+                found = find_tables(
+                    sheet, row_scores=scores(sheet=sheet.name), headings=headings(),
+                    reading=decided(reading, source.file.name, sheet.name),
                 )  # fmt: skip
                 source.spools[sheet.index] = sheet
+                if (job := claimed(sheet)) is not None:
+                    raise mends(source.file, job)
                 placed = list(_placed(found, source, sheet, _leaving(sheet, reading, provenance=provenance)))
                 source.tables += placed
                 for table in placed:
@@ -162,7 +170,7 @@ def survey(
 
 
 def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -> None:
-    """Rows that the reader had two readings for."""
+    """Report rows that could be read in two ways."""
     for remark in sheet.remarks():
         said = f"{remark.message}; to settle it: {remark.settle}" if remark.settle else remark.message
         for row in remark.rows[:-1]:

@@ -1,4 +1,4 @@
-"""Pass 5 as a job sees it: the normalized workbook with its main sheet and those beside it."""
+"""Pass 5 for a job: the normalized workbook with its main sheet and the extra sheets."""
 
 from collections.abc import Iterable, Sequence
 from typing import IO, Any, Final
@@ -15,7 +15,7 @@ _FINDING: Final = ("severity", "code", "cell", "field", "message", "rule", "shee
 
 
 class NormalizedBook:
-    """The output. Without a file to write to, it counts rows and writes nothing."""
+    """The output workbook. Without a file it counts rows and writes nothing."""
 
     def __init__(self, file: IO[bytes] | None, columns: Sequence[OutColumn], *, title: str, sheet: str) -> None:
         if len(columns) > _MAX_COLUMNS:
@@ -23,7 +23,7 @@ class NormalizedBook:
             raise EngineStop(
                 "input_unreadable",
                 f"the result would have {len(columns):,} columns ({fields:,} fields and {len(columns) - fields:,} "
-                f"unmapped columns); a sheet holds {_MAX_COLUMNS:,}",
+                f"unmapped columns); the limit of a sheet is {_MAX_COLUMNS:,}",
                 reason="too_large",
                 remedy='leave unmapped columns out with "mapping": {"unmapped": "drop"}, or split the input by columns',
             )
@@ -32,11 +32,11 @@ class NormalizedBook:
         self.extra: list[dict[str, Any]] = []
 
     def sheets(self) -> list[tuple[str, int]]:
-        """The sheets that the data took, each with its rows."""
+        """The data sheets, each with its number of rows."""
         return list(zip(self.main.names, self.main.parts(), strict=True)) if self.main else []
 
     def finish(self, beside: Iterable[tuple[str, list[list[Any]]]], findings: Findings | None) -> None:
-        """Close the main sheet, write the ones beside it and, if given, the findings."""
+        """Close the main sheet, then write the extra sheets and, if given, the findings."""
         if self._book is None or self.main is None:
             return
         self.main.close()

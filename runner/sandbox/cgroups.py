@@ -1,4 +1,4 @@
-"""Control groups, where the runner may make them: a bound on memory and tasks that no trick inside gets around.
+"""Control groups, if the runner may create them: limits on memory and tasks that a box cannot evade.
 
 Version 2 needs a delegated group whose processes are one level down (systemd: Delegate=yes with
 DelegateSubgroup=runner); version 1 needs write access to the memory and pids hierarchies.
@@ -17,14 +17,14 @@ from runner.sandbox.session import Kernel
 
 MIB = 1024 * 1024
 THREADS = 64
-OVERHEAD_MB = 16  # pages that a fork copies before the job begins, and the kernel's own
+OVERHEAD_MB = 16  # pages that a fork copies before the job starts, and kernel memory
 _MOUNT = Path("/sys/fs/cgroup")
 _REMOVE_TRIES = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Names:
-    """What the files are called in one version."""
+    """The file names of one version."""
 
     memory_max: str
     memory_peak: str
@@ -40,14 +40,14 @@ _V2 = _Names(memory_max="memory.max", memory_peak="memory.peak", memory_events="
 
 
 class Cgroups:
-    """Makes one group per box below the folders it was given: one for all (version 2) or memory and pids."""
+    """Creates one group per box below the given folders: one for all (version 2), or memory and pids."""
 
     def __init__(self, memory: Path, pids: Path, names: _Names) -> None:
         self._memory, self._pids, self._names = memory, pids, names
 
     @classmethod
     def find(cls, mount: Path = _MOUNT, own: str | None = None) -> "Cgroups | None":
-        """Where boxes may have groups of their own; None: nowhere."""
+        """The place where boxes can have their own groups; None if there is none."""
         lines = (own or Path("/proc/self/cgroup").read_text(encoding="utf-8")).splitlines()
         places = {line.split(":", 2)[1]: line.split(":", 2)[2].lstrip("/") for line in lines if line}
         if "memory" in places and "pids" in places:
@@ -61,13 +61,13 @@ class Cgroups:
 
     @contextmanager
     def group(self, label: str, *, memory_mb: int, processes: int) -> Iterator["Group"]:
-        """A group for one box; removed afterwards, when the box is dead."""
+        """A group for one box; removed after the box has ended."""
         memory, pids = self._memory / _name(label), self._pids / _name(label)
         try:
             for folder in {memory, pids}:
                 folder.mkdir(exist_ok=True)
             (memory / self._names.memory_max).write_text(str((memory_mb + OVERHEAD_MB) * MIB))
-            with suppress(OSError):  # only where swap is accounted
+            with suppress(OSError):  # only if swap is accounted
                 (memory / "memory.swap.max").write_text("0")
             (pids / "pids.max").write_text(str(processes + THREADS))
             yield Group(memory, pids, self._names)
@@ -79,12 +79,12 @@ class Cgroups:
         return any((folder / _name(label)).exists() for folder in (self._memory, self._pids))
 
     def sweep(self, older_than: float) -> None:
-        """Remove groups without processes that a runner left when it was killed."""
+        """Remove groups without processes, left by a killed runner."""
         before = time.time() - older_than
         for folder in {*self._memory.glob("ade-*"), *self._pids.glob("ade-*")}:
             with suppress(OSError):
                 if folder.stat().st_mtime < before:
-                    folder.rmdir()  # which the kernel refuses while there is a process in it
+                    folder.rmdir()  # refused by the kernel while it has processes
 
     def usable(self) -> bool:
         """Whether a group can be made, bounded and removed, found out by doing it."""

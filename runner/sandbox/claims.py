@@ -1,7 +1,7 @@
-"""What comes out of a box: its log, its events and its files. All of it is a claim, checked here and never believed.
+"""Checks everything that comes out of a box: its log, its events and its files. None of it is trusted.
 
-The log may hold data, so it is kept apart, capped, and shown with care. Events are checked for form, size and numbers.
-Files are named by the runner and opened with care: never a link, never more than the limit.
+The log may contain data, so it is stored separately, capped, and escaped when shown. Events are checked for form, size
+and numbers. The runner names the files and opens them defensively: never a link, never beyond the limit.
 """
 
 import json
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 CUT = "\n[log cut here: the limit is {} bytes]\n"
-FLOOD = 64  # how often over its limit a log may go before the box is ended
+FLOOD = 64  # how many times its limit a log may reach before the box is killed
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 class CappedLog:
-    """Writes the first `limit` bytes to a file as they come, and counts the rest."""
+    """Writes the first `limit` bytes to a file, and counts the rest."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class CappedLog:
 
 
 def printable(line: str) -> str:
-    """A line of a log as it may be shown on a terminal or a page: control characters become visible escapes."""
+    """A log line that is safe to show on a terminal or a page: control characters become visible escapes."""
     return "".join(
         char if char == "\t" or unicodedata.category(char) not in _HIDDEN else _escaped(char) for char in line
     )
@@ -79,6 +79,10 @@ CODES = frozenset(
     {
         "input_unreadable",
         "nothing_mapped",
+        "rows_rejected",
+        "drifted",
+        "mends",
+        "needs_review",
         "rule_error",
         "config_refused",
         "out_of_memory",
@@ -87,27 +91,27 @@ CODES = frozenset(
     }
 )
 WHERE = frozenset(
-    {"input", "sheet", "table", "cell", "field", "rule", "file", "line", "reason", "remedy", "pass"}
+    {"input", "sheet", "table", "cell", "field", "rule", "file", "line", "reason", "remedy", "pass", "job"}
     | {"exception", "trace"}
 )
 
 
 class ChannelViolation(Exception):
-    """A line that no engine of ours writes."""
+    """The box broke the protocol of the result channel."""
 
 
 @dataclass(slots=True)
 class Channel:
-    """Takes bytes as they come, gives checked events; holds at most one unfinished line."""
+    """Turns bytes into checked events; buffers at most one unfinished line."""
 
     end: dict[str, Any] | None = None
-    verified: dict[str, Any] | None = None  # the closing event of a verification, where the engine does its own
+    verified: dict[str, Any] | None = None  # the final event of a verification that the engine does itself
     _rest: bytes = b""
     _total: int = 0
     _lines: int = 0
 
     def feed(self, data: bytes) -> list[dict[str, Any]]:
-        """The whole events in `data` and what was left over before; raises ChannelViolation."""
+        """The complete events up to the end of `data`; raises ChannelViolation."""
         self._total += len(data)
         if self._total > MAX_TOTAL:
             raise ChannelViolation(f"more than {MAX_TOTAL} bytes on the result channel")
@@ -117,7 +121,7 @@ class Channel:
         return [event for line in lines if (event := self._take(line)) is not None]
 
     def close(self) -> None:
-        """The other side is gone; what is left over must be nothing."""
+        """End of the channel: no unfinished line may remain."""
         if self._rest:
             raise ChannelViolation("the last line has no end")
 
@@ -126,7 +130,7 @@ class Channel:
         if self._lines > MAX_LINES:
             raise ChannelViolation(f"more than {MAX_LINES} lines on the result channel")
         if self.end is not None:
-            raise ChannelViolation("a line after the closing one")
+            raise ChannelViolation("a line after the final one")
         event = checked_event(parse_line(line))
         if event is not None and event["event"] == "end":
             self.end = event
@@ -138,7 +142,7 @@ class Channel:
 
 
 def parse_line(line: bytes) -> dict[str, Any]:
-    """One JSON object with nothing in it that JSON readers disagree about."""
+    """Parse one unambiguous JSON object."""
     if len(line) > MAX_LINE:
         raise ChannelViolation(f"a line of more than {MAX_LINE} bytes")
     try:
@@ -163,11 +167,11 @@ def parse_line(line: bytes) -> dict[str, Any]:
 
 
 def checked_event(raw: dict[str, Any]) -> dict[str, Any] | None:
-    """The event with the fields we know and no others; None for an event we do not know."""
+    """The event reduced to its known fields; None for an unknown event."""
     match raw.get("event"):
         case "progress":
             if not _one_of(raw.get("pass"), PASSES):
-                raise ChannelViolation("progress of no known pass")
+                raise ChannelViolation("progress of an unknown pass")
             return {
                 "event": "progress",
                 "pass": raw["pass"],
@@ -178,7 +182,7 @@ def checked_event(raw: dict[str, Any]) -> dict[str, Any] | None:
         case "log":
             fields = raw.get("fields", {})
             if not isinstance(fields, dict):
-                raise ChannelViolation("log fields that are no object")
+                raise ChannelViolation("log fields that are not an object")
             return {
                 "event": "log",
                 "level": _text(raw.get("level", "info"), 20),
@@ -198,14 +202,14 @@ def _end(raw: dict[str, Any]) -> dict[str, Any]:
     if ok is True:
         summary = raw.get("summary", {})
         if not isinstance(summary, dict):
-            raise ChannelViolation("a summary that is no object")
+            raise ChannelViolation("a summary that is not an object")
         return {"ok": True, "summary": summary}
     error = raw.get("error")
     if ok is not False or not isinstance(error, dict) or not _one_of(error.get("code"), CODES):
-        raise ChannelViolation("a closing line with neither success nor a known error")
+        raise ChannelViolation("a final line with neither success nor a known error")
     where = error.get("where", {})
     if not isinstance(where, dict):
-        raise ChannelViolation("a place that is no object")
+        raise ChannelViolation("a place that is not an object")
     return {
         "ok": False,
         "error": {
@@ -221,14 +225,14 @@ def _end(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _one_of(value: object, known: frozenset[str]) -> bool:
-    """Whether a value is one of the words; it may be of any kind, and not every kind can be looked up in a set."""
+    """Whether a value is one of the words; the value may be unhashable."""
     return isinstance(value, str) and value in known
 
 
 def _count(raw: dict[str, Any], key: str) -> int:
     value = raw.get(key, 0)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
-        raise ChannelViolation(f"{key} is no count")
+        raise ChannelViolation(f"{key} is not a count")
     return value
 
 
@@ -273,7 +277,7 @@ def _constant(name: str) -> None:
 def _float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ChannelViolation("a number beyond what a double holds")
+        raise ChannelViolation("a number out of the range of a double")
     return value
 
 
@@ -287,14 +291,14 @@ MIB = 1024 * 1024
 
 
 def plain_name(name: str) -> str:
-    """`name` if it names a file right below a folder; anything else is a mistake of the caller."""
+    """Return `name` if it is a plain file name; raises ValueError otherwise."""
     if not name or name in {".", ".."} or "/" in name or "\0" in name or len(name) > 255:
         raise ValueError(f"{name!r} is not the name of an output file")
     return name
 
 
 def open_outputs(folder: Path, names: Iterable[str]) -> dict[str, int]:
-    """New empty files, open for reading and writing; the box gets only the descriptors."""
+    """Create empty files, open for reading and writing; the box gets only the descriptors."""
     folder.mkdir(mode=0o700, exist_ok=True)
     opened: dict[str, int] = {}
     try:
@@ -308,7 +312,7 @@ def open_outputs(folder: Path, names: Iterable[str]) -> dict[str, int]:
 
 
 def collect(folder: Path, names: Iterable[str], limit_mb: int) -> tuple[dict[str, Path], str | None]:
-    """The outputs that are there and not empty, and what is wrong with one of them, if anything is."""
+    """The non-empty outputs, and a problem with one of them, if any."""
     kept: dict[str, Path] = {}
     for name in names:
         path = folder / plain_name(name)
@@ -332,7 +336,7 @@ def collect(folder: Path, names: Iterable[str], limit_mb: int) -> tuple[dict[str
 
 
 def at_limit(folder: Path, names: Iterable[str], limit_mb: int) -> str | None:
-    """The name of an output that has grown to its limit, which is where writing began to fail."""
+    """The name of an output that has reached its limit, where writes began to fail."""
     for name in names:
         try:
             if os.lstat(folder / name).st_size >= limit_mb * MIB:

@@ -15,11 +15,20 @@ from typing import Any
 
 from core.errors import SandboxUnavailable
 from core.ports import BoxOrder, BoxReport, Isolation
-from core.verdicts import Verdict
 from runner.sandbox.box.limits import THREADS
+from runner.sandbox.drivers import require
 from runner.sandbox.jail import BOX_ID, open_to_all
-from runner.sandbox.levels import require
-from runner.sandbox.session import CHANNEL, FIRST_OUTPUT, Engine, Kernel, Session, write_order
+from runner.sandbox.session import (
+    CHANNEL,
+    FIRST_OUTPUT,
+    Engine,
+    Kernel,
+    Killed,
+    OnEvent,
+    Session,
+    ignore_event,
+    write_order,
+)
 
 IMAGE = "ade-drop:latest"
 LABEL = "ade.box"
@@ -33,11 +42,11 @@ sys.path += [layer] if layer else []
 sys.argv[1:3] = []
 runpy.run_module(package, run_name="__main__", alter_sys=True)
 """
-_CLI_FAILED = 125  # what `docker run` ends with when there was no container
+_CLI_FAILED = 125  # exit code of `docker run` without a container
 
 
 class DockerSandbox:
-    """Containers without network, capabilities or a writable root. Safe to use from several threads."""
+    """Containers without network, capabilities or a writable root. Thread-safe."""
 
     def __init__(self, *, min_level: str, image: str = IMAGE, engine: Engine | None = None) -> None:
         self._min_level = min_level
@@ -56,16 +65,10 @@ class DockerSandbox:
             gaps=gaps if problem is None else (problem,),
         )
 
-    def run(
-        self,
-        order: BoxOrder,
-        *,
-        killed: Callable[[], Verdict | None],
-        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
-    ) -> BoxReport:
+    def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
         isolation = self.isolation()
         if isolation.level == "none":
-            raise SandboxUnavailable(f"no container can be had: {isolation.gaps[0]}")
+            raise SandboxUnavailable(f"no container can be started: {isolation.gaps[0]}")
         if not order.trusted:
             require(isolation, self._min_level)
         name = container_name(order.label)
@@ -76,7 +79,7 @@ class DockerSandbox:
             write_order(order.scratch / "order.json", session.engine_order(isolation, root=JOB, layer=layer))
             (order.scratch / "order.json").chmod(0o644)
             for output in order.outputs:
-                (order.scratch / "out" / output).chmod(0o666)  # the container's user writes it; the folder is ours
+                (order.scratch / "out" / output).chmod(0o666)  # writable for the container's user; the folder is not
             ours, theirs = socket.socketpair()
             with ours:
                 waiter = self._start(order, session, theirs)
@@ -96,10 +99,10 @@ class DockerSandbox:
         return len(gone)
 
     def close(self) -> None:
-        """Every container ends with its own `run`."""
+        """Nothing to do: every container ends with its `run`."""
 
     def command(self, order: BoxOrder) -> list[str]:
-        """The whole command line of one box."""
+        """The command line of one box."""
         limits = order.limits
         memory = f"{limits.memory_mb}m"
         args = ["docker", "run", "--name", container_name(order.label), "--label", f"{LABEL}={order.label}"]
@@ -124,7 +127,7 @@ class DockerSandbox:
         return [*args, f"{JOB}/order.json", "--channel", str(CHANNEL)]
 
     def _script(self, order: BoxOrder) -> str:
-        """Give the engine its descriptors: the channel is our standard output, the rules' output our error."""
+        """Open the engine's descriptors: the channel is standard output, the rules' log is standard error."""
         opened = (f"{FIRST_OUTPUT + n}<>{JOB}/out/{name}" for n, name in enumerate(order.outputs))
         return " ".join(('exec "$@"', f"{CHANNEL}>&1", "1>&2", *opened))
 
@@ -140,7 +143,7 @@ class DockerSandbox:
             code = process.wait()
             words: dict[str, Any] = {"code": code if code < 128 else 128 - code}
             if code == _CLI_FAILED and not _cli("inspect", "--format", "{{.Id}}", container_name(order.label)):
-                words["setup_problem"] = "the container engine refused; the log says why"
+                words["setup_problem"] = "the container engine refused; see the log"
             with report:
                 report.sendall(json.dumps(words).encode() + b"\n")
 
@@ -154,18 +157,18 @@ class DockerSandbox:
         if not _cli("version", "--format", "{{.Server.Version}}"):
             return "the docker engine does not answer; start it or set ADE_SANDBOX=jail"
         if not _cli("image", "inspect", "--format", "{{.Id}}", self._image):
-            return f"the image {self._image} is not here; build it with infra/deploy, or pull it"
+            return f"there is no image {self._image}; build it with infra/deploy, or pull it"
         return None
 
 
 def container_name(label: str) -> str:
-    """A name that any label can have."""
+    """A valid container name for any label."""
     return f"ade-{sha256(label.encode()).hexdigest()[:24]}"
 
 
 def _bind(source: str, target: str, *, readonly: bool = True) -> list[str]:
     if "," in source:
-        raise SandboxUnavailable(f"the docker driver cannot bind {source}: its name has a comma in it")
+        raise SandboxUnavailable(f"the docker driver cannot bind {source}: its name contains a comma")
     return ["--mount", f"type=bind,src={source},dst={target}{',readonly' if readonly else ''}"]
 
 
@@ -178,7 +181,7 @@ def _out_of_memory(name: str) -> bool:
 
 
 def _cli(*args: str) -> str:
-    """What a docker command prints; nothing where it failed."""
+    """The output of a docker command; empty if it failed."""
     try:
         ran = subprocess.run(["docker", *args], capture_output=True, text=True, timeout=CLI_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):

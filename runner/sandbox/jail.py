@@ -1,29 +1,29 @@
-"""The `jail` driver: hostile rules run without harm, and start in milliseconds.
+"""The `jail` driver: runs hostile rules safely, and starts them in milliseconds.
 
 Theory of operation
 -------------------
-A *zygote* (box/zygote.py) is exec'ed with a clean environment, one per tenant. It enters namespaces of its own, imports
-the engine once and waits. For each job it forks a *box*, which gives up every right it has (box/lockdown.py) and only
-then hears what its job is:
+Each tenant has a *zygote* (zygotes.py starts it, box/zygote.py is its program), executed with a clean environment. It
+enters its own namespaces, imports the engine once and waits. For each job it forks a *box*, which drops every privilege
+(box/lockdown.py) before it learns its job:
 
-  1. a pid namespace whose process 1 is ours, so that its death is the death of everything in the box;
-  2. a mount namespace whose root holds the interpreter, the engine and the job's inputs, all read-only: there is no
-     folder to write to, no /proc, no socket, nothing of another job;
-  3. a user that is nobody outside (where the runner is root), and no capabilities;
-  4. Landlock, which says the same about files once more, and holds where namespaces cannot be had;
-  5. rlimits and, where they can be made, a control group;
-  6. seccomp: a list of the system calls that computing needs.
+  1. a pid namespace whose process 1 is ours, so that its end is the end of everything in the box;
+  2. a mount namespace whose root has only the interpreter, the engine and the job's inputs, all read-only: no writable
+     folder, no /proc, no socket, nothing of another job;
+  3. an unprivileged user (if the runner is root), and no capabilities;
+  4. Landlock, which restricts files once more, and also works where namespaces are not available;
+  5. rlimits and, where possible, a control group;
+  6. seccomp: a list of the allowed system calls.
 
-Outputs leave through descriptors of files that the runner opened: the runner never follows a path that a box chose.
-What the box says comes through a pipe and is checked (claims.py). Between lock-down and the go the runner looks at
-/proc/<pid>/status from outside and lets nothing run that is not locked down. Where there are rules, process 1 is the
-*warden*: it forks the engine before either hears of the job, outlives it, kills what it left behind, and then verifies
-the outputs. Where there are none, it is the engine, which verifies what it wrote.
+The box writes its outputs to descriptors that the runner opened; the runner never follows a path that a box chose. The
+box's messages come through a pipe and are checked (claims.py) by the session (session.py), which watches the box and
+reaches the verdict. Between lock-down and go the runner reads /proc/<pid>/status and refuses a box that is not locked
+down. With rules, process 1 is the *warden*: it forks the engine before either learns the job, outlives it, kills what
+it left behind, and verifies the outputs. Without rules, process 1 is the engine, which verifies its own outputs.
 
-Which rungs hold on a host is found out by running a canary (box/lockdown.py) through this same code: builds are tried
-strongest first, and only what the canary met counts. The order of the rungs above matters: capabilities go after the
-mounts that need them, Landlock after the root it speaks about, rlimits after what has to be opened, and seccomp last
-because it forbids all the rest.
+Which of these rungs hold on a host is probed by running a canary (box/lockdown.py) through this same code: builds are
+tried strongest first, and only what stopped the canary counts. The order of the rungs matters: capabilities are dropped
+after the mounts that need them, Landlock comes after the root it refers to, rlimits after what has to be opened, and
+seccomp last, because it forbids all the others.
 """
 
 import json
@@ -45,17 +45,28 @@ from core.verdicts import Verdict
 from runner.sandbox.box import landlock, namespaces, seccomp
 from runner.sandbox.box.zygote import Plan
 from runner.sandbox.cgroups import Cgroups, Group
-from runner.sandbox.levels import gaps_of, level_of, require
+from runner.sandbox.drivers import gaps_of, level_of, require
 from runner.sandbox.registry import Registry
-from runner.sandbox.session import CHANNEL, GRACE, OWN_ROOT, Engine, Kernel, Session, write_order
+from runner.sandbox.session import (
+    CHANNEL,
+    GRACE,
+    OWN_ROOT,
+    Engine,
+    Kernel,
+    Killed,
+    OnEvent,
+    Session,
+    ignore_event,
+    write_order,
+)
 from runner.sandbox.zygotes import Box, Pool, ZygoteProcess
 
-BOX_ID = 64_900  # user and group of boxes where the runner is root; in no distribution's list
+BOX_ID = 64_900  # user and group of boxes if the runner is root; unused by any distribution
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Build:
-    """One way."""
+    """One way to build boxes."""
 
     namespaces: str  # "own", "bubblewrap" or "none"
     own_user: bool = False
@@ -64,22 +75,22 @@ class Build:
 
     @property
     def cold_only(self) -> bool:
-        """Bubblewrap makes its namespaces around one job; nothing can be forked into them later."""
+        """Whether boxes cannot be forked: bubblewrap creates its namespaces for one job."""
         return self.namespaces == "bubblewrap"
 
     @property
     def kept(self) -> bool:
-        """The first process can be a warden that outlives the engine: nothing in its namespace can touch it."""
+        """Whether the first process can be a warden that outlives the engine: nothing in its namespace can touch it."""
         return self.namespaces == "own"
 
     @property
     def verifies(self) -> bool:
-        """The warden may verify: no engine can signal, trace or write to it, and it sees every one of them dead."""
+        """Whether the warden may verify: no engine can signal, trace or write to it, and it sees them all end."""
         return self.kept and self.seccomp
 
     @property
     def box_root(self) -> str | None:
-        """Where a box finds its job; None: where the host has it."""
+        """Where a box sees its job; None: at the host's path."""
         return None if self.namespaces == "none" else namespaces.JOB
 
     def plan(self, engine: Engine, *, network: bool, root: Path, warm: bool) -> Plan:
@@ -98,7 +109,7 @@ class Build:
         )
 
     def shown(self, order: BoxOrder) -> list[tuple[str, str]]:
-        """What of the host a box sees, and where."""
+        """The host paths that a box sees, and where."""
         scratch = order.scratch.resolve()
         pairs = [(scratch / "in", f"{namespaces.JOB}/in"), (scratch / "config", f"{namespaces.JOB}/config")]
         if order.layer is not None:
@@ -113,7 +124,7 @@ class Build:
         return namespaces.LAYER if self.box_root else str(order.layer.resolve())
 
     def wrapper(self, order: BoxOrder, engine: Engine) -> list[str]:
-        """The command that has to stand before the zygote's."""
+        """The command that wraps the zygote's."""
         if self.namespaces != "bubblewrap":
             return []
         args = ["bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
@@ -138,7 +149,7 @@ class Build:
 
 
 def rehearsal() -> dict[str, Any]:
-    """A small job of our own for the engine to warm up on, and how to verify its outputs."""
+    """A small built-in job to warm up the engine, and the verification of its outputs."""
     manifest = {
         "manifest": 1,
         "name": "rehearsal",
@@ -160,7 +171,7 @@ def rehearsal() -> dict[str, Any]:
 
 
 def candidates() -> list[Build]:
-    """Every build worth trying on this host."""
+    """All builds worth trying on this host."""
     has_landlock, has_seccomp = landlock.version() > 0, seccomp.supported()
     root = os.geteuid() == 0
     found = [Build(namespaces="own", own_user=True)] if root else []
@@ -183,7 +194,7 @@ _NAMESPACES = {"user", "pid", "mnt", "net", "ipc", "uts"}
 
 
 class Jailer:
-    """One build, carried out."""
+    """Runs boxes of one build."""
 
     def __init__(
         self,
@@ -213,7 +224,7 @@ class Jailer:
         on_event: Callable[[dict[str, Any]], None] = lambda _: None,
         canary: dict[str, Any] | None = None,
     ) -> BoxReport:
-        """As Sandbox.run; a `canary` is what the box is told beside its order, to try things instead of working."""
+        """As Sandbox.run; with `canary` the box probes its limits instead of working."""
         with Session(order, warden=self.build.verifies, engine=True) as session, ExitStack() as stack:
             if self.build.own_user:
                 open_to_all(order.scratch / "in")
@@ -228,8 +239,8 @@ class Jailer:
                 )
             box = self._box(stack, session, isolation, canary)
             stack.callback(box.close)
-            stack.callback(box.kill)  # whatever happens below, it does not outlive us
-            self._look_over(box, network=order.network)
+            stack.callback(box.kill)  # it must not outlive this call
+            self._check_lockdown(box, network=order.network)
             if group is not None:
                 for pid in box.pids:
                     _put_in(group, pid)
@@ -237,12 +248,12 @@ class Jailer:
             def kernel() -> Kernel | None:
                 return group.seen() if group is not None else None
 
-            # A canary is nobody's job: a janitor that looks for jobs without a runner must not find it.
+            # A canary is not a job: a janitor must not find it.
             with nullcontext() if canary is not None else self._registry.entry(order.label, box.pid):
                 box.go()
                 control = box.gate if box.kept else box.report
                 watched = session.watch(control, killed=killed, kill=box.kill, on_event=on_event, pid=box.pids[-1])
-                if box.kept and watched.report is None:  # the warden was killed, and everything with it
+                if box.kept and watched.report is None:  # the warden was killed, and the box with it
                     watched.report = box.leave(GRACE)
                     return session.report(watched, kernel())
                 report = session.report(watched, kernel())
@@ -264,14 +275,14 @@ class Jailer:
                 return replace(report, verification=seen)
 
     def hand_over(self, tenant: str) -> None:
-        """Let the next tenant have this one's zygote."""
+        """Let the next tenant take over this one's zygote."""
         self._pool.hand_over(tenant)
 
     def close(self) -> None:
         self._pool.close()
 
     def _box(self, stack: ExitStack, session: Session, isolation: Isolation, canary: dict[str, Any] | None) -> Box:
-        """A box from the tenant's zygote or, where that has failed, from one of its own."""
+        """A box from the tenant's zygote or, if that fails, from a new one."""
         order = session.order
         if self.warm:
             try:
@@ -321,11 +332,11 @@ class Jailer:
             os.close(order_fd)
 
     def _kept(self, session: Session) -> bool:
-        """Whether the box gets a warden: the engine alone needs none."""
+        """Whether the box gets a warden: without rules it needs none."""
         return self.build.kept and not session.engine_verifies
 
-    def _look_over(self, box: Box, *, network: bool) -> None:
-        """Refuse a box that is not locked down, by what the kernel says of it and not by what it says itself."""
+    def _check_lockdown(self, box: Box, *, network: bool) -> None:
+        """Refuse a box that is not locked down according to the kernel, whatever it claims itself."""
         wanted = {"NoNewPrivs": "1", "CapEff": "0" * 16, "CapPrm": "0" * 16}
         if self.build.seccomp:
             wanted["Seccomp"] = "2"
@@ -335,7 +346,7 @@ class Jailer:
             wrong += [
                 f"{name} is not {value}" for name, value in wanted.items() if f"\n{name}:\t{value}\n" not in status
             ]
-        if self.build.namespaces != "none":  # a fork stays in its parent's, and neither process may leave them
+        if self.build.namespaces != "none":  # a fork stays in its parent's, and neither process can leave them
             kinds = _NAMESPACES - ({"net"} if network else set())
             wrong += [f"its {kind} namespace is ours" for kind in sorted(kinds) if _shares(box.pid, kind)]
         if wrong:
@@ -343,7 +354,7 @@ class Jailer:
 
 
 def _shares(pid: int, kind: str) -> bool:
-    """Whether a process is in the same namespace as we are; what cannot be seen counts as shared."""
+    """Whether a process is in our namespace; one that cannot be seen counts as shared."""
     try:
         return os.readlink(f"/proc/{pid}/ns/{kind}") == _own_namespace(kind)  # noqa: PTH115 - often
     except OSError:
@@ -359,18 +370,18 @@ def _put_in(group: Group, pid: int) -> None:
     try:
         group.add(pid)
     except OSError as error:
-        raise SandboxUnavailable(f"the box could not be put into its control group: {error}") from error
+        raise SandboxUnavailable(f"cannot move the box into its control group: {error}") from error
 
 
 def _status(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     except OSError as error:
-        raise SandboxUnavailable("the box ended before it began") from error
+        raise SandboxUnavailable("the box ended before its job started") from error
 
 
 def open_to_all(folder: Path) -> None:
-    """Let the user of boxes read a job's own copies; the folders around them stay closed to everybody else."""
+    """Let the boxes' user read a job's files; the folders around them stay closed."""
     if not folder.is_dir():
         return
     for place, _, files in os.walk(folder):
@@ -396,7 +407,7 @@ _UNKNOWN = Isolation(driver="jail", level="none", rungs={}, gaps=())
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """The build to use, what it gives, and why stronger ones were passed over."""
+    """The build to use, its isolation, and why stronger ones were rejected."""
 
     jailer: Jailer
     isolation: Isolation
@@ -404,7 +415,7 @@ class Found:
 
 
 def strongest(builds: Sequence[Build], make: Callable[[Build], Jailer], run_dir: Path) -> Found:
-    """The first build whose canary meets what the build promises; raises SandboxUnavailable where none does."""
+    """The first build whose canary confirms its promises; raises SandboxUnavailable if there is none."""
     refused: list[str] = []
     for build in builds:
         jailer = make(build)
@@ -414,7 +425,7 @@ def strongest(builds: Sequence[Build], make: Callable[[Build], Jailer], run_dir:
             missing = _broken_promises(build, rungs)
             if not missing:
                 level = level_of(rungs)
-                gaps = (*gaps_of(rungs), *(f"passed over: {reason}" for reason in refused))
+                gaps = (*gaps_of(rungs), *(f"rejected: {reason}" for reason in refused))
                 isolation = Isolation(driver="jail", level=level, rungs=rungs, gaps=gaps)
                 jailer.hand_over(_TENANT)
                 return Found(jailer=jailer, isolation=isolation, refused=tuple(refused))
@@ -424,12 +435,12 @@ def strongest(builds: Sequence[Build], make: Callable[[Build], Jailer], run_dir:
         jailer.close()
         refused.append(f"{_name(build)}: {reason}")
     raise SandboxUnavailable(
-        f"no jail can be had on this host ({'; '.join(refused)}); docs/sandbox.md says what to install or allow"
+        f"no jail works on this host ({'; '.join(refused)}); see docs/sandbox.md for what to install or allow"
     )
 
 
 def send_canary(jailer: Jailer, run_dir: Path) -> dict[str, Any]:
-    """What a box of this build could do."""
+    """Run a canary: what a box of this build can do."""
     scratch = run_dir.resolve() / f"canary-{os.getpid()}-{os.urandom(4).hex()}"
     (scratch / "in").mkdir(parents=True)
     try:
@@ -454,12 +465,12 @@ def send_canary(jailer: Jailer, run_dir: Path) -> dict[str, Any]:
 
 
 def rungs_met(jailer: Jailer, answers: dict[str, Any]) -> dict[str, bool]:
-    """Which rungs the canary ran into."""
+    """The rungs that stopped the canary."""
     if answers["read_input"] != "done" or answers["imports"] != "done":
         raise SandboxUnavailable("a box of this build cannot read its own job")
     limits = answers["cpu_limit"] == _LIMITS.cpu_seconds and answers["core_limit"] == 0
     return {
-        "namespaces": answers["stat_outside"] == "ENOENT",  # and the jailer has compared every one from outside
+        "namespaces": answers["stat_outside"] == "ENOENT",  # and the jailer has checked them all from outside
         "landlock": jailer.build.landlock and answers["list_root"] == "EACCES",
         "seccomp": answers["socket"] == "EPERM" and answers["fork"] == "EAGAIN",
         "rlimits": limits,
@@ -489,21 +500,21 @@ def _name(build: Build) -> str:
 
 
 RECYCLE_AFTER = 500  # jobs of one zygote
-STALE_SECONDS = 60.0  # a group that is still empty after this long belongs to nobody
+STALE_SECONDS = 60.0  # a group that stays empty for this long is left over
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """How to build boxes; tests ask for less than the host could give."""
+    """How to build boxes; tests restrict what the host offers."""
 
     warm: bool = True
     recycle_after: int = RECYCLE_AFTER
-    builds: tuple[Build, ...] | None = None  # which to try, strongest first; None: every one
+    builds: tuple[Build, ...] | None = None  # which to try, strongest first; None: all
     cgroups: bool = True
 
 
 class JailSandbox:
-    """Boxes for code that nobody has read. Safe to use from several threads."""
+    """Boxes for untrusted code. Thread-safe."""
 
     def __init__(
         self, *, run_dir: Path, min_level: str, engine: Engine | None = None, options: Options | None = None
@@ -524,13 +535,7 @@ class JailSandbox:
         except SandboxUnavailable as error:
             return Isolation(driver="jail", level="none", rungs={}, gaps=(str(error),))
 
-    def run(
-        self,
-        order: BoxOrder,
-        *,
-        killed: Callable[[], Verdict | None],
-        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
-    ) -> BoxReport:
+    def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
         found = self._probed()
         if not order.trusted:
             require(found.isolation, self._min_level)

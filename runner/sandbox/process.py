@@ -1,4 +1,4 @@
-"""The `process` driver: an interpreter of its own with limits and nothing else. For code that is trusted."""
+"""The `process` driver: a separate interpreter with limits and no isolation, for trusted code."""
 
 import json
 import socket
@@ -10,12 +10,20 @@ from typing import Any
 
 from core.errors import SandboxUnavailable
 from core.ports import BoxOrder, BoxReport, Isolation
-from core.verdicts import Verdict
-from runner.sandbox.levels import require
+from runner.sandbox.drivers import require
 from runner.sandbox.registry import Registry
-from runner.sandbox.session import CHANNEL, OWN_ROOT, Engine, Session, write_order
+from runner.sandbox.session import (
+    CHANNEL,
+    OWN_ROOT,
+    Engine,
+    Killed,
+    OnEvent,
+    Session,
+    ignore_event,
+    write_order,
+)
 
-BASELINE_MB = 256  # address space of an interpreter with the engine in it, which is not the job's
+BASELINE_MB = 256  # address space of an interpreter with the engine loaded, which the job does not pay for
 START_SECONDS = 30.0
 _KEEPER = """\
 import sys
@@ -33,7 +41,7 @@ runpy.run_module(package, run_name="__main__", alter_sys=True)
 
 
 class ProcessSandbox:
-    """Limits, a clean environment, and a tree that ends with its runner. Reads what its user may read."""
+    """Limits, a clean environment, and a process tree that ends with its runner. Boxes can read what their user can."""
 
     def __init__(self, *, run_dir: Path, min_level: str = "none", engine: Engine | None = None) -> None:
         self._engine = engine or Engine()
@@ -47,17 +55,11 @@ class ProcessSandbox:
             rungs={"rlimits": True},
             gaps=(
                 "rules run as the runner's user: its files, its memory and the network are open to them",
-                "root is held to a number of threads, not of processes",
+                "root is limited in threads, but not in processes",
             ),
         )
 
-    def run(
-        self,
-        order: BoxOrder,
-        *,
-        killed: Callable[[], Verdict | None],
-        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
-    ) -> BoxReport:
+    def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
         if not order.trusted:
             require(self.isolation(), self._min_level)
         with Session(order, engine=True) as session:
@@ -72,7 +74,7 @@ class ProcessSandbox:
                         control, killed=killed, kill=lambda: _hang_up(control), on_event=on_event, pid=pid
                     )
             finally:
-                control.close()  # wherever we are, this is what tells the keeper to end the tree
+                control.close()  # makes the keeper end the tree
                 keeper.wait()
             return session.report(watched)
 
@@ -80,7 +82,7 @@ class ProcessSandbox:
         return len(self._registry.reap(alive))
 
     def close(self) -> None:
-        """Every box ends with its own `run`."""
+        """Nothing to do: every box ends with its `run`."""
 
     def _request(self, session: Session, order_path: Path) -> dict[str, Any]:
         order = session.order
@@ -97,7 +99,7 @@ class ProcessSandbox:
 
 
 def clean_environment(label: str) -> dict[str, str]:
-    """All that a box learns from its environment. The label names the box for whoever looks at processes."""
+    """The environment of a box. The label identifies it in process listings."""
     return {"ADE_BOX": label, "LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "TZ": "UTC", "HOME": "/nonexistent"}
 
 
@@ -131,10 +133,10 @@ def _start_box(control: socket.socket, request: dict[str, Any]) -> int:
     except (OSError, ValueError, KeyError) as error:
         raise SandboxUnavailable(
             "the process box did not start: its keeper gave no answer; "
-            f"see whether {sys.executable} can start processes here"
+            f"check that {sys.executable} can start processes here"
         ) from error
 
 
 def _hang_up(control: socket.socket) -> None:
-    """Tell the keeper to end the tree and still hear how it ended."""
+    """Tell the keeper to end the tree, but still receive its report."""
     control.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""Which boxes run on this host, by label: small files that let anybody end the boxes of a runner that is gone."""
+"""The boxes running on this host, by label: one small file each, so that any runner can end those of a dead one."""
 
 import json
 import os
@@ -11,14 +11,14 @@ from pathlib import Path
 
 
 class Registry:
-    """One file per running box, below the run folder. Safe between processes: names do not meet."""
+    """One file per running box, below the run folder. Safe across processes: file names are unique."""
 
     def __init__(self, run_dir: Path) -> None:
         self._folder = run_dir / "boxes"
 
     @contextmanager
     def entry(self, label: str, pid: int) -> Iterator[None]:
-        """The box `label` is the process `pid`, for as long as the context lasts."""
+        """Record that the box `label` is the process `pid`, while the context lasts."""
         if not self._folder.is_dir():
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._path(label)
@@ -32,7 +32,7 @@ class Registry:
             path.unlink(missing_ok=True)
 
     def reap(self, alive: Callable[[str], bool]) -> list[str]:
-        """Kill every recorded box whose label is not `alive`; the labels that were cleared."""
+        """Kill every recorded box whose label is not `alive`; returns the labels removed."""
         cleared = []
         for path in sorted(self._folder.glob("*.json")):
             try:
@@ -55,7 +55,7 @@ class Registry:
 
 
 def _started(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot: with the pid it names the process for good."""
+    """When a process started, in clock ticks since boot; together with the pid this is unique."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:

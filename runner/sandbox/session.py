@@ -1,7 +1,8 @@
-"""What every driver does around a box: folders and pipes before, watching while it runs, a verdict after.
+"""What every driver does around a box: prepare folders and pipes, watch it while it runs, then reach a verdict.
 
-A box is watched from outside: channel, log, clock, and the runner's wish to end it. How it ended is judged from what
-the runner saw and, where nothing contradicts it, from what the box says.
+Theory of operation. `Session` opens the outputs, the log and the pipes; the driver starts the box with their far ends.
+`Watch` then follows the box from outside: result channel, log, clock, resource use, and the runner's wish to end it.
+`judge` decides how it ended: first by what the runner saw and the kernel reports, and only then by what the box says.
 """
 
 import json
@@ -28,38 +29,42 @@ from runner.sandbox.claims import CappedLog, Channel, ChannelViolation
 _CODES = {
     "input_unreadable": Verdict.INPUT_UNREADABLE,
     "nothing_mapped": Verdict.NOTHING_MAPPED,
+    "rows_rejected": Verdict.ROWS_REJECTED,
+    "drifted": Verdict.DRIFTED,
+    "mends": Verdict.MENDS,
+    "needs_review": Verdict.NEEDS_REVIEW,
     "rule_error": Verdict.RULE_ERROR,
     "config_refused": Verdict.CONFIG_REFUSED,
     "out_of_memory": Verdict.MEMORY,
-    "bad_output": Verdict.BAD_OUTPUT,  # of a box that verifies another's outputs
-    "engine_error": Verdict.RULE_ERROR,  # or the input's, where no rule was there to bring it about
+    "bad_output": Verdict.BAD_OUTPUT,  # from a box that verifies another's outputs
+    "engine_error": Verdict.RULE_ERROR,  # or the input's fault, if no rule was in the box
 }
 _OWN_KILL = {
     Verdict.CANCELLED: "cancelled",
     Verdict.LEASE_LOST: "the lease was lost while the box ran",
-    Verdict.RELEASED: "given back by its runner",
+    Verdict.RELEASED: "released by its runner",
 }
-_REFUSED_FORK = "BlockingIOError"  # what Python makes of the answer that a refused fork gets, and of little else
+_REFUSED_FORK = "BlockingIOError"  # what Python raises when a fork is refused, and hardly otherwise
 _NAME = re.compile(r"[A-Za-z_0-9]{1,40}")
 _TRACE = re.compile(r"(?:(?:^| )[a-z_]{1,30}/[a-z_0-9]{1,30}\.py:[0-9]{1,5}){1,20}")
-OUT_OF_MEMORY = 72  # exit code of our own code in the box
+OUT_OF_MEMORY = 72  # exit code of the code in the box
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
     """What the runner observed of one box."""
 
-    end: dict[str, Any] | None  # the closing event, checked for form
-    code: int | None  # exit status, negative: killed by that signal; None: it was never learnt
+    end: dict[str, Any] | None  # the final event, checked for form
+    code: int | None  # exit status, negative: killed by that signal; None: unknown
     cpu_seconds: float = 0.0
-    killed_as: Verdict | None = None  # why we killed it
+    killed_as: Verdict | None = None  # why the runner killed it
     violation: str | None = None  # what was wrong on the channel or with the log
     output_problem: str | None = None
     output_at_limit: str | None = None
-    out_of_memory: bool = False  # the kernel says so
-    too_many_processes: bool = False  # the kernel says so
-    setup_problem: str | None = None  # our own code could not build the box
-    trusted: bool = False  # there was no Python of the sender's in the box
+    out_of_memory: bool = False  # reported by the kernel
+    too_many_processes: bool = False  # reported by the kernel
+    setup_problem: str | None = None  # why the box could not be built
+    trusted: bool = False  # no rules ran in the box
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,11 +72,11 @@ class Ending:
     verdict: Verdict
     message: str
     where: dict[str, Any] = field(default_factory=dict)
-    suspicion: str = ""  # what speaks for a fault of the engine's own, in names and lines of our code
+    suspicion: str = ""  # evidence of a bug in the engine, as names and lines of its code
 
 
 def judge(seen: Seen, limits: BoxLimits) -> Ending:
-    """The verdict. What the kernel says goes before what the box says."""
+    """The verdict. The kernel's reports count before the box's."""
     if seen.setup_problem is not None:
         return Ending(verdict=Verdict.BOX_FAILED, message=f"the box could not start: {seen.setup_problem}")
     if seen.killed_as is not None:
@@ -81,7 +86,7 @@ def judge(seen: Seen, limits: BoxLimits) -> Ending:
     if seen.out_of_memory:
         return _memory(limits)
     if seen.code is None:
-        return Ending(verdict=Verdict.BOX_FAILED, message="the keeper of the box was lost")
+        return Ending(verdict=Verdict.BOX_FAILED, message="the process that keeps the box was lost")
     if seen.code < 0:
         return _signalled(-seen.code, seen, limits)
     if seen.end is None:
@@ -96,11 +101,11 @@ def _killed_by_us(why: Verdict, seen: Seen, limits: BoxLimits) -> Ending:
         message = f"the box broke its protocol: {seen.violation}"
     elif why is Verdict.FILE_SIZE:
         message = (
-            f"wrote more than a box may: {limits.file_mb} MiB a file, "
-            f"and no more log than {limits.log_bytes} bytes, many times over"
+            f"wrote more than allowed: {limits.file_mb} MiB per file, "
+            f"and many times the {limits.log_bytes} bytes of its log"
         )
     elif why is Verdict.PROCESSES:
-        message = "had more threads than a box may have"
+        message = "started more threads than allowed"
     else:
         message = _OWN_KILL.get(why, str(why))
     return Ending(verdict=why, message=message)
@@ -117,7 +122,7 @@ def _signalled(number: int, seen: Seen, limits: BoxLimits) -> Ending:
     except ValueError:
         name = str(number)
     if number == signal.SIGSYS:
-        return Ending(verdict=Verdict.SIGNAL, message="made a system call that no box may make (SIGSYS)")
+        return Ending(verdict=Verdict.SIGNAL, message="made a forbidden system call (SIGSYS)")
     return Ending(verdict=Verdict.SIGNAL, message=f"killed by {name}")
 
 
@@ -126,7 +131,7 @@ def _silent(seen: Seen, limits: BoxLimits) -> Ending:
         return _file_size(limits)
     if seen.code == OUT_OF_MEMORY:
         return _memory(limits)
-    return Ending(verdict=Verdict.BAD_OUTPUT, message=f"ended with exit code {seen.code} and no closing word")
+    return Ending(verdict=Verdict.BAD_OUTPUT, message=f"ended with exit code {seen.code} without a final event")
 
 
 def _said(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
@@ -134,7 +139,7 @@ def _said(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
         if seen.output_problem is not None:
             return Ending(verdict=Verdict.BAD_OUTPUT, message=seen.output_problem)
         if seen.code != 0:
-            message = f"said it was done and ended with exit code {seen.code}"
+            message = f"reported success but ended with exit code {seen.code}"
             return Ending(verdict=Verdict.BAD_OUTPUT, message=message)
     if end["ok"]:
         return Ending(verdict=Verdict.OK, message="")
@@ -149,13 +154,13 @@ def _said(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
         if seen.output_at_limit is not None:
             return _file_size(limits)
         if seen.too_many_processes or _REFUSED_FORK in error["message"]:
-            message = f"tried to start more than {limits.processes} further processes"
+            message = f"tried to start more than {limits.processes} processes"
             return Ending(verdict=Verdict.PROCESSES, message=message, where=error["where"])
     return Ending(verdict=verdict, message=error["message"], where=error["where"], suspicion=suspicion)
 
 
 def _suspicion(exception: str, trace: str) -> str:
-    """What a box claims to have met in our code. A rule can claim it, too, so only words of the right form count."""
+    """The engine bug that a box reports. A rule can forge it, so only names of the right form are kept."""
     name = exception if _NAME.fullmatch(exception) else "an error"
     return f"{name} at {trace if _TRACE.fullmatch(trace) else 'an unknown place'}"
 
@@ -168,39 +173,39 @@ def _file_size(limits: BoxLimits) -> Ending:
     return Ending(verdict=Verdict.FILE_SIZE, message=f"wrote a file of more than {limits.file_mb} MiB")
 
 
-LOOK = 0.1  # how often a box is looked at for what the kernel may not hold it to
-TICK = 0.05  # how often the runner is asked whether the box shall end
-GRACE = 10.0  # how long a keeper may take to end a tree it was told to end
-SLACK_MB = 8  # file systems keep room for themselves
+CHECK_EVERY = 0.1  # seconds between checks of what the kernel may not limit
+TICK = 0.05  # seconds between checks whether the runner wants the box to end
+GRACE = 10.0  # seconds that a keeper may take to end its tree
+SLACK_MB = 8  # overhead of file systems
 _CHUNK = 64 * 1024
 
 
 @dataclass(slots=True)
 class Watched:
-    """What came out of it."""
+    """What the watch saw."""
 
-    report: dict[str, Any] | None = None  # the keeper's closing words; None: the keeper was lost
-    end: dict[str, Any] | None = None  # the engine's closing event, checked for form
-    verified: dict[str, Any] | None = None  # what it says of its own outputs; counts only where no rule was there
+    report: dict[str, Any] | None = None  # the keeper's final message; None: the keeper was lost
+    end: dict[str, Any] | None = None  # the engine's final event, checked for form
+    verified: dict[str, Any] | None = None  # its verification of its own outputs; counts only if no rules ran
     killed_as: Verdict | None = None
     violation: str | None = None
 
 
 class Excess:
-    """What a box has taken of the host that not every level's limits count: threads, and disk behind a file's end."""
+    """Checks use of the host that not every level limits: threads, and disk space beyond a file's end."""
 
     def __init__(self, pid: int | None, outputs: Sequence[int], limits: BoxLimits) -> None:
         self._status = None if pid is None else f"/proc/{pid}/status"
         self._outputs = outputs
         self._threads = TASKS + THREADS + limits.processes
         self._blocks = (limits.file_mb + SLACK_MB) * MIB // 512
-        self._next = time.monotonic() + LOOK
+        self._next = time.monotonic() + CHECK_EVERY
 
     def seen(self, now: float) -> Verdict | None:
-        """Looked at now and then: what is too much."""
+        """What exceeds its limit, checked every CHECK_EVERY seconds."""
         if now < self._next:
             return None
-        self._next = now + LOOK
+        self._next = now + CHECK_EVERY
         if any(os.fstat(fd).st_blocks > self._blocks for fd in self._outputs):
             return Verdict.FILE_SIZE
         return Verdict.PROCESSES if self._count() > self._threads else None
@@ -216,7 +221,7 @@ class Excess:
 
 
 class Watch:
-    """One pass over a running box. Owns the reading ends it is given and closes them."""
+    """Watches one running box. Owns the reading ends of its pipes and closes them."""
 
     def __init__(
         self,
@@ -243,7 +248,7 @@ class Watch:
         control.setblocking(False)
 
     def until_over(self, *, deadline: float, killed: Callable[[], Verdict | None], kill: Callable[[], None]) -> Watched:
-        """Follow the box to its end; `kill` is called once, when it has to end sooner."""
+        """Follow the box to its end; `kill` is called once if it must end early."""
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         for fd in self._fds:
@@ -285,7 +290,7 @@ class Watch:
         return Verdict.WALL_CLOCK if now >= deadline else self._excess.seen(now)
 
     def _take(self, fd: int) -> bool:
-        """Read once from a ready descriptor; whether more may come."""
+        """Read once from a ready descriptor; returns whether more may come."""
         if fd not in self._fds:
             return self._control_data()
         try:
@@ -322,7 +327,7 @@ class Watch:
             self._result.violation = str(violation)
 
     def _drain(self) -> None:
-        """The box is dead: what it left in the pipes still counts."""
+        """Read what the dead box left in the pipes."""
         for fd, take in self._fds.items():
             try:
                 while data := os.read(fd, _CHUNK):
@@ -336,27 +341,35 @@ class Watch:
         self._result.end, self._result.verified = self.channel.end, self.channel.verified
 
 
-OWN_ROOT = Path(__file__).resolve().parents[2]  # where our own packages are imported from
+OWN_ROOT = Path(__file__).resolve().parents[2]  # the root of this product's packages
 NULL, LOG, CHANNEL, FIRST_OUTPUT = 0, 1, 3, 4  # descriptors in the box
 VERIFY_ORDER = "verify.json"
-CODE_SECONDS = 10.0  # how often the engine's code is looked at for changes
+CODE_SECONDS = 10.0  # seconds between checks of the engine's code for changes
+
+
+Killed = Callable[[], Verdict | None]  # asked while a box runs: the reason to end it now, if any
+OnEvent = Callable[[dict[str, Any]], None]  # gets each checked event of a box
+
+
+def ignore_event(_: dict[str, Any]) -> None:
+    """For callers that need no events."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Engine:
-    """What runs in the box: a package with a `__main__` and a `boxed` module. Tests bring their own."""
+    """What runs in the box: a package with a `__main__` and a `boxed` module. Tests use their own."""
 
     package: str = "runner.engine"
-    root: Path | None = None  # where to import it from, if not from where we are
-    rehearses: bool = True  # whether it takes a spreadsheet to warm up on
+    root: Path | None = None  # where to import it from, if not from OWN_ROOT
+    rehearses: bool = True  # whether it can warm up with a small spreadsheet
 
     @property
     def paths(self) -> list[str]:
-        """Where the box has to look for it, beside where its interpreter looks anyway."""
+        """Import paths that the box needs in addition to its interpreter's."""
         return [str(path) for path in (self.root, OWN_ROOT) if path is not None]
 
     def version(self) -> object:
-        """Changes when the engine's code does: a zygote that has imported it is then out of date."""
+        """Changes with the engine's code: zygotes that imported an older version are then replaced."""
         folder = (self.root or OWN_ROOT) / self.package.replace(".", "/")
         return _newest(str(folder), int(time.monotonic() / CODE_SECONDS))
 
@@ -374,7 +387,7 @@ def _newest(folder: str, turn: int) -> tuple[int, int]:  # noqa: ARG001 - a walk
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernel:
-    """What the kernel counted against the box, where a driver can ask it."""
+    """The kernel's counters for the box, if the driver has them."""
 
     out_of_memory: bool = False
     too_many_processes: bool = False
@@ -382,14 +395,14 @@ class Kernel:
 
 
 class Session:
-    """One box from before its start to after its end. A context: nothing of it stays open."""
+    """One box from before its start to after its end. A context manager: it leaves nothing open."""
 
     def __init__(self, order: BoxOrder, *, warden: bool = False, engine: bool = False) -> None:
-        """Who of this driver's boxes may verify: a warden any outputs, the engine those of a job without any code."""
+        """Who may verify outputs in this driver's boxes: a warden always, the engine only if no rules run."""
         self.order = order
         self.engine_verifies = engine and order.verification is not None and _no_code(order)
         self._verification = order.verification if warden or self.engine_verifies else None
-        self.kept: list[int] = []  # for a warden that verifies: its order, its outputs, and what it reads
+        self.kept: list[int] = []  # descriptors for a verifying warden: its order, its outputs, and what it reads
         self._stack = ExitStack()
         self._out = order.scratch / "out"
         self._started = time.monotonic()
@@ -423,7 +436,7 @@ class Session:
         self._stack.close()
 
     def release_box_ends(self) -> None:
-        """The box has its ends of the pipes; ours must not keep them open."""
+        """Close our copies of the box's ends of the pipes."""
         claims.close_all(self._box_ends)
         self._box_ends = []
 
@@ -436,12 +449,12 @@ class Session:
         return _limits(self.order.limits if self._verification is None else self._verification.limits)
 
     def engine_order(self, isolation: Isolation, *, root: str, layer: str | None) -> dict[str, Any]:
-        """The order as the engine gets it; `root` is where the box sees what `scratch` holds."""
+        """The order for the engine; `root`: where the box sees `scratch`."""
         job = self.order.job
         wanted = self.order.outputs
         verification = {}
         if self.engine_verifies:
-            verification["verification"] = self._verification_order(isolation, self._places, wanted, audit=False)
+            verification["verification"] = self._verification_order(isolation, self._places, wanted, Verdict.OK)
         return {
             **job,
             "inputs": [
@@ -452,9 +465,10 @@ class Session:
                 "digest": (job.get("config") or {}).get("digest", ""),
                 "path": f"{root}/config" if _has_config(self.order) else None,
             },
+            **_moved(job, root),
             "layer": layer,
             "outputs": {name: self._places[name] for name in wanted},
-            "sandbox": _told(isolation),
+            "sandbox": _as_dict(isolation),
             **verification,
         }
 
@@ -467,7 +481,7 @@ class Session:
         on_event: Callable[[dict[str, Any]], None],
         pid: int | None = None,
     ) -> Watched:
-        """Follow the box to its end; `pid` is its first process, where it is one of this host's."""
+        """Follow the box to its end; `pid`: its first process, if it is visible on this host."""
         self.release_box_ends()
         watch = Watch(
             control=control,
@@ -476,12 +490,12 @@ class Session:
             on_event=on_event,
             excess=Excess(pid, self._opened, self.order.limits),
         )
-        self._our_ends = []  # the watch closes what it has read to the end
+        self._our_ends = []  # the watch closes them
         deadline = self._started + self.order.limits.wall_seconds
         return watch.until_over(deadline=deadline, killed=killed, kill=kill)
 
     def report(self, watched: Watched, kernel: Kernel | None = None) -> BoxReport:
-        """The verdict and what may be taken from the box."""
+        """The verdict, and the outputs that may be used."""
         kernel = kernel or Kernel()
         report = self._report(self.order, watched, kernel, self._started)
         if not self.engine_verifies or watched.verified is None or not self.wants_verification(report):
@@ -493,10 +507,10 @@ class Session:
         return self._verification is not None and (report.verdict is Verdict.OK or report.verdict in EXPLAINED)
 
     def order_verification(self, isolation: Isolation, report: BoxReport, *, first: int) -> None:
-        """Write the order to verify; `first` is the number under which the box has the first of `kept`."""
+        """Write the order to verify; `first`: the box's descriptor of the first of `kept`."""
         names = [*self._asked.outputs, *self.order.outputs]
         places = {name: first + 1 + index for index, name in enumerate(names)}
-        order = self._verification_order(isolation, places, report.outputs, audit=report.verdict in EXPLAINED)
+        order = self._verification_order(isolation, places, report.outputs, report.verdict)
         write_order(self.order.scratch / VERIFY_ORDER, order)
 
     def watch_verification(
@@ -510,7 +524,7 @@ class Session:
         kernel: Callable[[], Kernel | None],
         spent: float,
     ) -> BoxReport:
-        """Follow the verification to its end. `spent` is the CPU of the box before it."""
+        """Follow the verification to its end. `spent`: CPU seconds that the box used before."""
         asked, now = self._asked, time.monotonic()
         watch = Watch(
             control=control,
@@ -524,19 +538,20 @@ class Session:
     @property
     def _asked(self) -> Verification:
         if self._verification is None:
-            raise ValueError("nobody asked for a verification")
+            raise ValueError("no verification was requested")
         return self._verification
 
     def _verification_order(
-        self, isolation: Isolation, places: dict[str, int], written: Iterable[str], *, audit: bool
+        self, isolation: Isolation, places: dict[str, int], written: Iterable[str], verdict: Verdict
     ) -> dict[str, Any]:
         job = self._asked.job
+        ended = {"audit": verdict in EXPLAINED, "review": verdict is Verdict.NEEDS_REVIEW}
         return {
             **job,
             "inputs": [{"name": name, "path": places[name]} for name in written],
             "outputs": {name: places[name] for name in self._asked.outputs},
-            "verify": {**job["verify"], "audit": audit},
-            "sandbox": _told(isolation),
+            "verify": {**job["verify"], **ended},
+            "sandbox": _as_dict(isolation),
         }
 
     def _verification_report(
@@ -546,7 +561,7 @@ class Session:
         return self._report(order, watched, kernel, started, spent=spent)
 
     def _open_for_warden(self, asked: Verification) -> None:
-        """Its outputs, and what it reads by descriptors that nothing was ever written through."""
+        """Open its outputs, and read-only descriptors of what it verifies."""
         order = self.order.scratch / VERIFY_ORDER
         write_order(order, {})
         self.kept.append(os.open(order, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
@@ -593,8 +608,18 @@ def _has_config(order: BoxOrder) -> bool:
     return (order.scratch / "config").is_dir()
 
 
+def _moved(job: dict[str, Any], root: str) -> dict[str, Any]:
+    """A decision, the last profile and memories at the paths where the box sees them."""
+    moved: dict[str, Any] = {
+        name: {**job[name], "path": f"{root}/{job[name]['path']}"} for name in ("decision", "previous") if job.get(name)
+    }
+    if job.get("memories"):
+        moved["memories"] = [{**one, "path": f"{root}/{one['path']}"} for one in job["memories"]]
+    return moved
+
+
 def _no_code(order: BoxOrder) -> bool:
-    """Whether nothing but our own engine runs in the box, by what was staged for it."""
+    """Whether only the engine runs in the box, judging by what was staged."""
     return order.trusted and order.layer is None and not _has_config(order)
 
 
@@ -608,7 +633,7 @@ def _limits(given: BoxLimits) -> KernelLimits:
     }
 
 
-def _told(isolation: Isolation) -> dict[str, Any]:
+def _as_dict(isolation: Isolation) -> dict[str, Any]:
     return {
         "driver": isolation.driver,
         "level": isolation.level,
@@ -618,7 +643,7 @@ def _told(isolation: Isolation) -> dict[str, Any]:
 
 
 def write_order(path: Path, order: dict[str, Any]) -> None:
-    """The order as a file, for a driver that starts the engine by name."""
+    """Write the order to a file, for drivers that start the engine as a program."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o640), "w", encoding="utf-8") as file:
         file.write(json.dumps(order))

@@ -1,4 +1,8 @@
-"""The zygotes of a runner, from outside: one per tenant, started on demand, asked for boxes, recycled when idle."""
+"""The runner's side of zygotes: one per tenant, started on demand, asked for boxes, recycled when idle.
+
+`Pool` holds the zygotes; `ZygoteProcess` starts one and speaks its protocol over a socket; `Box` is a fork that is
+locked down and waits for its go. Their inside is box/zygote.py and box/lockdown.py.
+"""
 
 import array
 import json
@@ -34,20 +38,20 @@ ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "TZ": "UTC",
     "HOME": "/nonexistent",
-    "MALLOC_ARENA_MAX": "1",  # threads of a box share its address space limit
+    "MALLOC_ARENA_MAX": "1",  # threads share the box's address space limit
 }
 
 
 def command(control: int) -> list[str]:
-    """The interpreter that becomes a zygote; it finds the control socket under this number."""
+    """The command that starts a zygote; `control`: the descriptor of its control socket."""
     return [sys.executable, "-I", "-B", "-c", _ZYGOTE, str(OWN_ROOT), str(control)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Box:
-    """A box that is locked down and waits for its go."""
+    """A locked-down box that waits for its go."""
 
-    pids: tuple[int, ...]  # as seen from here: the first process, which the others do not outlive, and the engine's
+    pids: tuple[int, ...]  # as seen from the runner: the first process, whose death ends the others, and the engine's
     pidfd: int
     report: socket.socket
     gate: socket.socket
@@ -58,7 +62,7 @@ class Box:
 
     @property
     def kept(self) -> bool:
-        """Whether a warden of ours waits in it for the engine to end, and says so at the gate."""
+        """Whether it has a warden that waits for the engine to end."""
         return len(self.pids) > 1
 
     def go(self) -> None:
@@ -68,7 +72,7 @@ class Box:
             self.gate.close()
 
     def verify(self) -> int:
-        """Let the warden verify; where its words come from."""
+        """Let the warden verify; returns the descriptor of its channel."""
         try:
             self.gate.setblocking(True)
             self.gate.send(VERIFY)
@@ -77,7 +81,7 @@ class Box:
         return self.gate.detach()
 
     def leave(self, seconds: float) -> dict[str, Any] | None:
-        """Let the warden go, and see it gone; how it ended, as the zygote tells it."""
+        """Dismiss the warden and wait for its end; returns the zygote's report of it."""
         self.gate.close()
         self.report.settimeout(seconds)
         try:
@@ -130,7 +134,7 @@ class ZygoteProcess:
         return self._process.poll() is None
 
     def start(self, request: dict[str, Any], fds: Sequence[int], *, processes: int) -> Box:
-        """A box from a fork, locked down, of so many processes; raises SandboxUnavailable where that failed."""
+        """Fork a locked-down box of this many processes; raises SandboxUnavailable if that fails."""
         report, report_theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         gate, gate_theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pidfd = -1
@@ -165,7 +169,7 @@ class ZygoteProcess:
             raise
 
     def close(self) -> None:
-        """End it, and every box that it still has."""
+        """End the zygote and all its boxes."""
         self._control.close()
         try:
             self._process.wait(timeout=2)
@@ -175,7 +179,7 @@ class ZygoteProcess:
 
 
 def _heard(sock: socket.socket) -> tuple[dict[str, Any], int]:
-    """What a zygote says, and the descriptor that came with it (-1: none)."""
+    """A message from a zygote, and the descriptor that came with it (-1: none)."""
     message, ancillary, _, _ = sock.recvmsg(4096, socket.CMSG_LEN(4))
     fd = -1
     for level, kind, data in ancillary:
@@ -185,12 +189,12 @@ def _heard(sock: socket.socket) -> tuple[dict[str, Any], int]:
 
 
 def _pid_of(pidfd: int) -> int:
-    """The pid as this process sees it, whatever namespace the descriptor comes from."""
+    """The pid in this process's namespace."""
     for line in Path(f"/proc/self/fdinfo/{pidfd}").read_text(encoding="ascii").splitlines():
         name, _, value = line.partition(":")
         if name == "Pid":
             return int(value)
-    raise SandboxUnavailable("this kernel does not say which process a descriptor means")
+    raise SandboxUnavailable("this kernel does not report the pid of a pidfd")
 
 
 IDLE_SECONDS = 300.0
@@ -199,7 +203,7 @@ MOST_IDLE = 8
 
 @dataclass(slots=True)
 class _Place:
-    """Where one tenant's zygote stands; the lock is held while it is being started."""
+    """The slot of one tenant's zygote; locked while it starts."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     zygote: ZygoteProcess | None = None
@@ -207,7 +211,7 @@ class _Place:
 
 
 class Pool:
-    """One zygote per tenant, made when first needed, replaced after many jobs or when the code has changed."""
+    """One zygote per tenant, started on first use, replaced after many jobs or when the code changes."""
 
     def __init__(
         self, make: Callable[[bool], ZygoteProcess], *, recycle_after: int, version: Callable[[], object]
@@ -222,7 +226,7 @@ class Pool:
 
     @contextmanager
     def zygote(self, tenant: str, *, network: bool) -> Iterator[ZygoteProcess]:
-        """A zygote of this tenant's, for as long as one of its boxes runs."""
+        """This tenant's zygote, kept while the context lasts."""
         with self._lock:
             if not network and self._spare is not None and (tenant, network) not in self._places:
                 self._places[tenant, network], self._spare = self._spare, None
@@ -240,7 +244,7 @@ class Pool:
             self._tidy()
 
     def hand_over(self, tenant: str) -> None:
-        """Let whoever comes next have this one's zygote: nothing but our own code has run below it."""
+        """Let the next tenant take over this one's zygote: only the engine has run in its boxes."""
         with self._lock:
             place = self._places.pop((tenant, False), None)
             if place is not None and place.zygote is not None:

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from core.verdicts import Verdict
-from runner.sandbox import layers as layers_module
 from runner.sandbox.drivers import make_layers
+from runner.sandbox.install import layers as layers_module
+from runner.sandbox.install.layers import LayerRefused, unpack
 from runner.sandbox.install.wheels import RequirementRefused, parse
 from runner.sandbox.jail import JailSandbox
-from runner.sandbox.layers import LayerRefused, unpack
 from tests.abuse.boxes import ENGINE, never, order, result
 
 

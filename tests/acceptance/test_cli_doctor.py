@@ -38,7 +38,7 @@ def test_a_read_only_data_folder_is_named(ade):
 def test_a_data_folder_that_is_a_file_is_named(ade):
     ade.data.touch()
     ((said, _),) = found(ade("doctor", "--json", expect=1), "data folder")
-    assert "is no folder" in said
+    assert "is not a folder" in said
 
 
 def test_every_bad_variable_is_named_and_the_other_checks_go_on(ade):
@@ -56,7 +56,7 @@ def test_two_settings_that_do_not_fit_each_other_are_named(ade):
 
 def test_a_misspelt_variable_gets_a_suggestion(ade):
     done = ade("doctor", "--json", ADE_MAX_CONCURENCY="4")
-    assert ("ADE_MAX_CONCURENCY means nothing to ade-drop", "did you mean ADE_MAX_CONCURRENCY?") in found(
+    assert ("ADE_MAX_CONCURENCY is not a setting of ade-drop", "did you mean ADE_MAX_CONCURRENCY?") in found(
         done, "settings", "warning"
     )
 
@@ -80,7 +80,7 @@ def test_a_pause_is_to_be_looked_at(ade):
 
 def test_a_wheelhouse_that_is_not_there_is_named(ade):
     done = ade("doctor", "--json", expect=1, ADE_WHEELHOUSE=str(ade.home / "none"))
-    assert "is no folder" in found(done, "wheelhouse")[0][0]
+    assert "is not a folder" in found(done, "wheelhouse")[0][0]
 
 
 def test_a_table_that_is_no_database_is_named(ade):
@@ -93,7 +93,7 @@ def test_a_table_that_is_no_database_is_named(ade):
 
 def test_people_read_the_remedy_below_the_finding(ade):
     said = ade("doctor", expect=1, ADE_MAX_CONCURRENCY="many").out
-    assert "mend: correct or unset ADE_MAX_CONCURRENCY" in said
+    assert "fix: correct or unset ADE_MAX_CONCURRENCY" in said
 
 
 def test_any_command_with_a_bad_variable_says_which(ade):

@@ -81,9 +81,9 @@ def test_minios_client_makes_a_notification_that_sends(cloud: SimpleNamespace):
         sqs.purge_queue(QueueUrl=url)
         found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
         arn = found["Attributes"]["QueueArn"]
-        assert not minio.tells(arn)
-        minio.tell(arn)
-        assert minio.tells(arn)
+        assert not minio.is_notifying(arn)
+        minio.notify(arn)
+        assert minio.is_notifying(arn)
         for key in ("inbox/acme/x.csv", "outputs/acme/x.csv"):
             cloud.s3.put_object(Bucket=cloud.bucket, Key=key, Body=b"x")
         bodies = [

@@ -23,10 +23,11 @@ from infra.deploy.local_cloud import free_port
 from infra.wiring import Stack, open_stack
 from tests.contract import servers
 from tests.support.crew import JANITOR, LISTEN, RUN, Crew, call, check_outcome, ended
+from tests.support.effort import FULL
 from tests.support.fault_proxy import Faults, fault_proxy
 
-DROPS = int(os.environ.get("ADE_TEST_STORM_DROPS", "24"))
-OUTAGE_SECONDS = float(os.environ.get("ADE_TEST_STORM_OUTAGE", "15"))
+DROPS = int(os.environ.get("ADE_TEST_STORM_DROPS", "24" if FULL else "15"))
+OUTAGE_SECONDS = float(os.environ.get("ADE_TEST_STORM_OUTAGE", "15" if FULL else "8"))
 PATIENCE_SECONDS = 300 + 10 * DROPS
 MANIFEST = {"manifest": 1, "name": "members", "fields": [{"name": "id", "type": "integer"}, {"name": "name"}]}
 ENV = {

@@ -57,9 +57,8 @@ def urls_of(server: Server) -> dict[str, str]:
 @pytest.fixture
 def server() -> Iterator[Server]:
     """One that holds nothing yet."""
-    servers.stop_all()
-    yield servers.ministack()
-    servers.stop_all()
+    with servers.own("ministack") as made:
+        yield made
 
 
 def test_after_infra_init_it_changes_nothing(server: Server, tmp_path: Path):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from console.cli.boxes import boxes
 from core.settings import Settings
-from handlers.arrivals import Arrivals
 from handlers.intake import Intake
+from handlers.sources.arrivals import Arrivals
 from handlers.sources.event_queue import Poller
 from infra.addresses import parse_address
 from infra.aws.provision import provision
@@ -22,7 +22,7 @@ from infra.deploy.local_cloud import Server, free_port
 from infra.logs import Log
 from infra.wiring import Stack, open_stack
 from runner.assembly import Runner, assemble
-from runner.sandbox.layers import Layers
+from runner.sandbox.install.layers import Layers
 from tests.bench.meter import Meter
 from tests.support.world import Boxes, ScriptedSandbox
 

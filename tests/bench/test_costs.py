@@ -37,25 +37,30 @@ def test_the_table_has_the_rows_that_the_bench_counts():
     assert list(documented()) == [*ROWS, "all"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_the_table_tells_the_requests_of_a_job(counted: PerJob, name: str):
     assert documented()[name][0] == pytest.approx(counted.row(name), abs=TOLERANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_the_table_tells_what_they_cost(counted: PerJob, name: str):
     assert documented()[name][1] == pytest.approx(counted.row_dollars(name) * 1000, abs=0.002)
 
 
+@pytest.mark.slow
 def test_every_request_of_a_job_stands_in_a_row(counted: PerJob):
     covered = {operation for operations in ROWS.values() for operation in operations}
     assert set(counted.requests) - covered == set()
 
 
+@pytest.mark.slow
 def test_a_look_at_an_event_stays_within_six_requests(counted: PerJob):
     assert sum(counted.handler.values()) / 2 < 6
 
 
+@pytest.mark.slow
 def test_the_plan_counts_on_units_that_are_counted(counted: PerJob):
     """The busiest index decides how many shards docs/scale/README.md asks for."""
     text = (DOCS / "scale" / "README.md").read_text()

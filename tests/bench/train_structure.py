@@ -27,8 +27,8 @@ sys.path.insert(0, str(ROOT))
 
 from runner.engine.reading import Layout, open_book  # noqa: E402
 from runner.engine.structure import features  # noqa: E402
-from runner.engine.structure.finder import Finder, tables_in  # noqa: E402
-from runner.engine.structure.heads import Asked  # noqa: E402
+from runner.engine.structure.detection import TableDetector, tables_in  # noqa: E402
+from runner.engine.structure.header_rows import Hints  # noqa: E402
 from runner.engine.structure.labelling import FLOOR  # noqa: E402
 from runner.engine.structure.tables import Label  # noqa: E402
 from tests.bench.structure_scores import LINES, TABLES, box, counts, score  # noqa: E402
@@ -136,11 +136,11 @@ def cases(corpus):
 def kept_rows(path, sheet_name):
     with open_book(path, name=path.name) as book:
         sheet = next(one for one in book.sheets if not sheet_name or path.suffix == ".csv" or one.name == sheet_name)
-        finder = Finder()
+        detector = TableDetector()
         for number, values in sheet.rows():
-            finder.eat(number, values)
+            detector.add(number, values)
         layout = sheet.layout()
-        return finder.rows(layout), layout
+        return detector.rows(layout), layout
 
 
 def label(case):
@@ -187,7 +187,7 @@ def sequence_of(chosen):
     return np.log(start / start.sum()).tolist(), np.log(moves / moves.sum(2, keepdims=True)).tolist()
 
 
-class Judge:
+class RowClassifier:
     """Gives rows their chances by a booster that was trained on other files."""
 
     def __init__(self, booster, chosen):
@@ -202,7 +202,7 @@ class Judge:
 
 def found_in(case, judge):
     """What the product would find in the sheet with these weights."""
-    tables = tables_in(case.rows, Asked({}, case.layout), judge) if case.rows else []
+    tables = tables_in(case.rows, Hints({}, case.layout), judge) if case.rows else []
     return [{"range": astuple(table.range), "header_rows": list(table.header_rows)} for table in tables]
 
 
@@ -217,7 +217,7 @@ def cross_validate(every, count=5, seed=1):
     pairs = []
     for fold in range(count):
         known = [case for case in every if folds[case.group] != fold]
-        judge = Judge(train(known), known)
+        judge = RowClassifier(train(known), known)
         pairs += [(case.source, case.truth, found_in(case, judge)) for case in every if folds[case.group] == fold]
     return score(pairs)
 
@@ -232,7 +232,7 @@ def leave_out(every):
     pairs = []
     for source in LINES + TABLES:
         known = [case for case in every if case.source != source]
-        judge = Judge(train(known), known)
+        judge = RowClassifier(train(known), known)
         pairs += [(case.source, case.truth, found_in(case, judge)) for case in every if case.source == source]
     return score(pairs)
 

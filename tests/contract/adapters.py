@@ -14,7 +14,7 @@ from pathlib import Path
 
 from core.ports import JobTable, ObjectStore, WorkQueue
 from infra.clocks import HandClock
-from tests.contract import cloud_adapters, servers
+from tests.contract import cloud_adapters, postgres_adapters, servers
 from tests.contract.embedded import folder_store, job_wake_at, sqlite_queue, sqlite_table
 from tests.contract.rigs import Factory, Rig
 from tests.sim.parts import Bucket, Messages, Rows, SimQueue, SimStore, SimTable
@@ -95,12 +95,15 @@ TABLES: Mapping[str, Factory[JobTable]] = {
     "simulated": _sim_table,
     "dynamodb on moto": cloud_adapters.dynamodb(servers.moto, isolates=False),
     "dynamodb on ministack": cloud_adapters.dynamodb(servers.ministack),
+    "postgres": postgres_adapters.table,
 }
 QUEUES: Mapping[str, Factory[WorkQueue]] = {
     "sqlite": _sqlite_queue,
     "simulated": _sim_queue,
     "sqs on moto": cloud_adapters.sqs(servers.moto),
     "sqs on ministack": cloud_adapters.sqs(servers.ministack),
+    "postgres": postgres_adapters.queue,
+    "postgres behind a pooler": postgres_adapters.pooled_queue,
 }
 
 if BUCKET_TO_SPARE:

@@ -1,13 +1,17 @@
-"""Real servers for the suites: each started once per test process, on a free loopback port, and ended with it."""
+"""Real servers for the suites, on free loopback ports.
+
+moto, MiniStack, SeaweedFS and PostgreSQL start once for the whole run, when a test first asks for them, and every process uses the
+same ones: a test makes buckets, tables and queues with names of its own. MiniStack with a clock that tests move belongs to one
+process.
+"""
 
 import contextlib
 import functools
 import os
 import struct
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,64 +23,81 @@ from infra.aws.calls import client
 from infra.clocks import HandClock
 from infra.deploy import local_cloud
 from infra.deploy.local_cloud import Server
+from tests.support import keeper
+from tests.support.effort import QUICK
+from tests.support.keeper import VENVS
 
-VENVS = Path(__file__).parents[2] / ".venv-cloud"
-_RUNNING = ExitStack()
+_OWN = ExitStack()  # what ends with this process, not with the run
 
 
 def stop_all() -> None:
-    _RUNNING.close()
-    for start in (*STARTS.values(), ministack_by_hand, admin):
-        start.cache_clear()
+    """End what belongs to this process. The run's own servers go on."""
+    _OWN.close()
+    for kept in (*STARTS.values(), ministack_by_hand, admin):
+        kept.cache_clear()
 
 
 @contextlib.contextmanager
-def _moto(data: Path) -> Iterator[Server]:
-    port = local_cloud.free_port()
-    command = [str(Path(sys.executable).with_name("moto_server")), "-H", "127.0.0.1", "-p", str(port)]
-    endpoint = f"http://127.0.0.1:{port}"
-    with local_cloud.running("moto", command, data, health=f"{endpoint}/moto-api/", grace=2) as pid:
-        yield Server("moto", endpoint, "test", "test", pid)
+def own(name: str) -> Iterator[Server]:
+    """A server of the caller's own, which holds nothing yet."""
+    with tempfile.TemporaryDirectory(prefix="ade-server-", ignore_cleanup_errors=True) as data, ExitStack() as opened:
+        with _or_skip():
+            server = opened.enter_context(keeper.STARTS[name](Path(data)))
+        yield server
 
 
-def _started(start: Callable[[Path], AbstractContextManager[Server]]) -> Server:
-    data = Path(_RUNNING.enter_context(tempfile.TemporaryDirectory(prefix="ade-server-")))
+@contextlib.contextmanager
+def _or_skip() -> Iterator[None]:
+    """At a desk without the packages of a server its tests are skipped; in CI they fail."""
+    if QUICK:
+        pytest.fail("starts a server: mark the test slow, so that `make quick` leaves it out")
     try:
-        return _RUNNING.enter_context(start(data))
+        yield
     except StoreUnavailable as error:
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(f"{error}")
 
 
+def _shared(name: str) -> Server:
+    with _or_skip():
+        return keeper.shared(name)
+
+
 @functools.cache
 def moto() -> Server:
-    return _started(_moto)
+    return _shared("moto")
 
 
 @functools.cache
 def ministack() -> Server:
-    return _started(functools.partial(local_cloud.ministack, VENVS))
+    return _shared("ministack")
 
 
 @functools.cache
 def seaweedfs() -> Server:
-    return _started(functools.partial(local_cloud.seaweedfs, VENVS))
+    return _shared("seaweedfs")
+
+
+@functools.cache
+def postgres() -> Server:
+    return _shared("postgres")
 
 
 @functools.cache
 def ministack_with_templates() -> Server:
     """The services that the template needs; no Lambda, which would run code of whoever reaches the port."""
-    services = "s3,sqs,dynamodb,cloudformation,cloudwatch,iam,logs,sts"
-    return _started(lambda data: local_cloud.ministack(VENVS, data, services=services))
+    return _shared("templates")
 
 
 @functools.cache
 def ministack_by_hand() -> tuple[Server, Path]:
-    """MiniStack whose queues live by a clock that stands until a test moves it: the number in the file."""
-    shared = Path(_RUNNING.enter_context(tempfile.TemporaryDirectory(prefix="ade-clock-"))) / "now"
+    """MiniStack whose queues follow a clock that only tests move: the number in the file."""
+    folder = Path(_OWN.enter_context(tempfile.TemporaryDirectory(prefix="ade-clock-", ignore_cleanup_errors=True)))
+    shared = folder / "now"
     shared.write_bytes(struct.pack("d", HandClock().now()))
-    return _started(functools.partial(_ministack_by_hand, shared)), shared
+    with _or_skip():
+        return _OWN.enter_context(_ministack_by_hand(shared, folder)), shared
 
 
 @contextlib.contextmanager
@@ -97,6 +118,7 @@ def _ministack_by_hand(shared: Path, data: Path) -> Iterator[Server]:
 
 
 STARTS = {"moto": moto, "ministack": ministack, "seaweedfs": seaweedfs, "templates": ministack_with_templates}
+STARTS |= {"postgres": postgres}
 
 
 class Aws(Server):
@@ -119,8 +141,8 @@ def url(service: str, name: str, server: Server, **options: str) -> str:
 
 @functools.cache
 def admin(service: str, endpoint: str) -> Any:
-    """A client to make buckets, tables and queues with, for as long as the servers run; called with credentials set."""
-    return _RUNNING.enter_context(contextlib.closing(client(parse_address(f"{service}://any?endpoint={endpoint}"))))
+    """A client to make buckets, tables and queues with, for as long as the process runs; called with credentials set."""
+    return _OWN.enter_context(contextlib.closing(client(parse_address(f"{service}://any?endpoint={endpoint}"))))
 
 
 @contextlib.contextmanager

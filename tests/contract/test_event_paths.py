@@ -16,9 +16,9 @@ import pytest
 from core.errors import SettingsError, StoreUnavailable
 from core.jobs import Job
 from core.ports import JobQuery, JobTable
-from handlers.arrivals import Arrivals
 from handlers.intake import Intake
 from handlers.sources import aws_lambda
+from handlers.sources.arrivals import Arrivals
 from handlers.sources.aws_lambda import LambdaHandler
 from handlers.sources.event_queue import Poller
 from handlers.sources.webhook import Webhook
@@ -125,11 +125,11 @@ class TestPollerOverS3AndSqs:
 
     def test_what_cannot_be_looked_at_stays_and_keeps_no_other_back(self, cloud: SimpleNamespace):
         class Sick(Arrivals):
-            def look(self, changes) -> int:
+            def scan(self, changes) -> int:
                 changes = list(changes)
                 if any("sick" in change.key for change in changes):
                     raise StoreUnavailable("table does not answer")
-                return super().look(changes)
+                return super().scan(changes)
 
         self.drain(cloud)
         poller = Poller(cloud.events, Sick(cloud.intake, cloud.name), cloud.log)

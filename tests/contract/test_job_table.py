@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from core.chores import Timings, defer
-from core.jobs import Job, State, again, beat, move, start
+from core.jobs import Job, JobError, Lease, State, again, beat, move, start
 from core.ports import Caps, JobQuery, JobTable, Pause, Refused
+from core.verdicts import Fault, Verdict
 from tests.contract import contenders
 from tests.contract.jobs import NOW, a_job, with_reason
 from tests.contract.rigs import Rig
@@ -432,6 +433,47 @@ class TestPages:
         moved = table.replace(job, move(job, State.QUEUED, now=NOW))
         assert table.page(JobQuery(states=frozenset({State.QUEUED}))).jobs == (moved,)
         assert job.job_id not in {j.job_id for j in table.page(JobQuery(states=frozenset({State.AWAITING}))).jobs}
+
+    @pytest.mark.parametrize(
+        ("query", "fits"),
+        [
+            (JobQuery(text="ACME-MEMBERS-0"), lambda job: "acme-members-0" in job.job_id),
+            (JobQuery(text="no such subject"), lambda _: False),
+            (JobQuery(created_from=NOW + 3, created_to=NOW + 6), lambda job: NOW + 3 <= job.created_at < NOW + 6),
+            (
+                JobQuery(tenant="acme", created_to=NOW + 4),
+                lambda job: job.tenant == "acme" and job.created_at < NOW + 4,
+            ),
+            (JobQuery(runner="nobody"), lambda _: False),
+        ],
+    )
+    @pytest.mark.parametrize("limit", [1, 3, 50])
+    def test_whatever_is_asked_for_holds(self, table: JobTable, query: JobQuery, fits, limit: int):
+        assert self.walk(table, query, limit) == [job for job in self.expected() if fits(job)]
+
+    def test_why_and_when_a_job_ended_can_be_asked_for(self, table: JobTable):
+        job = self.expected(state=State.FAILED, tenant="acme")[0]
+        error = JobError(verdict=Verdict.RULE_ERROR, message="x")
+        ended = table.replace(job, replace(job, error=error, ended_at=NOW + 50))
+        for query in (
+            JobQuery(verdict=Verdict.RULE_ERROR),
+            JobQuery(fault=Fault.CONFIG, states=frozenset({State.FAILED})),
+            JobQuery(ended_from=NOW + 50, ended_to=NOW + 51),
+            JobQuery(ended_to=NOW + 51, tenant="acme", workflow=job.workflow),
+        ):
+            assert self.walk(table, query, 5) == [ended]
+        for query in (
+            JobQuery(verdict=Verdict.MEMORY),
+            JobQuery(fault=Fault.OURS),
+            JobQuery(ended_from=NOW + 51),
+            JobQuery(ended_to=NOW + 50),
+        ):
+            assert self.walk(table, query, 5) == []
+
+    def test_a_lease_names_its_runner(self, table: JobTable):
+        job = self.expected(state=State.AWAITING)[0]
+        held = table.replace(job, replace(job, lease=Lease(owner="up-a", expires=NOW)))
+        assert self.walk(table, JobQuery(runner="up-a"), 5) == [held]
 
     def test_counts_add_up(self, table: JobTable):
         assert table.counts() == {State.FAILED: 4, State.AWAITING: 16}

@@ -122,7 +122,7 @@ class TestCopying:
         bucket.store.copy("work/j/1/normalized.xlsx", "outputs/acme/normalized.xlsx")
         assert bucket.direct.read("outputs/acme/normalized.xlsx", limit=LIMIT) == body
         ranges = [seen.headers.get("x-amz-copy-source-range") for seen in bucket.faults.seen]
-        assert [r for r in ranges if r] == ["bytes=0-5242879", "bytes=5242880-10485759", "bytes=10485760-12582911"]
+        assert {r for r in ranges if r} == {"bytes=0-5242879", "bytes=5242880-10485759", "bytes=10485760-12582911"}
 
     def test_a_copy_in_parts_survives_lost_answers(self, bucket: SimpleNamespace):
         body = os.urandom(6 * MB)

@@ -174,12 +174,12 @@ class TestForeignMessages:
         got = [d.message.job_id for _ in range(2) for d in queue.port.receive(most=10, wait=1, visibility=30)]
         assert got == ["acme-members-1"]
         (letter,) = queue.port.dead()
-        assert "not a message of ours" in letter.reason
+        assert "not a message of ade-drop" in letter.reason
 
     def test_a_foreign_dead_letter_is_shown_and_can_be_taken_off(self, queue: SimpleNamespace):
         queue.admin.send_message(QueueUrl=queue.dead_url, MessageBody="no json")
         (letter,) = queue.port.dead()
-        assert "not a message of ours" in letter.reason
+        assert "not a message of ade-drop" in letter.reason
         assert queue.port.redrive(letter.message.job_id) == 1
         assert queue.port.dead() == ()
 

@@ -1,5 +1,6 @@
 """Calls over a network that fails: what is tried again, what is not, and what the callers get to see."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -114,10 +115,10 @@ class TestClocks:
         assert call.ahead is None
 
     def test_a_server_on_this_machine_agrees_with_us(self, tmp_path: Path):
-        server = servers.moto()
+        server, name = servers.moto(), f"clocks-{os.getpid()}"
         with servers.credentials(server):
-            settings = Settings(storage_data_dir=tmp_path, store_url=servers.url("s3", "clocks", server))
-            servers.admin("s3", server.endpoint).create_bucket(Bucket="clocks")
+            settings = Settings(storage_data_dir=tmp_path, store_url=servers.url("s3", name, server))
+            servers.admin("s3", server.endpoint).create_bucket(Bucket=name)
             with open_stack(settings) as stack:
                 assert [check.level for check in checks.check_store(stack)] == ["ok"]
                 (caller,) = stack.callers
@@ -126,5 +127,5 @@ class TestClocks:
                 caller.ahead = 63.0
                 (check,) = checks.check_clocks(stack)
         assert check.level == "warning"
-        assert check.said.startswith("our clock is at least 63 s ahead of that of s3://clocks")
+        assert check.message.startswith(f"clock at least 63 s ahead of that of s3://{name}")
         assert "set-ntp" in check.remedy

@@ -21,7 +21,8 @@ from infra.aws.calls import client
 from infra.deploy.local_cloud import Hook, free_port, ministack
 from infra.deploy.local_cloud import seaweedfs as start_seaweedfs
 from tests.contract import servers
-from tests.contract.servers import VENVS
+from tests.support import keeper
+from tests.support.keeper import VENVS
 
 KEY = "inbox/acme/two words+é%.csv"
 PART = b"x" * 5 * 1024 * 1024
@@ -148,7 +149,7 @@ def main(name: str) -> None:
     services = "s3,sqs,sns,events"
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
-        start = servers._moto(here) if name == "moto" else ministack(VENVS, here, services=services)
+        start = keeper.STARTS["moto"](here) if name == "moto" else ministack(VENVS, here, services=services)
         with start as server, servers.credentials(server):
             for what, body in (over_others if name == "others" else over_sqs)(server.endpoint):
                 print(json.dumps({"did": what, "body": json.loads(body)}, ensure_ascii=False))

@@ -22,7 +22,7 @@ EXPLAINED = Path(__file__).with_name("survivors.toml")
 WANTED = 0.85
 MODULES = (
     "core/jobs.py", "core/verdicts.py", "core/chores.py", "core/drops.py",
-    "handlers/intake.py", "handlers/workflows.py", "handlers/recording.py",
+    "handlers/intake.py", "handlers/planning.py", "handlers/workflows.py", "handlers/recording.py",
     "runner/worker.py", "runner/leases.py", "runner/publish.py", "runner/results.py", "runner/janitor.py",
     "runner/control.py", "infra/queueing.py",
 )  # fmt: skip

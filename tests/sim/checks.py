@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from core.jobs import ENDED, NO_WORKFLOW, TRANSITIONS, Job, State
-from core.keys import is_manifest
-from core.verdicts import Fault
+from core.keys import decision_key, is_decision, is_manifest
+from core.memories import is_memory, parse_memory
+from core.verdicts import Fault, Verdict
 from runner.results import job_folder, latest_key, result_key
 from tests.sim.parts import Bucket, Messages, Rows
 
@@ -23,6 +24,7 @@ class Checks:
         self.uploaded: dict[str, float] = {}  # when each key of the inbox was last written, and acknowledged
         self.retention = 0.0
         self.on_broken: Callable[[], None] = lambda: None
+        self.decisions: Counter[str] = Counter()  # how many good ones each tenant has uploaded
         self._failed: set[str] = set()  # jobs that failed through our fault, at some time
         self._fences: dict[str, int] = defaultdict(int)
         self._published: Counter[tuple[str, int, str]] = Counter()
@@ -46,6 +48,8 @@ class Checks:
         self._met[f"{old.state}→{new.state}"] += 1
         if is_ours(new):
             self._failed.add(new.job_id)
+        if new.reason.endswith("while it ran"):
+            self._met["answered_while_it_ran"] += 1
         if new.reason.startswith("superseded by"):
             self._met["superseded"] += 1
 
@@ -106,8 +110,11 @@ class Checks:
         for job in jobs:
             found += self._result(job)
         for key in sorted(self._bucket.objects):
-            if key.startswith("inbox/") and not is_manifest(key.rpartition("/")[2]):
+            name = key.rpartition("/")[2]
+            if key.startswith("inbox/") and not is_manifest(name) and not is_decision(name):
                 found += self._stands(key, jobs)
+            elif is_memory(key):
+                found += self._memory(key)
             elif key.endswith("/latest.json"):
                 found += self._latest(key)
         letters = self._messages.letters
@@ -123,6 +130,9 @@ class Checks:
             if job.state is State.EXPIRED and not job.unpublished:
                 return []  # half forgotten: the janitor comes by again and removes the row
             return [f"{job.job_id} is {job.state} and has no result.json"]
+        expired = job.error is not None and job.error.verdict is Verdict.REVIEW_EXPIRED
+        if f"{job_folder(job)}review.json" in self._bucket.objects and not expired:
+            return [f"{job.job_id} is {job.state} and its questions are still there"]
         told = json.loads(there[1])
         if told["status"] != job.state:
             return [f"{job.job_id} is {job.state}, its result.json says {told['status']}"]
@@ -170,15 +180,28 @@ class Checks:
     def _well(self, job: Job, key: str) -> bool:
         match job.state:
             case State.SUCCEEDED:
-                return True
+                accepted = job.review is not None and job.review.accepted
+                return b"ask" not in self._bucket.objects[key][1] or job.decision is not None or accepted
             case State.CANCELLED:
                 return job.job_id in self.cancelled
             case State.FAILED:
-                return b"bad" in self._bucket.objects[key][1]
+                body = self._bucket.objects[key][1]
+                unanswered = job.error is not None and job.error.verdict is Verdict.REVIEW_EXPIRED
+                return b"bad" in body or (b"ask" in body and unanswered and not self._is_answered(key))
             case State.EXPIRED:
                 return job.ended_at is not None and job.ended_at - self.uploaded[key] >= self.retention - 60
             case _:
                 return False
+
+    def _is_answered(self, key: str) -> bool:
+        answer = self._bucket.objects.get(decision_key(key))
+        return answer is not None and b"answers" in answer[1]
+
+    def _memory(self, key: str) -> list[str]:
+        """Every decision was counted once at most."""
+        tenant, counts = key.split("/")[1], [e.count for e in parse_memory(self._bucket.objects[key][1]).headers]
+        most = self.decisions[tenant]
+        return [f"{key} counts {sum(counts)} answers of {most}"] if sum(counts) > most else []
 
     def _latest(self, key: str) -> list[str]:
         named = json.loads(self._bucket.objects[key][1])
@@ -193,6 +216,5 @@ def is_ours(job: Job) -> bool:
 
 
 def _unfinished(job: Job) -> bool:
-    return job.state in (State.QUEUED, State.RUNNING, State.PUBLISHING, State.SCHEDULED) or (
-        job.state in ENDED and job.unpublished
-    )
+    busy = (State.QUEUED, State.RUNNING, State.REVIEW, State.PUBLISHING, State.SCHEDULED)
+    return job.state in busy or (job.state in ENDED and job.unpublished)

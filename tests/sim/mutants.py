@@ -67,7 +67,7 @@ def _result_condition(stack: ExitStack) -> None:
         self._store.put(result_key(job), body)
         return True
 
-    _patch(stack, Publisher, "_say", say)
+    _patch(stack, Publisher, "_write_result", say)
 
 
 def _expiry_wait(stack: ExitStack) -> None:

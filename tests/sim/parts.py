@@ -141,6 +141,9 @@ class SimStore:
                 raise PreconditionFailed(f"object {key}: expected {if_version or 'nothing'}, found something else")
             return self._write(key, content, dict(metadata or {}))
 
+    def link(self, key: str, *, seconds: int, write: bool = False, save_as: str | None = None) -> str | None:
+        return None
+
     def copy(self, source: str, target: str) -> None:
         with self._b.lock:
             found = self._b.objects.get(source)
@@ -272,13 +275,7 @@ class SimTable:
 
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
         with self._r.lock:
-            found = [
-                job
-                for job in self._r.jobs.values()
-                if (query.states is None or job.state in query.states)
-                and (query.tenant is None or job.tenant == query.tenant)
-                and (query.workflow is None or job.workflow == query.workflow)
-            ]
+            found = [job for job in self._r.jobs.values() if query.holds(job)]
         found.sort(key=lambda job: (job.created_at, job.job_id), reverse=True)
         if cursor is not None:
             at, _, job_id = cursor.partition("|")

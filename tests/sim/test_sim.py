@@ -42,6 +42,11 @@ SOMETIMES = {
     "the store refused an object": "object_refused",
     "the surroundings were to blame": "surroundings_failed",
     "a running job was cancelled": "RUNNING→CANCELLED",
+    "a job asked a person": "RUNNING→REVIEW",
+    "a person answered": "REVIEW→QUEUED",
+    "nobody answered in time": "REVIEW→FAILED",
+    "a job that asked was superseded": "REVIEW→SKIPPED",
+    "a job that failed without an answer got a late one": "FAILED→QUEUED",
 }
 
 

@@ -238,6 +238,9 @@ class WiredStore:
 
         return self._call("put", act, key)
 
+    def link(self, key: str, *, seconds: int, write: bool = False, save_as: str | None = None) -> str | None:
+        return None
+
     def copy(self, source: str, target: str) -> None:
         self._call("copy", lambda: self._s.copy(source, target), source, target)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import handlers.intake
+import handlers.planning
 import runner.assembly
 import runner.janitor
 import runner.leases
@@ -30,11 +30,12 @@ import runner.worker
 from core.chores import wake_at
 from core.errors import AdeError, IllegalTransition, StoreUnavailable, UsageError
 from core.jobs import Job, State
+from core.keys import decision_key
 from core.ports import BoxOrder, BoxReport, Isolation, Pause
 from core.settings import Settings
 from core.verdicts import Verdict
-from handlers.arrivals import Arrivals
 from handlers.intake import Intake
+from handlers.sources.arrivals import Arrivals
 from handlers.sources.event_queue import Poller
 from infra.logs import Log
 from infra.wiring import Stack
@@ -57,6 +58,10 @@ MANIFESTS = [
 # last look at a row and the write that follows, while an operator removes the job, leaves a file behind.
 PAUSED_SHARE = float(os.environ.get("ADE_SIM_PAUSED", "0"))
 BODIES = [b"id\n1\n", b"id\n2\n", b"id\n3\n", b"id\nbad\n"]
+REVIEWED_SHARE = (
+    0.4  # of the seeds: the engine is unsure about some files, and somebody answers, early, late, twice or never
+)
+UNSURE = [b"id\nask\n", b"id\nask 2\n"]
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ class SimPresence:
     def forget(self, owner: str) -> None:
         self._world.owners.pop(owner, None)
 
-    def say(self, _why: str) -> None:
+    def set_note(self, _note: str) -> None:
         pass
 
     def close(self) -> None:
@@ -133,7 +138,7 @@ class SimSandbox:
         on_event: Callable[[dict[str, Any]], None] = lambda _: None,
     ) -> BoxReport:
         if "verify" in order.job:
-            page = order.scratch / "report.html"
+            page = order.scratch / ("review.html" if order.job["verify"]["review"] else "report.html")
             page.write_text(order.label)
             return BoxReport(verdict=Verdict.OK, message="", outputs={page.name: page})
         rng, network = self._w.rng, self._w.network
@@ -148,6 +153,10 @@ class SimSandbox:
             return BoxReport(verdict=Verdict.BOX_FAILED, message="the box broke")
         if b"bad" in body:
             return BoxReport(verdict=Verdict.RULE_ERROR, message="a rule raised")
+        if b"ask" in body and not (order.job.get("decision") or order.job.get("review")):
+            review = order.scratch / "review.json"
+            review.write_text(order.label)
+            return BoxReport(verdict=Verdict.NEEDS_REVIEW, message="", outputs={review.name: review})
         outputs = {}
         for name in ("artifact.json", "normalized.xlsx"):
             outputs[name] = order.scratch / name
@@ -202,6 +211,12 @@ class World:
         self.owners: dict[str, Process] = {}
         self.one_machine = rng.random() < 0.4
         self.skewed = rng.random() < 0.4
+        people = random.Random(f"reviews {seed}")
+        self.people = people if people.random() < REVIEWED_SHARE else None  # draws what is asked and answered
+        terms = {"expires": people.choice(["2m", "40m"]), "on_expiry": people.choice(["fail", "accept"])}
+        reviewed = {"mapping": {"review": "unsure"}, "review": terms} if self.people else {}
+        self.manifests = [json.dumps(manifest | reviewed).encode() for manifest in MANIFESTS]
+        self.bodies = BODIES + (UNSURE if self.people else [])
         self.lives = 0
         self.busy = 0  # people who are not done yet
         self.swept = 0  # whole sweeps since the faults stopped
@@ -334,10 +349,10 @@ class World:
             key = f"{folder}/{rng.choice(['a.csv', 'a.csv', 'b.csv'])}"
             if n == late:
                 for tenant in tenants:
-                    self._upload(store, f"inbox/{tenant}/d/manifest.json", json.dumps(MANIFESTS[0]).encode())
+                    self._upload(store, f"inbox/{tenant}/d/manifest.json", self.manifests[0])
             draw = rng.random()
             if draw < 0.45:
-                self._upload(store, key, rng.choice(BODIES))
+                self._upload(store, key, rng.choice(self.bodies))
             elif draw < 0.65:
                 for body in rng.sample(BODIES[:3], 2):
                     self._upload(store, key, body)
@@ -346,10 +361,12 @@ class World:
                 self.scheduler.trace("deletes", key)
                 store.delete(key)
             elif draw < 0.92:
-                self._upload(store, f"{folder}/manifest.json", json.dumps(rng.choice(MANIFESTS)).encode())
+                self._upload(store, f"{folder}/manifest.json", rng.choice(self.manifests))
             elif draw < 0.96 and key in self.bucket.objects:
                 self.bucket.refused.add(key)
                 self.scheduler.trace("store refuses", key)
+            if self.people is not None:
+                self._decide(self.people, store, key)
             pause = rng.random()
             if pause < 0.5:
                 self.scheduler.sleep(rng.choice([0.0, 0.05, 0.3]))
@@ -367,6 +384,20 @@ class World:
         info = store.put(key, body)
         self.checks.uploaded[key] = self.scheduler.now
         self.scheduler.trace("uploads", said(info), body[:12])
+
+    def _decide(self, rng: random.Random, store: SimStore, key: str) -> None:
+        """Somebody answers, whether anything was asked or not; now and then with nonsense, or takes the answer back."""
+        draw, decision = rng.random(), decision_key(key)
+        if draw < 0.4:
+            body = {"decision": 1, "by": rng.choice(["ann", "bob"]), "answers": [{"header": "ID", "field": "id"}]}
+            for _ in range(rng.choice([1, 1, 2])):
+                self.checks.decisions[key.split("/")[1]] += 1
+                self._upload(store, decision, json.dumps(body).encode())
+        elif draw < 0.5:
+            self._upload(store, decision, b'{"decision": 1}')
+        elif draw < 0.6:
+            self.scheduler.trace("deletes", decision)
+            store.delete(decision)
 
     def operate(self) -> None:
         """An operator: now and then acts on some job, and repeats what did not go through."""
@@ -504,7 +535,7 @@ def simulate(seed: int) -> Outcome:
     folder = Path(tempfile.mkdtemp(dir=MEMORY, prefix="sim-"))
     try:
         world = World(seed, folder)
-        stands = handlers.intake.Intake._stands
+        stands = handlers.planning.Planner._is_current
 
         def looked(*args: Any) -> bool:
             found = stands(*args)
@@ -518,7 +549,7 @@ def simulate(seed: int) -> Outcome:
             _patched(runner.worker, "threading", _Threading()),
             _patched(runner.surroundings, "threading", _Threading()),
             _patched(runner.janitor, "threading", _Threading()),
-            _patched(handlers.intake.Intake, "_stands", looked),
+            _patched(handlers.planning.Planner, "_is_current", looked),
         ):
             try:
                 broken = world.run()

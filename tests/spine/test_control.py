@@ -99,7 +99,7 @@ def test_a_retry_takes_the_dead_letter_back(world):
 
 def test_a_success_is_not_retried(world):
     job = ended(world)
-    with pytest.raises(IllegalTransition, match="this works for jobs that are CANCELLED, EXPIRED, FAILED, SKIPPED"):
+    with pytest.raises(IllegalTransition, match="this needs a job that is CANCELLED, EXPIRED, FAILED, REVIEW, SKIPPED"):
         world.control.retry(job.job_id)
     assert world.table.get(job.job_id) == job
 
@@ -160,7 +160,7 @@ def test_a_running_job_is_not_removed(world):
     job = dropped(world)
 
     def remove():
-        with pytest.raises(IllegalTransition, match="is RUNNING; wait for its end or run `ade cancel"):
+        with pytest.raises(IllegalTransition, match="is RUNNING; wait until it ends or run `ade cancel"):
             world.control.remove(job.job_id)
 
     world.sandbox.during = remove
@@ -174,6 +174,6 @@ def test_a_job_that_changes_while_it_is_removed_says_so(world):
     job = ended(world)
     remove = world.table.remove
     world.table.remove = lambda row: remove(replace(row, rev=row.rev - 1))
-    with pytest.raises(IllegalTransition, match="changed meanwhile"):
+    with pytest.raises(IllegalTransition, match="changed in the meantime"):
         world.control.remove(job.job_id)
     assert world.table.get(job.job_id) is not None

@@ -66,7 +66,7 @@ def test_a_commit_that_cannot_be_published_fails_instead_of_staying_for_ever(tmp
 
 
 def test_a_drop_of_too_many_files_says_so_and_is_taken_once_it_is_smaller(world, monkeypatch):
-    monkeypatch.setattr("handlers.intake.MAX_INPUTS", 3)
+    monkeypatch.setattr("handlers.planning.MAX_INPUTS", 3)
     keys = [world.put(f"inbox/acme/d/{n}.csv", b"id\n1\n") for n in range(4)]
     world.put("inbox/acme/d/manifest.json", MANIFEST | {"inputs": {"primary": ["*.csv"], "per": "drop"}})
     world.intake.sweep()
@@ -80,6 +80,7 @@ def test_a_drop_of_too_many_files_says_so_and_is_taken_once_it_is_smaller(world,
     assert [j.state for j in world.jobs() if j.workflow == "members"] == [State.SUCCEEDED]
 
 
+@pytest.mark.slow
 def test_a_drop_whose_keys_do_not_fit_into_a_row_says_so(tmp_path):
     world = World(tmp_path)
     drawn = random.Random(1)

@@ -1,6 +1,6 @@
 """Death and company at every single external step of a drop's path, one after the other, none left out.
 
-On the embedded adapters every step is tried each time. Over S3, SQS and DynamoDB a step costs a hundred times as
+On the embedded adapters every step is tried each time. On PostgreSQL and over S3, SQS and DynamoDB a step costs a hundred times as
 much, so each test tries every ADE_TEST_CLOUD_STRIDE-th of them, not the same ones in all tests; 1 tries them all.
 """
 
@@ -54,7 +54,7 @@ class Worlds:
         self.world = None
 
 
-@pytest.fixture(params=["embedded", "cloud"])
+@pytest.fixture(params=["embedded", "postgres", "cloud"])
 def fresh(request):
     made = Worlds(request.param, request.node.name)
     yield made
@@ -208,6 +208,7 @@ def test_company_at_any_step_changes_nothing(fresh, actor, company):
             return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("actor", [run, tidy])
 def test_company_that_dies_at_any_of_its_own_steps_changes_nothing(fresh, actor):
     """The janitor comes to a publication under way and dies, after each of its steps, at each step of the other."""

@@ -109,7 +109,7 @@ def test_doctor_warns_of_a_newer_row_and_says_what_to_do(world):
     job = recorded(world)
     rewrite(world, job.job_id, version=NEXT, state="PARKED")
     (check,) = checks.check_rows(world.fragile)
-    assert (check.level, job.job_id in check.said) == ("warning", True)
+    assert (check.level, job.job_id in check.message) == ("warning", True)
     assert "upgrade" in check.remedy
 
 

@@ -9,7 +9,7 @@ from core.drops import Workflow
 from core.errors import ObjectRefused, RowUnreadable, StoreUnavailable
 from core.jobs import State
 from core.ports import JobQuery
-from handlers.views import LiveView
+from handlers.workflows import LiveView
 from infra.aws.dynamodb_items import job_key
 from tests.support.places import PLACES
 from tests.support.world import World
@@ -121,7 +121,7 @@ def test_a_row_that_cannot_be_read_is_set_aside(world, how):
     assert {j.tenant: j.state for j in world.jobs()} == {"globex": State.SUCCEEDED}
     assert not [line for line in report.failed if "globex" in line]
     assert world.table.damaged().keys() == {bad.job_id}
-    assert any(check.level == "wrong" and bad.job_id in check.said for check in checks.check_rows(world.fragile))
+    assert any(check.level == "wrong" and bad.job_id in check.message for check in checks.check_rows(world.fragile))
 
 
 def test_a_row_that_cannot_be_read_keeps_no_file_beside_it_waiting(world):
@@ -226,7 +226,7 @@ def refuse(key):
 
 def test_doctor_names_what_lies_in_no_tenants_folder(world):
     world.put("inbox/loose.xlsx", b"x")
-    assert any("loose.xlsx" in check.said for check in checks.check_inbox(world.fragile))
+    assert any("loose.xlsx" in check.message for check in checks.check_inbox(world.fragile))
 
 
 def test_a_store_that_does_not_answer_is_nobodys_fault(world):

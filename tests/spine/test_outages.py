@@ -17,15 +17,15 @@ from core.errors import CallRefused, ObjectRefused, SandboxUnavailable, StoreUna
 from core.jobs import State
 from core.verdicts import Verdict
 from runner.assembly import Runner
+from tests.support.effort import QUICK
 from tests.support.places import PLACES
 from tests.support.world import World
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 PARTS = ("store", "table", "queue")
 JOBS = 2
-STRIDE = int(
-    os.environ.get("ADE_TEST_OUTAGE_STRIDE", "5")
-)  # not the same steps for all parts and errors; 1: every step
+# Not the same steps for all parts and errors; 1: every step.
+STRIDE = int(os.environ.get("ADE_TEST_OUTAGE_STRIDE", "15" if QUICK else "5"))
 
 
 def unavailable() -> Exception:

@@ -62,6 +62,7 @@ def test_rows_read_grow_with_the_number_of_jobs(world, how):
     assert many <= few * 1.5, f"rows for each job: {few:.1f} of 10, {many:.1f} of 80"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verdict", [Verdict.OK, Verdict.RULE_ERROR])
 def test_rows_read_when_jobs_expire_grow_with_their_number(tmp_path, verdict):
     spent = []

@@ -94,7 +94,7 @@ def test_an_end_whose_staged_files_are_lost_is_told_without_them(world, moved):
     if moved:
         world.table.replace(job, replace(job, reason="moved"))
     told = []
-    done = world.runner().publisher.finish(job, tell=lambda: told.append("told"))
+    done = world.runner().publisher.finish(job, on_written=lambda: told.append("told"))
     if moved:
         assert done is None
         assert told == []
@@ -115,7 +115,7 @@ def test_nobody_is_told_of_a_job_that_has_moved_on(world):
     job = failed(world, files=())
     told = []
     newer = world.table.replace(job, replace(job, reason="moved"))
-    assert world.runner().publisher.finish(job, tell=lambda: told.append("told")) is None
+    assert world.runner().publisher.finish(job, on_written=lambda: told.append("told")) is None
     assert told == []
     assert world.table.get(job.job_id) == newer
 
@@ -211,4 +211,4 @@ def test_a_very_long_result_is_known_again(world):
     body = result_body(job)
     assert len(body) > 1 << 20
     world.put(result_key(job), body)
-    assert world.runner().publisher._said(job, body)
+    assert world.runner().publisher._is_written(job, body)

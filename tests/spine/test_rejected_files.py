@@ -119,7 +119,6 @@ def test_the_same_report_is_not_written_again(world):
         "a.xlsx.part",
         "Thumbs.db",
         "desktop.ini",
-        "a.csv.decision.json",
         "config/columns/id.py",
         "config/lib/codes.txt",
         "config.zip",

@@ -15,7 +15,7 @@ KEY = "inbox/acme/d/a.csv"
 A, B = b"id\n1\n", b"id\n2\n"
 
 
-@pytest.fixture(params=["embedded", "cloud", "versioned cloud"])
+@pytest.fixture(params=["embedded", "versioned cloud", "cloud"])
 def world(request, tmp_path):
     made = World(tmp_path, PLACES[request.param])
     made.put("inbox/acme/d/manifest.json", MANIFEST)

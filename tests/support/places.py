@@ -27,7 +27,9 @@ from infra.local.folder import FolderStore
 from infra.local.sqlite import Database
 from infra.local.sqlite_queue import SqliteWorkQueue
 from infra.local.sqlite_table import SqliteJobTable
-from tests.contract import servers
+from infra.postgres.pg_queue import PostgresWorkQueue
+from infra.postgres.pg_table import PostgresJobTable
+from tests.contract import postgres_adapters, servers
 
 RECEIVES = 50  # as in a deployment: a message received so often is moved to the dead letters by SQS itself
 _NUMBERS = itertools.count(1)
@@ -57,6 +59,18 @@ def embedded(settings: Settings) -> Iterator[Ports]:
         closing(SqliteWorkQueue(database, clock)) as queue,
     ):
         yield Ports(clock, store, SqliteJobTable(database, clock, _wake(settings)), queue)
+
+
+@contextmanager
+def postgres(settings: Settings) -> Iterator[Ports]:
+    """A folder, and table and queue in PostgreSQL, which takes the time from its callers."""
+    clock = HandClock()
+    with (
+        closing(FolderStore(settings.storage_data_dir)) as store,
+        postgres_adapters.opened(postgres_adapters.emptied()) as link,
+    ):
+        table = PostgresJobTable(*link, _wake(settings), clock=clock)
+        yield Ports(clock, store, table, PostgresWorkQueue(*link, clock=clock))
 
 
 class ServersClock(HandClock):
@@ -134,6 +148,7 @@ def _queues(server: Server, name: str) -> Iterator[None]:
 
 PLACES: dict[str, Place] = {
     "embedded": embedded,
+    "postgres": postgres,
     "cloud": cloud,
     "versioned cloud": functools.partial(cloud, versioned=True),
     "cloud on seaweedfs": functools.partial(cloud, seaweedfs=True),

@@ -3,6 +3,7 @@
 Only tests need this: they prove facts of every variant of the template. `ade deploy plan` shows the template's own words.
 """
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -34,7 +35,9 @@ def _short(loader: yaml.SafeLoader, tag: str, node: yaml.Node) -> dict[str, Any]
 _Loader.add_multi_constructor("!", _short)
 
 
+@functools.cache
 def template() -> dict[str, Any]:
+    """The template as it is; read once, so nobody may change it."""
     return yaml.load(TEMPLATE.read_text(), _Loader)
 
 

@@ -19,8 +19,8 @@ from runner.assembly import Runner, assemble
 from runner.attempt import Boxes
 from runner.control import Control
 from runner.results import result_key
-from runner.sandbox.layers import Layers
-from tests.support.outputs import artifact, as_bytes, audit, verify_here, workbook
+from runner.sandbox.install.layers import Layers
+from tests.support.outputs import artifact, as_bytes, audit, review, verify_here, workbook
 from tests.support.places import Place, embedded
 
 
@@ -78,6 +78,7 @@ class ScriptedSandbox:
     def __init__(self) -> None:
         self.verdict = Verdict.OK
         self.during: Callable[[], None] = lambda: None
+        self.asks = False  # as an engine that is unsure until somebody decides
 
     def isolation(self) -> Isolation:
         return Isolation(driver="scripted", level="isolated", rungs={}, gaps=())
@@ -93,6 +94,8 @@ class ScriptedSandbox:
             return verify_here(order, self.isolation())
         during, self.during = self.during, lambda: None
         verdict, self.verdict = self.verdict, Verdict.OK
+        if self.asks and verdict is Verdict.OK and not (order.job.get("decision") or order.job.get("review")):
+            verdict = Verdict.NEEDS_REVIEW
         during()
         stopped = killed()
         if stopped is not None:
@@ -105,7 +108,9 @@ class ScriptedSandbox:
         told = artifact(order.job, self.isolation(), rows=rows)
         title = order.job["manifest"]["name"]
         bodies = {"normalized.xlsx": workbook(rows, title=title), "artifact.json": as_bytes(told)}
-        if verdict in EXPLAINED:
+        if verdict is Verdict.NEEDS_REVIEW:
+            bodies = {"review.json": as_bytes(review(order.job))}
+        elif verdict in EXPLAINED:
             bodies["artifact.json"] = as_bytes(audit(order.job, self.isolation()))
         outputs = {}
         for name, body in bodies.items():

@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 
 import openpyxl
 
+from core.decisions import parse_decision
 from core.manifests import parse_manifest
 from core.ports import Isolation
 from runner.engine import boxed
+from runner.engine.protocol import EXPLAINED
+from runner.staging import box_outputs
 from tests.support.outputs import order_to_verify
 
 
@@ -30,8 +33,13 @@ class Outcome(NamedTuple):
 
     @property
     def artifact(self) -> dict[str, Any]:
-        assert self.end["ok"] is True or self.error["code"] == "nothing_mapped", self.end
+        assert self.end["ok"] is True or self.error["code"] in EXPLAINED, self.end
         return json.loads((self.folder / "artifact.json").read_bytes())
+
+    @property
+    def questions(self) -> list[dict[str, Any]]:
+        assert self.error["code"] == "needs_review", self.end
+        return json.loads((self.folder / "review.json").read_bytes())["questions"]
 
     @property
     def findings(self) -> list[dict[str, Any]]:
@@ -82,6 +90,8 @@ def run_job(
     aux: dict[str, str] | None = None,
     params: dict[str, Any] | None = None,
     row_rules: list[dict[str, Any]] | None = None,
+    decision: dict[str, Any] | None = None,
+    accept: bool = False,
     **manifest: Any,
 ) -> Outcome:
     """One job over `rows` (a sheet, or sheets by name) or over several `files`, with Python `rules` by path."""
@@ -114,9 +124,16 @@ def run_job(
         "inputs": [{"role": "primary", "name": n, "path": n, "size": 1, "sha256": "0" * 64} for n in names]
         + [{"role": "auxiliary", "name": n, "file": f"{n}.csv", "path": f"{n}.csv"} for n in aux or ()],
         "config": {"path": "config" if rules else None, "digest": "0" * 8},
-        "outputs": {n: n for n in ("normalized.xlsx", "artifact.json")},
+        "outputs": {n: n for n in box_outputs(checked)},
         "sandbox": {"driver": "process", "level": "limits", "rungs": {"rlimits": True}},
     }
+    if decision is not None:
+        body = json.dumps({"decision": 1, "by": "ann", **decision}).encode()
+        (folder / "decision.json").write_bytes(body)
+        parse_decision(body)
+        order["decision"] = {"path": "decision.json", "key": "k", "version": "v", "sha256": "0" * 64, "by": "ann"}
+    if accept:
+        order["review"] = "accept"
     return run_order(order, folder)
 
 
@@ -139,13 +156,15 @@ def run_order(order: dict[str, Any], folder: Path) -> Outcome:
 
 def _verify(order: dict[str, Any], folder: Path, end: dict[str, Any]) -> None:
     """What any job of any test writes is what the verifier lets through; the page about it is made here, too."""
-    audit = not end["ok"] and end["error"]["code"] == "nothing_mapped"
-    names = [n for n in order["outputs"] if n == "artifact.json" or not audit]
+    code = None if end["ok"] else end["error"]["code"]
+    audit, review = code in EXPLAINED, code == "needs_review"
+    taken = {"artifact.json", "rejects.jsonl"} if audit else {"artifact.json", "normalized.xlsx", "rejects.jsonl"}
+    names = [n for n in order["outputs"] if n in ({"review.json"} if review else taken)]
     if (not end["ok"] and not audit) or len(order["outputs"]) < 2 or "sandbox" not in order:
         return
     inputs = [{"size": 0, "sha256": "", **given} for given in order["inputs"]]
     box = Isolation(driver=order["sandbox"]["driver"], level=order["sandbox"]["level"], rungs={}, gaps=())
-    asked = order_to_verify({**order, "inputs": inputs}, names, box, audit=audit)
+    asked = order_to_verify({**order, "inputs": inputs}, names, box, audit=audit, review=review)
     channel = io.StringIO()
     assert boxed.run(asked, channel, folder=folder) == 0
     said = json.loads(channel.getvalue())

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.engine.mapping import table_mapping as mapping_tables
+from tests.support.effort import examples
 
 MARK = "Zqx9Secret"
 NUMBER = 918273645
@@ -94,7 +95,7 @@ def spec(kinds):
     return [{"name": f"c{n}", "type": k, **(more[n % 5])} for n, k in enumerate(kinds)]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(tables(), st.booleans(), st.sampled_from(["finding", "fail"]))
 def test_no_planted_value_is_found_outside_the_workbook(table, with_rules, on_error):
     kinds, rows = table

@@ -226,7 +226,7 @@ def test_a_beat_under_way_is_waited_for_and_hides_nothing_afterwards(world: Worl
     assert job.state is State.RUNNING
 
 
-@pytest.fixture(params=["embedded", "cloud"])
+@pytest.fixture(params=["embedded", pytest.param("cloud", marks=pytest.mark.slow)])
 def placed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     made = World(tmp_path, PLACES[request.param])
     yield made

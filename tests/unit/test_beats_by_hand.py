@@ -215,7 +215,7 @@ def test_what_was_let_go_gets_no_beat_and_is_not_held(world):
     assert beats._some.is_set(), "there is another lease to keep"
     world.clock.move(10)
     beats.round()
-    beats._look(one)  # it was handed out before it was let go
+    beats._tend(one)  # it was handed out before it was let go
     assert row(world, one) == before
     assert told == [(two.receipt, 35.0)]
     beats.let_go(two)
@@ -239,7 +239,7 @@ def test_a_lease_that_is_being_looked_at_is_not_handed_out_again_and_the_most_ur
     one.ends, two.ends, three.ends = 5.0, 20.0, 10.0
     one.queued = True
     looked = []
-    beats._look = looked.append
+    beats._tend = looked.append
     beats.round()
     assert looked == [three, two]
     beats.round()

@@ -62,7 +62,7 @@ def test_a_plain_file_gets_no_finding(tmp_path):
     assert done.findings == []
     assert done.artifact["summary"] | {"columns_mapped": 0} == {
         "tables": 1, "rows_in": 20, "rows_out": 20, "left_out": {}, "sheets_out": 1, "columns_mapped": 0,
-        "columns_unmapped": 0, "findings": {"error": 0, "warning": 0, "info": 0},
+        "columns_unmapped": 0, "findings": {"error": 0, "warning": 0, "info": 0}, "rows_with_errors": 0,
     }  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def test_a_table_that_a_hook_leaves_out_is_listed(tmp_path):
     rows = [["code", "n"], *([f"c{n}", n] for n in range(9))]
     done = run_job(tmp_path, {"a": rows, "b": rows}, fields=FIELDS, rules={"hooks/skip.py": hook})
     assert runs(done, 1) == [(1, 1, "header", 1), (2, 10, "skipped_table", 9)]
-    assert messages(done, "table_skipped") == [("info", "a hook left this table out")]
+    assert messages(done, "table_skipped") == [("info", "a hook skipped this table")]
     assert done.artifact["summary"]["left_out"] == {"skipped_table": 9}
     check(done)
 
@@ -152,9 +152,7 @@ def test_cells_beside_a_table_are_named(tmp_path):
     rows[5] += [None, None, None, None, "look here"]
     done = run_job(tmp_path, rows, fields=FIELDS)
     assert done.artifact["sheets"][0]["beside"] == [{"range": "G6:G6", "cells": 1}]
-    assert messages(done, "cells_beside") == [
-        ("info", "G6 stands beside a table, in none of its columns, and is left out")
-    ]
+    assert messages(done, "cells_beside") == [("info", "G6 is beside a table, outside its columns; left out")]
 
 
 def test_a_column_that_fills_late_is_kept(tmp_path):

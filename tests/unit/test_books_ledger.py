@@ -10,6 +10,7 @@ from runner.engine.rowsets import RowSet
 from runner.engine.sources import Leaving, SourceTable, chunks, strands
 from runner.engine.spool import Room, SpooledSheet
 from runner.engine.structure import CellRange, Column, Table
+from tests.support.effort import examples
 
 WIDTH, HEIGHT = 9, 30
 numbers = st.sets(st.integers(1, 60))
@@ -95,7 +96,7 @@ cells = st.dictionaries(
 hidden = st.sets(st.integers(1, HEIGHT))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(tables(), cells, hidden, hidden, st.sets(st.integers(1, WIDTH), max_size=2), st.sampled_from([0, 10**6]))
 def test_every_row_and_cell_is_where_plain_sets_say(found, held, gone_rows, skipped, gone_columns, loose):
     found = [t for t in found if any((t.range.top, c.index) in held for c in t.columns)]

@@ -162,6 +162,6 @@ def test_rows_of_a_sheet_that_was_not_read_are_refused(tmp_path):
 
 def test_data_of_a_table_that_was_left_out_is_refused(tmp_path):
     made = artifact(ORDER, BOX, rows=15)
-    made["sheets"][0]["tables"][0]["skipped"] = "a hook left it out"
+    made["sheets"][0]["tables"][0]["skipped"] = "a hook skipped it"
     with pytest.raises(BadOutput, match="left out"):
         judge(tmp_path, made)

@@ -21,6 +21,7 @@ from runner.engine.fields import Field
 from runner.engine.spool import Room
 from runner.engine.values.convert import Converter
 from runner.engine.values.decisions import Around, settle, tally_of
+from tests.support.effort import examples
 
 
 def run_csv(folder: Path, rows: list[list[str]], fields: list[dict[str, Any]], delimiter: str = ",") -> Outcome:
@@ -103,7 +104,7 @@ numbers = st.tuples(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(numbers)
 def test_a_column_of_numbers_is_read_right_or_told(case):
     locale, (kind, places), units = case
@@ -260,7 +261,7 @@ ORDERS = {
 days = st.dates(min_value=date(1950, 1, 1), max_value=date(2049, 12, 31))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.sampled_from(sorted(ORDERS)), st.lists(days, min_size=3, max_size=60), st.sampled_from([",", ";", None]))
 def test_a_column_of_dates_is_read_right_or_told(order, wanted, delimiter):
     assert silent(read_column("date", [ORDERS[order](d) for d in wanted], delimiter), wanted) == []
@@ -298,7 +299,9 @@ def test_the_order_is_decided_from_all_rows_however_they_were_set_aside(room, tm
     assert codes(done) == set()
 
 
-@pytest.mark.parametrize("length", [40, 1500, 9000])
+@pytest.mark.parametrize(
+    "length", [40, pytest.param(1500, marks=pytest.mark.slow), pytest.param(9000, marks=pytest.mark.slow)]
+)
 def test_a_column_that_changes_its_ways_deep_inside_is_told(length, tmp_path):
     """Two exports one below the other: what the second one leaves open is never silently read as the first would."""
     rows = [["id", "rate", "when"], *([str(n), f"{n % 90 + 1}.25", f"{n % 16 + 13}/05/2026"] for n in range(6000))]

@@ -27,7 +27,8 @@ BACK = {S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}
 JOB = Job(job_id="a-b-1", identity="1", tenant="a", workflow="b", subject="x.csv", state=S.QUEUED, updated_at=100.0)
 
 WHOSE = {
-    "ok": "nobody", "input_unreadable": "input", "nothing_mapped": "input", "input_gone": "input",
+    "ok": "nobody", "input_unreadable": "input", "nothing_mapped": "input", "rows_rejected": "input", "drifted": "input",
+    "mends": "input", "needs_review": "nobody", "review_expired": "input", "input_gone": "input",
     "rule_error": "config", "config_refused": "config", "bad_output": "config", "cpu": "limit", "memory": "limit",
     "wall_clock": "limit", "file_size": "limit", "processes": "limit", "signal": "config", "cancelled": "nobody",
     "lease_lost": "ours", "released": "ours", "box_failed": "ours", "store_failed": "ours", "runner_lost": "ours",
@@ -37,7 +38,7 @@ WHOSE = {
 def test_every_verdict_has_its_word_its_fault_and_its_end():
     assert {str(verdict): str(fault) for verdict, fault in FAULTS.items()} == WHOSE
     assert [str(verdict) for verdict in Verdict] == list(WHOSE)
-    assert {str(verdict) for verdict in EXPLAINED} == {"nothing_mapped"}
+    assert {str(verdict) for verdict in EXPLAINED} == {"nothing_mapped", "rows_rejected", "drifted", "needs_review"}
     ends = {str(v): decide(v, attempt=3, policy=RetryPolicy(), jitter=0.0) for v in Verdict if v is not Verdict.OK}
     told = {"cancelled": S.CANCELLED, "wall_clock": S.TIMED_OUT, "input_gone": S.SKIPPED}
     assert ends == {
@@ -54,7 +55,8 @@ def test_every_state_has_its_word_and_its_arrows():
         S.AWAITING: {S.SCHEDULED, S.QUEUED, S.SKIPPED, S.CANCELLED},
         S.SCHEDULED: {S.QUEUED, S.SKIPPED, S.CANCELLED},
         S.QUEUED: {S.RUNNING, S.SKIPPED, S.CANCELLED},
-        S.RUNNING: {S.PUBLISHING, S.QUEUED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED},
+        S.RUNNING: {S.PUBLISHING, S.REVIEW, S.QUEUED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED},
+        S.REVIEW: {S.QUEUED, S.CANCELLED, S.SKIPPED, S.FAILED},
         S.PUBLISHING: {S.SUCCEEDED, S.QUEUED, S.FAILED},
         S.SUCCEEDED: {S.EXPIRED, S.QUEUED},
         S.FAILED: BACK, S.TIMED_OUT: BACK, S.CANCELLED: BACK, S.SKIPPED: BACK, S.EXPIRED: BACK - {S.EXPIRED},
@@ -105,7 +107,7 @@ def test_a_message_is_sent_anyway_after_six_hours_twelve_and_so_on():
 
 
 def test_every_chore_has_its_word():
-    assert [str(one) for one in Chore] == ["enqueue", "resend", "rescue", "publish", "expire", "forget"]
+    assert [str(one) for one in Chore] == ["enqueue", "resend", "rescue", "publish", "expire", "forget", "close_review"]
     assert str(chore(replace(JOB, state=S.PUBLISHING), 200.0, Timings())) == "publish"
 
 

@@ -92,6 +92,7 @@ def test_a_row_wider_than_the_header_comes_out_whole_or_is_told(tmp_path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unmapped", ["keep", "prefix"])
 def test_more_columns_than_a_sheet_holds_are_refused_with_limit_and_remedy(tmp_path, unmapped):
     fields = [{"name": name, "type": "text"} for name in ("c5", "x1", "x2")]

@@ -10,6 +10,7 @@ import pytest
 from text_files import LANGUAGES, Writing, table, words_of, written
 
 from runner.engine.reading import open_book
+from tests.support.effort import examples
 
 NAMES = "Müller Señor François Åsa Søren João Zoë Björn García Løvland Jürgen Peña Gonçalves Hélène Groß Núñez Ågren".split()  # noqa: SIM905
 AWKWARD = ["", "delimiters", "quotes", "lines", "apostrophes", "paths", "inches", "blanks"]
@@ -55,7 +56,7 @@ def a_writing(r):
 @pytest.mark.parametrize("awkward", AWKWARD)
 @pytest.mark.parametrize("rows", [2, 3, 6, 30, 120])
 def test_any_table_written_in_any_way_comes_back_with_nothing_said(tmp_path, awkward, rows):
-    for seed in range(6):
+    for seed in range(examples(6)):
         how = a_writing(random.Random(f"{seed}{awkward}{rows}"))
         made = table(f"{seed}{awkward}", rows, awkward=awkward)
         got, said = read(tmp_path, written(made, how))
@@ -66,6 +67,7 @@ def test_any_table_written_in_any_way_comes_back_with_nothing_said(tmp_path, awk
         assert not said, (seed, how)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quoting", ["needed", "all"])
 @pytest.mark.parametrize("awkward", ["delimiters", "quotes", "lines"])
 def test_five_thousand_rows_come_back(tmp_path, awkward, quoting):

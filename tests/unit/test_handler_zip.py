@@ -43,12 +43,21 @@ def test_its_name_tells_version_python_and_machine_and_the_template_reads_it(pyt
     assert told.groupdict() == {"version": version("ade-drop"), "python": python, "machine": machine}
 
 
+NAME = handler_zip.package_name(python=PYTHON, machine="x86_64")
+
+
+@pytest.fixture(scope="module")
+def packaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
+    """The folder in which `ade deploy package` ran, and what it printed."""
+    folder = tmp_path_factory.mktemp("package")
+    return folder, Ade(folder)("deploy", "package", "--json", "--python", PYTHON).json
+
+
 @pytest.mark.slow
-def test_a_folder_gets_the_zip_under_that_name(tmp_path: Path):
-    done = Ade(tmp_path)("deploy", "package", "--json", "--python", PYTHON)
-    name = handler_zip.package_name(python=PYTHON, machine="x86_64")
-    assert done.json["to"] == name
-    assert (tmp_path / name).stat().st_size == done.json["bytes"]
+def test_a_folder_gets_the_zip_under_that_name(packaged: tuple[Path, dict[str, object]]):
+    folder, said = packaged
+    assert said["to"] == NAME
+    assert (folder / NAME).stat().st_size == said["bytes"]
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +78,5 @@ class TestZip:
     def test_it_is_small_enough_for_a_quick_start(self, built: Path):
         assert built.stat().st_size < 10 * 1024 * 1024
 
-    def test_the_same_sources_give_the_same_bytes(self, built: Path, tmp_path: Path):
-        handler_zip.build(tmp_path / "again.zip", python=PYTHON)
-        assert (tmp_path / "again.zip").read_bytes() == built.read_bytes()
+    def test_the_same_sources_give_the_same_bytes(self, built: Path, packaged: tuple[Path, dict[str, object]]):
+        assert (packaged[0] / NAME).read_bytes() == built.read_bytes()

@@ -8,7 +8,7 @@ import pytest
 from core.drops import unselected
 from core.errors import RowUnreadable
 from core.jobs import InputRef, ObjectRef, State, job_id
-from handlers.recording import Due, Planned, Recorded, _Line
+from handlers.recording import FollowUps, Planned, Recorded, _Line
 from infra.queueing import mutate
 from tests.contract.jobs import a_job
 from tests.support.world import World
@@ -43,8 +43,8 @@ def job(name="a", **more):
 
 
 def record(recorder, *jobs, stands=True, standing=False, delay=0.0):
-    done, due = Recorded(), Due()
-    recorder.record([Planned(list(jobs), lambda: stands, delay)], standing=standing, done=done, due=due)
+    done, due = Recorded(), FollowUps()
+    recorder.record([Planned(list(jobs), lambda: stands, delay)], standing=standing, done=done, followups=due)
     return done, due
 
 
@@ -94,10 +94,10 @@ def test_one_row_that_cannot_be_read_keeps_no_other_of_its_set_waiting(world, re
         return add(new)
 
     world.table.add = broken
-    done, due = Recorded(), Due()
+    done, due = Recorded(), FollowUps()
     both = [job("a"), job("b")]
     with pytest.raises(RowUnreadable):
-        recorder.record([Planned(both, lambda: True)], standing=False, done=done, due=due)
+        recorder.record([Planned(both, lambda: True)], standing=False, done=done, followups=due)
     assert [made.identity for made in done.created] == [job("b").identity]
 
 
@@ -136,7 +136,7 @@ class TestPlaceholders:
         return unselected(info, now=world.clock.now(), reason=reason)
 
     def test_one_is_told_of_when_it_is_made_and_when_it_says_something_else(self, world, recorder):
-        done, due = Recorded(), Due()
+        done, due = Recorded(), FollowUps()
         recorder.place(self.one(world), done, due)
         (made,) = done.created
         assert due.take()[2] == [made]
@@ -151,7 +151,7 @@ class TestPlaceholders:
         assert done.created == [made]
 
     def test_one_that_another_has_changed_meanwhile_is_left_to_that_one(self, world, recorder):
-        done, due = Recorded(), Due()
+        done, due = Recorded(), FollowUps()
         recorder.place(self.one(world), done, due)
         due.take()
         world.table.replace = lambda *_: None
@@ -159,21 +159,21 @@ class TestPlaceholders:
         assert due.take()[2] == []
 
     def test_it_gives_way_only_where_it_is_one_and_the_same(self, world, recorder):
-        due = Due()
+        due = FollowUps()
         placed = self.one(world)
         recorder.place(placed, Recorded(), due)
         recorder.settle(due)
-        due.give_way([replace(placed, identity="of another")])
+        due.drop([replace(placed, identity="of another")])
         recorder.settle(due)
         assert world.table.get(placed.job_id) is not None
         row = world.table.get(placed.job_id)
         real = world.table.replace(row, replace(row, config_digest="c1"))
-        due.give_way([placed])
+        due.drop([placed])
         recorder.settle(due)
         assert world.table.get(placed.job_id) == real, "it has become a job"
         world.table.replace(real, replace(real, config_digest=placed.config_digest))
-        due.give_way([placed])
-        due.give_way([])
+        due.drop([placed])
+        due.drop([])
         recorder.settle(due)
         assert world.table.get(placed.job_id) is None
 
@@ -231,17 +231,17 @@ class TestStandingWorkflows:
         return _Line(job(config_digest="c2", inputs=primary("1")), others)
 
     def test_what_an_earlier_version_worked_on_is_known(self):
-        assert not self.line().worked_on()
-        assert self.line(job(state=State.SUCCEEDED, inputs=primary("1"))).worked_on()
-        assert self.line(job(state=State.RUNNING, inputs=primary("1"))).worked_on()
+        assert not self.line().is_processed()
+        assert self.line(job(state=State.SUCCEEDED, inputs=primary("1"))).is_processed()
+        assert self.line(job(state=State.RUNNING, inputs=primary("1"))).is_processed()
         for state in (State.QUEUED, State.AWAITING, State.SCHEDULED, State.SKIPPED):
-            assert not self.line(job(state=state, inputs=primary("1"))).worked_on()
-        assert not self.line(job(state=State.SUCCEEDED, inputs=primary("2"))).worked_on()
+            assert not self.line(job(state=state, inputs=primary("1"))).is_processed()
+        assert not self.line(job(state=State.SUCCEEDED, inputs=primary("2"))).is_processed()
 
     def test_another_input_since_then_is_worked_on_anew_when_the_first_is_put_back(self):
         then = job("then", state=State.SUCCEEDED, inputs=primary("1"), stamp=10.0)
         since = job("since", state=State.SUCCEEDED, inputs=primary("2"), stamp=11.0)
-        assert not self.line(then, since).worked_on()
-        assert self.line(then, replace(since, stamp=9.0)).worked_on()
+        assert not self.line(then, since).is_processed()
+        assert self.line(then, replace(since, stamp=9.0)).is_processed()
         waiting = replace(since, state=State.AWAITING, config_digest="awaiting:x")
-        assert self.line(then, waiting).worked_on(), "a row that only says what is missing is no version"
+        assert self.line(then, waiting).is_processed(), "a row that only says what is missing is no version"

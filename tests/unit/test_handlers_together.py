@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from core.errors import StoreUnavailable
-from handlers.arrivals import Arrivals, Gathering
 from handlers.events import Change, ChangeKind
-from handlers.intake import Report
+from handlers.planning import Report
+from handlers.sources.arrivals import Arrivals, Batcher
 from infra.lanes import Lanes
 from infra.logs import Log
 
@@ -54,21 +54,21 @@ def looks() -> Looks:
 
 
 @pytest.fixture
-def gathering(looks: Looks) -> Gathering:
-    return Gathering(Arrivals(looks, "drops"), LOG)
+def batcher(looks: Looks) -> Batcher:
+    return Batcher(Arrivals(looks, "drops"), LOG)
 
 
-def test_what_comes_during_a_look_is_looked_at_together_by_the_next(looks: Looks, gathering: Gathering):
+def test_what_comes_during_a_look_is_looked_at_together_by_the_next(looks: Looks, batcher: Batcher):
     looks.go_on.clear()
     answers: dict[str, bool] = {}
-    callers = [threading.Thread(target=lambda n=n: answers.update({n: gathering.take(told(n))})) for n in "abcd"]
+    callers = [threading.Thread(target=lambda n=n: answers.update({n: batcher.take(told(n))})) for n in "abcd"]
     callers[0].start()
     assert looks.entered.wait(20)
-    gathering._waiting = Line()
+    batcher._waiting = Line()
     for caller in callers[1:]:
         caller.start()
     for _ in callers[1:]:
-        assert gathering._waiting.joined.acquire(timeout=20)
+        assert batcher._waiting.joined.acquire(timeout=20)
     looks.go_on.set()
     for caller in callers:
         caller.join(20)
@@ -76,9 +76,9 @@ def test_what_comes_during_a_look_is_looked_at_together_by_the_next(looks: Looks
     assert looks.seen == [["inbox/acme/a.csv"], [f"inbox/acme/{n}.csv" for n in "bcd"]]
 
 
-def test_a_notice_that_fails_has_to_be_told_again(gathering: Gathering):
-    assert not gathering.take(told("sick"))
-    assert gathering.take(told("well"))
+def test_a_notice_that_fails_has_to_be_told_again(batcher: Batcher):
+    assert not batcher.take(told("sick"))
+    assert batcher.take(told("well"))
 
 
 def test_of_notices_taken_together_only_the_sick_ones_come_back(looks: Looks):
@@ -86,11 +86,11 @@ def test_of_notices_taken_together_only_the_sick_ones_come_back(looks: Looks):
     assert Arrivals(looks, "drops").take_all(notices, LOG) == ["a", "b"]
 
 
-def test_a_look_that_breaks_down_lets_the_next_one_in(looks: Looks, gathering: Gathering, monkeypatch):
+def test_a_look_that_breaks_down_lets_the_next_one_in(looks: Looks, batcher: Batcher, monkeypatch):
     monkeypatch.setattr(looks, "changed", lambda _keys: 1 / 0)
-    assert not gathering.take(told("a")), "it has to be told again"
+    assert not batcher.take(told("a")), "it has to be told again"
     monkeypatch.undo()
-    assert gathering.take(told("a"))
+    assert batcher.take(told("a"))
 
 
 class TestLanes:

@@ -8,8 +8,7 @@ import pytest
 from core.drops import Workflow
 from core.errors import ManifestInvalid
 from core.manifests import MAX_MANIFEST_BYTES
-from handlers.views import LiveView
-from handlers.workflows import Workflows
+from handlers.workflows import LiveView, Workflows
 from tests.support.world import MANIFEST, World
 
 AT = "inbox/acme/d/"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.memo import Memo
+from infra.aws.s3_reads import Memo
 
 
 def scan(memo: Memo[int, int], keys: range) -> float:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.engine.filling import ColumnMerges
+from tests.support.effort import examples
 from tests.unit.engine_jobs import run_job
 
 ROWS = [
@@ -73,7 +74,7 @@ def test_a_value_that_the_file_stores_under_a_merge_stays(tmp_path, kind):
     assert done.cells("merged_blank") == ([] if kind else ["A4"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.lists(st.booleans(), min_size=1, max_size=40),
     st.lists(st.integers(1, 6), max_size=8),

@@ -10,9 +10,9 @@ from contextlib import ExitStack, closing
 import pytest
 
 from core.errors import CallRefused
-from handlers.arrivals import Arrivals
 from handlers.events import UnknownEvent, decode, newest
-from handlers.intake import Report
+from handlers.planning import Report
+from handlers.sources.arrivals import Arrivals
 from handlers.sources.aws_lambda import LambdaHandler
 from handlers.sources.event_queue import Poller
 from handlers.sources.webhook import Webhook

@@ -7,13 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.engine.reading import InputUnreadable, ReadLimits, open_book
+from runner.engine.reading.books import OutOfOrder, ascending, rows_of
 from runner.engine.reading.number_formats import NumberKind, Styles
-from runner.engine.reading.row_order import OutOfOrder, ascending, rows_of
 from runner.engine.reading.xlsx import markup, quick
 from runner.engine.reading.xlsx.careful import CellReader, careful_rows
 from runner.engine.reading.xlsx.markup import Opened
 from runner.engine.reading.xlsx.quick import quick_blocks
 from runner.engine.reading.xlsx.workbooks import read_strings
+from tests.support.effort import examples
 from tests.unit.workbook_makers import sheet, strings, xlsx
 
 LIMITS = ReadLimits()
@@ -106,7 +107,7 @@ def cells():
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(sheets())
 def test_quick_and_careful_reading_agree(xml):
     raw = xml.encode()
@@ -116,7 +117,7 @@ def test_quick_and_careful_reading_agree(xml):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(sheets(), st.integers(1, 1500))
 def test_what_was_learnt_of_earlier_rows_never_misreads_later_ones(xml, size):
     raw = xml.encode()
@@ -127,7 +128,7 @@ def test_what_was_learnt_of_earlier_rows_never_misreads_later_ones(xml, size):
     assert repr(found) == repr(careful)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(sheets(), st.integers(1, 2000))
 def test_where_the_pieces_are_cut_changes_nothing(xml, size):
     raw = xml.encode()
@@ -136,7 +137,7 @@ def test_where_the_pieces_are_cut_changes_nothing(xml, size):
     assert repr(list(rows_of(quick_blocks(Opened(pieces, b"sheetData"), cells(), LIMITS)))) == repr(whole)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from runner.engine.reading import OutOfOrder, blocks_of, open_book, rows_of
 from runner.engine.reading.xlsx import markup, quick
+from tests.support.effort import examples
 from tests.unit.workbook_makers import MAIN, sheet, strings, xlsx, xlsx_parts, zipped
 
 TEXTS = [
@@ -206,7 +207,7 @@ rows = st.dictionaries(st.integers(1, 9), values, max_size=5)
 grids = st.dictionaries(st.integers(1, 60), rows, max_size=14).map(lambda g: dict(sorted(g.items())))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     grids,
     st.sets(st.integers(1, 60), max_size=4),

@@ -93,7 +93,7 @@ def test_a_file_that_is_something_else_is_named(tmp_path, content, code, what):
     [
         ("word/document.xml", "a Word document"),
         ("ppt/presentation.xml", "a PowerPoint presentation"),
-        ("report.xlsx", "a zip that holds 1 spreadsheet"),
+        ("report.xlsx", "a zip that contains 1 spreadsheet"),
         ("readme.txt", "a zip with 1 other file"),
         ("Index/Document.iwa", "Apple Numbers"),
     ],
@@ -107,11 +107,11 @@ def test_a_zip_that_is_no_workbook_is_named(tmp_path, part, what):
 @pytest.mark.parametrize(
     ("stream", "code", "what"),
     [
-        ("EncryptedPackage", "encrypted", "protected by a password"),
+        ("EncryptedPackage", "encrypted", "protected with a password"),
         ("WordDocument", "not_a_spreadsheet", "a Word document"),
         ("PowerPoint Document", "not_a_spreadsheet", "PowerPoint"),
         ("__properties_version1.0", "not_a_spreadsheet", "Outlook"),
-        ("Something", "not_a_spreadsheet", "no workbook in it"),
+        ("Something", "not_a_spreadsheet", "without a workbook"),
     ],
 )
 def test_an_ole_container_is_named_by_its_streams(tmp_path, stream, code, what):

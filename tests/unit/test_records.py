@@ -8,7 +8,7 @@ import pytest
 
 from core import jobs
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job
+from core.jobs import Job, JobError, ObjectRef
 from core.ports import Message
 from core.records import RECORD_VERSION, dump_job, job_dict, load_job
 from core.verdicts import Verdict
@@ -17,7 +17,7 @@ from tests.contract.jobs import a_job
 
 RECORDS = Path(__file__).parents[1] / "records"
 CHANGED = "what is written into records changed: docs/upgrading.md says when that takes a new RECORD_VERSION"
-PARTS = ("ObjectRef", "InputRef", "Lease", "JobError", "OutputFile")
+PARTS = ("ObjectRef", "InputRef", "Lease", "JobError", "OutputFile", "Review", "Mends")
 
 
 @pytest.mark.parametrize("path", sorted(RECORDS.glob("job-v*.json")), ids=lambda p: p.stem)
@@ -47,8 +47,14 @@ def test_what_programs_of_this_version_can_read_is_what_is_written():
     }, CHANGED
 
 
-def test_a_record_says_its_version():
-    assert json.loads(dump_job(a_job("a")))["v"] == RECORD_VERSION
+def test_a_record_says_the_lowest_version_that_holds_it():
+    ref = ObjectRef(key="k", version="v", digest="d", size=1)
+    old, job = {"v": 1}, a_job("a")
+    assert json.loads(dump_job(job)) | old == json.loads(dump_job(job)), "programs of version 1 can work on it"
+    assert json.loads(dump_job(replace(job, memories=(ref,))))["v"] == 1, "they may ignore what was learnt"
+    expired = JobError(verdict=Verdict.REVIEW_EXPIRED, message="")
+    for more in ({"state": jobs.State.REVIEW}, {"decision": ref}, {"error": expired}):
+        assert json.loads(dump_job(replace(job, **more)))["v"] == RECORD_VERSION, more
 
 
 def test_a_record_without_a_version_is_one_of_the_first():

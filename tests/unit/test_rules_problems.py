@@ -7,13 +7,13 @@ ROWS = [["code", "n"], ["a1", 1], ["b2", 2], ["c3", 3]]
 GOOD = "def transform(*, value):\n    return value\n"
 # what: (files, file, line, words of the message, words of the remedy); these end the job
 FATAL = {
-    "no Python": ({"columns/code.py": "x = 1\ndef transform(:\n"}, "columns/code.py", 2, "no Python", "correct this line"),
-    "zero bytes": ({"columns/code.py": "x = '\0'\n"}, "columns/code.py", None, "no Python", "correct this line"),
+    "not valid Python": ({"columns/code.py": "x = 1\ndef transform(:\n"}, "columns/code.py", 2, "not valid Python", "correct this line"),
+    "zero bytes": ({"columns/code.py": "x = '\0'\n"}, "columns/code.py", None, "not valid Python", "correct this line"),
     "raises on import": ({"columns/code.py": "\n\n1 / 0\n"}, "columns/code.py", 3, "ZeroDivisionError", "correct this line"),
     "imports what is not there": ({"columns/code.py": "import no_such_package\n"}, "columns/code.py", 1, "no_such_package", "requirements.txt"),
     "exits on import": ({"columns/code.py": "import sys\nsys.exit()\n"}, "columns/code.py", 2, "SystemExit", "correct this line"),
-    "no rule in it": ({"columns/code.py": "x = 1\n"}, "columns/code.py", 1, "no rule in it", "detect_*, transform, validate"),
-    "a hook nobody calls": ({"hooks/h.py": "def after_lunch(*, state):\n    pass\n"}, "hooks/h.py", 1, "no rule in it", "on_job_start"),
+    "no rule in it": ({"columns/code.py": "x = 1\n"}, "columns/code.py", 1, "defines no rule", "detect_*, transform, validate"),
+    "a hook nobody calls": ({"hooks/h.py": "def after_lunch(*, state):\n    pass\n"}, "hooks/h.py", 1, "defines no rule", "on_job_start"),
     "asks for what is not given": ({"columns/code.py": "def transform(*, value, colour):\n    return value\n"}, "columns/code.py", 1, "asks for colour", "params"),
     "takes positional arguments": ({"columns/code.py": "def transform(*values):\n    return values\n"}, "columns/code.py", 1, "positional", "keyword"),
     "asks for neither value nor values": ({"columns/code.py": "\ndef transform(*, header):\n    return header\n"}, "columns/code.py", 2, "must ask for `value`", "values"),
@@ -32,7 +32,7 @@ FATAL = {
     "a row type with a slip": ({"row_types/totl.py": "def detect_x(*, row_index):\n    pass\n"}, "row_types/totl.py", 1, "did you mean total?", "header, data, total"),
     "a rule from elsewhere": ({"columns/code.py": "from elsewhere import transform\ndef validate(*, value):\n    pass\n", "elsewhere.py": GOOD}, "columns/code.py", 1, "not a function of this file", "def transform"),
     "a rule in a wrapper": ({"columns/code.py": "import functools\n@functools.cache\ndef transform(*, value):\n    return value\ndef validate(*, value):\n    pass\n"}, "columns/code.py", 1, "not a function of this file", "def transform"),
-    "a row type nobody knows": ({"row_types/banana.py": "def detect(*, row_index):\n    pass\n"}, "row_types/banana.py", 1, "no kind of row", "header, data, total"),
+    "a row type nobody knows": ({"row_types/banana.py": "def detect(*, row_index):\n    pass\n"}, "row_types/banana.py", 1, "does not name a row type", "header, data, total"),
 }  # fmt: skip
 # what: (files, file, line, words of the message); these are findings, or end the job where the manifest says so
 TOLD = {

@@ -228,7 +228,7 @@ def test_a_hook_may_leave_a_table_out(tmp_path):
     source = "def after_structure(*, tables):\n    return {'skip': [t['id'] for t in tables if t['sheet'] == 'old']}\n"
     done = run_job(tmp_path, {"old": ROWS, "new": ROWS}, fields=FIELD, rules={"hooks/skip.py": source})
     assert len(done.column("code")) == 3
-    assert done.artifact["sheets"][0]["tables"][0]["skipped"] == "a hook left it out"
+    assert done.artifact["sheets"][0]["tables"][0]["skipped"] == "a hook skipped it"
 
 
 def test_rules_import_helpers_of_their_package(tmp_path):

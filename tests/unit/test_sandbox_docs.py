@@ -3,9 +3,8 @@
 import re
 
 from core.settings import Settings
-from runner.sandbox.drivers import DRIVERS
+from runner.sandbox.drivers import DRIVERS, LEVELS
 from runner.sandbox.install.wheels import parse
-from runner.sandbox.levels import LEVELS
 from runner.sandbox.session import OWN_ROOT
 from tests.abuse.cases import CASES
 

@@ -15,9 +15,8 @@ from core.errors import SandboxUnavailable, SettingsError
 from core.ports import Isolation
 from core.verdicts import Verdict
 from runner.sandbox.box.keeper import descendants
-from runner.sandbox.drivers import make_sandbox
+from runner.sandbox.drivers import gaps_of, level_of, make_sandbox, require
 from runner.sandbox.jail import Build, JailSandbox, Options
-from runner.sandbox.levels import gaps_of, level_of, require
 from runner.sandbox.session import OWN_ROOT
 from tests.abuse.boxes import ENGINE, LIMITS, alive, eventually, log_of, never, order, result
 

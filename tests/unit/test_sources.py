@@ -6,7 +6,8 @@ import threading
 import pytest
 
 from core.settings import Settings
-from handlers.intake import Intake, Report
+from handlers.intake import Intake
+from handlers.planning import Report
 from handlers.sources.listening import Watcher
 from infra.logs import Log
 from infra.wiring import open_stack

@@ -5,9 +5,9 @@ import pathlib
 import re
 
 from runner.engine.scan import scan_file
-from runner.engine.structure import Finder
+from runner.engine.structure import TableDetector
+from runner.engine.structure.detection import KEPT
 from runner.engine.structure.features import names
-from runner.engine.structure.finder import KEPT
 from runner.engine.structure.tables import NAMES
 
 PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/structure.md").read_text(encoding="utf-8")
@@ -30,15 +30,17 @@ def test_the_page_lists_every_label():
 
 
 def test_the_page_counts_facts_and_rows_right():
-    assert f"over {len(names())} facts" in PAGE
+    assert f"by {len(names())} facts" in PAGE
     assert f"at most {KEPT:,}" in PAGE
 
 
 def test_the_rule_of_the_page_leaves_its_row_out():
     scope = {}
     exec(block("python"), scope)
-    finder = Finder(row_scores=lambda _, values: scope["detect_void"](row_values_sample=values).get("scores", {}))
+    detector = TableDetector(
+        row_scores=lambda _, values: scope["detect_void"](row_values_sample=values).get("scores", {})
+    )
     for number in range(1, 30):
-        finder.eat(number, ["Name", "Pay"] if number == 1 else ["VOID" if number == 9 else f"name {number}", 1.5])
-    (table,) = finder.tables()
+        detector.add(number, ["Name", "Pay"] if number == 1 else ["VOID" if number == 9 else f"name {number}", 1.5])
+    (table,) = detector.tables()
     assert 9 in table.left_out

@@ -4,14 +4,15 @@ import pytest
 
 from runner.engine.fields import Field
 from runner.engine.reading import Layout, open_book
-from runner.engine.structure import look_through
+from runner.engine.structure import find_tables
 from runner.engine.survey import DeclaredNames
+from tests.support.effort import examples
 from tests.unit.engine_jobs import run_job
 from tests.unit.table_makers import COLUMNS, FIRST, NUMBERS, TEXTS, dice_of, rows_of, written
 from tests.unit.test_structure_finding import Grid, members
 
 SIZES = [1, 2, 3, 5, 8, 12, 40, 150]
-SEEDS = range(30)
+SEEDS = range(examples(30))
 WORDS = [
     "Total",
     "Zwischensumme",
@@ -31,7 +32,7 @@ def looked_at(folder, lines, kind, names=None, reading=None):
     headings = DeclaredNames(fields) if fields else None
     path = written(folder, lines, kind)
     with open_book(path, name=path.name) as book:
-        return look_through(book.sheets[0], headings=headings, reading=reading)
+        return find_tables(book.sheets[0], headings=headings, reading=reading)
 
 
 def rows_in(table, lines):
@@ -139,7 +140,7 @@ def test_bold_captions_are_captions():
     lines = [["Name", "Pay"], ["Tom Smith"], *[[f"{n} Lee", 10.5] for n in FIRST[:5]], ["Uma Smith"], ["Vic Lee", 3.5]]
     lines.append(["Wim Lee", 4.5])
     layout = Layout(bold={1: {1, 2}, 2: {1}, 8: {1}}, styled_rows=20)
-    (table,) = look_through(Grid(lines, layout))
+    (table,) = find_tables(Grid(lines, layout))
     assert table.groups == {2, 8}
 
 
@@ -147,19 +148,19 @@ DOUBTFUL = [["Name", "Pay"], ["Warehouse"], *[[f"{name} Lee", 1.5 + at] for at, 
 
 
 def test_what_may_be_a_caption_stays_data_and_is_named():
-    (table,) = look_through(Grid(DOUBTFUL))
+    (table,) = find_tables(Grid(DOUBTFUL))
     assert (table.groups, [(one.kind, one.row) for one in table.choices]) == (frozenset(), [("group", 2)])
 
 
 def test_what_may_be_a_caption_is_one_where_captions_are_wanted():
-    (table,) = look_through(Grid(DOUBTFUL), reading={"group_rows": "fill"})
+    (table,) = find_tables(Grid(DOUBTFUL), reading={"group_rows": "fill"})
     assert (table.groups, table.choices) == ({2}, ())
 
 
 @pytest.mark.parametrize("text", ["Sales team", "Warehouse", "Tom Smith", "north"])
 def test_a_lone_text_under_the_header_is_no_second_header(text):
     lines = [["Name", "Pay"], [text], *DOUBTFUL[2:]]
-    (table,) = look_through(Grid(lines))
+    (table,) = find_tables(Grid(lines))
     assert (table.header_rows, rows_in(table, lines)[0]) == ((1,), 2)
 
 
@@ -182,7 +183,7 @@ def test_a_total_that_says_so_and_adds_up_is_left_out(tmp_path, word, style):
     rows = rows_of(dice, columns, dice.choice([2, 5, 40, 300]))
     rows.append([word, round(sum(row[1] for row in rows), 2), sum(row[2] for row in rows), None])
     lines = [columns, *[[local(value, style) for value in row] for row in rows]]
-    (table,) = look_through(Grid(lines))
+    (table,) = find_tables(Grid(lines))
     assert (table.totals, table.data_range.bottom) == ({len(lines)}, len(lines) - 1)
     assert all(one.sure for one in table.choices)
 
@@ -198,13 +199,13 @@ def test_subtotals_and_the_total_of_all_are_left_out(count):
         lines += [*rows, ["Subtotal", sum(row[1] for row in rows), round(sum(row[2] for row in rows), 2)]]
         totals.add(len(lines))
     lines.append(["Total", sum(row[1] for row in every), round(sum(row[2] for row in every), 2)])
-    (table,) = look_through(Grid(lines))
+    (table,) = find_tables(Grid(lines))
     assert table.totals == {*totals, len(lines)}
 
 
 def test_a_total_above_its_rows_is_left_out():
     rows = [["Ann", 120.5], ["Bob", 200.25], ["Cid", 30.0]]
-    (table,) = look_through(Grid([["Name", "Pay"], ["All in all: total", 350.75], *rows]))
+    (table,) = find_tables(Grid([["Name", "Pay"], ["All in all: total", 350.75], *rows]))
     assert (table.totals, table.data_range.a1) == ({2}, "A3:B5")
 
 
@@ -213,7 +214,7 @@ def test_a_mean_is_left_out_if_it_is_one(word):
     rows = members(8)
     mean = sum(row[2] for row in rows) / 8
     header = ["Name", "Start date", "Gross pay", "City"]
-    kept = [look_through(Grid([header, *rows, [word, None, value]]))[0].totals for value in (mean, mean + 7)]
+    kept = [find_tables(Grid([header, *rows, [word, None, value]]))[0].totals for value in (mean, mean + 7)]
     assert kept == [{10}, frozenset()]
 
 
@@ -222,7 +223,7 @@ def test_a_mean_is_left_out_if_it_is_one(word):
 def test_goods_that_are_called_like_totals_are_data(name, count):
     columns = ["product", "qty", "price"]
     lines = [columns, *rows_of(dice_of(name), columns, count), [name, 12, 99.5]]
-    (table,) = look_through(Grid(lines))
+    (table,) = find_tables(Grid(lines))
     assert rows_in(table, lines) == list(range(2, len(lines) + 1))
     assert not [one.message for one in table.choices if not one.sure]
 
@@ -251,7 +252,7 @@ def test_totals_that_are_wanted_need_no_word(tmp_path):
 
 def test_a_line_drawn_between_rows_is_no_data():
     lines = [["Item", "Price"], ["Bolt", "10.50"], ["Nut", "20.25"], ["-----", "------"], ["Total", "30.75"]]
-    (table,) = look_through(Grid(lines))
+    (table,) = find_tables(Grid(lines))
     assert (table.asides, table.totals) == ({4}, {5})
 
 
@@ -279,18 +280,18 @@ def test_a_header_can_be_named(tmp_path):
 
 def test_stacked_headers_can_be_named():
     lines = [["Plan"], ["Gold", None, "Silver", None], ["low", "high", "low", "high"], [1, 2, 3, 4], [5, 6, 7, 8]]
-    (table,) = look_through(Grid(lines), reading={"header_rows": [2, 3]})
+    (table,) = find_tables(Grid(lines), reading={"header_rows": [2, 3]})
     assert [one.name for one in table.columns] == ["Gold / low", "Gold / high", "Silver / low", "Silver / high"]
     assert (table.titles, table.data_range.a1) == ((1,), "A4:D5")
 
 
 def test_a_named_header_row_that_is_blank_is_reported():
-    (table,) = look_through(Grid([["name", "pay"], ["Ann", 1.5], [], ["Bob", 2.5]]), reading={"header_rows": [3]})
+    (table,) = find_tables(Grid([["name", "pay"], ["Ann", 1.5], [], ["Bob", 2.5]]), reading={"header_rows": [3]})
     assert [(one.kind, one.sure) for one in table.choices] == [("header", False)]
 
 
 def test_no_header_at_all_makes_every_row_data():
-    (table,) = look_through(Grid([["name", "pay"], ["Ann", 1.5], ["Bob", 2.5]]), reading={"header": "none"})
+    (table,) = find_tables(Grid([["name", "pay"], ["Ann", 1.5], ["Bob", 2.5]]), reading={"header": "none"})
     assert (table.header_rows, table.data_range.a1) == ((), "A1:B3")
 
 
@@ -318,7 +319,7 @@ def test_every_row_of_a_table_is_exactly_one_thing(tmp_path, seed):
 def test_a_header_written_again_is_called_so():
     columns = ["name", "qty", "price"]
     rows = rows_of(dice_of("pages"), columns, 30)
-    (table,) = look_through(Grid([columns, *rows[:15], columns, *rows[15:]]))
+    (table,) = find_tables(Grid([columns, *rows[:15], columns, *rows[15:]]))
     assert (table.repeated, table.data_range.a1) == ({17}, "A2:C32")
 
 

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from runner.engine.reading import Layout
-from runner.engine.structure import Finder, find_tables, look_through
+from runner.engine.structure import TableDetector, find_tables
 
 
 class Grid:
@@ -185,13 +185,13 @@ def test_sparse_far_cell_does_not_widen_the_table():
 
 
 def test_huge_homogeneous_sheet_keeps_few_rows():
-    finder = Finder()
-    finder.eat(1, HEADER)
+    detector = TableDetector()
+    detector.add(1, HEADER)
     for number, line in enumerate(members(20_000), 2):
-        finder.eat(number, line)
-    (table,) = finder.tables()
+        detector.add(number, line)
+    (table,) = detector.tables()
     assert table.range.a1 == "A1:D20001"
-    assert len(finder.rows(Layout())) < 200
+    assert len(detector.rows(Layout())) < 200
 
 
 def test_total_deep_in_a_huge_sheet_is_left_out():
@@ -202,15 +202,15 @@ def test_total_deep_in_a_huge_sheet_is_left_out():
 
 
 def test_second_table_deep_in_a_huge_sheet_is_found():
-    finder = Finder()
-    finder.eat(1, HEADER)
+    detector = TableDetector()
+    detector.add(1, HEADER)
     for number, line in enumerate(members(3_000), 2):
-        finder.eat(number, line)
+        detector.add(number, line)
     for number, line in enumerate(
         [["Plan", "Price", "Since"], *[[f"P{at}", at, 2000 + at] for at in range(20)]], 3_004
     ):
-        finder.eat(number, line)
-    assert [one.range.a1 for one in finder.tables()] == ["A1:D3001", "A3004:C3024"]
+        detector.add(number, line)
+    assert [one.range.a1 for one in detector.tables()] == ["A1:D3001", "A3004:C3024"]
 
 
 def test_csv_texts_read_like_values():
@@ -225,16 +225,16 @@ def test_rules_turn_a_row_into_what_they_say():
     def scores(number, values):
         return {"total": 20.0} if values[0] == "void" else {}
 
-    (table,) = look_through(Grid(lines), row_scores=scores)
+    (table,) = find_tables(Grid(lines), row_scores=scores)
     assert 6 in table.left_out
 
 
 def test_rules_reach_rows_deep_in_a_huge_sheet():
-    finder = Finder(row_scores=lambda number, values: {"group": 20.0} if values[0] == "-- page --" else {})
-    finder.eat(1, HEADER)
+    detector = TableDetector(row_scores=lambda number, values: {"group": 20.0} if values[0] == "-- page --" else {})
+    detector.add(1, HEADER)
     for number, line in enumerate(members(3_000), 2):
-        finder.eat(number, ["-- page --"] if number == 2_000 else line)
-    (table,) = finder.tables()
+        detector.add(number, ["-- page --"] if number == 2_000 else line)
+    (table,) = detector.tables()
     assert table.groups == {2_000}
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from runner.engine.fields import Field
 from runner.engine.reading import Layout
-from runner.engine.reading.row_order import turned
-from runner.engine.structure import Finder, look_through
+from runner.engine.reading.books import turned
+from runner.engine.structure import TableDetector, find_tables
 from runner.engine.survey import DeclaredNames
 
 pytestmark = pytest.mark.slow
@@ -41,10 +41,10 @@ class Rows:
 
 
 def tables(rows, **judges):
-    finder = Finder(**judges)
-    finder.eat_blocks(turned(rows))
-    found = finder.tables(Layout())
-    assert len(finder.rows(Layout())) < LONG / 10
+    detector = TableDetector(**judges)
+    detector.add_blocks(turned(rows))
+    found = detector.tables(Layout())
+    assert len(detector.rows(Layout())) < LONG / 10
     return found
 
 
@@ -61,13 +61,13 @@ def test_every_total_of_a_long_sheet_is_left_out(words):
     def total(n):
         return [*words, *[None] * (3 - len(words)), 10.5 * sum(range(max(2, n - EVERY + 1), n))]
 
-    (table,) = look_through(Rows(sheet(total)))
+    (table,) = find_tables(Rows(sheet(total)))
     assert table.left_out == ODD
 
 
 @pytest.mark.long
 def test_what_is_called_a_total_and_does_not_add_up_stays_data_and_is_named():
-    (table,) = look_through(Rows(sheet(lambda n: ["Total", None, None, 10.5 * n + 1])))
+    (table,) = find_tables(Rows(sheet(lambda n: ["Total", None, None, 10.5 * n + 1])))
     assert not table.left_out
     assert [(one.kind, one.sure) for one in table.choices] == [("total", False)]
 
@@ -111,6 +111,6 @@ def test_captions_go_on_to_the_last_row(totals):
         parts = [[f"item {group}-{n}", group % 9 + n, group % 7 + 3 * n + 1] for n in range(4)]
         rows += parts
         rows += [["Subtotal", *(sum(part[at] for part in parts) for at in (1, 2))]] if totals else []
-    (table,) = look_through(Rows(list(enumerate(rows, 1))))
+    (table,) = find_tables(Rows(list(enumerate(rows, 1))))
     assert table.groups == captions
     assert len(table.totals) == (3_000 if totals else 0)

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.engine import scan
+from runner.engine.a1 import letters
 from runner.engine.reading import CellError, DeclaredTable, Layout
-from runner.engine.structure import Finder, find_tables
+from runner.engine.structure import TableDetector, find_tables
 from runner.engine.structure.facts import CellKind, Mark, cell_facts, row_of
-from runner.engine.structure.heads import columns
+from runner.engine.structure.header_rows import columns
 from runner.engine.structure.keeping import Usual
-from runner.engine.structure.tables import letters
+from tests.support.effort import examples
 
 
 @pytest.mark.parametrize(
@@ -89,50 +90,50 @@ def test_whole_numbers_in_a_header_lose_their_point():
 
 def test_rows_like_the_others_are_plain():
     usual = Usual()
-    judged = [usual.stands_out([f"name {at}", at, 1.5, None if at % 3 else "x"]) for at in range(1_000)]
+    judged = [usual.is_unusual([f"name {at}", at, 1.5, None if at % 3 else "x"]) for at in range(1_000)]
     assert sum(judged) == 100
 
 
 def test_text_over_a_column_of_numbers_stands_out():
     usual = Usual()
     for at in range(500):
-        usual.stands_out([f"name {at}", at, 1.5])
-    assert usual.stands_out(["Name", "Number", "Rate"])
+        usual.is_unusual([f"name {at}", at, 1.5])
+    assert usual.is_unusual(["Name", "Number", "Rate"])
 
 
 def test_repeated_early_row_stands_out_among_texts():
     usual = Usual()
     for at in range(500):
-        usual.stands_out(["Name", "Town"] if at == 0 else [f"name {at}", "Oslo"])
-    assert usual.stands_out(["Name", "Town"])
+        usual.is_unusual(["Name", "Town"] if at == 0 else [f"name {at}", "Oslo"])
+    assert usual.is_unusual(["Name", "Town"])
 
 
 def test_declared_table_is_taken_as_declared():
-    finder = Finder()
+    detector = TableDetector()
     lines = [["loose", "words"], [1, 2], [3, 4], [5, 6], [9, 12]]
     for number, line in enumerate(lines, 3):
-        finder.eat(number, [None, *line])
+        detector.add(number, [None, *line])
     layout = Layout(declared_tables=[DeclaredTable(name="T", area=(3, 2, 7, 3), header_rows=1, totals_rows=1)])
-    (table,) = finder.tables(layout)
+    (table,) = detector.tables(layout)
     assert (table.range.a1, table.header_rows, table.data_range.a1) == ("B3:C7", (3,), "B4:C6")
     assert table.totals == {7}
 
 
 def test_what_stands_beside_a_declared_table_is_still_found():
-    finder = Finder()
+    detector = TableDetector()
     left = [["A", "B"], *[[at, at] for at in range(8)]]
     right = [["Name", "Price"], *[[f"name {at}", at * 1.5] for at in range(8)]]
     for number, (a, b) in enumerate(zip(left, right, strict=True), 1):
-        finder.eat(number, [*a, None, *b])
+        detector.add(number, [*a, None, *b])
     layout = Layout(declared_tables=[DeclaredTable(name="T", area=(1, 1, 9, 2))])
-    assert [one.range.a1 for one in finder.tables(layout)] == ["A1:B9", "D1:E9"]
+    assert [one.range.a1 for one in detector.tables(layout)] == ["A1:B9", "D1:E9"]
 
 
 def test_frozen_header_helps_where_rows_look_alike():
-    finder = Finder()
+    detector = TableDetector()
     for number, line in enumerate([["ab", "cd"], ["ef", "gh"], ["ij", "kl"], ["mn", "op"], ["qr", "st"]], 1):
-        finder.eat(number, line)
-    (table,) = finder.tables(Layout(frozen_rows=1, autofilter=(1, 1, 5, 2)))
+        detector.add(number, line)
+    (table,) = detector.tables(Layout(frozen_rows=1, autofilter=(1, 1, 5, 2)))
     assert table.header_rows == (1,)
 
 
@@ -160,7 +161,7 @@ CELLS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 4), st.lists(CELLS, max_size=9)), max_size=25))
 def test_any_grid_gives_sound_tables(steps):
     """No exception, tables inside the used range, data inside tables, header above data."""
@@ -216,8 +217,8 @@ def test_a_fault_of_the_engine_is_told_without_a_value(tmp_path, monkeypatch):
 
 
 def test_far_cells_in_every_row_do_not_fill_the_memory():
-    finder = Finder()
+    detector = TableDetector()
     for number in range(1, 400):
-        finder.eat(number, [number, "x", *[None] * 16_000, "y"])
-    kept = finder.rows(Layout())
+        detector.add(number, [number, "x", *[None] * 16_000, "y"])
+    kept = detector.rows(Layout())
     assert sum(len(row.values) for row in kept) < 500_000

@@ -1,4 +1,4 @@
-"""Long runs of plain rows are taken in stride; the tables are the same as when each row is asked about."""
+"""Long runs of plain rows are taken in stride; the tables are the same as when each row is checked."""
 
 from datetime import datetime
 
@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.engine.reading.row_order import turned
-from runner.engine.structure.finder import Finder
+from runner.engine.reading.books import turned
+from runner.engine.structure.detection import TableDetector
+from tests.support.effort import examples
 
 HEADER = ["Id", "Name", "Start", "Pay"]
 
@@ -27,14 +28,14 @@ ODD = {
 
 
 def taken(rows):
-    one_by_one, at_once = Finder(), Finder()
+    one_by_one, at_once = TableDetector(), TableDetector()
     for number, values in rows:
-        one_by_one.eat(number, values)
-    at_once.eat_blocks(turned(rows))
+        one_by_one.add(number, values)
+    at_once.add_blocks(turned(rows))
     return one_by_one.tables(), at_once.tables()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.tuples(st.integers(2, 900), st.sampled_from(sorted(ODD)), st.integers(0, 5)), max_size=6))
 def test_taking_rows_at_once_finds_the_same_tables(odd):
     rows, gap = [(1, HEADER)], 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.engine.structure import find_tables, look_through
+from runner.engine.structure import find_tables
 from runner.engine.structure.facts import row_of
 from runner.engine.structure.features import rises
 from tests.unit.test_structure_finding import HEADER, Grid, members, only_table, shifted
@@ -50,7 +50,7 @@ def test_form_with_its_values_further_right_has_no_header():
 
 
 def test_a_rule_may_give_a_form_a_header():
-    tables = look_through(Grid(FORM), row_scores=lambda number, _: {"header": 20.0} if number == 1 else {})
+    tables = find_tables(Grid(FORM), row_scores=lambda number, _: {"header": 20.0} if number == 1 else {})
     assert [table.header_rows for table in tables] == [(1,)]
 
 

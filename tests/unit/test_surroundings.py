@@ -201,7 +201,7 @@ def test_a_drain_waits_for_the_store_without_a_hot_loop_and_then_does_the_work(w
     assert (len(receives), len(looks)) == seen
     assert fleet.is_alive(), "it claims to have drained"
     assert [(job.state, job.attempt) for job in world.jobs()] == [(State.QUEUED, 0)]
-    assert any(check.level == "wrong" and "takes no jobs: store" in check.said for check in doctor(world))
+    assert any(check.level == "wrong" and "takes no jobs: store" in check.message for check in doctor(world))
     world.store.put = put  # type: ignore[method-assign]
     world.clock.move(60)
     until(lambda: runner.worker.surroundings.failed is None)
@@ -209,7 +209,7 @@ def test_a_drain_waits_for_the_store_without_a_hot_loop_and_then_does_the_work(w
     until(lambda: world.clock.move(1) or not fleet.is_alive())
     assert not fleet.is_alive()
     assert [job.state for job in world.jobs()] == [State.SUCCEEDED]
-    assert not any("takes no jobs" in check.said for check in doctor(world))
+    assert not any("takes no jobs" in check.message for check in doctor(world))
 
 
 def doctor(world: World) -> list[Any]:

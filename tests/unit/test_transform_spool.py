@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from runner.engine.findings import FindingPlace
 from runner.engine.reading import NO_CACHED_VALUE, CellError, Layout
-from runner.engine.reading.row_order import turned
+from runner.engine.reading.books import turned
 from runner.engine.sources import SourceTable, chunks, strands
 from runner.engine.spool import Room, SpooledSheet
 from runner.engine.structure import CellRange, Column, Table

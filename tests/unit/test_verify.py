@@ -71,20 +71,20 @@ def raw(old: str, new: str) -> bytes:
         (other(engine__sandbox={"driver": "jail", "level": "none", "rungs": {}}), "about its sandbox"),
         (artifact(ORDER, BOX, rows=2), "counts 2 rows, normalized.xlsx has 1"),
         (other(output__rows=2), "the rows of its tables and its output"),
-        (other(output__sheets=["Other"]), "names other sheets"),
-        (other(output__sheets=["Normalized", "Normalized"], summary__sheets_out=2), "names other sheets"),
-        (other(output__extra_sheets=[{"name": "More", "rows": 0}]), "names other sheets"),
-        (other(output__columns=[]), "lists other columns"),
-        (other(surprise="value"), "does not fit its schema"),
-        (other(summary="7"), "does not fit its schema at /summary"),
-        (b"{", "is no JSON"),
-        (b'{"a": NaN}', "is no JSON"),
-        (b"[" * 100_000, "is no JSON"),
-        (raw('"version": "0"', '"version": "\\ud800"'), "is no JSON"),
-        (raw('"version": "0"', '"version": "0", "version": "1"'), "is no JSON"),
-        (raw('"confidence": 1.0', '"confidence": 1e999'), "is no JSON"),
-        (raw('"version": "0"', '"version": "\xff"').decode().encode("latin-1"), "is no JSON"),
-        (other(engine__sandbox=json.loads('{"a":' * 400 + "1" + "}" * 400)), "does not fit its schema"),
+        (other(output__sheets=["Other"]), "different sheets"),
+        (other(output__sheets=["Normalized", "Normalized"], summary__sheets_out=2), "different sheets"),
+        (other(output__extra_sheets=[{"name": "More", "rows": 0}]), "different sheets"),
+        (other(output__columns=[]), "different columns"),
+        (other(surprise="value"), "does not match its schema"),
+        (other(summary="7"), "does not match its schema at /summary"),
+        (b"{", "is not unambiguous JSON"),
+        (b'{"a": NaN}', "is not unambiguous JSON"),
+        (b"[" * 100_000, "is not unambiguous JSON"),
+        (raw('"version": "0"', '"version": "\\ud800"'), "is not unambiguous JSON"),
+        (raw('"version": "0"', '"version": "0", "version": "1"'), "is not unambiguous JSON"),
+        (raw('"confidence": 1.0', '"confidence": 1e999'), "is not unambiguous JSON"),
+        (raw('"version": "0"', '"version": "\xff"').decode().encode("latin-1"), "is not unambiguous JSON"),
+        (other(engine__sandbox=json.loads('{"a":' * 400 + "1" + "}" * 400)), "does not match its schema"),
     ],
 )
 def test_an_artifact_that_cannot_be_true_is_refused(tmp_path, told, said):
@@ -270,7 +270,7 @@ def test_a_bomb_is_refused_by_what_its_listing_says_and_by_what_it_holds(tmp_pat
 def test_a_missing_output_is_refused(tmp_path):
     found = outputs(tmp_path)
     del found["normalized.xlsx"]
-    with pytest.raises(BadOutput, match=r"no normalized\.xlsx"):
+    with pytest.raises(BadOutput, match=r"not write normalized\.xlsx"):
         check(ORDER, found, BOX)
 
 
@@ -369,7 +369,7 @@ def test_an_audit_is_of_its_own_job_and_counts_no_rows_of_a_workbook(tmp_path):
         check(another, audited(tmp_path, audit(ORDER, BOX)), BOX, audit=True)
     with pytest.raises(BadOutput, match="workbook that was not written"):
         check(ORDER, audited(tmp_path, artifact(ORDER, BOX)), BOX, audit=True)
-    with pytest.raises(BadOutput, match=r"no artifact\.json"):
+    with pytest.raises(BadOutput, match=r"not write artifact\.json"):
         check(ORDER, {}, BOX, audit=True)
 
 

@@ -53,7 +53,7 @@ def test_what_a_box_says_of_its_end_is_bounded_and_shows_no_control_characters()
 
 @pytest.mark.parametrize("trusted", [True, False])
 def test_a_box_cannot_blame_the_runner(trusted):
-    end = {"event": "end", "ok": False, "error": {"code": "engine_error", "message": "the engine broke", "where": {}}}
+    end = {"event": "end", "ok": False, "error": {"code": "engine_error", "message": "the engine failed", "where": {}}}
     assert FAULTS[judge(Seen(end=end, code=0, trusted=trusted), LIMITS).verdict] is not Fault.OURS
 
 
@@ -130,7 +130,7 @@ def test_a_tenant_sees_no_path_and_no_address_of_the_host(message, told):
 
 
 def broken(trusted, **where):
-    error = {"code": "engine_error", "message": "the engine broke", "where": where}
+    error = {"code": "engine_error", "message": "the engine failed", "where": where}
     end = Channel().feed(json.dumps({"event": "end", "ok": False, "error": error}).encode() + b"\n")[0]
     return judge(Seen(end=end, code=0, trusted=trusted), LIMITS)
 
@@ -175,7 +175,7 @@ def world(tmp_path):
 
 def test_a_likely_fault_of_the_engines_is_seen_by_the_operator_and_costs_one_attempt(world):
     what = "KeyError at engine/job.py:53"
-    said = BoxReport(verdict=Verdict.INPUT_UNREADABLE, message="the engine broke: KeyError", suspicion=what)
+    said = BoxReport(verdict=Verdict.INPUT_UNREADABLE, message="the engine failed: KeyError", suspicion=what)
     world.sandbox.run = lambda *_, **__: said
     world.intake.changed(world.drop())
     world.work_off(world.runner())
@@ -187,8 +187,8 @@ def test_a_likely_fault_of_the_engines_is_seen_by_the_operator_and_costs_one_att
     assert (event["level"], event["what"], event["rules"], event["job_id"]) == ("error", what, False, job.job_id)
     (check,) = checks.check_engine(world.fragile)
     assert check.level == "warning"
-    assert job.job_id in check.said
-    assert what in check.said
+    assert job.job_id in check.message
+    assert what in check.message
 
 
 def test_nothing_is_suspected_of_a_job_that_went_well(world):

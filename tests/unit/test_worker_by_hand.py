@@ -258,7 +258,7 @@ class TestRescue:
         world.clock.move(0.1)
         rescued = runner.worker.rescue(job)
         assert rescued.state is State.QUEUED
-        assert rescued.error.message == "runner elsewhere was silent past its lease"
+        assert rescued.error.message == "runner elsewhere did not renew its lease"
 
     def test_the_last_attempt_ends_the_job_with_a_letter(self, world):
         runner = world.runner()
@@ -267,7 +267,7 @@ class TestRescue:
         assert runner.worker.rescue(job).state is State.FAILED
         assert world.result(job)["status"] == "FAILED"
         (letter,) = world.queue.dead()
-        assert "was silent" in letter.reason
+        assert "did not renew" in letter.reason
 
     def test_a_job_that_has_moved_since_it_was_read_is_left_to_who_moved_it(self, world):
         runner = world.runner()
@@ -373,7 +373,7 @@ class TestAttempts:
         runner.worker.serve(received(world))
         (job,) = world.jobs()
         assert (job.state, job.error.verdict) == (State.QUEUED, Verdict.BOX_FAILED)
-        assert job.error.message == "the runner broke: KeyError"
+        assert job.error.message == "the runner failed: KeyError"
         assert not runner.beats.holds(job)
         assert runner.worker._unwritten == {}
 

@@ -17,6 +17,7 @@ from python_calamine import CalamineWorkbook
 from runner.engine.reading import CellError
 from runner.engine.writing import BookWriter, OutputColumn
 from runner.engine.writing import book as book_module
+from tests.support.effort import examples
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
@@ -184,7 +185,7 @@ values = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(values, values, values), min_size=1, max_size=12))
 def test_any_mix_of_values_reads_back(rows):
     file = write([OutputColumn("a"), OutputColumn("b"), OutputColumn("end")], [[*r[:2], "."] for r in rows])
@@ -193,7 +194,7 @@ def test_any_mix_of_values_reads_back(rows):
     assert seen == wanted
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30), min_size=1, max_size=12
@@ -348,7 +349,7 @@ def decoded(xml_text):
     return re.sub("_x([0-9A-Fa-f]{4})_", lambda m: chr(int(m[1], 16)), xml_text)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.text(alphabet="_x0D5F\x01\r\uffffé😀 ", min_size=1, max_size=24))
 def test_texts_that_look_like_escapes_come_back(text):
     archive = zipfile.ZipFile(write([OutputColumn("a"), OutputColumn("b")], [[text, "."]]))

@@ -15,9 +15,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Printer) -> int:
     with wire.opened() as stack:
         control = wire.make_control(stack)
-        return act(args.jobs, control.cancel, done=_said, out=out)
+        return act(args.jobs, control.cancel, done=_result, out=out)
 
 
-def _said(job: Job) -> str:
-    """A running job is asked; it is CANCELLED once its box is known to be dead."""
-    return str(job.state) if job.ended else f"{job.state}: cancel requested, to be confirmed by its runner"
+def _result(job: Job) -> str:
+    """A running job is only CANCELLED once its box is known to be dead."""
+    return str(job.state) if job.ended else f"{job.state}: cancel requested; its runner will confirm it"

@@ -1,4 +1,4 @@
-"""`ade completion bash|zsh|fish`: completion scripts made from the tree of commands."""
+"""`ade completion bash|zsh|fish`: completion scripts generated from the command tree."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What may follow a command: subcommands and options, each with its help."""
+    """The subcommands and options of a command, each with its help."""
 
     path: tuple[str, ...]
     commands: dict[str, str]

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     began = time.monotonic()
     home = _new_folder(args.dir)
     settings = replace(Settings.from_env(os.environ), storage_data_dir=home, settle_seconds=0.0)
-    _say(out, f"A bucket in {home}/bucket, a table in {home}/ade.sqlite, watched by this process.")
+    _note(out, f"A bucket in {home}/bucket, a table in {home}/ade.sqlite, watched by this process.")
     with (home / "log.jsonl").open("w", encoding="utf-8") as stream, open_stack(settings) as stack:
         log = wire.make_log(settings, stream=stream)
         with service(stack, log, role="up", everything=True) as parts:
@@ -47,13 +47,16 @@ def run(args: argparse.Namespace, out: Printer) -> int:
             _show(home, job, out)
         out.line()
         out.line(
-            f"Done in {time.monotonic() - began:.1f} s. Look around: ADE_STORAGE_DATA_DIR={home} {sys.argv[0]} jobs"
+            f"Done in {time.monotonic() - began:.1f} s. Explore it: ADE_STORAGE_DATA_DIR={home} {sys.argv[0]} jobs"
+        )
+        out.line(
+            f"Open the console: ADE_STORAGE_DATA_DIR={home} {sys.argv[0]} serve, then {_console(settings)} in a browser"
         )
     return exit_of(jobs)
 
 
 def _new_folder(parent: Path) -> Path:
-    """A folder that was not there before."""
+    """A new folder."""
     parent.mkdir(parents=True, exist_ok=True)
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     for n in range(100):
@@ -63,11 +66,11 @@ def _new_folder(parent: Path) -> Path:
         except FileExistsError:
             continue
         return home
-    raise StoreUnavailable(f"cannot make a new folder in {parent}; remove old ones")
+    raise StoreUnavailable(f"cannot create a new folder in {parent}; remove old ones")
 
 
 def _drop_all(home: Path, out: Printer) -> None:
-    """What a sender does with `cp`, once with the manifest first and else with it last: order does not matter."""
+    """Copy files as a sender would, once with the manifest first, then with it last: order does not matter."""
     for n, drop in enumerate(DROPS):
         desk = home / "desk" / drop.tenant
         desk.mkdir(parents=True)
@@ -77,12 +80,12 @@ def _drop_all(home: Path, out: Printer) -> None:
         target.mkdir(parents=True)
         for name in (drop.file, "manifest.json") if n else ("manifest.json", drop.file):
             shutil.copyfile(desk / name, target / name)
-        _say(out, f"dropped inbox/{drop.tenant}/{drop.folder}/{drop.file} and its manifest: {drop.says}")
-    _say(out, "")
+        _note(out, f"dropped inbox/{drop.tenant}/{drop.folder}/{drop.file} and its manifest: {drop.says}")
+    _note(out, "")
 
 
 def _watch(stack: Stack, began: float, out: Printer) -> list[Job]:
-    """Print each job's moves until all have ended; the jobs then, in the order of the drops."""
+    """Print each job's changes until all have ended; returns the jobs in the order of the drops."""
     moves: dict[str, int] = {}
     until = time.monotonic() + _TIMEOUT_SECONDS
     while time.monotonic() < until:
@@ -90,7 +93,7 @@ def _watch(stack: Stack, began: float, out: Printer) -> list[Job]:
         for job in sorted(jobs, key=lambda j: j.updated_at):
             for state, at in job.history[moves.get(job.job_id, 0) :]:
                 after = max(0.0, at - stack.clock.now() + time.monotonic() - began)
-                _say(out, f"{after:6.2f}s  {job.job_id:<26} {state}")
+                _note(out, f"{after:6.2f}s  {job.job_id:<26} {state}")
             moves[job.job_id] = len(job.history)
         done = [job for job in jobs if job.ended and not job.unpublished]
         if len(done) == len(DROPS):
@@ -108,7 +111,7 @@ def _is_of(job: Job, drop: DemoDrop) -> bool:
 
 
 def _show(home: Path, job: Job, out: Printer) -> None:
-    """What one job decided, read back from its artifact in the bucket."""
+    """Print one job's decisions, read from its artifact in the bucket."""
     folder = home / "bucket" / job_folder(job)
     out.line()
     out.heading(f"{job.tenant}/{job.subject} → {job.state} ({note(job)})")
@@ -119,6 +122,11 @@ def _show(home: Path, job: Job, out: Printer) -> None:
             out.line(f"  {folder / name}")
 
 
-def _say(out: Printer, text: str) -> None:
+def _note(out: Printer, text: str) -> None:
     if not out.as_json:
         out.line(text)
+
+
+def _console(settings: Settings) -> str:
+    listen = Settings().console_listen if settings.console_listen == "off" else settings.console_listen
+    return f"http://{listen}/"

@@ -1,4 +1,4 @@
-"""`ade deploy plan | template | package`: the CloudFormation stack, before it is one. Nothing here talks to AWS."""
+"""`ade deploy plan | template | package`: the CloudFormation stack before it exists. Nothing here calls AWS."""
 
 import argparse
 import sys
@@ -17,7 +17,7 @@ examples:
       --set Vpc=vpc-0a1b2c3d --set Subnets=subnet-0a1b2c3d,subnet-4e5f6a7b
   ade deploy plan --json | python3 -m json.tool
 
-The plan is the template's own description: each resource with the condition under which it is made. For the exact
+The plan is the template's own description: each resource with the condition under which it is created. For the exact
 changes to an account run the `--no-execute-changeset` command that it prints; what exists on an endpoint of your own is
 shown by `ade infra init --dry-run`.
 """
@@ -28,7 +28,7 @@ examples:
   aws s3 cp ade-handler-0.1.0-python3.12-x86_64.zip s3://code/
 
 Then: --set HandlerBucket=code --set HandlerKey=ade-handler-0.1.0-python3.12-x86_64.zip. CloudFormation updates the
-function when its key changes, and not when another zip lies under the same key.
+function when its key changes, not when another zip is uploaded to the same key.
 """
 
 
@@ -41,14 +41,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         epilog=_PLAN,
         formatter_class=raw,
     )
-    plan.add_argument("--stack", default="ade", metavar="NAME", help="name of the stack, and what names begin with")
+    plan.add_argument("--stack", default="ade", metavar="NAME", help="name of the stack and prefix of its resources")
     plan.add_argument(
-        "--set", action="append", default=[], metavar="PARAMETER=VALUE", help="a parameter of the template; repeat"
+        "--set", action="append", default=[], metavar="PARAMETER=VALUE", help="a parameter of the template; repeatable"
     )
     template = what.add_parser("template", help="print the CloudFormation template")
     template.add_argument("--to", type=Path, metavar="FILE", help="write it there instead")
     package = what.add_parser(
-        "package", help="make the zip of the Lambda handler", epilog=_PACKAGE, formatter_class=raw
+        "package", help="build the zip of the Lambda handler", epilog=_PACKAGE, formatter_class=raw
     )
     package.add_argument(
         "--to",
@@ -105,7 +105,7 @@ def _plan(args: argparse.Namespace, out: Printer) -> int:
     for name, about in plan.outputs.items():
         out.line(f"  {name:23} {about}")
     out.line("Prices are list prices of us-east-1, November 2026; docs/cloud.md has what a job costs.")
-    out.line("to have AWS list the exact changes, and make none:")
+    out.line("to have AWS list the exact changes without making them:")
     out.line("  ade deploy template --to template.yaml")
     out.line(f"  {plan.review}")
     out.line("to create it:")

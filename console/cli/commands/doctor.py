@@ -1,4 +1,4 @@
-"""`ade doctor`: check this machine and say how to mend what is wrong."""
+"""`ade doctor`: check this machine and say how to fix problems."""
 
 import argparse
 import contextlib
@@ -11,11 +11,12 @@ from console.cli import checks
 from console.cli.boxes import boxes
 from console.cli.checks import WARNING, WRONG, Check, guarded
 from console.cli.guard import Exit
+from console.cli.job_facts import plural
 from console.cli.output import Printer
 from core.settings import Settings
 from infra.wiring import open_stack
 
-_PATIENCE_SECONDS = 3.0  # for a service that does not answer; whoever asks the doctor waits for the answer
+_PATIENCE_SECONDS = 3.0  # for a service that does not answer; a person is waiting
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "wrong": ("✗", "red")}
 
 
@@ -28,15 +29,15 @@ def run(_args: argparse.Namespace, out: Printer) -> int:
     for check in _all():
         found.append(check)
         if not out.as_json:
-            _tell(check, out)
+            _print(check, out)
     wrong = sum(check.level == WRONG for check in found)
     warned = sum(check.level == WARNING for check in found)
     if out.as_json:
-        shown = [{"name": c.name, "level": c.level, "said": c.said, "remedy": c.remedy or None} for c in found]
+        shown = [{"name": c.name, "level": c.level, "said": c.message, "remedy": c.remedy or None} for c in found]
         out.emit({"ok": not wrong, "wrong": wrong, "warnings": warned, "checks": shown})
     else:
         out.line()
-        out.line(f"{wrong} wrong, {warned} to look at" if wrong or warned else "all is well")
+        out.line(f"{plural(wrong, 'problem')}, {plural(warned, 'warning')}" if wrong or warned else "no problems found")
     return Exit.FAILED if wrong else Exit.OK
 
 
@@ -84,14 +85,14 @@ def _sandbox(settings: Settings) -> Iterator[Check]:
         yield from checks.check_sandbox(found.sandbox.isolation(), settings)
 
 
-def _tell(check: Check, out: Printer) -> None:
+def _print(check: Check, out: Printer) -> None:
     mark, colour = _MARKS[check.level]
     if not _prints_marks():
         mark = check.level
     print(f"{out.paint(mark, colour)} ", end="")
-    out.line(f"{check.name}: {check.said}")
+    out.line(f"{check.name}: {check.message}")
     if check.remedy:
-        out.line(f"    mend: {check.remedy}")
+        out.line(f"    fix: {check.remedy}")
 
 
 def _prints_marks() -> bool:

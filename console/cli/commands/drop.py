@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from console.cli import wire
-from console.cli.acts import follow
+from console.cli.acts import follow, is_at_rest
 from console.cli.commands.sweep import tell_refusals
 from console.cli.desk import Desk, inbox_folder, lay_out, manifest_name, read_manifest
 from console.cli.guard import Exit, exit_of
@@ -13,21 +13,23 @@ from console.cli.job_facts import job_shape, note, size
 from console.cli.output import Printer, Progress
 from core.drops import is_placeholder
 from core.errors import KeyRefused, ManifestInvalid, UsageError
-from core.jobs import Job
+from core.jobs import Job, State
 from core.keys import INBOX, place, rejected_key
 from core.manifests import Manifest
 from core.ports import ObjectStore
-from handlers.intake import Intake, report_dict
+from handlers.intake import Intake
+from handlers.planning import report_dict
 from infra.wiring import Stack
+from runner.results import job_folder
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="spreadsheets that the manifest selects")
     parser.add_argument("--manifest", metavar="M", required=True, type=Path, help="config/ beside it is dropped too")
-    parser.add_argument("--tenant", metavar="T", required=True, type=_tenant)
+    parser.add_argument("--tenant", metavar="T", required=True, type=tenant_name)
     parser.add_argument("--path", metavar="P", help="folder below inbox/T/ (default: the workflow's name)")
     parser.add_argument("--data-time", metavar="TIME", type=_time, help="the data's own time, ISO 8601")
-    parser.add_argument("--wait", action="store_true", help="follow the jobs to their ends and exit by their status")
+    parser.add_argument("--wait", action="store_true", help="follow the jobs until they end and exit with their status")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, help="with --wait: wait no longer (exit 3)")
 
 
@@ -41,13 +43,13 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         tell_refusals(report, out)
         jobs = _jobs(stack, report_dict(report), parcel.workflow)
         if not args.wait:
-            _tell(jobs, keys, out)
+            _print(jobs, keys, out)
             return Exit.OK
         return _wait(stack, jobs, keys, args.timeout, out)
 
 
 class Parcel:
-    """What goes into the bucket, and in which order: the manifest last, so that the set is whole when it comes."""
+    """The files to upload, in order: the manifest last, so that the drop is complete when it arrives."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._files: list[Path] = args.files
@@ -61,7 +63,7 @@ class Parcel:
         self._desk = self._lay_out(manifest) if manifest else None
 
     def put(self, store: ObjectStore) -> list[str]:
-        """Upload everything; the keys in the order they were written."""
+        """Upload everything; returns the keys in the order they were written."""
         parts = [*(self._desk.files.items() if self._desk else ())]
         parts += [(self.folder + path.name, path) for path in self._files]
         primaries = {key for key, _ in parts[-len(self._files) :]}
@@ -81,10 +83,10 @@ class Parcel:
             return None
         for path in self._files:
             if not path.is_file():
-                raise UsageError(f"{path} is no file")
+                raise UsageError(f"{path} is not a file")
             if not desk.workflow.selects(self.folder + path.name):
                 patterns = ", ".join(desk.workflow.patterns)
-                raise UsageError(f"{path.name} is not selected by the manifest, whose inputs.primary are {patterns}")
+                raise UsageError(f"{path.name} is not selected by the manifest; its inputs.primary is {patterns}")
         return desk
 
 
@@ -96,24 +98,24 @@ def _checked(path: Path) -> tuple[Manifest | None, ManifestInvalid | None]:
 
 
 def _rejected(parcel: Parcel, out: Printer) -> int:
-    """The drop is in the bucket and its rejection beside where outputs would go; say the same here."""
+    """Print the problems that rejected.json in the bucket lists."""
     key = rejected_key(parcel.manifest_key)
     problems = parcel.invalid.problems if parcel.invalid else []
     if out.as_json:
         out.emit({"rejected": key, "problems": [p.as_dict() for p in problems]})
     for problem in problems:
         out.note(f"{problem.path}: {problem.problem} (allowed: {problem.allowed})")
-    out.note(f"ade: the manifest does not validate; see {key}, mend it and drop it again")
+    out.note(f"ade: the manifest does not validate; see {key}, fix it and drop it again")
     return Exit.USAGE
 
 
-def _jobs(stack: Stack, told: dict[str, list[str]], workflow: str) -> list[Job]:
-    ids = dict.fromkeys(told["created"] + told["met"] + told["queued"])
+def _jobs(stack: Stack, report: dict[str, list[str]], workflow: str) -> list[Job]:
+    ids = dict.fromkeys(report["created"] + report["met"] + report["queued"])
     found = [job for job_id in ids if (job := stack.table.get(job_id)) is not None]
     return [job for job in found if job.workflow == workflow and not (is_placeholder(job) and not job.inputs)]
 
 
-def _tell(jobs: list[Job], keys: list[str], out: Printer) -> None:
+def _print(jobs: list[Job], keys: list[str], out: Printer) -> None:
     if out.as_json:
         out.emit({"keys": keys, "jobs": [job_shape(job) for job in jobs]})
         return
@@ -132,15 +134,18 @@ def _wait(stack: Stack, jobs: list[Job], keys: list[str], timeout: float | None,
     ended = follow(stack.table, [job.job_id for job in jobs], seconds=timeout, seen=seen)
     if out.as_json:
         out.emit({"keys": keys, "jobs": [job_shape(job) for job in ended]})
-    if not all(job.ended for job in ended):
-        out.note(f"ade: not all jobs ended within {timeout:g} seconds; they go on")
+    if not all(is_at_rest(job) for job in ended):
+        out.note(f"ade: not all jobs ended within {timeout:g} seconds; they continue")
         return Exit.TIMED_OUT
     for job in ended:
-        out.note(f"`ade outputs {job.job_id}` shows what it published")
+        if job.state is State.REVIEW:
+            out.note(f"`ade review {job.job_id}` shows its questions; so does {job_folder(job)}review.html")
+        else:
+            out.note(f"`ade outputs {job.job_id}` shows what it published")
     return exit_of(ended)
 
 
-def _tenant(name: str) -> str:
+def tenant_name(name: str) -> str:
     try:
         fits = place(f"{INBOX}{name}/x").tenant == name
     except KeyRefused:
@@ -156,5 +161,5 @@ def _time(text: str) -> str:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no ISO 8601 time, such as 2026-01-31T12:00:00Z") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not an ISO 8601 time such as 2026-01-31T12:00:00Z") from None
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).isoformat()

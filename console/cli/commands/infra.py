@@ -1,4 +1,4 @@
-"""`ade infra init`: bucket, queues, table and notification that the ADE_*_URL settings name."""
+"""`ade infra init`: bucket, queues, table, notification, database schema and roles that the ADE_*_URL settings name."""
 
 import argparse
 from dataclasses import asdict
@@ -8,11 +8,13 @@ from console.cli.guard import Exit
 from console.cli.output import Printer
 from core.errors import UsageError
 from infra.aws.provision import provision
+from infra.postgres.schema import init_databases
 
 _EXAMPLES = """\
 examples:
   ADE_STORE_URL=s3://drops?endpoint=http://127.0.0.1:9000 ade infra init --dry-run
   ADE_STORE_URL=s3://drops ADE_EVENTS_URL=sqs://ade-events ade infra init
+  ADE_TABLE_URL=postgresql://owner@db/ade ade infra init
 
 A stack of the CloudFormation template needs none of this (ade deploy plan).
 """
@@ -22,25 +24,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_subparsers(dest="what", required=True, metavar="init")
     init = what.add_parser(
         "init",
-        help="make what is missing on the endpoints; again: nothing changes",
+        help="create what is missing on the endpoints; safe to repeat",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     init.add_argument(
-        "--dry-run", action="store_true", help="say what is there and what would be made, and make nothing"
+        "--dry-run", action="store_true", help="list what exists and what would be created, without changes"
     )
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     settings = wire.load_settings()
     if not (settings.store_url or settings.table_url or settings.queue_url or settings.events_url):
-        raise UsageError("nothing to make: the embedded mode needs no infra; set ADE_STORE_URL and the like first")
-    steps = provision(settings, apply=not args.dry_run)
+        raise UsageError("nothing to create: the embedded mode needs no infra; set ADE_STORE_URL and others first")
+    steps = [*provision(settings, apply=not args.dry_run), *init_databases(settings, apply=not args.dry_run)]
     if out.as_json:
         out.emit([asdict(step) for step in steps])
         return Exit.OK
-    words = {"keep": "there", "create": "to make" if args.dry_run else "made", "unsupported": "not here"}
+    words = {"keep": "exists", "create": "missing" if args.dry_run else "created", "unsupported": "unsupported"}
     for step in steps:
         detail = f"  ({step.detail})" if step.detail else ""
-        out.line(f"{words[step.action]:8} {step.kind:22} {step.name}{detail}")
+        out.line(f"{words[step.action]:11} {step.kind:22} {step.name}{detail}")
     return Exit.OK

@@ -1,4 +1,4 @@
-"""`ade init DIR`: make a commented config package that works."""
+"""`ade init DIR`: create a commented config package that works."""
 
 import argparse
 from pathlib import Path
@@ -10,13 +10,13 @@ from core.errors import UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("dir", metavar="DIR", type=Path, help="a folder that is not there, or is empty")
+    parser.add_argument("dir", metavar="DIR", type=Path, help="a new or empty folder")
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     folder: Path = args.dir
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there and not empty; name a new folder")
+        raise UsageError(f"{folder} exists and is not empty; choose a new folder")
     for name, text in FILES.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,8 +16,8 @@ from runner.assembly import Runner, assemble
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_subparsers(dest="what", required=True, metavar="run | run-once")
-    what.add_parser("run", help="go on until Ctrl-C; of several janitors one works at a time")
-    what.add_parser("run-once", help="sweep, do what is due, collect what is left over, end")
+    what.add_parser("run", help="run until Ctrl-C; of several janitors one works at a time")
+    what.add_parser("run-once", help="sweep, do what is due, collect leftovers, exit")
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
@@ -25,8 +25,8 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     log = wire.make_log(settings, stream=sys.stdout if out.as_json and args.what == "run" else None)
     with wire.opened(settings, log) as stack, boxes(settings, stack.run_dir) as sandbox:
         intake = Intake.over(stack)
-        tell = ReportLog(log)
-        runner = assemble(stack, sandbox, log, role="janitor", sweep=lambda: tell(intake.sweep()))
+        log_report = ReportLog(log)
+        runner = assemble(stack, sandbox, log, role="janitor", sweep=lambda: log_report(intake.sweep()))
         try:
             return _once(runner, out) if args.what == "run-once" else _on(runner, log)
         finally:

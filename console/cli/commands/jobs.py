@@ -23,11 +23,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=_state,
-        help=f"only jobs in this state, may be given again: {', '.join(State)}",
+        help=f"only jobs in this state; repeatable: {', '.join(State)}",
     )
     parser.add_argument("--tenant", metavar="T", help="only jobs of this tenant")
     parser.add_argument("--workflow", metavar="W", help="only jobs of this workflow")
-    parser.add_argument("--limit", metavar="N", type=int, default=50, help="at most so many (default: 50)")
+    parser.add_argument("--limit", metavar="N", type=int, default=50, help="at most N jobs (default: 50)")
     parser.add_argument("--all", action="store_true", help="no limit")
 
 
@@ -43,12 +43,12 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         shown = list(jobs)
         more = not args.all and next(found, None) is not None
     if not shown:
-        out.note("no jobs" + (" match" if query != JobQuery() else "; `ade drop` puts one in"))
+        out.note("no jobs" + (" match" if query != JobQuery() else "; add one with `ade drop`"))
         return Exit.OK
     columns = ("JOB", "STATE", "TENANT", "WORKFLOW", "SUBJECT", "AGE", "NOTE")
     out.table(columns, [row(job, now) for job in shown])
     if more:
-        out.note(f"the newest {len(shown)} are shown; --limit or --all shows more")
+        out.note(f"showing the newest {len(shown)}; use --limit or --all for more")
     return Exit.OK
 
 
@@ -88,11 +88,11 @@ def _state(word: str) -> State:
     try:
         return State(word.upper())
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{word!r} is no state; it can be {', '.join(State)}") from None
+        raise argparse.ArgumentTypeError(f"{word!r} is not a state; use one of {', '.join(State)}") from None
 
 
 def _stream(jobs: Iterator[Job | NewerRow]) -> None:
-    """A JSON array, one job a line, whatever its length."""
+    """A JSON array, one job per line, however long."""
     sys.stdout.write("[")
     for n, job in enumerate(jobs):
         shown = newer_shape(job) if isinstance(job, NewerRow) else job_shape(job)

@@ -1,4 +1,4 @@
-"""`ade listen`: take bucket events from the events queue and by the webhook, and record what they tell of."""
+"""`ade listen`: receive bucket events from the events queue and the webhook, and record the drops."""
 
 import argparse
 import contextlib
@@ -22,13 +22,13 @@ def run(_args: argparse.Namespace, out: Printer) -> int:
     if not settings.events_url and not settings.webhook_token:
         raise UsageError("nothing to listen to: set ADE_EVENTS_URL (a queue) or ADE_WEBHOOK_TOKEN (the webhook)")
     if not settings.store_url:
-        raise UsageError("ADE_STORE_URL is not set: a folder bucket is watched by `ade up`, it sends no events")
+        raise UsageError("ADE_STORE_URL is not set: a folder bucket sends no events; use `ade up`, which watches it")
     log = wire.make_log(settings, stream=sys.stdout if out.as_json else None)
     with wire.opened(settings, log) as stack, Signals() as signals, contextlib.ExitStack() as parts:
         for name, source in event_sources(stack, log, parts).items():
             thread = threading.Thread(target=source.run, name=name, daemon=True)
             thread.start()
-            # What was taken off a queue is finished before we end.
+            # Finish the events that were received before exiting.
             parts.callback(thread.join)
             parts.callback(source.stop)
         webhook = settings.webhook_listen if settings.webhook_token else ""

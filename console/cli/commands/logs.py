@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from console.cli import wire
-from console.cli.acts import follow
+from console.cli.acts import follow, is_at_rest
 from console.cli.guard import Exit, exit_of
 from console.cli.job_facts import job_shape, note
 from console.cli.output import Printer
@@ -20,7 +20,7 @@ _LIMIT = 64 * 1024 * 1024
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", metavar="JOB")
-    parser.add_argument("-f", "--follow", action="store_true", help="wait for the job's end; exit by its status")
+    parser.add_argument("-f", "--follow", action="store_true", help="follow until the job ends; exit with its status")
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
@@ -28,13 +28,13 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         job = wire.make_control(stack).find(args.job)
         tail = Tail(stack, out)
         if args.follow and not job.ended:
-            job = next(iter(follow(stack.table, [job.job_id], seen=tail.state, each=tail.look)), job)
+            job = next(iter(follow(stack.table, [job.job_id], seen=tail.state, each=tail.read)), job)
         tail.rest(job)
         if out.as_json:
             out.emit({"job": job_shape(job), "log": "\n".join(map(printable, tail.text.split("\n")))})
     if not tail.text and not out.as_json:
-        out.note(f"job {job.job_id} is {job.state} and its rules have printed nothing")
-    return exit_of([job]) if args.follow and job.ended else Exit.OK
+        out.note(f"job {job.job_id} is {job.state} and its rules printed nothing")
+    return exit_of([job]) if args.follow and is_at_rest(job) else Exit.OK
 
 
 class Tail:
@@ -49,14 +49,14 @@ class Tail:
         if not self._out.as_json:
             self._out.note(f"{job.state}  {note(job)}".rstrip())
 
-    def look(self, job: Job) -> None:
+    def read(self, job: Job) -> None:
         if job.state is State.RUNNING:
-            self._say(_running_log(self._stack.run_dir, job))
+            self._print(_running_log(self._stack.run_dir, job))
 
     def rest(self, job: Job) -> None:
-        self._say(_running_log(self._stack.run_dir, job) if not job.ended else _published_log(self._stack.store, job))
+        self._print(_running_log(self._stack.run_dir, job) if not job.ended else _published_log(self._stack.store, job))
 
-    def _say(self, whole: str) -> None:
+    def _print(self, whole: str) -> None:
         new = whole.removeprefix(self.text)
         if new and not self._out.as_json:
             for line in new.splitlines():

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 
 
 def order_of(path: Path, memories: Sequence[Path] = ()) -> dict[str, Any]:
-    """What the engine is asked: the manifest, the memories, and the look-up tables that are at hand."""
+    """What the engine is asked: the manifest, the memories, and the lookup tables that exist."""
     manifest = read_manifest(path).model_copy(update={"subscribe": ()})
     bucket = Settings.from_env(os.environ).storage_data_dir / "bucket"
     desk = lay_out(path, manifest, folder=inbox_folder("desk", ""), bucket=bucket)

@@ -30,16 +30,16 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         job = wire.make_control(stack).find(args.job)
         objects = list(stack.store.objects(job_folder(job)))
         if not objects:
-            raise UsageError(f"job {job.job_id} is {job.state} and has published nothing (yet)")
+            raise UsageError(f"job {job.job_id} is {job.state} and has not published anything yet")
         if args.zip is not None:
             _zip(stack.store, job, objects, args.zip)
         elif args.to is not None:
             _download(stack.store, job, objects, args.to)
-        _tell(stack.store, job, objects, args, out)
+        _print(stack.store, job, objects, args, out)
     return Exit.OK
 
 
-def _tell(store: ObjectStore, job: Job, objects: list[ObjectInfo], args: argparse.Namespace, out: Printer) -> None:
+def _print(store: ObjectStore, job: Job, objects: list[ObjectInfo], args: argparse.Namespace, out: Printer) -> None:
     names = [o.key.removeprefix(job_folder(job)) for o in objects]
     if out.as_json:
         files = [
@@ -56,7 +56,7 @@ def _tell(store: ObjectStore, job: Job, objects: list[ObjectInfo], args: argpars
 
 
 def _download(store: ObjectStore, job: Job, objects: list[ObjectInfo], folder: Path) -> None:
-    """Fetch every file beside its place first, so that an interrupted download leaves no half file."""
+    """Fetch every file to a temporary name first, so that an interrupted download leaves no partial file."""
     folder.mkdir(parents=True, exist_ok=True)
     known = {f.name: f.sha256 for f in job.files}
     progress = Progress()

@@ -1,4 +1,4 @@
-"""`ade pause`: start no more jobs of everything, a tenant or a workflow. What runs goes on."""
+"""`ade pause`: stop starting jobs: all, of a tenant or of a workflow. Running jobs go on."""
 
 import argparse
 import getpass

@@ -1,4 +1,4 @@
-"""`ade queue`: its numbers, its dead letters, and messages from a file."""
+"""`ade queue`: counts, dead letters, and messages from a file."""
 
 import argparse
 import json
@@ -16,7 +16,8 @@ from core.errors import UsageError
 from core.jobs import RETRIABLE, State
 from core.keys import CONFIGS, INBOX
 from core.ports import Message
-from handlers.intake import Intake, report_dict
+from handlers.intake import Intake
+from handlers.planning import report_dict
 from infra.wiring import Stack
 
 _BATCH = 500
@@ -24,13 +25,13 @@ _BATCH = 500
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_subparsers(dest="what", required=True, metavar="stats | import | dead | redrive")
-    what.add_parser("stats", help="how many messages wait, run or died")
-    imports = what.add_parser("import", help='messages from a file: {"job_id": …} or {"key": "inbox/…"} a line')
+    what.add_parser("stats", help="how many messages are ready, in flight or dead")
+    imports = what.add_parser("import", help='messages from a file: {"job_id": …} or {"key": "inbox/…"} per line')
     imports.add_argument("file", metavar="FILE.jsonl", help="`-` reads standard input")
-    dead = what.add_parser("dead", help="jobs that used up their tries through our own fault")
+    dead = what.add_parser("dead", help="jobs that used up their attempts without a fault of their own")
     dead.add_argument("--limit", metavar="N", type=int, default=100)
-    redrive = what.add_parser("redrive", help="retry dead letters and take them off the list")
-    redrive.add_argument("jobs", metavar="JOB", nargs="*", help="none: all of them")
+    redrive = what.add_parser("redrive", help="retry dead letters and remove them from the list")
+    redrive.add_argument("jobs", metavar="JOB", nargs="*", help="default: all of them")
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
@@ -92,7 +93,7 @@ def _dead(stack: Stack, limit: int, out: Printer) -> int:
 
 
 def _redrive(stack: Stack, job_ids: list[str], out: Printer) -> int:
-    """Dead letters are jobs that FAILED: redriving is retrying them. A letter whose job moved on is just dropped."""
+    """Retry the FAILED jobs of dead letters. A letter whose job has changed since is dropped."""
     control = wire.make_control(stack)
     wanted = job_ids or [d.message.job_id for d in stack.queue.dead(limit=1_000_000)]
     again = []
@@ -103,7 +104,7 @@ def _redrive(stack: Stack, job_ids: list[str], out: Printer) -> int:
         else:
             stack.queue.redrive(job_id)
     code = act(again, control.retry, done=lambda job: str(job.state), out=out)
-    out.note(f"{len(again)} jobs sent again, {len(wanted) - len(again)} letters of jobs that moved on dropped")
+    out.note(f"{len(again)} jobs sent again, {len(wanted) - len(again)} letters of changed jobs dropped")
     return code
 
 
@@ -114,11 +115,11 @@ def _import(stack: Stack, name: str, out: Printer) -> int:
         with Path(name).open(encoding="utf-8") as lines:
             return Import(stack, out).read(lines)
     except UnicodeDecodeError:
-        raise UsageError(f"{name} is not UTF-8; write one JSON object a line") from None
+        raise UsageError(f"{name} is not UTF-8; write one JSON object per line") from None
 
 
 class Import:
-    """Reads lines, sends what can be sent, and accounts for every line."""
+    """Reads lines, sends their messages, and accounts for every line."""
 
     def __init__(self, stack: Stack, out: Printer) -> None:
         self._stack = stack
@@ -141,8 +142,8 @@ class Import:
         self._flush()
         progress.clear()
         if self._out.as_json:
-            told = {"lines": self._lines, "sent": self._sent, "recorded": sorted(self._recorded), "bad": self._bad}
-            self._out.emit(told)
+            result = {"lines": self._lines, "sent": self._sent, "recorded": sorted(self._recorded), "bad": self._bad}
+            self._out.emit(result)
         else:
             self._out.line(
                 f"{self._lines} lines: {len(self._sent)} messages sent, {len(self._recorded)} jobs recorded or met, "
@@ -152,18 +153,18 @@ class Import:
 
     def _one(self, number: int, line: str) -> None:
         try:
-            said = json.loads(line)
+            entry = json.loads(line)
         except ValueError as error:
-            self._refuse(number, f"is no JSON: {error}")
+            self._refuse(number, f"is not valid JSON: {error}")
             return
-        match said:
-            case {"job_id": str(job_id)} if len(said) == 1:
+        match entry:
+            case {"job_id": str(job_id)} if len(entry) == 1:
                 self._send(number, job_id)
-            case {"key": str(key)} if len(said) == 1 and key.startswith((INBOX, CONFIGS)):
+            case {"key": str(key)} if len(entry) == 1 and key.startswith((INBOX, CONFIGS)):
                 self._keys.append((number, key))
                 if len(self._keys) >= _BATCH:
                     self._flush()
-            case {"key": str(key)} if len(said) == 1:
+            case {"key": str(key)} if len(entry) == 1:
                 self._refuse(number, f"key {key!r} is not below {INBOX} or {CONFIGS}")
             case _:
                 self._refuse(number, 'must be {"job_id": "…"} or {"key": "inbox/…"} and nothing else')
@@ -179,15 +180,15 @@ class Import:
             self._sent.append(job_id)
 
     def _flush(self) -> None:
-        """Each key on its own, so that what is refused can be named with its line."""
+        """Scan each key alone, so that a refused key is reported with its line."""
         for number, key in self._keys:
             report = self._intake.changed([key])
             for problem in report.refused:
                 self._refuse(number, problem)
             if not report.refused and self._stack.store.head(key) is None:
                 self._refuse(number, f"the store has no object {key}")
-            told = report_dict(report)
-            self._recorded.update(told["created"] + told["met"] + told["queued"])
+            found = report_dict(report)
+            self._recorded.update(found["created"] + found["met"] + found["queued"])
             report.refused.clear()
             tell_refusals(report, self._out)
         self._keys.clear()

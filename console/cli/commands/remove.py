@@ -12,7 +12,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep-input",
         action="store_true",
-        help="leave the input in the inbox; the next sweep makes a job of it again",
+        help="leave the input in the inbox; the next sweep creates its job again",
     )
 
 

@@ -1,4 +1,4 @@
-"""`ade resume`: take a pause back."""
+"""`ade resume`: end a pause."""
 
 import argparse
 
@@ -15,14 +15,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     if not args.scope:
-        raise UsageError("say what to resume: `all`, `tenant T` or `workflow T W`; `ade pause` lists what is paused")
+        raise UsageError("name what to resume: `all`, `tenant T` or `workflow T W`; `ade pause` lists what is paused")
     tenant, workflow = read_scope(args.scope)
     with wire.opened() as stack:
-        there = stack.table.resume(tenant, workflow)
+        was_paused = stack.table.resume(tenant, workflow)
         stack.queue.wake()
         left = stack.table.pauses()
-    said = "resumed" if there else "was not paused"
-    out.note(f"{scope_words(tenant, workflow)}: {said}" + (f"; {len(left)} pauses stay" if left else ""))
+    result = "resumed" if was_paused else "was not paused"
+    out.note(f"{scope_words(tenant, workflow)}: {result}" + (f"; {len(left)} pauses left" if left else ""))
     if out.as_json:
-        out.emit({"resumed": there, "pauses": [pause_shape(p) for p in left]})
+        out.emit({"resumed": was_paused, "pauses": [pause_shape(p) for p in left]})
     return Exit.OK

@@ -11,7 +11,7 @@ from runner.drain import Drain
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--drain", action="store_true", help="end when nothing is left to do now")
+    parser.add_argument("--drain", action="store_true", help="exit when no work is left")
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
@@ -31,5 +31,5 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         return Exit.INTERNAL
     if drain is None:
         return Exit.OK
-    # A drain that was told to end while nobody could know whether anything was left has not drained.
+    # A drain that was stopped during an outage cannot know whether work is left.
     return Exit.UNAVAILABLE if drain.undone or runner.worker.surroundings.failed is not None else Exit.OK

@@ -1,4 +1,4 @@
-"""`ade scan FILE…`: the tables that the engine finds, read in a process of its own."""
+"""`ade scan FILE…`: the tables that the engine finds, read in a separate process."""
 
 import argparse
 import contextlib
@@ -33,9 +33,9 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 
 
 def scanned(files: list[str], order: dict[str, Any] | None = None) -> Iterator[dict[str, Any]]:
-    """One object a file, in order: its structure; with an `order` its columns' fields as well.
+    """One object per file, in order: its structure, and with an `order` also its columns' fields.
 
-    A file that kills the child is told, and the rest go to a new one.
+    A file that kills the child process is reported, and a new process reads the rest.
     """
     left = list(files)
     mapping = [] if order is None else ["--map"]

@@ -70,7 +70,8 @@ def _facts(job: Job, now: float) -> list[tuple[str, str]]:
         ("cancel", f"requested at {when(job.cancel_requested_at)}" if _cancelling(job) else ""),
         ("result", counts(job)),
         ("sandbox", level),
-        ("outputs", job_folder(job) if job.ended else ""),
+        ("decision", job.decision.key if job.decision else ""),
+        ("outputs", job_folder(job) if job.ended or job.state is State.REVIEW else ""),
     ]
 
 
@@ -81,6 +82,8 @@ def _cancelling(job: Job) -> bool:
 def _next_step(job: Job) -> str:
     if job.state is State.SUCCEEDED:
         return f"`ade outputs {job.job_id} --to DIR` downloads its files"
+    if job.state is State.REVIEW:
+        return f"`ade review {job.job_id}` walks through its questions"
     if job.state in RETRIABLE:
         return f"`ade logs {job.job_id}` shows what its rules printed, `ade retry {job.job_id}` runs it again"
     return ""

@@ -1,11 +1,12 @@
-"""`ade sweep`: look through the inbox once and record what is there."""
+"""`ade sweep`: scan the inbox once and record its drops."""
 
 import argparse
 
 from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer
-from handlers.intake import Intake, Report, report_dict
+from handlers.intake import Intake
+from handlers.planning import Report, report_dict
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
@@ -18,12 +19,12 @@ def run(_args: argparse.Namespace, out: Printer) -> int:
     if out.as_json:
         out.emit({"objects": report.objects, **report_dict(report)})
     else:
-        told = report_dict(report)
+        found = report_dict(report)
         out.line(
-            f"{report.objects} objects in the inbox: {len(told['created'])} jobs new, {len(told['queued'])} queued, "
-            f"{len(told['superseded'])} superseded, {len(told['met'])} known"
+            f"{report.objects} objects in the inbox: {len(found['created'])} jobs new, {len(found['queued'])} queued, "
+            f"{len(found['superseded'])} superseded, {len(found['met'])} known"
         )
-        for job_id in told["created"]:
+        for job_id in found["created"]:
             out.line(f"  new: {job_id}")
         tell_refusals(report, out)
     return Exit.OK
@@ -31,7 +32,7 @@ def run(_args: argparse.Namespace, out: Printer) -> int:
 
 def tell_refusals(report: Report, out: Printer) -> None:
     for key in report.rejected:
-        out.note(f"manifest {key} does not validate; its problems stand in rejected.json")
+        out.note(f"manifest {key} does not validate; rejected.json lists its problems")
     for problem in report.refused:
         out.note(f"refused: {problem}")
     for problem in report.failed:

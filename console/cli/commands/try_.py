@@ -1,4 +1,4 @@
-"""`ade try`: run a manifest on files at the desk. Same planning, staging, engine and sandbox; no bucket, no table."""
+"""`ade try`: run a manifest on local files. Same planning, staging, engine and sandbox; no bucket, no table."""
 
 import argparse
 import json
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
                 job = table.run(trial, stopped=lambda: Verdict.CANCELLED if signals.asked else None)
                 ended.append(job)
                 if not out.as_json:
-                    _tell(trial, job, out)
+                    _print(trial, job, out)
     if out.as_json:
         out.emit(
             [{"out": str(t.out), "result": json.loads(result_body(j))} for t, j in zip(trials, ended, strict=True)]
@@ -65,15 +65,15 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 
 
 def _desk(manifest_path: Path, files: list[Path], settings: Settings) -> tuple[Desk, dict[str, Path]]:
-    """The manifest with all that belongs to it, and the primary inputs by the keys they would have."""
+    """The manifest with its files, and the primary inputs by the keys they would have in the bucket."""
     manifest = read_manifest(manifest_path)
     folder = inbox_folder(_TENANT, "")
     bucket = settings.storage_data_dir / "bucket"
-    # Here the files are named outright: what a standing manifest subscribes to does not matter.
+    # The files are given explicitly, so what a standing manifest subscribes to does not matter.
     desk = lay_out(manifest_path, manifest.model_copy(update={"subscribe": ()}), folder=folder, bucket=bucket)
     keys = {folder + path.name: path for path in files}
     if len(keys) < len(files):
-        raise UsageError("two files have the same name; their results could not be told apart")
+        raise UsageError("two files have the same name, so their results would collide; rename one")
     return desk, {**keys, desk.workflow.info.key: manifest_path}
 
 
@@ -96,7 +96,7 @@ def _planned(desk: Desk, primaries: list[ObjectInfo]) -> list[Job]:
         folder = desk.workflow.folder
         names = ", ".join(m.removeprefix(folder) for m in missing)
         raise UsageError(f"not found beside {desk.manifest_path}: {names}")
-    # At the desk a job runs now, whatever its schedule says.
+    # Here a job runs now, whatever its schedule says.
     return [replace(job, state=State.QUEUED, reason="", due_at=None, ended_at=None, unpublished=False) for job in jobs]
 
 
@@ -106,7 +106,7 @@ def _params_name(job: Job) -> str:
 
 
 class TriedTable:
-    """Runs trials one after the other and writes what `outputs/` would hold."""
+    """Runs trials one after the other and writes what would be in `outputs/`."""
 
     def __init__(self, settings: Settings, boxes: Boxes, source: DeskSource, scratch: Path) -> None:
         self._settings = settings
@@ -116,7 +116,7 @@ class TriedTable:
         self._clock = SystemClock()
 
     def run(self, trial: Trial, *, stopped: Callable[[], Verdict | None]) -> Job:
-        """The job as its row would be after the attempt; its files stand in the trial's folder."""
+        """The job as its row would be after the attempt; its files are in the trial's folder."""
         trial.out.mkdir(parents=True, exist_ok=True)
         for name in _NAMES:
             (trial.out / name).unlink(missing_ok=True)
@@ -156,7 +156,7 @@ class TriedTable:
         return self._ended(job, report.verdict, report.message, report.where)
 
     def _ended(self, job: Job, verdict: Verdict, message: str, where: dict[str, Any]) -> Job:
-        """What the fleet would decide, but for a second try: at the desk the person decides that."""
+        """What the fleet would decide, without retries."""
         decision = decide(verdict, attempt=1, policy=replace(self._settings.retry_policy, max_attempts=1), jitter=0.0)
         state = decision.state if isinstance(decision, End) else State.FAILED
         error = JobError(verdict=verdict, message=message or f"ended with verdict {verdict}", where=where)
@@ -168,7 +168,7 @@ def _progress_words(job: Job, event: dict[str, Any]) -> str:
     return f"{job.subject}: {event.get('pass', '')} {event.get('done') or ''}{total}"
 
 
-def _tell(trial: Trial, job: Job, out: Printer) -> None:
+def _print(trial: Trial, job: Job, out: Printer) -> None:
     state = str(outcome(job))
     out.heading(f"{trial.job.subject or trial.job.workflow}: {state}")
     if job.error is not None:

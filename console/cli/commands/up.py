@@ -5,6 +5,7 @@ import contextlib
 import sys
 
 from console.cli import wire
+from console.cli.console_process import console_beside
 from console.cli.guard import Exit
 from console.cli.live import LiveJobs
 from console.cli.output import Printer
@@ -26,20 +27,21 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         if not args.local_cloud:
             settings = wire.load_settings()
         else:
-            from console.cli.use_local_cloud import local_cloud  # noqa: PLC0415 - boto3 takes a moment that `ade up` need not wait
+            from console.cli.use_local_cloud import local_cloud  # noqa: PLC0415 - boto3 is slow to import
 
             settings = parts.enter_context(local_cloud(out.note))
         log = None if out.terminal else wire.make_log(settings, stream=sys.stdout)
         stack = parts.enter_context(wire.opened(settings, log))
         signals = parts.enter_context(Signals())
-        return _watched(stack, signals) if log is None else _told(stack, log, signals)
+        return _watched(stack, signals) if log is None else _printed(stack, log, signals)
 
 
-def _told(stack: Stack, log: Log, signals: Signals) -> int:
+def _printed(stack: Stack, log: Log, signals: Signals) -> int:
     """Without a terminal: events as JSON lines on standard output."""
-    with service(stack, log, role="up", everything=True) as parts:
+    with console_beside(stack.settings, log) as console, service(stack, log, role="up", everything=True) as parts:
         parts.start(on_end=signals.wake)
-        log.info("up", data_dir=str(stack.settings.storage_data_dir.absolute()), owner=parts.runner.presence.owner)
+        place = str(stack.settings.storage_data_dir.absolute())
+        log.info("up", data_dir=place, owner=parts.runner.presence.owner, console=console or None)
         signals.wait()
         log.info("draining", grace_seconds=stack.settings.drain_seconds)
     log.info("down")
@@ -49,8 +51,10 @@ def _told(stack: Stack, log: Log, signals: Signals) -> int:
 def _watched(stack: Stack, signals: Signals) -> int:
     with LiveJobs(stack) as view:
         log = wire.make_log(stack.settings, stream=view.stream, level="warning")
-        with service(stack, log, role="up", everything=True) as parts:
+        beside = console_beside(stack.settings, log, level="warning")
+        with beside as console, service(stack, log, role="up", everything=True) as parts:
+            view.console = console
             parts.start(on_end=signals.wake)
             signals.wait()
-            view.say("draining: running jobs may end; Ctrl-C again ends at once")
+            view.show("draining: running jobs may end; Ctrl-C again ends at once")
     return Exit.INTERNAL if parts.failed is not None else Exit.OK

@@ -13,12 +13,16 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 
 
 def run(_args: argparse.Namespace, out: Printer) -> int:
-    try:
-        found = version("ade-drop")
-    except PackageNotFoundError:
-        found = "unknown"
+    found = installed()
     if out.as_json:
         out.emit({"version": found, "python": platform.python_version()})
     else:
         out.line(f"ade-drop {found} (Python {platform.python_version()})")
     return Exit.OK
+
+
+def installed() -> str:
+    try:
+        return version("ade-drop")
+    except PackageNotFoundError:
+        return "unknown"

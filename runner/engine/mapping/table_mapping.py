@@ -134,6 +134,15 @@ class MappedTable:
         chosen = {c.field: c.position for c in self.choices if c.field is not None}
         return chosen if self.filled is None else {**chosen, self.filled: self.source.place_of(GROUP)}
 
+    def headings(self, *, redact: bool) -> list[tuple[str, str | None]]:
+        """Each column's header and field; where the header may not be shown, its field or letters stand for it."""
+        fields = {c.position: c.field for c in self.choices}
+        hidden = redact or not self.header_is_certain
+        return [
+            (fields.get(n) or f"column {self.letters(n)}" if hidden or column.generated else column.name, fields.get(n))
+            for n, column in enumerate(self.source.columns)
+        ]
+
     @property
     def is_mapped(self) -> bool:
         """Whether any of its columns is a field."""

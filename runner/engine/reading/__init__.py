@@ -1,4 +1,4 @@
-"""Reading: any spreadsheet as a book of sheets that stream rows, or one typed refusal."""
+"""Reading: opens any spreadsheet as a book of sheets that stream rows, or refuses it with one typed error."""
 
 from runner.engine.reading.books import (
     NO_CACHED_VALUE,
@@ -9,6 +9,7 @@ from runner.engine.reading.books import (
     DeclaredTable,
     Layout,
     NoCachedValue,
+    OutOfOrder,
     ReadLimits,
     Remarking,
     Row,
@@ -16,10 +17,12 @@ from runner.engine.reading.books import (
     Shown,
     TextOptions,
     Value,
+    blocks_of,
+    rows_of,
+    trimmed,
 )
 from runner.engine.reading.errors import InputUnreadable
 from runner.engine.reading.opening import open_book
-from runner.engine.reading.row_order import OutOfOrder, blocks_of, rows_of, trimmed
 
 __all__ = [
     "NO_CACHED_VALUE",

@@ -1,40 +1,48 @@
-"""The model every format is read into: a book of sheets that stream rows of values, and the limits of reading."""
+"""The model that every format is read into (a book of sheets that stream rows), its limits, and what readers share.
 
+Readers build rows with `RowBuilder`, sort them with `ascending` where a file stores them out of order, and keep shared
+strings in `SharedStrings`.
+"""
+
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
+from itertools import islice, zip_longest
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, Protocol, Self, Union, runtime_checkable
+
+from runner.engine.reading import errors
 
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadLimits:
-    """Every bound is counted while reading; a size that the file declares is only the first check."""
+    """Every limit is enforced while reading; a size that the file declares is only the first check."""
 
     max_file_bytes: int = 4096 * MIB
     max_entries: int = 20_000  # parts in a zip; a workbook with a thousand sheets and charts has about 5,000
     max_entry_bytes: int = 4096 * MIB  # one streamed part: a full sheet of 16 million cells is near 700 MiB
-    max_part_bytes: int = 64 * MIB  # one part beside sheets and strings: workbook, styles, relations
+    max_part_bytes: int = 64 * MIB  # any other part: workbook, styles, relations
     max_styles: int = 200_000  # Excel stops at 65,490
     max_strings: int = 20_000_000
     max_strings_held: int = 128 * MIB  # shared strings in memory, as UTF-8
-    max_ratio: int = 250  # inflated / stored, where a part is over ratio_floor; XML of real sheets stays under 60
+    max_ratio: int = 250  # inflated / stored size of a part over ratio_floor; XML of real sheets stays under 60
     ratio_floor: int = 32 * MIB
-    max_rows: int = 1_048_576  # per sheet, as the formats say; text files have no such bound
+    max_rows: int = 1_048_576  # per sheet, as the formats define; text files have no such limit
     max_columns: int = 16_384
-    max_cells: int = 200_000_000  # per sheet, the blanks left of a value counted
-    max_sorted_cells: int = 5_000_000  # in sheets whose rows are out of order, which must be held to be sorted
+    max_cells: int = 200_000_000  # per sheet, including blanks left of a value
+    max_sorted_cells: int = 5_000_000  # in a sheet whose rows are out of order and must be sorted in memory
     max_sheets: int = 2_000
     max_token_bytes: int = 4 * MIB  # one XML tag or text run
     max_depth: int = 200  # nested XML elements
     max_loaded_bytes: int = 96 * MIB  # a file that can only be read whole (xls)
-    max_page_bytes: int = 48 * MIB  # a web page, which is held whole
+    max_page_bytes: int = 48 * MIB  # a web page, which is read whole
     max_page_cells: int = 2_000_000
     max_page_tables: int = 2_000
-    max_merged: int = 300_000  # merged areas beyond are not told
+    max_merged: int = 300_000  # further merged areas are ignored
     layout_rows: int = 4_000  # rows whose cell styles are kept as hints
 
 
@@ -46,9 +54,9 @@ OTHER_ERROR: Final = "#VALUE!"
 
 
 class CellError(str):
-    """An error cell such as ``#N/A``: a text that is never data.
+    """An error cell such as ``#N/A``: text that is never data.
 
-    A file can claim any text to be an error, so only those that spreadsheets know are kept; any other is ``#VALUE!``.
+    A file can store any text as an error; only those that spreadsheets define are kept, others become ``#VALUE!``.
     """
 
     __slots__ = ()
@@ -59,8 +67,8 @@ class CellError(str):
 
 
 class Shown(int):
-    """A whole number whose format shows more than its digits, such as 501 shown as ``00501``: a number that, where a
-    text is wanted, is the text a person sees."""
+    """A whole number whose format shows more than its digits, such as 501 shown as ``00501``. Text fields take the text
+    that a person sees."""
 
     shown: str
 
@@ -71,7 +79,7 @@ class Shown(int):
 
 
 class NoCachedValue:
-    """The cell holds a formula whose result was never stored. One instance: ``NO_CACHED_VALUE``."""
+    """A formula without a stored result. Singleton: ``NO_CACHED_VALUE``."""
 
     __slots__ = ()
 
@@ -82,7 +90,7 @@ class NoCachedValue:
         return False
 
     def __reduce__(self) -> str:
-        return "NO_CACHED_VALUE"  # stays the one instance through pickle and copy
+        return "NO_CACHED_VALUE"  # stays a singleton through pickle and copy
 
 
 NO_CACHED_VALUE: Final = NoCachedValue()
@@ -123,7 +131,7 @@ class DeclaredTable:
 
 @dataclass(kw_only=True)
 class Layout:
-    """What a sheet says beside its values. Whatever a format cannot tell is empty."""
+    """What a sheet stores besides its values. Whatever a format does not store is empty."""
 
     merged: list[Area] = field(default_factory=list)
     hidden_rows: set[int] = field(default_factory=set)
@@ -135,7 +143,7 @@ class Layout:
     border_bottom: Marks = field(default_factory=dict)
     centred: Marks = field(default_factory=dict)
     indented: Marks = field(default_factory=dict)
-    styled_rows: int = 0  # the style marks above cover rows up to this one; 0: the format tells none
+    styled_rows: int = 0  # the style marks above cover rows up to this one; 0: the format stores no styles
     declared_tables: list[DeclaredTable] = field(default_factory=list)
     autofilter: Area | None = None
     frozen_rows: int = 0  # rows above the freeze line
@@ -144,7 +152,7 @@ class Layout:
 
 
 class Sheet(Protocol):
-    """One sheet. ``rows`` may be called again; each call reads from the start."""
+    """One sheet. ``rows`` may be called repeatedly; each call reads from the start."""
 
     name: str
     index: int  # 0-based position in the book
@@ -155,26 +163,40 @@ class Sheet(Protocol):
         ...
 
     def layout(self) -> Layout:
-        """Merges, hidden rows, style hints. Read once, then remembered."""
+        """Merges, hidden rows, style hints. Read once, then cached."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedSheet:
+    """A sheet as the workbook lists it, before it is read."""
+
+    name: str
+    visibility: Visibility
+    part: str = ""  # name of its part in an .xlsx, id of its relation in an .xlsb
+    position: int = 0  # offset in the stream of an .xls; 0-based among all sheets and charts of an .xlsx
+
+
+# The states of a sheet as .xls and .xlsb number them; any other is visible.
+STATES: Final[Mapping[int, Visibility]] = {1: "hidden", 2: "very_hidden"}
 
 
 @runtime_checkable
 class Columnar(Protocol):
-    """A sheet that can give its rows by column, at a fraction of the cost."""
+    """A sheet that can return its rows by column, at a fraction of the cost."""
 
     def blocks(self) -> Iterator[Block]:
-        """The rows of ``rows``, in blocks; may end in ``OutOfOrder``, once."""
+        """The rows of ``rows``, in blocks; the first call may raise ``OutOfOrder``."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """What the sender knows of a text file better than any detection; None: to be found out."""
+    """What the sender declares about a text file; None: detect it."""
 
     encoding: str | None = None
     delimiter: str | None = None
-    quote: str | None = None  # empty: no character quotes
+    quote: str | None = None  # empty: the file has no quotes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,36 +207,36 @@ class ReadingChoice:
     chosen: str
     evidence: Mapping[str, int]
     sure: bool
-    settle: str  # the manifest's line
+    settle: str  # the manifest line that settles it
     message: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remark:
-    """Rows that could be read in more than one way."""
+    """Rows that could be read in two ways."""
 
     code: str
     message: str
-    rows: tuple[int, ...]  # the first of them
+    rows: tuple[int, ...]  # the first ones
     count: int
     settle: str | None = None
 
 
 @runtime_checkable
 class Remarking(Protocol):
-    """A sheet that has something to say about rows it has read."""
+    """A sheet that reports ambiguous rows after reading."""
 
     def remarks(self) -> list[Remark]: ...
 
 
 class BookSource(Protocol):
-    """What a book holds open."""
+    """The open file behind a book."""
 
     def close(self) -> None: ...
 
 
 class Book:
-    """An opened file: its format, which reader reads it, what was detected, and its sheets in order."""
+    """An opened file: its format, its reader, what was detected, and its sheets in order."""
 
     def __init__(
         self,
@@ -243,3 +265,152 @@ class Book:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+BLOCK = 2048  # rows: enough to work by column, few enough to stay in the CPU cache
+
+
+class RowBuilder:
+    """Builds one row at a time from its cells, within the limits."""
+
+    def __init__(self, limits: ReadLimits) -> None:
+        self._limits = limits
+        self._number = 0
+        self._values: dict[int, Value] = {}
+        self._slots = 0
+
+    def next_row(self, number: int) -> Row | None:
+        """Start a row; returns the previous one if it has any value."""
+        if not 0 < number <= self._limits.max_rows:
+            raise errors.damaged(f"a row number over {self._limits.max_rows}, the limit of a sheet")
+        done = self.done()
+        self._number = number
+        return done
+
+    def put(self, column: int, value: Value) -> None:
+        if not 0 < column <= self._limits.max_columns:
+            raise errors.damaged(f"a cell beyond column {self._limits.max_columns}, the limit of a sheet")
+        if value or (value is not None and (value is not NO_CACHED_VALUE or column not in self._values)):
+            self._values[column] = value  # of two cells with one address the later wins, unless it is blank
+
+    def done(self) -> Row | None:
+        if not self._values:
+            return None
+        width = max(self._values)
+        self._slots += width
+        if self._slots > self._limits.max_cells:
+            raise errors.too_large(f"a sheet has over {self._limits.max_cells} cells, including blanks")
+        values: list[Value] = [None] * width
+        for column, value in self._values.items():
+            values[column - 1] = value
+        self._values = {}
+        return self._number, values
+
+
+def ascending(rows: Iterable[Row], limits: ReadLimits) -> Iterator[Row]:
+    """Sort the rows of a sheet that stores them out of order; rows with one number are joined."""
+    held: dict[int, list[Value]] = {}
+    slots = 0
+    for number, values in rows:
+        slots += len(values)
+        if slots > limits.max_sorted_cells:
+            raise errors.too_large("a sheet stores its rows out of order and is too large to sort")
+        before = held.get(number)
+        held[number] = values if before is None else _joined(before, values)
+    yield from sorted(held.items())
+
+
+def _joined(before: list[Value], after: list[Value]) -> list[Value]:
+    blanks = (None, NO_CACHED_VALUE)
+    return [
+        old if new is None or (new is NO_CACHED_VALUE and old not in blanks) else new
+        for old, new in zip_longest(before, after)
+    ]
+
+
+class OutOfOrder(Exception):  # an event, not an error
+    """The rows of a sheet turned out not to ascend after some were returned: a second call returns them in order."""
+
+
+def blocks_of(sheet: Sheet) -> Iterator[Block]:
+    """A sheet's rows by column; the first call may raise ``OutOfOrder``."""
+    return sheet.blocks() if isinstance(sheet, Columnar) else turned(sheet.rows())
+
+
+def turned(rows: Iterable[Row], size: int = BLOCK) -> Iterator[Block]:
+    """Turn rows into blocks of columns."""
+    source = iter(rows)
+    while some := list(islice(source, size)):
+        yield Block([number for number, _ in some], list(map(list, zip_longest(*[values for _, values in some]))))
+
+
+def trimmed(values: list[Value]) -> list[Value]:
+    """The row without trailing blanks."""
+    width = len(values)
+    while width and values[width - 1] is None:
+        width -= 1
+    return values[:width]
+
+
+def rows_of(blocks: Iterable[Block]) -> Iterator[Row]:
+    """Turn blocks back into rows, without trailing blanks."""
+    for numbers, columns in blocks:
+        for number, values in zip(numbers, map(list, zip(*columns, strict=True)), strict=True):
+            yield number, values if values[-1] is not None else trimmed(values)
+
+
+def gathered(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Join small blocks into larger ones."""
+    numbers: list[int] = []
+    columns: list[list[Value]] = []
+    for block in blocks:
+        columns += [[None] * len(numbers) for _ in block.columns[len(columns) :]]
+        for at, column in enumerate(columns):
+            column.extend(block.columns[at] if at < len(block.columns) else [None] * len(block.numbers))
+        numbers += block.numbers
+        if len(numbers) >= BLOCK:
+            yield Block(numbers, columns)
+            numbers, columns = [], []
+    if numbers:
+        yield Block(numbers, columns)
+
+
+_LISTED = 300_000  # strings kept unpacked; values that repeat come early in the part, so most lookups hit these
+_LISTED_CHARACTERS = 32 * 1024 * 1024
+
+
+class SharedStrings:
+    """A workbook's strings by index: the first ones in a list, the rest packed as UTF-8 in a fraction of the memory.
+
+    An empty string is None, like a blank cell.
+    """
+
+    def __init__(self, limits: ReadLimits) -> None:
+        self.listed: list[str | None] = []
+        self._packed = bytearray()
+        self._ends = array("Q", [0])
+        self._characters = 0  # in the list
+        self._limits = limits
+
+    def __len__(self) -> int:
+        return len(self.listed) + len(self._ends) - 1
+
+    def extend(self, strings: list[str | None]) -> None:
+        if len(self.listed) < _LISTED and self._characters < _LISTED_CHARACTERS and len(self._ends) == 1:
+            self.listed += strings
+            self._characters += sum(map(len, filter(None, strings)))
+            strings = []
+        for one in strings:
+            self._packed += (one or "").encode("utf-8", "replace")
+            self._ends.append(len(self._packed))
+        held = self._characters + len(self._packed)
+        if len(self) > self._limits.max_strings or held > self._limits.max_strings_held:
+            raise errors.too_large(f"it has over {len(self)} shared strings")
+
+    def __getitem__(self, index: int) -> str | None:
+        """Raises IndexError past the end; the caller must refuse negative indexes."""
+        if index < len(self.listed):
+            return self.listed[index]
+        index -= len(self.listed)
+        start, end = self._ends[index], self._ends[index + 1]
+        return self._packed[start:end].decode() or None

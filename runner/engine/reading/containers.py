@@ -1,8 +1,8 @@
-"""The containers workbooks come in, read with suspicion: zip archives, and OLE compound files for .xls.
+"""The containers of workbooks, read defensively: zip archives, and OLE compound files for .xls.
 
-A zip's directory is checked before any part is inflated, and every inflated byte counts. The standard library's
-reader believes sizes, walks any number of entries and lets parts overlap; a workbook needs none of that, and a bomb
-needs all of it.
+A zip's directory is checked before any part is inflated, and every inflated byte is counted. The standard library's
+reader trusts declared sizes, accepts any number of entries and lets parts overlap: no workbook needs that, and every
+zip bomb does.
 """
 
 import struct
@@ -39,7 +39,7 @@ class Entry:
 
 
 class ZipArchive:
-    """The parts of one zip by name; ``what`` is how errors call the file."""
+    """The parts of one zip by name; ``what`` names the file in errors."""
 
     def __init__(self, file: BinaryIO, limits: ReadLimits, *, what: str) -> None:
         self._file = file
@@ -51,12 +51,12 @@ class ZipArchive:
         self._refuse_overlaps(entries)
         total = sum(entry.size for entry in entries)
         if total > 8 * limits.ratio_floor and total > self._length * limits.max_ratio:
-            raise errors.hostile(f"a zip of {self._length} bytes that declares {total} bytes of content")
+            raise errors.hostile(f"a zip of {self._length} bytes declares {total} bytes of content")
         self.entries = {entry.name: entry for entry in entries}
         self._folded = {name.casefold(): name for name in self.entries}
 
     def find(self, name: str) -> Entry | None:
-        """The entry of this name, however its letters are cased; None where there is none."""
+        """The entry with this name, ignoring case; None if there is none."""
         name = name.lstrip("/")
         entry = self.entries.get(name)
         if entry is None and (real := self._folded.get(name.casefold())) is not None:
@@ -64,10 +64,10 @@ class ZipArchive:
         return entry
 
     def read(self, entry: Entry, *, at_most: int | None = None) -> bytes:
-        """The whole part, refused when it inflates to more than ``at_most`` bytes."""
+        """The whole part; refused if it inflates to more than ``at_most`` bytes."""
         cap = self._limits.max_part_bytes if at_most is None else at_most
         if entry.size > cap:
-            raise errors.too_large(f"its part {_shown(entry.name)} has {entry.size} bytes, {cap} are allowed")
+            raise errors.too_large(f"its part {_shown(entry.name)} has {entry.size} bytes; the limit is {cap}")
         parts: list[bytes] = []
         total = 0
         for piece in self.stream(entry):
@@ -78,16 +78,16 @@ class ZipArchive:
         return b"".join(parts)
 
     def stream(self, entry: Entry) -> Iterator[bytes]:
-        """The part in pieces of at most 256 KiB, counted against the limits, its CRC checked at the end."""
+        """The part in pieces of at most 256 KiB, counted against the limits; its CRC is checked at the end."""
         limits = self._limits
         if entry.locked:
             raise errors.encrypted("a zip with parts")
         if entry.method not in (_STORED, _DEFLATED):
-            raise errors.unsupported(f"a zip packed by method {entry.method}")
+            raise errors.unsupported(f"a zip with compression method {entry.method}")
         if entry.size > limits.max_entry_bytes:
             raise errors.too_large(f"its part {_shown(entry.name)} declares {entry.size} bytes")
         if entry.size > limits.ratio_floor and entry.size > entry.stored * limits.max_ratio:
-            raise errors.hostile(f"its part {_shown(entry.name)} is packed more than {limits.max_ratio} to 1")
+            raise errors.hostile(f"its part {_shown(entry.name)} is compressed more than {limits.max_ratio} to 1")
         total, crc = 0, 0
         for piece in self._inflated(entry):
             total += len(piece)
@@ -118,7 +118,7 @@ class ZipArchive:
                 try:
                     piece = inflate.decompress(raw, _INFLATE)
                 except _INFLATE_ERROR as error:
-                    raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
+                    raise errors.damaged(f"its part {_shown(entry.name)} cannot be decompressed") from error
                 if piece:
                     yield piece
                 if inflate.eof:
@@ -133,7 +133,7 @@ class ZipArchive:
         if len(header) < 30:
             raise errors.truncated(self.what)
         if header[:4] != _LOCAL:
-            raise errors.damaged(f"its part {_shown(entry.name)} is not where the directory says")
+            raise errors.damaged(f"its part {_shown(entry.name)} is not at the offset in the zip directory")
         name_length, extra_length = struct.unpack_from("<HH", header, 26)
         return entry.offset + 30 + int(name_length) + int(extra_length)
 
@@ -149,8 +149,8 @@ class ZipArchive:
         if count == _HUGE16 or _HUGE32 in (size, offset):
             count, size, offset, end_at = self._directory64(end_at, (count, size, offset))
         if count > self._limits.max_entries or size > _MAX_DIRECTORY:
-            raise errors.hostile(f"a zip of {count} parts")
-        shift = end_at - size - offset  # bytes in front of the zip, as self-extracting archives have
+            raise errors.hostile(f"a zip with {count} parts")
+        shift = end_at - size - offset  # bytes before the zip, as in self-extracting archives
         if shift < 0:
             raise errors.truncated(self.what)
         self._file.seek(offset + shift)
@@ -206,7 +206,7 @@ class ZipArchive:
 
 
 def _wide(extra: bytes, size: int, stored: int, offset: int) -> tuple[int, int, int]:
-    """Sizes over 4 GiB stand in the extra field, only those that did not fit, in this order."""
+    """Decode the extra field: it holds, in this order, the sizes that need more than 32 bits."""
     at = 0
     while at + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, at)
@@ -224,14 +224,14 @@ def _rest(inflate: Any, entry: Entry) -> Iterator[bytes]:
         try:
             piece = inflate.decompress(b"", _INFLATE)
         except _INFLATE_ERROR as error:
-            raise errors.damaged(f"its part {_shown(entry.name)} cannot be unpacked") from error
+            raise errors.damaged(f"its part {_shown(entry.name)} cannot be decompressed") from error
         if not piece:
             return
         yield piece
 
 
 def _shown(name: str) -> str:
-    """A part's name for a message: short, printable."""
+    """A part's name for a message: short and printable."""
     return "".join(c if c.isprintable() else "?" for c in name[-60:])
 
 
@@ -242,9 +242,9 @@ _MINI = 64
 
 
 class Container:
-    """``streams``: names to (first sector, size), those of the root; what is embedded has storages of its own.
+    """``streams``: name -> (first sector, size) of the root's streams; embedded objects have their own storages.
 
-    A chain that leaves the file was cut off.
+    A chain that leads outside the file means that the file is truncated.
     """
 
     def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
@@ -252,7 +252,7 @@ class Container:
         file.seek(0, 2)
         self._length = file.tell()
         if self._length > limits.max_loaded_bytes:
-            raise errors.too_large(f"{self._length} bytes, where {limits.max_loaded_bytes} can be read whole")
+            raise errors.too_large(f"it has {self._length} bytes; the limit for .xls is {limits.max_loaded_bytes}")
         file.seek(0)
         header = file.read(512)
         if len(header) < 512:
@@ -271,7 +271,7 @@ class Container:
         self._read_directory(self._chain_bytes(first_directory))
 
     def find(self, name: str) -> str | None:
-        """The name of a stream as it is written: names that differ in case alone are one name."""
+        """The name of a stream as stored; the search ignores case."""
         return next((one for one in self.streams if one.lower() == name.lower()), None)
 
     def read(self, name: str) -> bytes:
@@ -298,7 +298,7 @@ class Container:
             more = entries[-1]
             seen += 1
             if seen * self._sector > self._length:
-                raise errors.damaged("its container's tables run in a circle")
+                raise errors.damaged("its container's tables are circular")
         if len(places) * self._sector > self._length:
             raise errors.truncated("an OLE container")
         return self._table(b"".join(self._sector_bytes(one) for one in places))
@@ -313,13 +313,13 @@ class Container:
             if first >= len(table):
                 raise errors.truncated("an OLE container")
             if left <= 0:
-                raise errors.damaged("its container's tables run in a circle")
+                raise errors.damaged("its container's tables are circular")
             left -= 1
             yield first
             first = table[first]
 
     def _chain_bytes(self, first: int) -> bytes:
-        """Sectors that follow each other are read at once."""
+        """Read the chain; consecutive sectors are read at once."""
         parts: list[bytes] = []
         start = end = -1
         for sector in self._chain(first, self._fat):
@@ -363,7 +363,7 @@ class Container:
                 self.streams.setdefault(name + "/", (_FREE, 0))
 
     def _at_root(self, raw: bytes, count: int) -> set[int]:
-        """The entries right below the root, a tree of siblings; none where the tree is broken."""
+        """The entries directly below the root, a tree of siblings; empty if the tree is broken."""
         found: set[int] = set()
         todo = [struct.unpack_from("<I", raw, 76)[0]] if count and raw[66] == 5 else []
         while todo:
@@ -375,7 +375,7 @@ class Container:
 
 
 def refusal(container: Container) -> errors.InputUnreadable | None:
-    """Why a container is no .xls workbook; None where it may be one."""
+    """Why a container is not an .xls workbook; None if it may be one."""
     names = container.streams
     if "EncryptedPackage" in names or "EncryptionInfo" in names:
         return errors.encrypted("an Office document (most likely an .xlsx workbook)")
@@ -390,9 +390,9 @@ def refusal(container: Container) -> errors.InputUnreadable | None:
     ):
         if name in names:
             return errors.not_a_spreadsheet(what)
-    return errors.not_a_spreadsheet("an OLE container with no workbook in it")
+    return errors.not_a_spreadsheet("an OLE container without a workbook")
 
 
 def workbook_stream(container: Container) -> str | None:
-    """The name of the stream that holds the workbook: of Excel 97 and later, or of Excel 5."""
+    """The name of the workbook stream, of Excel 97 and later or of Excel 5."""
     return container.find("Workbook") or container.find("Book")

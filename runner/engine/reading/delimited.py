@@ -1,16 +1,16 @@
-"""Reads CSV, TSV and their kin as a book of one sheet. Values stay text: what they mean is decided later.
+"""Reads CSV, TSV and similar files as a book of one sheet. Values stay text; later passes convert them.
 
-Theory of operation. The standard library's `csv`, in its strict mode, splits whole blocks of lines; a block whose
-records are all regular costs no more than that. A block that it refuses, or in which a record takes more than one
-line, is read again record by record, here. A quoted field closes at a quote that a delimiter or the line's end
-follows; quotes inside it are doubled. Anything else has two readings, the quote as a quote or as a plain
-character, and the one that gives the record the table's width wins:
+Theory of operation. The standard library's `csv`, in strict mode, splits whole blocks of lines; a block of regular
+records costs no more than that. A block that it refuses, or in which a record spans several lines, is read again here,
+record by record. A quoted field closes at a quote that is followed by a delimiter or the end of the line; quotes inside
+it are doubled. Anything else has two readings, the quote as a quote or as a plain character, and the reading that gives
+the record the table's width wins:
 
-- a field that runs over several lines is read as one, unless each of its lines is a whole record by itself;
-- a quote that never closes is a plain character, and costs its own line only;
+- a field that spans several lines is read as one, unless each of its lines is a complete record by itself;
+- a quote that never closes is a plain character and affects only its own line;
 - quotes that are not doubled stay in their field, if it closes on its line.
 
-The last two are reported with the record's number. Lines are held while a quote is open, within `MAX_FIELD`.
+The last two are reported with the record's number. Lines are buffered while a quote is open, up to `MAX_FIELD`.
 """
 
 import _csv  # for the type of its readers, which csv does not name
@@ -28,6 +28,7 @@ from typing import BinaryIO, Final, Literal
 
 from runner.engine.reading import dialects, encodings, errors
 from runner.engine.reading.books import (
+    BLOCK,
     Block,
     Book,
     Layout,
@@ -38,19 +39,19 @@ from runner.engine.reading.books import (
     TextOptions,
     Value,
     Visibility,
+    rows_of,
 )
 from runner.engine.reading.dialects import Dialect
-from runner.engine.reading.row_order import BLOCK, rows_of
 
 MAX_LINE: Final = 16 * 1024 * 1024
-MAX_FIELD: Final = 4 * 1024 * 1024  # characters in a quoted field that runs on; past that its quote was never closed
+MAX_FIELD: Final = 4 * 1024 * 1024  # characters in a quoted field of several lines; beyond that its quote never closed
 _CHUNK: Final = 256 * 1024
 _KEPT: Final = 1_000
-_FITTED_CHARS: Final = 20_000  # a line with more of any of the three is not tried in every way
+_FITTED_CHARS: Final = 20_000  # a line with more of any of the three is not tried in all ways
 _FITTED_FIELDS: Final = 500
 _FITTED_QUOTES: Final = 60
-_PATIENCE: Final = 2_000_000  # characters that a file's undoubled quotes are looked for in lines below
-_RETRIED_LINES: Final = 20  # lines that a field with undoubled quotes may take
+_PATIENCE: Final = 2_000_000  # characters searched per file for the ends of fields with undoubled quotes
+_RETRIED_LINES: Final = 20  # lines that a field with undoubled quotes may span
 
 Trouble = Literal["open_quote", "stray_quote", "undecodable"]
 
@@ -59,7 +60,7 @@ csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))  # a field is bounde
 
 @dataclass
 class Troubles:
-    """What was read in one of two ways: how many records of each kind, and the numbers of the first ones."""
+    """Ambiguous records: how many of each kind, and the numbers of the first ones."""
 
     counts: dict[Trouble, int] = field(default_factory=dict)
     rows: dict[Trouble, list[int]] = field(default_factory=dict)
@@ -74,15 +75,15 @@ class Troubles:
 
 
 def line_blocks(text: io.TextIOBase) -> Iterator[list[str]]:
-    """The text as blocks of whole lines, each with its end."""
+    """The text as blocks of whole lines, with their line ends."""
     rest = ""
     while chunk := text.read(_CHUNK):
         if chunk[-1] == "\r":
-            chunk += text.read(1)  # the two halves of a line's end stay together
+            chunk += text.read(1)  # keep the two halves of a line end together
         lines = io.StringIO(rest + chunk, newline="").readlines()
         rest = "" if lines[-1][-1] in "\r\n" else lines.pop()
         if len(rest) >= MAX_LINE:
-            raise errors.too_large(f"a line of over {MAX_LINE} characters")
+            raise errors.too_large(f"a line has over {MAX_LINE} characters")
         if lines:
             yield lines
     if rest:
@@ -90,7 +91,7 @@ def line_blocks(text: io.TextIOBase) -> Iterator[list[str]]:
 
 
 class Records:
-    """Takes lines apart by a dialect, block by block."""
+    """Splits lines into records by a dialect, block by block."""
 
     def __init__(
         self,
@@ -104,14 +105,14 @@ class Records:
         self._blocks = iter(blocks)
         self._dialect = dialect
         self._fields = _Fields(dialect)
-        self._spoiled = spoiled  # characters that stand for bytes which could not be decoded
-        self._is_cut = is_cut  # the text goes on behind the last line: a quote that is open there is no trouble
+        self._spoiled = spoiled  # characters that replace undecodable bytes
+        self._is_cut = is_cut  # the text continues after the last line: an open quote there is not a problem
         self._lines: deque[str] = deque()
         self._row = 0
         self._patience = _PATIENCE
 
     def batches(self) -> Iterator[list[list[str]]]:
-        """The records in order; a blank line is a record of no fields."""
+        """The records in order; a blank line is a record without fields."""
         for lines in self._blocks:
             text = "".join(lines)
             if "\ufeff" in text:
@@ -128,7 +129,7 @@ class Records:
             yield records
 
     def _regular(self, lines: list[str], text: str, records: list[list[str]]) -> int:
-        """Take records as long as all quotes are as they should be; how many lines that were."""
+        """Take records while all quotes are regular; returns the number of lines taken."""
         dialect = self._dialect
         is_quoted = bool(dialect.quote) and dialect.quote in text
         if is_quoted and ((dialect.escape and dialect.escape in text) or self._fields.has_padding(text)):
@@ -141,7 +142,7 @@ class Records:
         return self._up_to_trouble(lines, records) if is_quoted else 0
 
     def _up_to_trouble(self, lines: list[str], records: list[list[str]]) -> int:
-        """The same, with an eye on records of more than one line."""
+        """Like `_regular`, for blocks in which records may span several lines."""
         reader = self._reader(lines, is_quoted=True)
         done = 0
         with contextlib.suppress(csv.Error):
@@ -196,7 +197,7 @@ class Records:
         return literal
 
     def _run_on(self, line: str, found: "_Found") -> list[str] | None:
-        """The record of a quoted field that goes on over lines; None where its quote is a plain character."""
+        """The record of a quoted field that spans lines; None if its quote is a plain character."""
         fields = self._fields
         taken = [line]
         size = len(line)
@@ -216,7 +217,7 @@ class Records:
         return self._mended(found.fields)
 
     def _fill(self, wanted: int) -> bool:
-        """Have at least so many lines ahead; False at the end of the text."""
+        """Buffer at least this many lines; False at the end of the text."""
         while len(self._lines) < wanted:
             block = next(self._blocks, None)
             if block is None:
@@ -225,13 +226,13 @@ class Records:
         return True
 
     def _is_one(self, lines: list[str], record: list[str]) -> bool:
-        """Do these lines make one record, rather than a record each?"""
+        """Whether these lines are one record rather than one record each."""
         width = self._dialect.width
-        if width < 2:  # a lone column: nothing else to go by
+        if width < 2:  # a single column: no other evidence
             return True
         first, fields = lines[0], self._fields
         if len(record) == width and first.count(fields.quote) == 1 and first.count(fields.delimiter) + 1 != width:
-            return True  # as most are: the line that it opens in is no record by itself
+            return True  # the usual case: the line that opens the quote is not a complete record
         alone = [len(fields.literal(line)) == width for line in lines]
         if all(alone):
             return width == 2 and len(lines) < 4  # an address: "Main Street\nSpringfield, IL"
@@ -261,7 +262,7 @@ class Records:
 
 
 def _as_windows(text: str) -> str:
-    """Bytes that are not UTF-8, as Windows' Western encoding has them; one that it has not is U+FFFD."""
+    """Decode bytes that are not UTF-8 as Windows-1252; undefined ones become U+FFFD."""
     return re.sub(
         "[\udc80-\udcff]+", lambda run: run[0].encode("ascii", "surrogateescape").decode("cp1252", "replace"), text
     )
@@ -269,16 +270,16 @@ def _as_windows(text: str) -> str:
 
 @dataclass
 class _Found:
-    """What of a record was found so far."""
+    """The part of a record found so far."""
 
     fields: list[str]
-    open: bool = False  # a quoted field has begun and goes on in the next line
-    bad: bool = False  # a quote where none belongs
+    open: bool = False  # a quoted field continues on the next line
+    bad: bool = False  # a misplaced quote
     parts: list[str] = field(default_factory=list)  # of the open field
 
 
 class _Fields:
-    """The expressions of a dialect, and a line by each of its readings."""
+    """Splits a line by a dialect, in each of its readings."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.delimiter, self.quote, self.escape = dialect.delimiter, dialect.quote, dialect.escape
@@ -297,20 +298,20 @@ class _Fields:
         self._unbroken = re.compile(f"([^{d}]*?)(?:({d})|{end})", re.DOTALL)
         self._lenient = [
             re.compile(f"{blanks}{q}({within}){q}{blanks}(?:({d})|{end})", re.DOTALL)
-            for within in (f"(?:{q}{q}|.)*?", ".*?")  # two quotes before a delimiter: a pair, or a sign and the end
+            for within in (f"(?:{q}{q}|.)*?", ".*?")  # two quotes at the end: a pair, or a character and the close
         ]
-        padding = f" *\t{blanks}" if dialect.skip_blanks else blanks.replace("*", "+")  # csv itself skips blanks
+        padding = f" *\t{blanks}" if dialect.skip_blanks else blanks.replace("*", "+")  # `csv` skips these itself
         self._padded = re.compile(f"[\r\n{d}]{padding}{q}")
         self._apostrophes = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_]|\s)|(?<!\w)'(?=\w\w?\b)")
 
     def has_padding(self, text: str) -> bool:
-        """Do blanks stand between a delimiter and a quote somewhere, of a kind that `csv` does not skip?"""
+        """Whether there are blanks between a delimiter and a quote that `csv` does not skip."""
         if f" {self.quote}" not in text and f"\t{self.quote}" not in text:
             return False
         return self._padded.search(text) is not None or text[:1] in (" ", "\t")
 
     def plain(self, line: str) -> list[str]:
-        """A line without quotes."""
+        """Split a line without quotes."""
         body = line.rstrip("\r\n")
         if not body:
             return []
@@ -321,7 +322,7 @@ class _Fields:
         return self._from(line, 0, _Found([]))
 
     def go_on(self, line: str, found: _Found) -> _Found:
-        """The same record with its next line."""
+        """Continue the record with its next line."""
         inside = self._inside.match(line)
         at = inside.end() if inside else 0
         found.parts.append(line[:at])
@@ -330,7 +331,7 @@ class _Fields:
         return self._close(line, at, found)
 
     def _from(self, line: str, at: int, found: _Found) -> _Found:
-        """Fields from here to the line's end, or until one stays open or goes wrong."""
+        """Fields from here to the end of the line, or until one stays open or has a misplaced quote."""
         while True:
             opened = self._opens.match(line, at)
             if opened:
@@ -369,14 +370,14 @@ class _Fields:
         return text.replace(self.quote * 2, self.quote)
 
     def lenient(self, text: str, width: int) -> list[str] | None:
-        """A quote closes only before a delimiter or the end; others are characters. None where one stays open."""
+        """A quote closes only before a delimiter or the end; others are characters. None if one stays open."""
         readings = [self._leniently(text, expression) for expression in self._lenient]
         found = [one for one in readings if one is not None]
         fit = next((one for one in found if len(one) == width), None) or self._fitted(text, width)
         return fit or (found[0] if found else None)
 
     def _fitted(self, text: str, width: int) -> list[str] | None:
-        """The first way to close quoted fields that gives so many fields; None where there is none."""
+        """The first way to close quoted fields that gives this many fields; None if there is none."""
         if width < 2 or len(text) > _FITTED_CHARS or text.count(self.quote) > _FITTED_QUOTES:
             return None
         dead: set[tuple[int, int]] = set()
@@ -421,7 +422,7 @@ class _Fields:
             at = match.end()
 
     def literal(self, line: str) -> list[str]:
-        """A field whose quotes are not as they should be is taken as it is; the others are read as ever."""
+        """Take a field with irregular quotes literally; read the others as usual."""
         found = _Found([])
         at = 0
         while True:
@@ -438,7 +439,7 @@ class _Fields:
                 return found.fields
 
     def _one(self, line: str, at: int) -> tuple[str, bool, int] | None:
-        """A quoted field that is as it should be."""
+        """A quoted field with regular quotes."""
         opened = self._opens.match(line, at)
         if opened is None:
             return None
@@ -450,7 +451,7 @@ class _Fields:
         return self._undoubled(line[opened.end() : stop]), closed[1] is not None, closed.end()
 
     def is_apostrophe(self, line: str) -> bool:
-        """Do all quotes inside this line's fields stand as apostrophes do? O'Brien, dogs', 'n'."""
+        """Whether all quotes inside this line's fields are apostrophes: O'Brien, dogs', 'n'."""
         if self.quote != "'":
             return False
         d = re.escape(self.delimiter)
@@ -462,9 +463,9 @@ _SAMPLE_LINES: Final = 2_000
 _SAMPLE_CHARS: Final = 512 * 1024
 _SPOILED: Final = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
 _SAID: Final[dict[Trouble, str]] = {
-    "open_quote": "a quote opens a field here and is never closed; it was read as a plain character",
+    "open_quote": "a quote opens a field here and never closes it; it was read as a plain character",
     "stray_quote": "a quote inside a quoted field is not doubled; it was read as part of the value",
-    "undecodable": "bytes here are not {encoding}; they were read as {instead}",
+    "undecodable": "some bytes are not valid {encoding}; they were read as {instead}",
 }
 _SHOWN: Final = {"\t": "tab", " ": "blank"}
 
@@ -510,7 +511,7 @@ class DelimitedSheet:
         yield from _turned(first, held)
 
     def remarks(self) -> list[Remark]:
-        """What the last reading read in one of two ways; rows that have not been reached are not in it."""
+        """The ambiguous rows of the last reading, as far as it got."""
         instead = "Windows-1252" if self._encoding.errors == "surrogateescape" else "U+FFFD"
         return [
             Remark(
@@ -533,7 +534,7 @@ class DelimitedSheet:
 
 
 def _turned(above: int, records: list[list[str]]) -> Iterator[Block]:
-    """The records that hold something, by column; nothing where none does."""
+    """The non-blank records by column; nothing if there are none."""
     numbers = list(range(above + 1, above + len(records) + 1))
     filled = list(map(any, records))
     if not all(filled):
@@ -549,12 +550,12 @@ def _too_many(above: int, widths: list[int], cells: int, limits: ReadLimits) -> 
     wide = next((n for n, width in enumerate(widths, above + 1) if width > limits.max_columns), None)
     if wide is not None:
         width = widths[wide - above - 1]
-        return errors.too_wide(f"row {wide} has {width:,} columns, {limits.max_columns:,} are allowed")
-    return errors.too_large(f"{cells:,} cells up to row {above + len(widths)}, {limits.max_cells:,} are allowed")
+        return errors.too_wide(f"row {wide} has {width:,} columns; the limit is {limits.max_columns:,}")
+    return errors.too_large(f"{cells:,} cells up to row {above + len(widths)}; the limit is {limits.max_cells:,}")
 
 
 class _Text:
-    """The file as text from its start; leaving it does not close the file."""
+    """The file as text from its start; leaving the context does not close the file."""
 
     def __init__(self, file: BinaryIO, encoding: encodings.Encoding) -> None:
         file.seek(0)
@@ -611,7 +612,7 @@ def _sample(file: BinaryIO, encoding: encodings.Encoding) -> tuple[list[str], bo
 def encoding_choice(encoding: encodings.Encoding) -> Iterator[ReadingChoice]:
     if encoding.evidence:
         rivals = [one for one in encoding.evidence if one != encoding.name]
-        other = f"; {rivals[0]} would give another text that reads as well" if rivals else ""
+        other = f"; {rivals[0]} gives a different text that is as plausible" if rivals else ""
         yield ReadingChoice(
             kind="encoding",
             chosen=encoding.name,
@@ -626,12 +627,12 @@ def _delimiter_choice(dialect: dialects.Dialect) -> Iterator[ReadingChoice]:
     if dialect.sure and dialect.evidence.get(dialect.rival, 0) < 2:
         return
     chosen, rival = (_SHOWN.get(one, one) for one in (dialect.delimiter, dialect.rival))
-    other = f"at each {rival} they make as regular a table" if rival else "not every line holds one"
+    other = f"{rival} would split them as well" if rival else "not every line has one"
     yield ReadingChoice(
         kind="delimiter",
         chosen=chosen,
         evidence={_SHOWN.get(one, one): count for one, count in dialect.evidence.items()},
         sure=dialect.sure,
         settle=_manifest_line(delimiter=dialect.delimiter),
-        message=f"the columns were separated at each {chosen}; {other}",
+        message=f"columns were split at each {chosen}, but {other}",
     )

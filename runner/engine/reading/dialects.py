@@ -1,4 +1,4 @@
-"""Detects how a text separates, quotes and escapes: each way is tried, the one most like a table wins."""
+"""Detects a text's delimiter, quote and escape: every combination is tried, and the most table-like one wins."""
 
 import csv
 import math
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-_DELIMITERS: Final = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, " ": 0.4}  # how usual each is
-_RARE: Final = dict.fromkeys("#^~:¦§\x1f\x1e\x01", 0.5)  # only where every line agrees
+_DELIMITERS: Final = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, " ": 0.4}  # how common each is
+_RARE: Final = dict.fromkeys("#^~:¦§\x1f\x1e\x01", 0.5)  # only if every line agrees
 _ROWS: Final = 400
 _HEAD: Final = 10
-_INSIDE: Final = 0.1  # what a sign counts that the first line lacks, while another parts every line
+_INSIDE: Final = 0.1  # weight of a delimiter that the first line lacks while another splits every line
 _CLOSE: Final = 0.9  # a rival with this share of the best score makes the choice a guess
 _KNOWN = re.compile(
     r"""\s*(?:
@@ -30,13 +30,13 @@ _SEP_LINE = re.compile(r'\ufeff?"?sep=(.)"?[\r\n]*$', re.IGNORECASE)
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
     delimiter: str
-    quote: str = '"'  # empty: none, every character is itself
-    escape: str | None = None  # a character that stands before a quote inside a quoted field
-    undo_backslashes: bool = True  # two escapes in a quoted field are one
+    quote: str = '"'  # empty: the file has no quotes
+    escape: str | None = None  # the character before a quote inside a quoted field
+    undo_backslashes: bool = True  # two escapes in a quoted field mean one
     skip_blanks: bool = False  # blanks between a delimiter and a value are not part of it
-    skip_lines: int = 0  # a leading "sep=;" is no row
+    skip_lines: int = 0  # a leading "sep=;" is not a row
     width: int = 1  # fields in most records
-    sure: bool = True  # False: another delimiter makes as good a table
+    sure: bool = True  # False: another delimiter fits as well
     evidence: Mapping[str, int] = field(default_factory=dict)  # delimiter -> records of the usual width
     rival: str = ""
 
@@ -46,7 +46,7 @@ def detect(
 ) -> Dialect:
     """``lines`` are whole lines from the start of the file, all of them unless it ``is_cut``.
 
-    What is declared is not looked for.
+    Declared options are not detected.
     """
     named = _SEP_LINE.match(lines[0]) if lines else None
     skip = 1 if named and (delimiter is None or delimiter == named[1]) else 0
@@ -57,7 +57,7 @@ def detect(
     best = max(tried, key=lambda one: one.score, default=None)
     is_guess = False
     if (best is None or best.score <= 0) and delimiter is None and len(sample) > _HEAD:
-        # A few records above many lines of text: the end of a report, or a quote that went wrong.
+        # A few records above many lines of text: the end of a report, or an unbalanced quote.
         tried = _tried(sample[:_HEAD], name, delimiter, quote)
         best = max(tried, key=lambda one: one.score, default=None)
         is_guess = True
@@ -94,7 +94,7 @@ def _tried(sample: list[str], name: str, delimiter: str | None, quote: str | Non
         for mark in (_quotes(sample, one) if quote is None else [quote])
         if mark != one
     ]
-    # A sign that parts every line, the first one too, separates; one that the first line lacks stands inside values.
+    # A character that splits every line is a delimiter; one that is absent from the first line is part of values.
     if any(one.parts_all and one.delimiter in _DELIMITERS for one in tried):
         for one in tried:
             one.score *= 1.0 if one.parts_first else _INSIDE
@@ -106,7 +106,7 @@ def _by_name(name: str) -> str:
 
 
 def _is_met(sample: list[str], delimiter: str) -> bool:
-    """May a rare delimiter separate this? It stands in the first line, and is no part of times and addresses."""
+    """Whether a rare delimiter is possible: it is in the first line, and not part of times and addresses."""
     if delimiter not in _RARE:
         return True
     if not sample or delimiter not in sample[0] or len(sample) < 2:
@@ -115,7 +115,7 @@ def _is_met(sample: list[str], delimiter: str) -> bool:
 
 
 def _quotes(sample: list[str], delimiter: str) -> list[str]:
-    """Single quotes count only where they open and close whole fields."""
+    """The possible quotes; single quotes count only if they enclose whole fields."""
     text = "".join(sample)
     if "'" not in text:
         return ['"']
@@ -142,13 +142,13 @@ def _has_blanks_before_quotes(sample: list[str], delimiter: str, quote: str) -> 
 
 
 def _settled(sample: list[str], dialect: Dialect, *, is_cut: bool) -> Dialect:
-    """The dialect with the width of its regular records, and with a backslash as escape if fewer are irregular then."""
+    """The dialect with the width of regular records, and with backslash escapes if that leaves fewer irregular ones."""
     if not dialect.quote or not any(dialect.quote in line for line in sample):
         return dialect
     irregular, plain = _read_by(sample, dialect, is_cut=is_cut)
     if not any("\\" + dialect.quote in line for line in sample):
         return plain
-    # A writer that escapes backslashes leaves none alone: a lone one says that pairs are meant as they are.
+    # A writer that escapes backslashes leaves no single one: a single one means that pairs are literal.
     lone = re.search(rf'(?<!\\)(?:\\\\)*\\[^\\{re.escape(dialect.quote)}nrt0"]', "".join(sample))
     fewer, escaped = _read_by(sample, replace(dialect, escape="\\", undo_backslashes=lone is None), is_cut=is_cut)
     return escaped if fewer < irregular else plain
@@ -176,8 +176,8 @@ class _Tried:
         self.quote = quote
         self.width = 1
         self.agreeing = 0
-        self.parts_first = self.parts_all = False  # the first line, and every line into as many fields
-        self.names_one = False  # one name over lines of two fields: a title, or the header of one column
+        self.parts_first = self.parts_all = False  # splits the first line; splits every line into equally many fields
+        self.names_one = False  # one field over lines of two: a title, or the header of a single column
         self.score = weight * self._score(sample)
 
     def _rows(self, sample: list[str]) -> list[list[str]]:
@@ -194,11 +194,11 @@ class _Tried:
             if len(rows) == _ROWS:
                 return rows
         if len(rows) > 3 and self.quote and "\n" in rows[-1][-1] + (rows[-1][-2] if len(rows[-1]) > 1 else ""):
-            rows.pop()  # cut off by the sample's end, or by a quote that never closes
+            rows.pop()  # incomplete: the sample ends, or a quote never closes
         return rows
 
     def _score(self, sample: list[str]) -> float:
-        """Rows of one width, and more than one column, of cells that look like data: the more, the better."""
+        """Higher for rows of one width, several columns, and cells that look like data."""
         try:
             rows = self._rows(sample)
         except csv.Error:
@@ -212,18 +212,18 @@ class _Tried:
         self.names_one = self.width == 2 and not self.parts_first and self.agreeing == len(rows) - 1
         cells = [cell for row in rows if len(row) > 1 for cell in row]
         if len(rows) - widths[1] <= len(rows) / 10:
-            return 0.0  # hardly ever met: a sign in a sentence
+            return 0.0  # rare: punctuation in a sentence
         if self.delimiter == " " and not self._is_spaced(rows, sample[:_ROWS]):
             return 0.0
         if self.delimiter in _RARE and not self._separates_all(rows, sample):
             return 0.0
-        alike = math.hypot(*widths.values()) / len(rows)  # 1 where all rows agree; one big group outdoes many small
+        alike = math.hypot(*widths.values()) / len(rows)  # 1 if all rows agree; one large group beats many small ones
         spread = sum(count * (width - 1) / width for width, count in widths.items()) / len(rows)
         known = sum(_KNOWN.fullmatch(cell[:200]) is not None for cell in cells) / len(cells)
         return alike * spread * (0.1 + known)
 
     def _separates_all(self, rows: list[list[str]], sample: list[str]) -> bool:
-        """A rare delimiter makes every row as wide; a lone one has no blanks beside it and no usual one for a rival."""
+        """A rare delimiter gives every row one width; a single one has no blanks beside it and no common rival."""
         if self.agreeing < len(rows) or self.width < 2 or len(rows) < 2:
             return False
         if self.width > 2:
@@ -237,7 +237,7 @@ class _Tried:
         )
 
     def _is_spaced(self, rows: list[list[str]], sample: list[str]) -> bool:
-        """Blanks stand in any text: they separate fields where quotes meet at one, or where lines of numbers agree."""
+        """Blanks occur in any text: they delimit fields only between quotes, or where lines of numbers agree."""
         if len(sample) < 5:
             return False
         if sum('" "' in line for line in sample) > 0.5 * len(sample):

@@ -1,9 +1,9 @@
 # ruff: noqa: RUF001  # signs that look like others are what this module is about
-"""Detects a text's encoding: as marked, UTF-8 if all of it decodes, else the likeliest of the older ones.
+"""Detects a text's encoding: by its byte-order mark, UTF-8 if it is valid, else the likeliest legacy encoding.
 
-Older encodings are ranked by chardet's language models, weighed by how common each one is and by how many words
-nobody would write in it: scripts mixed in one word, capitals or signs in the middle of one. A ranking whose second
-place would give a different text and is close is a guess, and `sure` says so.
+Legacy encodings are ranked by chardet's language models, weighted by how common each is and by how many implausible
+words it gives: mixed scripts, capitals or signs in the middle of a word. If the second one is close and gives a
+different text, the choice is a guess (`sure` is False).
 """
 
 import codecs
@@ -14,11 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
-from runner.engine.reading.sniffing import is_wide
-
 
 class _Classes(dict[int, str]):
-    """A character's class in one letter: its script, in capitals or not; a sign that may stand in or by words."""
+    """A character's class as one letter: its script and case, or a sign that occurs in or beside words."""
 
     def __missing__(self, code: int) -> str:
         self[code] = found = _class_of(chr(code))
@@ -75,12 +73,12 @@ _PLAIN: Final = frozenset("aA0.")
 
 
 def odd_words(text: str) -> tuple[int, int]:
-    """How many words with something past ASCII nobody would write, and how many there are."""
+    """Of the words with non-ASCII characters: how many are implausible, and how many there are."""
     words = [word for word in _WORD.findall(text.translate(_CLASSES)) if not _PLAIN.issuperset(word)]
     return sum(_ODD.search(word) is not None for word in words), len(words)
 
 
-# What each language writes past ASCII, besides letters that it borrows: é in names is at home everywhere.
+# The non-ASCII letters of each language, with those it borrows: é in names is common everywhere.
 _ALPHABETS: Final = tuple(
     frozenset(letters)
     for letters in (
@@ -109,16 +107,16 @@ _ALPHABETS: Final = tuple(
 )
 
 
-# Names of many countries stand in one file as well; they say less. So does a language that few write.
+# A file may contain names of many countries; such regions count less, and so do rare languages.
 _REGIONS: Final = (
-    (frozenset("áðéíóúýþæö"), 0.8),  # Iceland, whose own letters stand where Turkish has its own
+    (frozenset("áðéíóúýþæö"), 0.8),  # Iceland, whose letters share their codes with Turkish ones
     (frozenset("àáâãäåæçèéêëìíîïñòóôõöøœùúûüÿßºª"), 0.95),  # Western Europe
     (frozenset("áâäăąćčçďđéęěëíîĺľłńňóôöőŕřśšşșťţțúůüűýźżžß"), 0.9),  # Central Europe
 )
 
 
 def coherence(text: str) -> float:
-    """The share of letters past ASCII that the likeliest language or region writes; 1 where no Latin ones are."""
+    """The share of non-ASCII letters that the likeliest language or region uses; 1 if there are no Latin ones."""
     letters = Counter(one for one in text.lower() if "\x7f" < one < "\u0250" and one.isalpha())
     total = letters.total()
     if not total:
@@ -135,7 +133,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# What chardet may choose from, under its own names, and how common each is where its rivals do as well.
+# The encodings that chardet may choose from, by its own names, and how common each is among equals.
 _OLDER: Final = {
     "cp1252": 1.2, "iso8859-15": 1.2, "mac-roman": 1.0, "cp850": 1.0,
     "cp1250": 1.1, "iso8859-2": 1.1, "cp852": 1.0,
@@ -147,21 +145,21 @@ _OLDER: Final = {
 }  # fmt: skip
 _ORDER: Final = {name: n for n, name in enumerate(_OLDER)}
 _EAST_ASIAN: Final = ("cp932", "euc_jp", "euc_jis_2004", "gb18030", "cp950", "big5hkscs", "cp949")
-_PLAINER: Final = {"big5hkscs": "cp950", "euc_jis_2004": "euc_jp"}  # what most files of that kind are written in
-_TWINS: Final = {  # Windows and ISO: nearly the same letters, other places for a few of them
+_PLAINER: Final = {"big5hkscs": "cp950", "euc_jis_2004": "euc_jp"}  # the common encoding of such files
+_TWINS: Final = {  # Windows and ISO: nearly the same letters, a few at other codes
     "iso8859-15": "cp1252", "iso8859-2": "cp1250", "iso8859-7": "cp1253", "iso8859-9": "cp1254",
     "iso8859-13": "cp1257", "iso8859-8": "cp1255",
 }  # fmt: skip
 _BLOCK: Final = 1024 * 1024
-_SAMPLE: Final = 24 * 1024  # bytes that are judged: distinct lines with something past ASCII in them
-_CLOSE: Final = ((30, 0.85), (8, 0.5), (0, 0.3))  # bytes past ASCII, and the share of the best score that is close
-_COHERENT: Final = 4  # how much it counts that one language writes all the letters
-_HANDFUL: Final = 8  # bytes past ASCII
+_SAMPLE: Final = 24 * 1024  # bytes that are ranked: distinct lines with non-ASCII bytes
+_CLOSE: Final = ((30, 0.85), (8, 0.5), (0, 0.3))  # non-ASCII bytes, and which share of the best score is close
+_COHERENT: Final = 4  # weight of the evidence that one language uses all the letters
+_HANDFUL: Final = 8  # non-ASCII bytes
 _NEIGHBOURS: Final = (("cp1252", "cp1250"), ("cp850", "cp852"))
-_FEW_WIDE: Final = 30  # East Asian characters; fewer decode well enough in each other's encodings
+_FEW_WIDE: Final = 30  # East Asian characters; fewer are valid in each other's encodings
 _MIN_WIDE: Final = 2
 _LINE: Final = re.compile(rb"[^\r\n]*[\x80-\xff][^\r\n]*")
-_MANY: Final = 20  # characters past ASCII that are UTF-8, where as many places are not
+_MANY: Final = 20  # UTF-8 characters that outweigh as many invalid places
 _HIGH_RUN: Final = re.compile(rb"[\x80-\xff]+")
 _COMMON_SIGNS: Final = frozenset("€£°§©®™“”‘’–—…½¼²³\xa0•·«»±µ×")
 _INNER_LETTER: Final = re.compile(r"[A-Za-z](?=[^\W\d_a-zA-Z])|[^\W\d_a-zA-Z](?=[A-Za-z])")
@@ -173,14 +171,14 @@ _ESCAPED: Final = ("iso2022_jp", "iso2022_jp_ext", "iso2022_jp_2004")
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
     name: str
-    sure: bool  # False: another one would give another text that reads as well
+    sure: bool  # False: another encoding gives a different, equally plausible text
     errors: str = "strict"
-    evidence: Mapping[str, int] = field(default_factory=dict)  # encoding -> words that read well in it
+    evidence: Mapping[str, int] = field(default_factory=dict)  # encoding -> plausible words in it
     declared: bool = False
 
 
 def detect(file: BinaryIO, *, declared: str | None = None) -> Encoding:
-    """Reads the whole file once where nothing else tells, and holds none of it. A byte-order mark always decides."""
+    """Detect the encoding. A byte-order mark decides; otherwise the file is streamed once, in constant memory."""
     file.seek(0)
     head = file.read(8192)
     for mark, name in _MARKS:
@@ -194,13 +192,13 @@ def detect(file: BinaryIO, *, declared: str | None = None) -> Encoding:
     sample, broken, valid = _scan(file)
     if not broken:
         return Encoding(name=_escaped(file, sample) or "utf-8", sure=True)
-    if valid > 10 * broken or valid >= max(broken, _MANY):  # some bytes are spoiled, or another file was pasted in
+    if valid > 10 * broken or valid >= max(broken, _MANY):  # some bytes are broken, or pasted in
         return Encoding(name="utf-8", sure=True, errors="surrogateescape")
     return _likeliest(sample)
 
 
 def _scan(file: BinaryIO) -> tuple[bytes, int, int]:
-    """Lines with something past ASCII, how many places are not UTF-8, how many are."""
+    """Lines with non-ASCII bytes, the number of places that are not valid UTF-8, and of those that are."""
     file.seek(0)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     lines: dict[bytes, None] = {}
@@ -222,7 +220,7 @@ def _scan(file: BinaryIO) -> tuple[bytes, int, int]:
 
 
 def _escaped(file: BinaryIO, sample: bytes) -> str | None:
-    """Mails and old Unix tools write Japanese in seven bits, between escapes."""
+    """Detect seven-bit Japanese between escapes, as mail and old Unix tools write it."""
     if sample != b"\x1b":
         return None
     for name in _ESCAPED:
@@ -265,7 +263,7 @@ def _likeliest(sample: bytes) -> Encoding:
         other = rivals[0]
         return _found("cp949", sure=False, evidence={"cp949": other.words, other.name: other.words - other.odd})
     same = [one for one in rivals if one.text == rivals[0].text]
-    best = min(same, key=lambda one: _ORDER.get(one.name, -1))  # of those that read alike, the most common
+    best = min(same, key=lambda one: _ORDER.get(one.name, -1))  # of those that give the same text, the most common
     others = [one for one in rivals if one.text != best.text]
     high = _high(sample)
     near = next(share for few, share in _CLOSE if high >= few)
@@ -279,7 +277,7 @@ def _likeliest(sample: bytes) -> Encoding:
 
 
 def _reads_in_a_neighbour(sample: bytes, best: _Rival) -> bool:
-    """A letter or two: would the other great encoding of Latin letters give another word?"""
+    """With only a letter or two: whether the other main encoding of Latin letters gives another word."""
     for pair in _NEIGHBOURS:
         for name in pair if best.name in pair else ():
             text = sample.decode(name, "replace")
@@ -297,7 +295,7 @@ def _high(sample: bytes) -> int:
 
 
 def _is_signs(sample: bytes) -> bool:
-    """Nothing past ASCII but lone signs as Windows has them: 5 €, 20°, “so”."""
+    """Whether all non-ASCII characters are single signs of Windows-1252: 5 €, 20°, “so”."""
     runs = _HIGH_RUN.findall(sample)
     if any(len(run) > 1 for run in runs):
         return False
@@ -309,13 +307,13 @@ def _is_signs(sample: bytes) -> bool:
 
 
 def _reads_well(sample: bytes, name: str) -> bool:
-    """Do the signs read as letters of words in this encoding?"""
+    """Whether the bytes are letters of plausible words in this encoding."""
     text = sample.decode(name, "replace")
     return not odd_words(text)[0] and _INNER_LETTER.search(text) is not None
 
 
 def _is_kana(sample: bytes, name: str) -> bool:
-    """Japanese in mostly kana, whose first bytes are too few for chardet; other languages give next to none."""
+    """Whether it is mostly kana, too uniform for chardet; other languages give next to none."""
     try:
         text = sample.decode(name)
     except UnicodeDecodeError:
@@ -325,7 +323,7 @@ def _is_kana(sample: bytes, name: str) -> bool:
 
 
 def _is_hangul(sample: bytes) -> bool:
-    """Korean in its everyday syllables, in words too short for chardet."""
+    """Whether it is Korean in common syllables, in words too short for chardet."""
     try:
         wide = [one for one in sample.decode("euc_kr") if one > "\x7f"]
     except UnicodeDecodeError:
@@ -334,7 +332,7 @@ def _is_hangul(sample: bytes) -> bool:
 
 
 def _is_half_width(sample: bytes) -> bool:
-    """Japanese in half-width kana, a byte each; capitals of other scripts lie past most of them."""
+    """Whether it is half-width kana, a byte each; capitals of other scripts have higher codes than most."""
     high = b"".join(_HIGH_RUN.findall(sample))
     if not high or max(high) > 0xDF or min(high) < 0xA1:
         return False
@@ -342,7 +340,7 @@ def _is_half_width(sample: bytes) -> bool:
 
 
 def _whole_characters(sample: bytes) -> bytes:
-    """The sample within its bound, cut where no character of any encoding is: these signs are never part of one."""
+    """The sample within its limit, cut at a sign that is never part of a multibyte character."""
     if len(sample) <= _SAMPLE:
         return sample
     cut = max(sample.rfind(sign, 0, _SAMPLE) for sign in (b"\n", b",", b";", b"\t", b" "))
@@ -352,7 +350,7 @@ def _whole_characters(sample: bytes) -> bytes:
 def _ranked(sample: bytes) -> list[_Rival]:
     import chardet  # noqa: PLC0415  # only files in older encodings need it, and it takes a while to load
 
-    judged = b"\n" + sample.translate(None, _CONTROLS)  # no line is taken for a magic number or for binary data
+    judged = b"\n" + sample.translate(None, _CONTROLS)  # keep chardet from seeing a magic number or binary data
     found = chardet.detect_all(judged, ignore_threshold=True, compat_names=False, include_encodings=list(_OLDER))
     rivals: list[_Rival] = []
     best = 0.0
@@ -374,7 +372,7 @@ def _ranked(sample: bytes) -> list[_Rival]:
 
 
 def _twins_told_apart(rivals: list[_Rival]) -> list[_Rival]:
-    """Of two that share their letters, the one in which fewer words are odd is the better, whatever their scores."""
+    """Of two encodings with the same letters, prefer the one with fewer implausible words, whatever their scores."""
     best = rivals[0] if rivals else None
     if best is None:
         return rivals
@@ -386,7 +384,7 @@ def _twins_told_apart(rivals: list[_Rival]) -> list[_Rival]:
 
 
 def _is_short(best: _Rival, others: list[_Rival]) -> bool:
-    """A few ideographs or hangul read as such in each of their encodings; kana do not."""
+    """Whether there are too few characters to decide: a few ideographs or hangul are valid in each encoding."""
     wide = [one for one in best.text if one > "\x7f"]
     kana = sum("\u3040" <= one <= "\u30ff" for one in wide)
     if len(wide) >= _FEW_WIDE or (len(wide) >= 2 * _MIN_WIDE and kana * 4 >= len(wide)):
@@ -400,3 +398,23 @@ def _is_short(best: _Rival, others: list[_Rival]) -> bool:
         if text != best.text and not odd_words(text)[0]:
             return True
     return bool(others and others[0].score > best.score / 2)
+
+
+def is_wide(head: bytes) -> str:
+    """The byte order of UTF-16 text without a mark, which has zero bytes at every other place; otherwise empty.
+
+    Digits, blanks and delimiters give any UTF-16 text some zero bytes; other text has none.
+    """
+    pairs = len(head) // 2
+    if pairs < 2:
+        return ""
+    even = head[0 : 2 * pairs : 2].count(0)
+    odd = head[1 : 2 * pairs : 2].count(0)
+    order, many, few = ("utf-16-le", odd, even) if odd > even else ("utf-16-be", even, odd)
+    if many > pairs * 0.7 and few < pairs * 0.05:
+        return order
+    if many < max(4, pairs * 0.04) or few > many / 8:
+        return ""
+    text = head[: 2 * pairs].decode(order, "replace").rstrip("\ufffd")
+    strange = sum(unicodedata.category(one) in ("Cc", "Cn", "Co", "Cs") for one in set(text) - set("\t\r\n\x1a"))
+    return order if ("\n" in text or "\r" in text) and not strange else ""

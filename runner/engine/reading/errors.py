@@ -1,10 +1,10 @@
-"""The one error that reading raises, and the words for each way a file can be unreadable."""
+"""The one error that reading raises, and its message for each reason."""
 
 
-class InputUnreadable(Exception):  # named for what it says
+class InputUnreadable(Exception):
     """A file cannot be read as a spreadsheet: ``code`` for machines, ``message`` and ``remedy`` for people.
 
-    Neither text ever holds a cell's value.
+    Neither text ever contains a cell's value.
     """
 
     def __init__(self, code: str, message: str, remedy: str) -> None:
@@ -18,7 +18,7 @@ class InputUnreadable(Exception):  # named for what it says
 
 
 SAVE_AGAIN = "Open it in a spreadsheet program, save it as .xlsx and drop it again."
-SEND_AGAIN = "Send the file again; if it stays so, save it anew from the program that made it."
+SEND_AGAIN = "Send the file again; if the error persists, export it again from the program that made it."
 
 
 def empty() -> InputUnreadable:
@@ -26,22 +26,20 @@ def empty() -> InputUnreadable:
 
 
 def no_content() -> InputUnreadable:
-    return InputUnreadable("empty", "The file holds nothing but zero bytes.", "Send the file that holds the data.")
+    return InputUnreadable("empty", "The file contains only zero bytes.", "Send the file again.")
 
 
 def encrypted(what: str) -> InputUnreadable:
     return InputUnreadable(
         "encrypted",
-        f"The file is {what} protected by a password.",
+        f"The file is {what} protected with a password.",
         "Remove the password (in Excel: File, Info, Protect Workbook, Encrypt with Password, clear it) "
         "and drop it again.",
     )
 
 
 def truncated(what: str) -> InputUnreadable:
-    return InputUnreadable(
-        "truncated", f"The file is {what} that was cut off before its end.", "Upload the whole file again."
-    )
+    return InputUnreadable("truncated", f"The file is {what} that ends too early.", "Upload the whole file again.")
 
 
 def not_a_spreadsheet(what: str, remedy: str = SAVE_AGAIN) -> InputUnreadable:
@@ -49,7 +47,7 @@ def not_a_spreadsheet(what: str, remedy: str = SAVE_AGAIN) -> InputUnreadable:
 
 
 def unsupported(what: str, remedy: str = SAVE_AGAIN) -> InputUnreadable:
-    return InputUnreadable("unsupported", f"The file is {what}, which cannot be read here.", remedy)
+    return InputUnreadable("unsupported", f"The file is {what}, a format that is not supported.", remedy)
 
 
 def damaged(what: str) -> InputUnreadable:
@@ -59,7 +57,7 @@ def damaged(what: str) -> InputUnreadable:
 def hostile(what: str) -> InputUnreadable:
     return InputUnreadable(
         "hostile",
-        f"The file is built in a way that no spreadsheet program writes: {what}.",
+        f"The file was not written by a spreadsheet program: {what}.",
         SAVE_AGAIN,
     )
 
@@ -76,5 +74,5 @@ def too_wide(what: str) -> InputUnreadable:
     return InputUnreadable(
         "too_large",
         f"The file is too wide: {what}.",
-        "Check that its delimiter is what the file uses (reading.delimiter), or leave out the columns nobody needs.",
+        "Check that reading.delimiter is the file's delimiter, or remove columns that nobody needs.",
     )

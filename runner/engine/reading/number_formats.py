@@ -1,8 +1,8 @@
-"""What a stored number means: dates in both epochs, styles, and the text a number format shows.
+"""What a stored number means: dates in both epochs, cell styles, and the text that a number format shows.
 
-A number such as ``00501``, ``000-00-0000`` or ``INV-0042`` is often an identifier, and a text field wants what a
-person sees. Only whole numbers are shown here, and only by formats of digits and fixed characters: signs that group,
-point, scale or name a currency belong to amounts, where the digits count.
+A number shown as ``00501``, ``000-00-0000`` or ``INV-0042`` is often an identifier, and a text field needs what people
+see. Only whole numbers are rendered here, and only by formats of digits and fixed characters: formats with grouping,
+decimals, scaling or a currency belong to amounts, of which the number itself counts.
 """
 
 import math
@@ -21,13 +21,13 @@ _DAY_MS = 86_400_000
 _EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001  # a sheet's times have no zone
 _EPOCH_1904 = datetime(1904, 1, 1)  # noqa: DTZ001
 _EPOCH_DAY = _EPOCH.toordinal()
-_MARCH_1900 = 61  # the first serial after the 29 February 1900 that Excel believes in
+_MARCH_1900 = 61  # the first serial after 29 February 1900, which exists only in Excel
 _LAST = 2_958_466  # the first serial after 9999-12-31
-_EXACT = 2**53  # below this one every whole number is exact in a double
+_EXACT = 2**53  # below this every whole number is exact in a double
 
 
 def number_from_text(text: str) -> Value:
-    """The number a file stores as text: a whole one as int, exact at any length; no number: the text."""
+    """Parse a number stored as text: whole numbers as exact ints of any length; text that is not a number as it is."""
     if text.isdecimal():
         return int(text) if len(text) < 400 else text
     try:
@@ -45,7 +45,7 @@ def number_from_text(text: str) -> Value:
 
 
 def moment(serial: float, *, epoch_1904: bool) -> datetime | None:
-    """The date and time of a serial, to the millisecond; None outside what a calendar has."""
+    """The date and time of a serial, to the millisecond; None outside the calendar."""
     if epoch_1904:
         start = _EPOCH_1904
         if not -1 < serial < _LAST - 1462:
@@ -54,7 +54,7 @@ def moment(serial: float, *, epoch_1904: bool) -> datetime | None:
         start = _EPOCH
         if not 0 <= serial < _LAST:
             return None
-        if serial < 60:  # Excel counts a 29 February 1900, so earlier days are one off
+        if serial < 60:  # Excel counts a 29 February 1900, so earlier days are off by one
             serial += 1
     try:
         return start + timedelta(milliseconds=round(serial * _DAY_MS))
@@ -63,8 +63,8 @@ def moment(serial: float, *, epoch_1904: bool) -> datetime | None:
 
 
 def date_value(serial: float, *, epoch_1904: bool) -> Value:
-    """A number in a date format: a date when it is a whole day, else a datetime, a time below one day."""
-    if type(serial) is int and not epoch_1904 and _MARCH_1900 <= serial < _LAST:  # nearly every date there is
+    """A number in a date format: a date for whole days, a time below one day, else a datetime."""
+    if type(serial) is int and not epoch_1904 and _MARCH_1900 <= serial < _LAST:  # fast path for nearly all dates
         return date.fromordinal(_EPOCH_DAY + serial)
     whole = float(serial).is_integer()
     if not epoch_1904 and serial < 1:
@@ -83,7 +83,7 @@ def datetime_value(serial: float, *, epoch_1904: bool) -> Value:
 
 
 def time_value(serial: float, *, epoch_1904: bool) -> Value:
-    """A number in a time format: a time of day below one day, else the moment it stands for."""
+    """A number in a time format: a time of day below one day, else a datetime."""
     if not 0 <= serial < 1:
         found = moment(serial, epoch_1904=epoch_1904)
         return serial if found is None else found
@@ -101,11 +101,11 @@ def duration_value(serial: float) -> Value:
 _ISO = re.compile(
     r"(?:(\d{4})-(\d{2})-(\d{2}))?T?(?:(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,40}))?)?)?(?:Z|[+-]\d{2}:?\d{2})?"
 )
-_NEAR_MS = 2  # microseconds: as near to a whole millisecond as a day number in a double can be told apart
+_NEAR_MS = 2  # microseconds: the precision of a day number in a double
 
 
 def fraction_of(digits: str | None) -> timedelta:
-    """The digits behind a second's point; more than six come from a day number, and may mean a whole millisecond."""
+    """The fraction of a second; more than six digits come from a day number and are rounded to a near millisecond."""
     if not digits:
         return timedelta()
     if len(digits) <= 6:
@@ -116,7 +116,7 @@ def fraction_of(digits: str | None) -> timedelta:
 
 
 def iso_value(text: str) -> Value:
-    """An ISO 8601 date cell (strict OOXML and ODS); a zone is dropped; what it is not stays text."""
+    """Parse an ISO 8601 date cell (strict OOXML and ODS); a zone is dropped, other text stays text."""
     match = _ISO.fullmatch(text.strip())
     if match is None:
         return text or None
@@ -134,7 +134,7 @@ def iso_value(text: str) -> Value:
 
 Shower = Callable[[int], str | None]
 
-MOST: Final = 255  # characters of a format; Excel takes no more
+MOST: Final = 255  # characters of a format, Excel's limit
 _TOKEN = re.compile(
     r"""(?P<section>;)|"(?P<quoted>[^"]*)"?|\\(?P<escaped>.)|_(?P<width>.)|\*.|\[(?P<bracket>[^\]]*)\]"""
     r"""|(?P<general>general)|(?P<digit>[0#?])|(?P<amount>[.,%/@]|e[+-])|(?P<other>.)""",
@@ -153,18 +153,18 @@ _COMPARE: Final[dict[str, Callable[[int, float], bool]]] = {
 
 
 class _Digit(NamedTuple):
-    """A place for a digit: what it shows where the number has none left."""
+    """A digit placeholder: what it shows if the number has no digit left."""
 
     fill: str
 
 
 class _Section:
     def __init__(self) -> None:
-        self.parts: list[str | _Digit | None] = []  # literal text, a digit's place, or all digits
+        self.parts: list[str | _Digit | None] = []  # literal text, a digit placeholder, or all digits
         self.condition: Callable[[int], bool] | None = None
 
     def show(self, number: int) -> str:
-        """The digits of a number that is not negative, put in their places from the right."""
+        """Fill the digits of a non-negative number into the placeholders, from the right."""
         digits = str(number) if number else ""
         places = sum(isinstance(part, _Digit) for part in self.parts)
         digits, extra = digits[max(len(digits) - places, 0) :], digits[: max(len(digits) - places, 0)]
@@ -184,7 +184,7 @@ class _Section:
 
 
 def shower_of(code: str) -> Shower | None:
-    """How a number format shows whole numbers; None where it shows the digits alone, or an amount."""
+    """A function that renders whole numbers in this format; None if it shows only the digits, or an amount."""
     if len(code) > MOST or (sections := _sections(code)) is None:
         return None
 
@@ -195,7 +195,7 @@ def shower_of(code: str) -> Shower | None:
 
 
 def shown(show: Shower, number: Value) -> Value:
-    """The number with what it shows."""
+    """The number together with its rendered text."""
     if type(number) is not int:
         return number
     text = show(number)
@@ -210,7 +210,7 @@ def _sections(code: str) -> list[_Section] | None:
             sections.append(_Section())
             continue
         if len(sections) > 3:
-            continue  # the fourth is for texts
+            continue  # the fourth section is for text
         if kind == "amount" or (kind == "bracket" and not _bracket(sections[-1], token["bracket"])):
             return None
         if kind == "digit":
@@ -226,7 +226,7 @@ def _sections(code: str) -> list[_Section] | None:
 
 
 def _bracket(section: _Section, inside: str) -> bool:
-    """Take a bracket in; False where it names a currency."""
+    """Handle a bracket; False if it is a currency."""
     if found := _CONDITION.fullmatch(inside.strip()):
         compare, bound = _COMPARE[found[1]], float(found[2])
         section.condition = lambda number: compare(number, bound)
@@ -247,19 +247,19 @@ def _show(sections: list[_Section], number: int) -> str | None:
     if section is None:
         return None
     text = section.show(abs(number))
-    return sign + text if text else None  # a format that hides a number does not take it away
+    return sign + text if text else None  # a number hidden by its format is still a number
 
 
 class NumberKind(IntEnum):
-    """How a number is meant."""
+    """The meaning of a number."""
 
     NUMBER = 0
     DATE = 1
     DATETIME = 2
     TIME = 3
     DURATION = 4
-    SHOWN = 6  # a number whose format shows more than its digits
-    ANY = 5  # built-in formats whose meaning depends on the language: decided by the value
+    SHOWN = 6  # its format shows more than its digits
+    ANY = 5  # built-in formats whose meaning depends on the locale: the value decides
 
 
 BUILT_IN = {
@@ -277,7 +277,7 @@ _BRACKET = re.compile(r"\[[^\]]*\]")
 
 
 def kind_of_format(code: str) -> NumberKind:
-    """Read a number format code: only its first section counts, and no quoted text."""
+    """The meaning of a number format code; only its first section counts, without quoted text."""
     bare = _LITERAL.sub("", code[:1024]).split(";")[0]
     if _ELAPSED.search(bare):
         return NumberKind.DURATION
@@ -293,7 +293,7 @@ def kind_of_format(code: str) -> NumberKind:
 
 
 class NumberFormat(NamedTuple):
-    """What a number format says."""
+    """A parsed number format."""
 
     kind: NumberKind
     shows: Shower | None = None
@@ -305,9 +305,12 @@ def format_of(code: str) -> NumberFormat:
     return NumberFormat(NumberKind.SHOWN, shows) if shows else NumberFormat(kind)
 
 
+BOLD = 600  # weight from which a font is bold
+
+
 @dataclass(kw_only=True, slots=True)
 class CellStyle:
-    """What makes a cell stand out."""
+    """The style of a cell, as hints for the structure pass."""
 
     bold: bool = False
     italic: bool = False
@@ -327,14 +330,14 @@ _PLAIN = CellStyle()
 
 @dataclass(kw_only=True)
 class Styles:
-    """By the style index of a cell; an index out of range is a plain number."""
+    """Styles by the style index of a cell; an index out of range is a plain number."""
 
     kinds: list[NumberKind] = field(default_factory=list)
     looks: list[CellStyle] = field(default_factory=list)
-    shows: dict[int, Shower] = field(default_factory=dict)  # of the styles of kind SHOWN
+    shows: dict[int, Shower] = field(default_factory=dict)  # for styles of kind SHOWN
 
     def add(self, number: int, formats: dict[int, NumberFormat], look: CellStyle) -> None:
-        """The next style: the number of its format, which is one of the file's own or a built-in one."""
+        """Add the next style; `number` is that of a format of the file or of a built-in one."""
         kind, shows = formats.get(number) or NumberFormat(BUILT_IN.get(number, NumberKind.NUMBER))
         if shows:
             self.shows[len(self.kinds)] = shows
@@ -345,7 +348,7 @@ class Styles:
         return self.kinds[index] if 0 <= index < len(self.kinds) else NumberKind.NUMBER
 
 
-_EXACT_INTEGERS = 2**53  # below this one every whole number is exact in a double
+_EXACT_INTEGERS = 2**53  # below this every whole number is exact in a double
 _MEMO = 50_000
 _DOUBLE = struct.Struct("<d")
 ERRORS = {
@@ -362,7 +365,7 @@ UNKNOWN_ERROR = CellError("#UNKNOWN!")
 
 
 def rk(raw: int) -> float:
-    """A number packed into 32 bits: the top of a double or a whole number, perhaps in hundredths."""
+    """Decode a number packed into 32 bits: the top of a double or a whole number, possibly in hundredths."""
     if raw & 2:
         value: float = (raw >> 2) - (1 << 30 if raw & 0x80000000 else 0)
     else:
@@ -407,7 +410,7 @@ class NumberReader:
 
 
 class Marker:
-    """Notes what stands out, within the limits."""
+    """Collects the layout of a sheet, within the limits."""
 
     def __init__(self, styles: Styles, limits: ReadLimits) -> None:
         self.layout = Layout()
@@ -428,7 +431,7 @@ class Marker:
                 getattr(self.layout, name).setdefault(row, set()).add(column)
 
     def merge(self, area: Area) -> None:
-        if len(self.layout.merged) < self._limits.max_merged:  # a hint, and worth no more memory
+        if len(self.layout.merged) < self._limits.max_merged:  # merges are hints, not worth more memory
             self.layout.merged.append(area)
 
     def hide_columns(self, first: int, last: int) -> None:

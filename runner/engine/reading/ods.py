@@ -1,4 +1,4 @@
-"""Reads .ods: one cell to its value, the tables of content.xml as rows, and the book around them."""
+"""Reads .ods: cell values, the tables of content.xml as rows, and the book."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ _ERROR = re.compile(r"#[A-Z/0]{3,12}[!?]?|Err:\d{3}")
 _DIGITS = re.compile("[0-9]+")
 _AMOUNT = re.compile(r"[.,%\u2019'\u00a0\u202f$\u00a2-\u00a5\u20a0-\u20cf]|[0-9]E[+-]|[0-9]/[0-9]")
 _GROUPED = re.compile("[-+(]?[1-9][0-9]{0,2}(?: [0-9]{3})+[-)]?")
-_NUMBERED = {  # LibreOffice shows an error that Excel has no word for by its number
+_NUMBERED = {  # LibreOffice numbers errors that Excel has no name for
     "Err:503": "#NUM!",
     "Err:521": "#NULL!",
     "Err:524": "#REF!",
@@ -63,11 +63,11 @@ def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per ty
 
 
 def _showing(text: str) -> Shower:
-    """The format is not kept with the cell, but what it shows is."""
+    """A renderer from the cell's own text: the cell stores what it shows, but not its format."""
     bare = " ".join(text.split())
 
     def show(number: int) -> str | None:
-        """None for an amount: digits in groups, or others than the number has."""
+        """None for an amount: grouped digits, or digits that differ from the number's."""
         digits = "".join(_DIGITS.findall(bare))
         if _AMOUNT.search(bare) or _GROUPED.fullmatch(bare) or (digits and int(digits) != abs(number)):
             return None
@@ -81,7 +81,7 @@ def _error(text: str) -> CellError:
 
 
 def _time(text: str) -> Value:
-    """A time of day below 24 hours, else a duration: the format keeps both alike."""
+    """A time of day below 24 hours, else a duration: ODS stores both the same way."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         return None
@@ -107,7 +107,7 @@ def _time(text: str) -> Value:
 _HIDDEN = ("collapse", "filter")
 _SHOWN = ("p", "h")
 _ASIDE = ("annotation", "ruby-text", "tracked-changes", "shapes", "forms")
-_NO_SHEETS = ("table:dde-links", "table:tracked-changes")  # tables in them are what other files and times held
+_NO_SHEETS = ("table:dde-links", "table:tracked-changes")  # tables in them are copies of other tables
 _CELL_ATTRIBUTES = {
     "office:value-type": "value-type",
     "office:value": "value",
@@ -122,7 +122,7 @@ _CELL_ATTRIBUTES = {
 
 @dataclass(kw_only=True)
 class TablePlace:
-    """A table in the part: bytes from the start of its tag to after its end."""
+    """A table's byte range in the part, from the start of its tag to the end of its closing tag."""
 
     name: str
     style: str
@@ -134,11 +134,11 @@ class TablePlace:
 class Places:
     tables: list[TablePlace] = field(default_factory=list)
     hidden_styles: set[str] = field(default_factory=set)
-    epoch: int = 1900  # what a bare day number counts from
+    epoch: int = 1900  # the epoch of day numbers
 
 
 def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
-    """One look over the whole part, so that each sheet can be read alone later."""
+    """Scan the whole part once, so that each sheet can be read separately later."""
     places = Places()
     markup = Markup("content.xml", limits)
     parser = markup.parser
@@ -148,14 +148,14 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
         nonlocal style, depth, levels, aside
         levels += 1
         if levels > limits.max_depth:
-            raise errors.hostile(f"elements nested over {limits.max_depth} deep in content.xml")
+            raise errors.hostile(f"elements nested more than {limits.max_depth} deep in content.xml")
         if aside or name in _NO_SHEETS:
             aside += 1
         elif name == "table:table":
             depth += 1
             if depth == 1:
                 if len(places.tables) >= limits.max_sheets:
-                    raise errors.too_large(f"more than {limits.max_sheets} sheets")
+                    raise errors.too_large(f"it has more than {limits.max_sheets} sheets")
                 called = attributes.get("table:name") or f"Sheet{len(places.tables) + 1}"
                 where = parser.CurrentByteIndex
                 styled = attributes.get("table:style-name", "")
@@ -186,7 +186,7 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
 
 
 class TableReader:
-    """The handlers of one pass over one table."""
+    """XML handlers for one table."""
 
     def __init__(self, limits: ReadLimits) -> None:
         self.done: list[Row] = []
@@ -213,7 +213,7 @@ class TableReader:
     def _start(self, name: str, attributes: Attributes) -> None:
         self._depth += 1
         if self._depth > self._limits.max_depth:
-            raise errors.hostile(f"elements nested over {self._limits.max_depth} deep in content.xml")
+            raise errors.hostile(f"elements nested more than {self._limits.max_depth} deep in content.xml")
         kind = local(name)
         if self._aside or kind in _ASIDE or name.startswith("draw:"):
             self._aside += 1
@@ -278,7 +278,7 @@ class TableReader:
         if value is None:
             return
         if self._column > self._limits.max_columns:
-            raise errors.damaged(f"a cell past column {self._limits.max_columns}, the last there is")
+            raise errors.damaged(f"a cell beyond column {self._limits.max_columns}, the limit of a sheet")
         self._values += [None] * (start - len(self._values))
         self._values += [value] * self._spans
 
@@ -288,9 +288,9 @@ class TableReader:
             return
         self._slots += len(self._values) * self._repeat
         if self._row > self._limits.max_rows or self._slots > self._limits.max_cells:
-            raise errors.too_large(f"a sheet with values down to row {self._row}")
+            raise errors.too_large(f"a sheet has values down to row {self._row}")
         if self._repeat > 1 and self._slots > self._limits.max_sorted_cells:
-            raise errors.hostile("rows that are repeated into millions of cells")
+            raise errors.hostile("rows repeated into millions of cells")
         self.done += [(number, list(self._values)) for number in range(first, self._row + 1)]
 
     def _merge(self, attributes: Attributes) -> None:
@@ -302,7 +302,7 @@ class TableReader:
 
 
 def read_table(pieces: Iterable[bytes], reader: TableReader) -> Iterator[Row]:
-    """Rows of a table from the bytes between its place's start and end."""
+    """The rows of a table from its byte range."""
     reader.markup.feed(b"<sheet>")
     for piece in pieces:
         reader.markup.feed(piece)

@@ -1,12 +1,14 @@
-"""From a path to a book: what the file is decides, its name only helps."""
+"""Opens a file as a book. Its content decides the format, whatever its name; other files are refused by kind."""
 
+import re
 from pathlib import Path
 from typing import BinaryIO
 
-from runner.engine.reading import containers, errors, sniffing
+from runner.engine.reading import containers, errors
 from runner.engine.reading.books import Book, ReadLimits, TextOptions
 from runner.engine.reading.containers import ZipArchive
 from runner.engine.reading.delimited import open_delimited
+from runner.engine.reading.encodings import is_wide
 from runner.engine.reading.ods import is_opendocument, open_ods
 from runner.engine.reading.webpages import open_page
 from runner.engine.reading.xls import open_xls
@@ -15,15 +17,13 @@ from runner.engine.reading.xlsx.markup import OoxmlPackage
 from runner.engine.reading.xlsx.workbooks import open_xlsx
 
 _DEFAULTS = ReadLimits()
-_FOUND_OUT = TextOptions()
+_DETECT = TextOptions()
 _HEAD = 8192
 _TEXT_NAMES = (".csv", ".tsv", ".tab", ".txt")
 
 
-def open_book(
-    path: str | Path, *, name: str, limits: ReadLimits = _DEFAULTS, options: TextOptions = _FOUND_OUT
-) -> Book:
-    """Open a spreadsheet of any known format; InputUnreadable says why a file cannot be."""
+def open_book(path: str | Path, *, name: str, limits: ReadLimits = _DEFAULTS, options: TextOptions = _DETECT) -> Book:
+    """Open a spreadsheet of any supported format; raises InputUnreadable for other files."""
     file = Path(path).open("rb")  # noqa: SIM115  # the book holds it open and closes it
     try:
         return _open(file, name, limits, options)
@@ -37,17 +37,17 @@ def _open(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -
     file.seek(0, 2)
     size = file.tell()
     if size > limits.max_file_bytes:
-        raise errors.too_large(f"{size} bytes, {limits.max_file_bytes} are allowed")
+        raise errors.too_large(f"it has {size} bytes; the limit is {limits.max_file_bytes}")
     if head.startswith(containers.MAGIC):
         return _open_container(file, limits, options)
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _open_zip(file, limits)
     if not head and not name.lower().endswith(_TEXT_NAMES):
-        raise errors.empty()  # an empty text file is a table with no rows, an empty workbook is none
-    if sniffing.is_page(head):
+        raise errors.empty()  # an empty text file is a table without rows; an empty workbook is an error
+    if is_page(head):
         return open_page(file, limits, declared=options.encoding)
     declared = options.encoding is not None or options.delimiter is not None
-    if (refused := sniffing.refusal(head, size, is_text=declared)) is not None:
+    if (refused := refusal(head, size, is_text=declared)) is not None:
         raise refused
     return open_delimited(file, name=name, limits=limits, options=options)
 
@@ -66,3 +66,112 @@ def _open_container(file: BinaryIO, limits: ReadLimits, options: TextOptions) ->
     if (refused := containers.refusal(container)) is not None:
         raise refused
     return open_xls(file, container, limits, declared=options.encoding)
+
+
+_UNPACK = "Unpack it and drop the spreadsheet inside."
+_EXPORT = "Export the data as .xlsx or .csv and drop that."
+_MAGIC: tuple[tuple[bytes, str, str], ...] = (
+    (b"%PDF", "a PDF document", _EXPORT),
+    (b"%!PS", "a PostScript document", _EXPORT),
+    (b"{\\rtf", "an RTF text document", _EXPORT),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image", _EXPORT),
+    (b"\xff\xd8\xff", "a JPEG image", _EXPORT),
+    (b"GIF8", "a GIF image", _EXPORT),
+    (b"II*\x00", "a TIFF image", _EXPORT),
+    (b"MM\x00*", "a TIFF image", _EXPORT),
+    (b"\x1f\x8b", "a gzip archive", _UNPACK),
+    (b"BZh", "a bzip2 archive", _UNPACK),
+    (b"\xfd7zXZ\x00", "an xz archive", _UNPACK),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),
+    (b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard archive", _UNPACK),
+    (b"\x7fELF", "a program (ELF)", _EXPORT),
+    (b"MZ", "a Windows program", _EXPORT),
+    (b"SQLite format 3\x00", "an SQLite database", _EXPORT),
+    (b"PAR1", "a Parquet file", _EXPORT),
+    (b"ARROW1", "an Arrow file", _EXPORT),
+    (b"Obj\x01", "an Avro file", _EXPORT),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _EXPORT),
+    (b"\x00\x01\x00\x00Standard", "an Access database", _EXPORT),
+    (b"RIFF", "an audio or video file", _EXPORT),
+    (b"ID3", "an audio file", _EXPORT),
+    (
+        b"version https://git-lfs",
+        "a Git LFS pointer, which only names the real file",
+        "Fetch the file itself.",
+    ),
+    (b"-----BEGIN ", "a key or certificate", _EXPORT),
+)
+_OLD_SHEETS: tuple[tuple[bytes, str], ...] = (
+    (b"\x09\x00\x04\x00", "an Excel 2 worksheet"),
+    (b"\x09\x02\x06\x00", "an Excel 3 worksheet"),
+    (b"\x09\x04\x06\x00", "an Excel 4 worksheet"),
+    (b"\x00\x00\x02\x00", "a Lotus 1-2-3 worksheet"),
+    (b"\x00\x00\x1a\x00", "a Lotus 1-2-3 worksheet"),
+    (b"ID;P", "a SYLK sheet"),
+)
+_HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body|table|meta)\b", re.IGNORECASE)
+_JSON = re.compile(rb"""\{\s*(?:"[^"\n]{0,200}"\s*:|\})|\[\s*(?:\{\s*"|\[|\])""")
+_PAGE = errors.not_a_spreadsheet("an HTML page")
+_CONTROL = bytes(set(range(28)) - {9, 10, 11, 12, 13, 26, 27} | {127})  # 28 to 31 separate fields and records
+_LOCK_FILES = (165, 171)  # sizes of Excel's lock files
+
+
+def refusal(head: bytes, size: int, *, is_text: bool = False) -> errors.InputUnreadable | None:
+    """Why a file that is neither a zip nor an OLE container is not a spreadsheet; None if it may be text.
+
+    ``is_text``: the manifest declares its encoding or delimiter, so unusual bytes are no reason to refuse it.
+    """
+    for magic, what, remedy in _MAGIC:
+        if head.startswith(magic):
+            return errors.not_a_spreadsheet(what, remedy)
+    for magic, what in _OLD_SHEETS:
+        if head.startswith(magic):
+            return errors.unsupported(what)
+    if head[257:262] == b"ustar":
+        return errors.not_a_spreadsheet("a tar archive", _UNPACK)
+    if head[4:8] == b"ftyp":
+        return errors.not_a_spreadsheet("a video or audio file", _EXPORT)
+    return _text_refusal(head) or (None if is_text else _binary_refusal(head, size))
+
+
+def _text_refusal(head: bytes) -> errors.InputUnreadable | None:  # one line per kind of text
+    text = head.removeprefix(b"\xef\xbb\xbf")
+    if text[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        text = text.replace(b"\x00", b"")[2:]
+    text = text.lstrip()
+    if text.startswith((b"<?xml", b"<Workbook")):
+        if b"schemas-microsoft-com:office:spreadsheet" in text:
+            return errors.unsupported("an Excel 2003 XML spreadsheet")
+        if b"opendocument" in text:
+            return errors.unsupported("a flat OpenDocument file")
+        if _HTML.search(text) is None:
+            return errors.not_a_spreadsheet("an XML document", _EXPORT)
+    if _HTML.match(text) or (text.startswith(b"<") and _HTML.search(text)):
+        return _PAGE
+    if text.startswith(b"MIME-Version:"):
+        return errors.not_a_spreadsheet("a web archive (MHTML)")
+    if _JSON.match(text):
+        return errors.not_a_spreadsheet("JSON text", _EXPORT)
+    return None
+
+
+def is_page(head: bytes) -> bool:
+    """Whether a file is a web page: many programs export tables as HTML and name the file .xls."""
+    refused = _text_refusal(head)
+    return refused is not None and refused.message == _PAGE.message
+
+
+def _binary_refusal(head: bytes, size: int) -> errors.InputUnreadable | None:
+    if head and not head.strip(b"\x00"):
+        return errors.no_content()
+    if size in _LOCK_FILES and b"\x00" in head and head[0] < 55 and head[55:56] in (b"\x00", bytes([head[0]])):
+        return errors.not_a_spreadsheet(
+            "the lock file that Excel keeps while a workbook is open (~$…)", "Drop the workbook itself."
+        )
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff") or is_wide(head):
+        return None
+    controls = len(head) - len(head.translate(None, _CONTROL))
+    if controls > max(2, len(head) // 100):  # text has hardly any
+        return errors.not_a_spreadsheet("binary data of an unknown kind")
+    return None

@@ -1,7 +1,7 @@
-"""Reads the tables of a web page: many programs export an HTML table and name the file .xls.
+"""Reads the tables of a web page: many programs export HTML tables and name the file .xls.
 
-The page is cut into tags and texts in one pass. The standard library's parser searches again from every mark that is
-never closed, which takes quadratic time on a page made of such marks; here an unclosed mark ends with the page.
+The page is split into tags and texts in one pass. The standard library's parser rescans from every tag that is never
+closed, in quadratic time on a page of such tags; here an unclosed tag ends with the page.
 """
 
 import codecs
@@ -26,7 +26,7 @@ _RAW: Final = {
 
 
 def plain(text: str) -> str:
-    """A text with its entities undone; numbers that no character has are not worked out."""
+    """Decode the entities of a text; numbers that are not characters stay as they are."""
     if "&" not in text:
         return text
     return unescape(_HUGE.sub("\ufffd", text))
@@ -35,10 +35,10 @@ def plain(text: str) -> str:
 class Tag(NamedTuple):
     name: str  # lower case
     closes: bool
-    attributes: str  # as they are written
+    attributes: str  # as written
 
     def get(self, name: str) -> str | None:
-        """The value of an attribute, the first if it is given twice; None where it is absent."""
+        """The value of an attribute, the first if it occurs twice; None if absent."""
         for key, double, single, bare in _ATTRIBUTE.findall(self.attributes):
             if key.lower() == name:
                 return plain(double or single or bare)
@@ -46,7 +46,7 @@ class Tag(NamedTuple):
 
 
 def tokens(page: str) -> Iterator[Tag | str]:
-    """Tags and the texts between them, entities undone; comments, scripts and styles are left out."""
+    """Tags and the texts between them, with entities decoded, without comments, scripts and styles."""
     at = 0
     while at < len(page):
         opened = page.find("<", at)
@@ -62,7 +62,7 @@ def tokens(page: str) -> Iterator[Tag | str]:
         elif page.startswith(("<!", "<?"), at):
             at = _after(page, ">", at)
         elif (found := _NAME.match(page, at)) is None:
-            yield "<"  # a sign like any other
+            yield "<"  # a plain character
             at += 1
         else:
             end = _end(page, found.end())
@@ -80,7 +80,7 @@ def _after(page: str, mark: str, at: int) -> int:
 
 
 def _end(page: str, at: int) -> int:
-    """Where a tag's closing bracket stands; one inside a quoted value is none."""
+    """The position of a tag's closing bracket; brackets in quoted values do not count."""
     while (stop := _STOP.search(page, at)) is not None:
         if stop[0] == ">":
             return stop.start()
@@ -95,13 +95,13 @@ _CELLS = ("td", "th")
 _SECTIONS = ("thead", "tbody", "tfoot")
 _LINES = frozenset({"p", "div", "li", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre"})
 _BOLD = ("b", "strong")
-_MOST_COLUMNS, _MOST_ROWS = 1_000, 65_534  # that a cell may span, as browsers have it
+_MOST_COLUMNS, _MOST_ROWS = 1_000, 65_534  # the largest spans of a cell, as in browsers
 _HIDDEN = "display:none"
-_BREAK = "\x00"  # no page's text holds it
+_BREAK = "\x00"  # never in a page's text
 
 
 class PageTable:
-    """One table: its rows as they are told, tables inside it left out."""
+    """Builds one table from its tags, without nested tables."""
 
     def __init__(self, limits: ReadLimits) -> None:
         self.name = ""
@@ -111,9 +111,9 @@ class PageTable:
         self._limits = limits
         self._row = 0
         self._values: dict[int, Value] = {}
-        self._column = 0  # where the open cell stands; 0: none is open
+        self._column = 0  # column of the open cell; 0: none is open
         self._next = 1
-        self._below: dict[int, int] = {}  # column -> last row that a cell from above covers it
+        self._below: dict[int, int] = {}  # column -> last row covered by a cell from above
         self._text: list[str] = []
         self._in_row = self._in_caption = False
         self._known: dict[str, str] = {}
@@ -130,7 +130,7 @@ class PageTable:
                 self._start_row(tag)
         elif name in _SECTIONS:
             self._end_row()
-            self._below = {}  # no cell reaches over the end of a section
+            self._below = {}  # no cell spans the end of a section
         elif name == "caption":
             self._end_caption()
             self._in_caption = not tag.closes and not self._column
@@ -150,7 +150,7 @@ class PageTable:
     def _start_row(self, tag: Tag) -> None:
         self._in_row, self._row, self._next, self._values = True, self._row + 1, 1, {}
         if self._row > self._limits.max_rows:
-            raise errors.too_large(f"a table of over {self._limits.max_rows} rows")
+            raise errors.too_large(f"a table has over {self._limits.max_rows} rows")
         if _HIDDEN in (tag.get("style") or "").replace(" ", "").lower():
             self.layout.hidden_rows.add(self._row)
         self.layout.styled_rows = min(self._row, self._limits.layout_rows)
@@ -165,7 +165,7 @@ class PageTable:
         down = min(_span(tag, "rowspan"), _MOST_ROWS)
         self._next += across
         if self._next - 1 > self._limits.max_columns:
-            raise errors.damaged(f"a cell past column {self._limits.max_columns}, the last there is")
+            raise errors.damaged(f"a cell beyond column {self._limits.max_columns}, the limit of a sheet")
         if down > 1:
             self._below |= dict.fromkeys(range(self._column, self._next), self._row + down - 1)
         if (across > 1 or down > 1) and len(self.layout.merged) < self._limits.max_merged:
@@ -202,7 +202,7 @@ class PageTable:
 
 
 def read_tables(found: Iterable[Tag | str], limits: ReadLimits) -> list[PageTable]:
-    """Every table that holds a text, in the order of their first tags."""
+    """All tables, in the order of their opening tags; one without text has no rows."""
     tables: list[PageTable] = []
     opened: list[PageTable] = []
     for token in found:
@@ -214,18 +214,18 @@ def read_tables(found: Iterable[Tag | str], limits: ReadLimits) -> list[PageTabl
                 opened.pop().end()
             elif not token.closes:
                 if len(opened) >= limits.max_depth or len(tables) >= limits.max_page_tables:
-                    raise errors.hostile(f"over {len(opened) or len(tables)} tables in a web page")
+                    raise errors.hostile(f"a web page with over {len(opened) or len(tables)} tables")
                 opened.append(PageTable(limits))
                 tables.append(opened[-1])
         elif opened:
             opened[-1].tag(token)
             if opened[-1].cells > limits.max_page_cells:
-                raise errors.too_large(f"a web page of over {limits.max_page_cells} cells")
+                raise errors.too_large(f"the page has over {limits.max_page_cells} cells")
     for table in reversed(opened):
         table.end()
     if sum(table.cells for table in tables) > limits.max_page_cells:
-        raise errors.too_large(f"a web page of over {limits.max_page_cells} cells")
-    return [table for table in tables if table.rows]
+        raise errors.too_large(f"the page has over {limits.max_page_cells} cells")
+    return tables
 
 
 def _span(tag: Tag, name: str) -> int:
@@ -234,7 +234,7 @@ def _span(tag: Tag, name: str) -> int:
 
 
 def _shown(parts: list[str]) -> str | None:
-    """What a browser shows: runs of blanks are one, lines end where the page breaks them."""
+    """The text as a browser shows it: runs of blanks collapsed, lines broken where the page breaks them."""
     lines = [" ".join(line.split()) for line in "".join(parts).split(_BREAK)]
     return "\n".join(line for line in lines if line) or None
 
@@ -260,24 +260,26 @@ class PageSheet:
 
 
 def open_page(file: BinaryIO, limits: ReadLimits, *, declared: str | None = None) -> Book:
-    """Each table of the page is a sheet; a table inside another one is a sheet of its own."""
+    """Open a page: each table is a sheet, nested ones too."""
     file.seek(0, 2)
     if file.tell() > limits.max_page_bytes:
-        raise errors.too_large(f"a web page of {file.tell()} bytes, {limits.max_page_bytes} are allowed")
+        raise errors.too_large(f"the page has {file.tell()} bytes; the limit is {limits.max_page_bytes}")
     encoding = detect(file, declared=declared or _named(file))
     file.seek(0)
     page = file.read().decode(encoding.name, "replace")
     tables = read_tables(tokens(page.removeprefix("\ufeff")), limits)
-    if not tables:
-        raise errors.not_a_spreadsheet("an HTML page with no table in it")
-    sheets: list[Sheet] = [PageSheet(table, index) for index, table in enumerate(tables)]
+    filled = [table for table in tables if table.rows]
+    if not filled:
+        what = "whose tables hold no text" if tables else "without a table"
+        raise errors.not_a_spreadsheet(f"an HTML page {what}")
+    sheets: list[Sheet] = [PageSheet(table, index) for index, table in enumerate(filled)]
     notes: dict[str, object] = {"encoding": encoding.name, "encoding_sure": encoding.sure}
     choices = list(encoding_choice(encoding))
     return Book(file_format="html", reader="own", sheets=sheets, notes=notes, choices=choices, source=file)
 
 
 def _named(file: BinaryIO) -> str | None:
-    """The encoding that the page names; one that it cannot be in, since the name was read, is none."""
+    """The encoding that the page declares; None for one that contradicts how the declaration was read."""
     file.seek(0)
     if (found := _CHARSET.search(file.read(_HEAD))) is None:
         return None
@@ -286,12 +288,12 @@ def _named(file: BinaryIO) -> str | None:
     except (LookupError, UnicodeDecodeError):
         return None
     if name in ("iso8859-1", "ascii"):
-        return "cp1252"  # as browsers have it
+        return "cp1252"  # as in browsers
     return name if _is_text(name) and not name.startswith(("utf-16", "utf-32")) else None
 
 
 def _is_text(name: str) -> bool:
-    """Whether it is an encoding of texts: Python knows others by name, too."""
+    """Whether Python's codec of this name is a text encoding."""
     try:
         return isinstance(b"a".decode(name), str)
     except (LookupError, ValueError):

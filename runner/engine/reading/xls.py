@@ -1,6 +1,6 @@
-"""Reads .xls (BIFF5 and BIFF8): records and their texts, what the sheets share, then rows.
+"""Reads .xls (BIFF5 and BIFF8): records and their texts, the parts that sheets share, then rows.
 
-The workbook stream is held whole; rows are decoded as they are asked for.
+The workbook stream is kept in memory; rows are decoded on demand.
 """
 
 import codecs
@@ -14,18 +14,23 @@ from typing import BinaryIO
 
 from runner.engine.reading import errors
 from runner.engine.reading.books import (
+    STATES,
     Book,
     CellError,
     Layout,
+    ListedSheet,
     ReadingChoice,
     ReadLimits,
     Row,
+    RowBuilder,
+    SharedStrings,
     Sheet,
     Value,
-    Visibility,
+    ascending,
 )
 from runner.engine.reading.containers import Container, workbook_stream
 from runner.engine.reading.number_formats import (
+    BOLD,
     ERRORS,
     UNKNOWN_ERROR,
     CellStyle,
@@ -36,8 +41,6 @@ from runner.engine.reading.number_formats import (
     format_of,
     rk,
 )
-from runner.engine.reading.row_order import RowBuilder, ascending
-from runner.engine.reading.strings import SharedStrings
 
 BOF, EOF, CONTINUE = 0x0809, 0x000A, 0x003C
 BIFF5, BIFF8 = 0x0500, 0x0600
@@ -45,7 +48,7 @@ _HEADER = struct.Struct("<HH")
 
 
 def records(stream: bytes, start: int = 0) -> Iterator[tuple[int, int, bytes]]:
-    """(type, position, body) from a position to the end of that substream; charts inside it are skipped."""
+    """(type, position, body) of each record from a position to the end of its substream, without embedded charts."""
     at = start
     depth = 0
     while at + 4 <= len(stream):
@@ -66,21 +69,21 @@ def records(stream: bytes, start: int = 0) -> Iterator[tuple[int, int, bytes]]:
 
 
 def u16(body: bytes, at: int) -> int:
-    """A 16-bit number; a body too short for it is a damaged record."""
+    """A 16-bit number; raises if the record is too short."""
     if at + 2 > len(body):
         raise errors.damaged("a record is too short")
     return body[at] | body[at + 1] << 8
 
 
 def short_text(body: bytes, at: int, count: int, *, wide: bool, codepage: str) -> str:
-    """Characters of one record: UTF-16, Latin-1 halves of it (BIFF8) or the book's code page (BIFF5)."""
+    """Text within one record: UTF-16 or its Latin-1 half (BIFF8), or the book's code page (BIFF5)."""
     if wide:
         return body[at : at + 2 * count].decode("utf-16-le", "replace")
     return body[at : at + count].decode(codepage, "replace")
 
 
 def text8(body: bytes, at: int, *, wide_count: bool) -> str:
-    """A BIFF8 text with its count and flags in front."""
+    """A BIFF8 text that starts with its count and flags."""
     count = u16(body, at) if wide_count else (body[at] if at < len(body) else 0)
     at += 2 if wide_count else 1
     flags = body[at] if at < len(body) else 0
@@ -89,7 +92,7 @@ def text8(body: bytes, at: int, *, wide_count: bool) -> str:
 
 
 def continued_text(bodies: list[bytes]) -> str:
-    """A BIFF8 text that goes on in the records after it; each of them says anew how wide its characters are."""
+    """A BIFF8 text that continues in further records; each starts with a flag for the width of its characters."""
     count = u16(bodies[0], 0)
     parts: list[str] = []
     for number, body in enumerate(bodies):
@@ -106,8 +109,8 @@ def continued_text(bodies: list[bytes]) -> str:
 class SharedTexts:
     """The shared strings record and its continuations.
 
-    A text may be cut by a record's end anywhere; where its characters are cut, the next record starts with a
-    flag that says anew how wide they are.
+    The end of a record may cut a text anywhere; if it cuts the characters, the next record starts with a flag for
+    their width.
     """
 
     def __init__(self, bodies: list[bytes], limits: ReadLimits) -> None:
@@ -117,15 +120,15 @@ class SharedTexts:
         for body in bodies:
             ends.append(ends[-1] + len(body))
         self._ends = [end for start, end in pairwise(ends) if end > start]
-        self._next = 0  # index of the end of the record that holds the position
-        self._at = 8  # two counts stand in front
+        self._next = 0  # index of the end of the current record
+        self._at = 8  # after two counts
 
     def read(self) -> list[str | None]:
         found: list[str | None] = []
         while self._at + 3 <= len(self._stream):
             found.append(self._text() or None)
             if len(found) > self._limits.max_strings:
-                raise errors.too_large(f"more than {self._limits.max_strings} shared strings")
+                raise errors.too_large(f"it has more than {self._limits.max_strings} shared strings")
         return found
 
     def _text(self) -> str:
@@ -157,7 +160,7 @@ class SharedTexts:
             parts.append(short_text(self._stream, self._at, take, wide=wide, codepage="latin-1"))
             self._at += take * (2 if wide else 1)
             count -= take
-            if count > 0:  # goes on in the next record, after its flag
+            if count > 0:  # continues in the next record, after its flag
                 self._at = self._ends[self._next]
                 if self._at >= len(self._stream):
                     break
@@ -168,7 +171,6 @@ class SharedTexts:
 
 _FILEPASS, _CODEPAGE, _DATEMODE, _BOUNDSHEET, _SST = 0x2F, 0x42, 0x22, 0x85, 0xFC
 _FORMAT, _FORMAT_OLD, _FONT, _XF = 0x041E, 0x001E, 0x0031, 0x00E0
-_VISIBILITY: dict[int, Visibility] = {1: "hidden", 2: "very_hidden"}
 _CODEPAGES = {
     367: "ascii", 1200: "utf-16-le", 1361: "johab", 32768: "mac-roman", 32769: "cp1252",
     10000: "mac-roman", 10001: "shift_jis", 10002: "big5", 10003: "euc-kr", 10004: "mac-arabic", 10005: "cp1255",
@@ -179,14 +181,6 @@ _CHARSETS = {
     128: "cp932", 129: "cp949", 130: "johab", 134: "cp936", 136: "cp950", 161: "cp1253", 162: "cp1254", 163: "cp1258",
     177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250", 77: "mac-roman",
 }  # fmt: skip
-_BOLD = 600
-
-
-@dataclass(frozen=True, kw_only=True)
-class XlsSheetEntry:
-    name: str
-    position: int
-    visibility: Visibility
 
 
 @dataclass(kw_only=True)
@@ -194,9 +188,9 @@ class Globals:
     version: int = BIFF8
     codepage: str = "cp1252"
     codepage_given: bool = False
-    charsets: Counter[str] = field(default_factory=Counter)  # what the fonts are made for, where that is not Latin
+    charsets: Counter[str] = field(default_factory=Counter)  # non-Latin character sets of the fonts
     epoch_1904: bool = False
-    sheets: list[XlsSheetEntry] = field(default_factory=list)
+    sheets: list[ListedSheet] = field(default_factory=list)
     styles: Styles = field(default_factory=Styles)
     strings: SharedStrings
 
@@ -241,13 +235,13 @@ class _Reader:
         elif kind in (_FORMAT, _FORMAT_OLD):
             self._formats[u16(body, 0)] = format_of(self._format(body))
         elif kind == _FONT:
-            self._fonts.append(CellStyle(bold=u16(body, 6) >= _BOLD, italic=bool(u16(body, 2) & 2)))
+            self._fonts.append(CellStyle(bold=u16(body, 6) >= BOLD, italic=bool(u16(body, 2) & 2)))
             self._charset(body[12] if len(body) > 12 else 0)
         elif kind == _XF:
             self._xfs.append(body)
 
     def _charset(self, number: int) -> None:
-        """A book of Excel 5 that names no code page: what most of its fonts are made for."""
+        """Without a code page in an Excel 5 book, take the character set of most of its fonts."""
         if not self.found.codepage_given and number in _CHARSETS:
             self.found.charsets[_CHARSETS[number]] += 1
             self.found.codepage = self.found.charsets.most_common(1)[0][0]
@@ -261,16 +255,16 @@ class _Reader:
         if len(body) < 8:
             raise errors.damaged("a record is too short")
         if body[5] != 0:
-            return  # charts, macros and Visual Basic hold no cells of data
+            return  # charts, macros and Visual Basic contain no data
         if self.found.version == BIFF8:
             name = text8(body, 6, wide_count=False)
         else:
             name = short_text(body, 7, body[6], wide=False, codepage=self.found.codepage)
-        visibility = _VISIBILITY.get(body[4] & 3, "visible")
+        visibility = STATES.get(body[4] & 3, "visible")
         position = u16(body, 0) | u16(body, 2) << 16
-        self.found.sheets.append(XlsSheetEntry(name=name, position=position, visibility=visibility))
+        self.found.sheets.append(ListedSheet(name=name, position=position, visibility=visibility))
         if len(self.found.sheets) > self._limits.max_sheets:
-            raise errors.too_large(f"more than {self._limits.max_sheets} sheets")
+            raise errors.too_large(f"it has more than {self._limits.max_sheets} sheets")
 
     def _look(self, body: bytes) -> CellStyle:
         font = u16(body, 0)
@@ -288,14 +282,14 @@ class _Reader:
 def _codec(number: int) -> str:
     name = _CODEPAGES.get(number, f"cp{number}")
     try:
-        codecs.lookup(name)  # decoding nothing would look up nothing
+        codecs.lookup(name)  # decoding an empty text would not look it up
     except LookupError:
         return "cp1252"
     return name
 
 
 def read_globals(stream: bytes, limits: ReadLimits, declared: str | None = None) -> Globals:
-    """What the sheets share; ``declared`` is the code page of a book that names none."""
+    """The parts that sheets share; ``declared``: the code page to use if the book has none."""
     reader = _Reader(limits)
     if declared is not None:
         reader.found.codepage, reader.found.codepage_given = codecs.lookup(declared).name, True
@@ -313,7 +307,7 @@ _POINTS_NOWHERE = CellError("#VALUE!")
 
 
 class XlsSheet:
-    def __init__(self, stream: bytes, shared: Globals, listed: XlsSheetEntry, index: int, limits: ReadLimits) -> None:
+    def __init__(self, stream: bytes, shared: Globals, listed: ListedSheet, index: int, limits: ReadLimits) -> None:
         self.name = listed.name
         self.index = index
         self.visibility = listed.visibility
@@ -330,7 +324,7 @@ class XlsSheet:
         return self._surveyed[0]
 
     def needs_code_page(self) -> bool:
-        """Whether texts hold more than ASCII in one byte each."""
+        """Whether single-byte texts contain non-ASCII bytes."""
         return self._shared.version != BIFF8 and any(
             not body[8:].isascii() for kind, _, body in self._records() if kind in (_LABEL, _RSTRING, _FORMULA_TEXT)
         )
@@ -339,14 +333,14 @@ class XlsSheet:
         found = records(self._stream, self._position)
         first = next(found, None)
         if first is None or first[0] != BOF:
-            raise errors.damaged("a sheet is not where the workbook says")
+            raise errors.damaged("a sheet is not at its offset in the workbook")
         return found
 
     def _rows(self) -> Iterator[Row]:
         builder = RowBuilder(self._limits)
         cells = _Cells(self._shared)
         row = -1
-        result: list[bytes] = []  # the text of a formula, with what continues it
+        result: list[bytes] = []  # the text of a formula and its continuations
         for kind, _, body in self._records():
             if result and kind == CONTINUE:
                 result.append(body)
@@ -369,7 +363,7 @@ class XlsSheet:
 
     @cached_property
     def _surveyed(self) -> tuple[Layout, bool]:
-        """The layout, and whether the rows come in order."""
+        """The layout, and whether the rows are in order."""
         marker = Marker(self._shared.styles, self._limits)
         row, ordered, frozen = 0, True, False
         for kind, _, body in self._records():
@@ -404,12 +398,12 @@ def _mark(marker: Marker, kind: int, row: int, body: bytes) -> None:
 
 
 class _Cells:
-    """Cell records to (column, value)."""
+    """Decodes cell records into (column, value)."""
 
     def __init__(self, shared: Globals) -> None:
         self._shared = shared
         self._numbers = NumberReader(shared.styles, epoch_1904=shared.epoch_1904)
-        self.awaited: int | None = None  # column of a formula whose text comes in a record of its own
+        self.awaited: int | None = None  # column of a formula whose text follows in its own record
 
     def text(self, body: bytes, at: int) -> str:
         if self._shared.version == BIFF8:
@@ -477,12 +471,12 @@ def open_xls(file: BinaryIO, container: Container, limits: ReadLimits, *, declar
 
 
 def _guessed(shared: Globals) -> ReadingChoice:
-    """A book of Excel 5 that does not say which code page its texts are in."""
+    """The choice of a code page for an Excel 5 book that has none."""
     return ReadingChoice(
         kind="encoding",
         chosen=shared.codepage,
         evidence=dict(shared.charsets) or {shared.codepage: 0},
         sure=bool(shared.charsets),
         settle=f'"reading": {{"encoding": "{shared.codepage}"}}',
-        message=f"the workbook does not say which encoding its texts are in; they were read as {shared.codepage}",
+        message=f"the workbook does not declare its text encoding; its texts were read as {shared.codepage}",
     )

@@ -1,4 +1,4 @@
-"""Reads .xlsb, the package of an .xlsx with binary parts: records, shared parts, then rows."""
+"""Reads .xlsb, an .xlsx package with binary parts: records, shared parts, then rows."""
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
@@ -7,9 +7,23 @@ from functools import cached_property
 from typing import BinaryIO
 
 from runner.engine.reading import errors
-from runner.engine.reading.books import Book, CellError, Layout, ReadLimits, Row, Sheet, Value, Visibility
+from runner.engine.reading.books import (
+    STATES,
+    Book,
+    CellError,
+    Layout,
+    ListedSheet,
+    ReadLimits,
+    Row,
+    RowBuilder,
+    SharedStrings,
+    Sheet,
+    Value,
+    ascending,
+)
 from runner.engine.reading.containers import Entry
 from runner.engine.reading.number_formats import (
+    BOLD,
     ERRORS,
     UNKNOWN_ERROR,
     CellStyle,
@@ -20,15 +34,13 @@ from runner.engine.reading.number_formats import (
     format_of,
     rk,
 )
-from runner.engine.reading.row_order import RowBuilder, ascending
-from runner.engine.reading.strings import SharedStrings
 from runner.engine.reading.xlsx.markup import OoxmlPackage
 
 _U32 = struct.Struct("<I")
 
 
 def records(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[tuple[int, bytes]]:
-    """Every record of a part; a part that ends inside one was cut off."""
+    """Every record of a part; raises if the part ends inside one."""
     held = b""
     for piece in pieces:
         held += piece
@@ -47,7 +59,7 @@ def records(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[tuple[int, 
 
 
 def _header(raw: bytes, at: int) -> tuple[int, int, int] | None:
-    """(type, where the body starts, its length); None where the bytes do not reach."""
+    """(type, offset of the body, its length); None if more bytes are needed."""
     end = len(raw)
     if at >= end:
         return None
@@ -71,7 +83,7 @@ def _header(raw: bytes, at: int) -> tuple[int, int, int] | None:
 
 
 def u32(body: bytes, at: int) -> int:
-    """A 32-bit number; a body too short for it is a damaged record."""
+    """A 32-bit number; raises if the record is too short."""
     try:
         return int(_U32.unpack_from(body, at)[0])
     except struct.error as error:
@@ -79,7 +91,7 @@ def u32(body: bytes, at: int) -> int:
 
 
 def text(body: bytes, at: int) -> tuple[str, int]:
-    """A counted UTF-16 text and where it ends."""
+    """A counted UTF-16 text, and the offset after it."""
     count = u32(body, at)
     if count == 0xFFFFFFFF:  # null
         return "", at + 4
@@ -93,21 +105,12 @@ _WORKBOOK_PROPERTIES, _SHEET = 153, 156
 _FORMAT, _FONT, _FILL, _BORDER, _XF = 44, 43, 45, 46, 47
 _BEGIN_CELL_XFS, _END_CELL_XFS = 617, 618
 _STRING = 19
-_VISIBILITY: dict[int, Visibility] = {1: "hidden", 2: "very_hidden"}
-_BOLD = 600
-
-
-@dataclass(frozen=True, kw_only=True)
-class XlsbSheetEntry:
-    name: str
-    relation: str
-    visibility: Visibility
 
 
 @dataclass(kw_only=True)
 class Contents:
     epoch_1904: bool = False
-    sheets: list[XlsbSheetEntry] = field(default_factory=list)
+    sheets: list[ListedSheet] = field(default_factory=list)
 
 
 def read_contents(pieces: Iterable[bytes], limits: ReadLimits) -> Contents:
@@ -118,8 +121,8 @@ def read_contents(pieces: Iterable[bytes], limits: ReadLimits) -> Contents:
         elif kind == _SHEET:
             relation, at = text(body, 8)
             name, _ = text(body, at)
-            visibility = _VISIBILITY.get(u32(body, 0), "visible")
-            contents.sheets.append(XlsbSheetEntry(name=name, relation=relation, visibility=visibility))
+            visibility = STATES.get(u32(body, 0), "visible")
+            contents.sheets.append(ListedSheet(name=name, part=relation, visibility=visibility))
     return contents
 
 
@@ -137,7 +140,7 @@ def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
 
 
 def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
-    """Number formats, and what makes cells stand out."""
+    """Number formats and cell styles."""
     styles = Styles()
     formats: dict[int, NumberFormat] = {}
     fonts: list[CellStyle] = []
@@ -148,9 +151,9 @@ def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
         if kind == _FORMAT:
             formats[_u16(body, 0)] = format_of(text(body, 2)[0])
         elif kind == _FONT:
-            fonts.append(CellStyle(bold=_u16(body, 4) >= _BOLD, italic=bool(_u16(body, 2) & 2)))
+            fonts.append(CellStyle(bold=_u16(body, 4) >= BOLD, italic=bool(_u16(body, 2) & 2)))
         elif kind == _FILL:
-            fills.append(u32(body, 0) not in (0, 17))  # none, and the pattern that is never shown
+            fills.append(u32(body, 0) not in (0, 17))  # no pattern, or one that is never shown
         elif kind == _BORDER:
             borders.append((_byte(body, 1) > 0, _byte(body, 11) > 0))
         elif kind in (_BEGIN_CELL_XFS, _END_CELL_XFS):
@@ -185,7 +188,7 @@ def _byte(body: bytes, at: int) -> int:
 
 
 _ROW, _BLANK, _LAST_CELL, _RICH_TEXT = 0, 1, 11, 62
-_SHORT_BLANK, _LAST_SHORT = 12, 18  # as the first ones, but the column is the next one
+_SHORT_BLANK, _LAST_SHORT = 12, 18  # like the first ones, in the next column
 _COLUMN, _PANE, _MERGED, _FILTER = 60, 151, 176, 161
 _END_DATA = 146
 _POINTS_NOWHERE = CellError("#VALUE!")
@@ -205,34 +208,28 @@ class XlsbWorkbook:
         found = self.relations.get(relation)
         return self.package.archive.find(found.part) if found else None
 
-    def _related(self, kind: str) -> Entry | None:
-        for relation in self.relations.values():
-            if relation.kind == kind:
-                return self.package.archive.find(relation.part)
-        return None
-
     @cached_property
     def styles(self) -> Styles:
-        entry = self._related("styles")
+        entry = self.package.related(self.relations, "styles")
         if entry is None:
             return Styles()
         return read_styles(self.package.archive.stream(entry), self.package.limits)
 
     @cached_property
     def strings(self) -> SharedStrings:
-        entry = self._related("sharedStrings")
+        entry = self.package.related(self.relations, "sharedStrings")
         if entry is None:
-            raise errors.damaged("its cells refer to shared strings, and that part is missing")
+            raise errors.damaged("the part with its shared strings is missing")
         return read_strings(self.package.archive.stream(entry), self.package.limits)
 
 
 class XlsbSheet:
-    def __init__(self, workbook: XlsbWorkbook, listed: XlsbSheetEntry, index: int) -> None:
+    def __init__(self, workbook: XlsbWorkbook, listed: ListedSheet, index: int) -> None:
         self.name = listed.name
         self.index = index
         self.visibility = listed.visibility
         self._workbook = workbook
-        self._relation = listed.relation
+        self._relation = listed.part
 
     def rows(self) -> Iterator[Row]:
         rows = self._rows()
@@ -244,7 +241,7 @@ class XlsbSheet:
     def _records(self) -> Iterator[tuple[int, bytes]]:
         entry = self._workbook.part(self._relation)
         if entry is None:
-            raise errors.damaged("the part of a sheet is missing")
+            raise errors.damaged("the part with a sheet's cells is missing")
         package = self._workbook.package
         return records(package.archive.stream(entry), package.limits)
 
@@ -274,7 +271,7 @@ class XlsbSheet:
 
     @cached_property
     def _surveyed(self) -> tuple[Layout, bool]:
-        """The layout, and whether the rows come in order."""
+        """The layout, and whether the rows are in order."""
         limits = self._workbook.package.limits
         marker = Marker(self._workbook.styles, limits)
         layout = marker.layout
@@ -334,15 +331,15 @@ def _count(split: float) -> int:
 
 def open_xlsb(file: BinaryIO, package: OoxmlPackage, part: str) -> Book:
     workbook = XlsbWorkbook(package, part)
-    listed: Iterable[XlsbSheetEntry] = workbook.contents.sheets
+    listed: Iterable[ListedSheet] = workbook.contents.sheets
     if len(workbook.contents.sheets) > package.limits.max_sheets:
-        raise errors.too_large(f"more than {package.limits.max_sheets} sheets")
+        raise errors.too_large(f"it has more than {package.limits.max_sheets} sheets")
     kept = [one for one in listed if _is_worksheet(workbook, one)]
     sheets: list[Sheet] = [XlsbSheet(workbook, one, index) for index, one in enumerate(kept)]
     notes: dict[str, object] = {"epoch": 1904 if workbook.contents.epoch_1904 else 1900}
     return Book(file_format="xlsb", reader="own", sheets=sheets, notes=notes, source=file)
 
 
-def _is_worksheet(workbook: XlsbWorkbook, listed: XlsbSheetEntry) -> bool:
-    relation = workbook.relations.get(listed.relation)
+def _is_worksheet(workbook: XlsbWorkbook, listed: ListedSheet) -> bool:
+    relation = workbook.relations.get(listed.part)
     return relation is not None and relation.kind == "worksheet"

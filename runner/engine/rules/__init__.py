@@ -1,1 +1,1 @@
-"""The rule author's Python: loaded once, called with what it names, never trusted to succeed."""
+"""The rule author's Python: loaded once, called with the arguments it names, never trusted to succeed."""

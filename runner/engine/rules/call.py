@@ -1,4 +1,4 @@
-"""Calls a rule with the arguments it names, reports where it broke without the value, and flags misspelt names."""
+"""Calls a rule with the arguments it names, reports where it failed without the value, and finds misspelt names."""
 
 import contextlib
 import re
@@ -12,13 +12,13 @@ from runner.engine.mapping.spelling import joined
 from runner.engine.protocol import EngineStop
 
 _DIGITS: Final = re.compile(r"\d+")
-_LONG: Final = 8  # letters from which on two slips are likely to be slips
+_LONG: Final = 8  # letters from which two differences still count as a typo
 _MOST_FILES: Final = 200
 _MOST_BYTES: Final = 256 * 1024
 
 
 def meant(name: str, known: Iterable[str]) -> str | None:
-    """The known name that this one is a slip of, if it is one; names that differ in a number are two names."""
+    """The known name that this one is a typo of, if any; names that differ in a number are different."""
     plain = name.casefold()
     for other in known:
         there = other.casefold()
@@ -34,7 +34,7 @@ def meant(name: str, known: Iterable[str]) -> str | None:
 
 
 def check_folders(folder: Path, parts: Mapping[str, Collection[str]], fields: Collection[str]) -> None:
-    """EngineStop where rule files stand in a place that is not looked at; `parts` are folders with their functions."""
+    """Raise EngineStop for rule files in a folder that is not loaded; `parts`: folders and their functions."""
     inside = sorted(folder.iterdir())
     for entry in inside:
         part = meant(entry.name, parts) if entry.is_dir() and entry.name not in parts else None
@@ -50,15 +50,15 @@ def check_folders(folder: Path, parts: Mapping[str, Collection[str]], fields: Co
     for entry in inside:
         stray = entry.suffix == ".py" and entry.stem in fields and not (folder / "columns" / entry.name).exists()
         if stray and "columns" in parts and _defines(entry, parts["columns"]):
-            raise _misplaced(entry.name, f"{entry.name} stands outside columns/", f"columns/{entry.name}")
+            raise _misplaced(entry.name, f"{entry.name} is outside columns/", f"columns/{entry.name}")
 
 
 def check_field(stem: str, file: str, fields: Collection[str]) -> None:
-    """EngineStop where a file in columns/ is all but named after a declared field."""
+    """Raise EngineStop if the name of a file in columns/ is a typo of a declared field."""
     if stem not in fields and (near := meant(stem, fields)):
         raise EngineStop(
             "rule_error",
-            f"{file} is named after no declared field; did you mean {near}?",
+            f"{file} does not name a declared field; did you mean {near}?",
             file=file,
             line=1,
             remedy=f"name it columns/{near}.py, or declare a field {stem} in the manifest",
@@ -66,7 +66,7 @@ def check_field(stem: str, file: str, fields: Collection[str]) -> None:
 
 
 def check_functions(module: Mapping[str, Any], file: str, used: Collection[str], known: Collection[str]) -> None:
-    """EngineStop where a function is all but named after a rule, or a rule is something that is never called."""
+    """Raise EngineStop if a function's name is a typo of a rule, or if a rule would never be called."""
     functions = [f for f in module.values() if isinstance(f, FunctionType) and f.__code__.co_filename == file]
     called = {name for f in functions for name in _names(f.__code__)}
     for name, item in module.items():
@@ -84,8 +84,8 @@ def check_functions(module: Mapping[str, Any], file: str, used: Collection[str],
         elif own and not any(name.startswith(rule) for rule in known):
             near = meant(name, known)
         if near is not None:
-            what = f"{name} in {file} is no rule; did you mean {near}?"
-            raise _wrong(file, line, what, f"name it {near}, or start its name with _ if it only helps others")
+            what = f"{name} in {file} is not a rule; did you mean {near}?"
+            raise _wrong(file, line, what, f"name it {near}, or start its name with _ if it is a helper")
 
 
 def _with_rules(folder: Path, functions: Collection[str]) -> str | None:
@@ -118,14 +118,14 @@ def _wrong(file: str, line: int, what: str, remedy: str) -> EngineStop:
 
 _VARARGS: Final = 0x04
 _VARKEYS: Final = 0x08
-LOGGED_KINDS: Final = 5  # different failures of one rule that the log shows
+LOGGED_KINDS: Final = 5  # distinct failures of one rule in the log
 FRAMES: Final = 20
 LONGEST: Final = 4000  # characters of one traceback
-SOURCES: Final[dict[str, bytes]] = {}  # rule file -> what it says, for tracebacks
+SOURCES: Final[dict[str, bytes]] = {}  # rule file -> its source, for tracebacks
 
 
 class RuleFailed(Exception):
-    """A rule raised or returned a wrong shape. Holds the place and the kind of error, never a value."""
+    """A rule raised an exception or returned the wrong shape. Holds the place and the kind of error, never a value."""
 
     def __init__(self, rule: "Rule", what: str, line: int | None, remedy: str) -> None:
         super().__init__(what)
@@ -151,7 +151,7 @@ class Rule:
         code: CodeType = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         self.wants = frozenset(code.co_varnames[:count])
-        self.sees_others = not self.wants.isdisjoint(("columns", "record"))  # asks for other fields of the row
+        self.sees_others = not self.wants.isdisjoint(("columns", "record"))  # uses other fields of the row
         self.takes_all = bool(code.co_flags & _VARKEYS)
         self.line = code.co_firstlineno
         self.name = f"{file.removesuffix('.py').replace('/', '.')}.{function.__name__}"
@@ -167,11 +167,11 @@ class Rule:
         if code.co_posonlyargcount or code.co_flags & _VARARGS:
             return "takes positional arguments; rules are called with keyword arguments only"
         if strange := sorted(self.needs - set(known)):
-            return f"asks for {', '.join(strange)}, which no rule of this kind is given"
+            return f"asks for {', '.join(strange)}, which rules of this kind do not get"
         return None
 
     def call(self, **given: Any) -> Any:
-        """Call the function with the arguments it names; RuleFailed for whatever it raises."""
+        """Call the function with the arguments it names; raises RuleFailed for any exception."""
         arguments = given if self.takes_all else {k: v for k, v in given.items() if k in self.wants}
         try:
             return self.function(**arguments)
@@ -180,11 +180,11 @@ class Rule:
         except BaseException as error:  # noqa: BLE001  # a rule may raise anything, SystemExit included
             kind, line = type(error).__name__, _line_in(error.__traceback__, self.file)
             self._log(error, line, given)
-        # Raised outside the handler: the rule's own exception may hold a cell's value and must not travel on.
+        # Raised outside the handler: the rule's own exception may contain a cell's value and must not be chained.
         raise RuleFailed(self, f"raised {kind}", line, "correct the rule at this line; try it with `ade try`")
 
     def _log(self, error: BaseException, line: int | None, given: Mapping[str, Any]) -> None:
-        """The traceback goes to the job's log, which is its owner's and may hold data; each kind of failure once."""
+        """Write the traceback to the job's log, which belongs to its owner and may contain data; each kind once."""
         self.raised += 1
         kind = (type(error).__name__, line)
         if kind in self._logged or len(self._logged) >= LOGGED_KINDS:
@@ -193,13 +193,13 @@ class Rule:
         log_traceback(error, f"{self.name} raised{_place(given)}")
 
     def summary(self) -> str | None:
-        """A closing line for the log where not every failure is in it."""
+        """A final line for the log if it does not show every failure."""
         if self.raised <= len(self._logged):
             return None
         return f"{self.name} raised in {self.raised} calls; the log shows the first of each kind ({len(self._logged)})"
 
     def said(self, text: Any) -> str | None:
-        """A message of the rule if it stands as such in its source; one made at run time may hold data."""
+        """A rule's message if it is a literal in its source; one built at run time may contain data."""
         return text if isinstance(text, str) and text in self.literals else None
 
 
@@ -216,7 +216,7 @@ def _place(given: Mapping[str, Any]) -> str:
 
 
 def log_traceback(error: BaseException, what: str) -> None:
-    """Print what happened and where, as Python does, without our own frames and with a bound on its length."""
+    """Print a traceback without the engine's own frames, limited in length."""
     import linecache  # noqa: PLC0415  # most jobs have no rule that raises
     import traceback  # noqa: PLC0415
 
@@ -240,7 +240,7 @@ def log_traceback(error: BaseException, what: str) -> None:
 
 
 def literals_of(code: CodeType) -> frozenset[str]:
-    """Every text that stands literally in a module's source."""
+    """Every string literal of a module."""
     found: set[str] = set()
     todo: list[Any] = [code]
     while todo:
@@ -255,7 +255,7 @@ def literals_of(code: CodeType) -> frozenset[str]:
 
 
 def _line_in(trace: TracebackType | None, file: str) -> int | None:
-    """The innermost line of the rule's own file on the way to the error."""
+    """The innermost line of the rule's own file in a traceback."""
     line = None
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == file:

@@ -1,4 +1,4 @@
-"""Run `transform` and `validate` of columns/<field>.py over a chunk of a column."""
+"""Runs `transform` and `validate` of columns/<field>.py on a chunk of a column."""
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
@@ -15,12 +15,12 @@ from runner.engine.values.words import Bad
 _PLAIN: Final = frozenset(
     {type(None), str, int, float, bool, date, datetime, time, timedelta, CellError, NoCachedValue, Shown}
 )
-_GIVE_UP_AFTER: Final = 32  # cells in a row on which a rule failed: it fails on all of the chunk
+_GIVE_UP_AFTER: Final = 32  # consecutive failures after which a rule fails for the whole chunk
 SEVERITIES: Final = ("error", "warning", "info")
 
 
 class Cells:
-    """One column chunk on its way through the rules of its field; `others` are all fields of the same rows."""
+    """A chunk of a column for the rules of its field; `others`: all fields of the same rows."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Cells:
         self.strict = strict
 
     def transform(self, rule: Rule, values: list[Any]) -> list[Any]:
-        """The values after the rule; cells on which it failed keep theirs."""
+        """The values after the rule; cells on which it failed keep their values."""
         if "value" in rule.wants:
             return [self._one(rule, v, n, v, self._transformed) for n, v in enumerate(values)]
 
@@ -64,7 +64,7 @@ class Cells:
         self._chunk(values, whole, lambda _: [])
 
     def _beside(self, rule: Rule, at: int, size: int) -> dict[str, Any]:
-        """What a rule is told about the rows of its values."""
+        """The arguments that describe the rows of the values."""
         beside: dict[str, Any] = {"rows": self.origin.rows[at : at + size]}
         if rule.sees_others:
             beside["columns"] = {name: values[at : at + size] for name, values in self.others.items()}
@@ -86,7 +86,7 @@ class Cells:
         whole: Callable[[list[Any], int], list[Any]],
         instead: Callable[[list[Any]], list[Any]],
     ) -> list[Any]:
-        """Try the chunk; where that fails, cell by cell, so that a rule fails only its cells."""
+        """Call the rule for the chunk; if that fails, cell by cell, so that it fails only for some cells."""
         try:
             return whole(list(values), 0)
         except RuleFailed as failure:
@@ -109,13 +109,13 @@ class Cells:
         return out
 
     def failed(self, failure: RuleFailed, indexes: "range | list[int]") -> None:
-        """A finding per cell, or the end of the job where the manifest says so."""
+        """Add a finding per cell, or end the job if the manifest asks for it."""
         rule = failure.rule
         if self.strict:
             row = self.origin.rows[indexes[0]]
             raise stop(failure, self.origin, self.column, self.field, row)
         if self.column is None:
-            what = f"{failure.message}; no column was found for {self.field}, so it is given blanks"
+            what = f"{failure.message}; no column was found for {self.field}, so it gets blanks"
             self.origin.findings.add(
                 "rule_error", "error", what,
                 place=self.origin.place, row=self.origin.rows[indexes[0]], field=self.field, rule=rule.name,
@@ -192,7 +192,7 @@ class Cells:
         message = rule.said(issue.get("message"))
         if message is None:
             given = issue.get("message") is not None
-            message = "said something that does not stand literally in the rule; withheld" if given else "does not pass"
+            message = "the rule's message is not a literal in its source and is withheld" if given else "does not pass"
         self.origin.flag(
             [at + issue["index"]], code, level, message, column=self.column, field=self.field, rule=rule.name,
             file=rule.file, line=rule.line,
@@ -200,10 +200,10 @@ class Cells:
 
 
 def plain_value(rule: Rule, value: Any) -> Any:
-    """What a rule returned for a cell, as the passes know it; anything but a cell's value fails the rule."""
+    """Check what a rule returned for a cell; anything but a cell value fails the rule."""
     if type(value) in _PLAIN:
         return value
-    if isinstance(value, Decimal):  # the digits that it was given for, where a float would lose some
+    if isinstance(value, Decimal):  # keeps digits that a float would lose
         number = to_number(str(value)) if value.is_finite() else float(value)
         return float(value) if isinstance(number, Bad) else number
     if isinstance(value, (datetime, date)):
@@ -212,7 +212,7 @@ def plain_value(rule: Rule, value: Any) -> Any:
         if isinstance(value, kind):
             return kind(value)
     what = f"returned a value of type {type(value).__name__}"
-    raise _wrong(rule, what, "a cell holds text, a number, a truth value, a date, a time or None")
+    raise _wrong(rule, what, "return text, a number, a boolean, a date, a time or None")
 
 
 def _wrong(rule: Rule, what: str, remedy: str) -> RuleFailed:

@@ -1,4 +1,4 @@
-"""Calls hooks and row_types detectors, and takes from their answers only what they may say."""
+"""Calls hooks and row_types detectors, and validates their answers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -9,12 +9,12 @@ from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.rules.columns import SEVERITIES, plain_value, stop
 from runner.engine.rules.load import ROW_LABELS, RulePackage
 
-SHOWN = 50  # cells of a row that rules are shown
+SHOWN = 50  # cells of a row that rules get
 RowScores = Callable[[int, Sequence[object]], Mapping[str, float]]
 
 
 class Hooks:
-    """The hooks of a package, with what every rule of a job shares."""
+    """The hooks of a package, with the arguments that all rules of a job share."""
 
     def __init__(self, package: RulePackage, findings: Findings, shared: dict[str, Any], *, strict: bool) -> None:
         self._package = package
@@ -26,7 +26,7 @@ class Hooks:
         return bool(self._package.hooks[name])
 
     def answers(self, name: str, **given: Any) -> Iterator[tuple[Rule, Any]]:
-        """What each hook of this name returned; one that fails is reported and says nothing."""
+        """What each hook of this name returned; a failing one is reported and skipped."""
         for rule in self._package.hooks[name]:
             try:
                 answer = rule.call(**self.shared, **given)
@@ -38,8 +38,8 @@ class Hooks:
                 continue
             if strange := set(answer or ()) - ANSWERS.get(name, frozenset(answer or ())):
                 known = ", ".join(sorted(ANSWERS[name]))
-                what = f"returned {len(strange)} keys that {name} does not know"
-                self.failed(RuleFailed(rule, what, None, f"{name} knows: {known}"))
+                what = f"returned {len(strange)} keys that {name} does not support"
+                self.failed(RuleFailed(rule, what, None, f"{name} supports: {known}"))
             if answer:
                 yield rule, answer
 
@@ -55,7 +55,7 @@ class Hooks:
             pass
 
     def skipped_tables(self, tables: list[dict[str, Any]]) -> set[str]:
-        """Tables that after_structure says to leave out: {"skip": [table ids]}."""
+        """Tables that after_structure skips: {"skip": [table ids]}."""
         known = {t["id"] for t in tables}
         skip: set[str] = set()
         for rule, answer in self.answers("after_structure", tables=tables):
@@ -69,7 +69,7 @@ class Hooks:
         return skip
 
     def remapped(self, fields: set[str], columns: set[str], **given: Any) -> dict[str, str | None]:
-        """Columns that after_mapping decides otherwise: {"mapping": {"B": "plan", "C": None}}."""
+        """Columns that after_mapping remaps: {"mapping": {"B": "plan", "C": None}}."""
         changes: dict[str, str | None] = {}
         for rule, answer in self.answers("after_mapping", **given):
             asked = answer.get("mapping", {})
@@ -83,7 +83,7 @@ class Hooks:
             both = {**changes, **asked}
             taken = [field for field in both.values() if field is not None]
             if len(set(taken)) < len(taken):
-                self.failed(RuleFailed(rule, "gave a field to two columns", None, "give each field to one column"))
+                self.failed(RuleFailed(rule, "mapped two columns to one field", None, "map one column to each field"))
                 continue
             changes = both
         return changes
@@ -99,7 +99,7 @@ class Hooks:
             )
             if not fine:
                 remedy = f'return {{"columns": {{field: one value per row}}}}; fields are {", ".join(columns)}'
-                self.failed(RuleFailed(rule, "returned columns of a wrong name or length", None, remedy))
+                self.failed(RuleFailed(rule, "returned columns with a wrong name or length", None, remedy))
                 continue
             try:
                 changes |= {name: [plain_value(rule, v) for v in values] for name, values in asked.items()}
@@ -124,7 +124,7 @@ class Hooks:
                 yield rule, index, issue.get("field"), code, str(severity), message
 
     def sheets(self) -> Iterator[tuple[str, list[list[Any]]]]:
-        """What finalize wants written beside the data: {"sheets": {name: rows, the first being the header}}."""
+        """Extra sheets from finalize: {"sheets": {name: rows, the first being the header}}."""
         for rule, answer in self.answers("finalize"):
             asked = answer.get("sheets", {})
             remedy = 'return {"sheets": {"Totals": [["plan", "members"], ["A", 3]]}}'
@@ -145,7 +145,7 @@ class Hooks:
 
 
 def row_scores(package: RulePackage, hooks: Hooks, **place: str) -> RowScores | None:
-    """What the package's rules say about the rows of one sheet; None where it has no such rules."""
+    """The package's row rules for one sheet; None if it has none."""
     if not package.row_types:
         return None
     broken: set[str] = set()
@@ -163,7 +163,7 @@ def row_scores(package: RulePackage, hooks: Hooks, **place: str) -> RowScores | 
                     for name, delta in _said(rule, label, answer).items():
                         total[name] = total.get(name, 0.0) + delta
                 except RuleFailed as failure:
-                    broken.add(rule.name)  # once is enough: it would fail on every row
+                    broken.add(rule.name)  # reported once: it would fail on every row
                     hooks.failed(failure)
         return total
 
@@ -186,7 +186,7 @@ def _said(rule: Rule, label: str, answer: Any) -> dict[str, float]:
 
 
 MAX_SHEET_ROWS: Final = 1_048_575
-ANSWERS: Final[dict[str, frozenset[str]]] = {  # what a hook may answer; a hook that is not here may return anything
+ANSWERS: Final[dict[str, frozenset[str]]] = {  # keys that a hook may return; one that is not listed may return any
     "after_structure": frozenset({"skip"}),
     "after_mapping": frozenset({"mapping"}),
     "after_transform": frozenset({"columns"}),

@@ -1,4 +1,4 @@
-"""Load a config package: columns/, row_types/ and hooks/, each file once."""
+"""Loads a config package: columns/, row_types/ and hooks/, each file once."""
 
 import contextlib
 import sys
@@ -23,7 +23,7 @@ _ALWAYS: Final = ("params", "state", "lookups", "log", "job")
 _TABLE: Final = ("input", "sheet", "table")
 _COLUMN: Final = (*_ALWAYS, *_TABLE, "field", "header", "column", "column_index")
 _CHUNK: Final = (*_ALWAYS, *_TABLE, "columns", "rows")
-# What each kind of function may ask for by name.
+# The arguments that each kind of function may name.
 ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
     "columns.detect": (*_COLUMN, "values_sample"),
     "columns.transform": (*_COLUMN, "values", "value", "rows", "row", "columns", "record"),
@@ -48,7 +48,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
 
 
 class RulePackage(NamedTuple):
-    """Everything a config package brings."""
+    """The rules of a config package."""
 
     detectors: list[Rule]
     transforms: dict[str, Rule]
@@ -59,7 +59,7 @@ class RulePackage(NamedTuple):
     field_names: list[str]  # of columns/, in order
 
     def log_failures(self) -> None:
-        """Say in the job's log how often rules raised, where it does not show every time."""
+        """Write to the job's log how often rules raised, if it does not show every failure."""
         named = [*self.transforms.values(), *self.validators.values()]
         listed = [*self.row_types.values(), *self.hooks.values()]
         for rule in [*self.detectors, *named, *(r for rules in listed for r in rules)]:
@@ -69,7 +69,7 @@ class RulePackage(NamedTuple):
 
 
 def load(folder: Path | None, fields: Collection[str] = ()) -> RulePackage:
-    """Load every rule; EngineStop names the file and line of what cannot be loaded or would never be called."""
+    """Load every rule; raises EngineStop with file and line for one that cannot be loaded or would never be called."""
     package = RulePackage([], {}, {}, {}, {name: [] for name in HOOKS}, [], [])
     if folder is None:
         return package
@@ -111,7 +111,7 @@ def _load_file(package: RulePackage, part: str, path: Path) -> None:
         near = meant(path.stem, ROW_LABELS)
         raise EngineStop(
             "rule_error",
-            f"{file} is named after no kind of row" + (f"; did you mean {near}?" if near else ""),
+            f"{file} does not name a row type" + (f"; did you mean {near}?" if near else ""),
             file=file,
             line=1,
             remedy=f"name it after one of {', '.join(ROW_LABELS)}",
@@ -120,11 +120,11 @@ def _load_file(package: RulePackage, part: str, path: Path) -> None:
     if not used:
         raise EngineStop(
             "rule_error",
-            f"{file} has no rule in it",
+            f"{file} defines no rule",
             file=file,
             line=1,
             remedy=f"define one of {', '.join('detect_*' if k == 'detect' else k for k in known)}, "
-            "or start the file's name with _ if it only helps others",
+            "or start the file's name with _ if it is a helper",
         )
     if part == "columns":
         package.field_names.append(path.stem)
@@ -135,7 +135,7 @@ def _load_file(package: RulePackage, part: str, path: Path) -> None:
 
 
 def _rules_in(path: Path, file: str) -> tuple[dict[str, Any], dict[str, Rule]]:
-    """What a file defines, and those of its functions that may be rules."""
+    """The names that a file defines, and those of its functions that may be rules."""
     SOURCES[file] = path.read_bytes()
     try:
         code = compile(SOURCES[file], file, "exec", dont_inherit=True)
@@ -143,7 +143,7 @@ def _rules_in(path: Path, file: str) -> tuple[dict[str, Any], dict[str, Rule]]:
         line = getattr(error, "lineno", None)
         raise EngineStop(
             "rule_error",
-            f"{file} is no Python: {getattr(error, 'msg', 'it holds zero bytes')} (line {line})",
+            f"{file} is not valid Python: {getattr(error, 'msg', 'it contains zero bytes')} (line {line})",
             file=file,
             line=line,
             remedy="correct this line; `python -m py_compile` shows it too",

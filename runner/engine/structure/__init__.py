@@ -1,6 +1,7 @@
 """Pass 1, structure: the tables a person would find in a sheet."""
 
-from runner.engine.structure.finder import Finder, find_tables, look_through
-from runner.engine.structure.tables import CellRange, Choice, Column, Label, RowScores, Table
+from runner.engine.a1 import CellRange
+from runner.engine.structure.detection import TableDetector, find_tables
+from runner.engine.structure.tables import Choice, Column, Label, RowScores, Table
 
-__all__ = ["CellRange", "Choice", "Column", "Finder", "Label", "RowScores", "Table", "find_tables", "look_through"]
+__all__ = ["CellRange", "Choice", "Column", "Label", "RowScores", "Table", "TableDetector", "find_tables"]

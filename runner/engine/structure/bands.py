@@ -1,4 +1,4 @@
-"""Step 4: cuts labelled rows into draft tables: bands from top to bottom, strips from left to right, then again."""
+"""Step 4: cuts labelled rows into drafts of tables: bands from top to bottom, strips from left to right, then again."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -8,16 +8,16 @@ from runner.engine.structure.facts import CellKind, Mark, Profile, Row
 from runner.engine.structure.features import rises
 from runner.engine.structure.tables import BODY, Choice, Label
 
-HEADER_GAP = 5  # blank rows between two header rows that part them
-BODY_GAP = 8  # blank rows in a body after which rows of another shape are another table
-OTHER_GAP = 2  # blank rows that are enough where rows are both narrower and of other kinds
-INTERRUPTION = 3  # rows of notes that a body may go on after
-LEAST = 4  # rows that a body without a header needs beside tables with one
-NARROW = 0.6  # of the width above, below which rows after such a gap are no part of the table
-RISING = 0.9  # of a row's numbers or dates that rise from left to right
-NEAR = 60  # rows of a body that the next one is compared with
-FEW = 2  # rows of a body with which another can be compared
-ALIKE = 0.8  # of a row's cells that have the kind usual in their column
+HEADER_GAP = 5  # blank rows that separate two header rows
+BODY_GAP = 8  # blank rows in a body after which differently shaped rows are another table
+OTHER_GAP = 2  # blank rows that suffice if the rows are both narrower and of other kinds
+INTERRUPTION = 3  # rows of notes after which a body may continue
+LEAST = 4  # rows that a body without a header needs next to tables with one
+NARROW = 0.6  # share of the width above; narrower rows after such a gap are not part of the table
+RISING = 0.9  # share of a row's numbers or dates that increase from left to right
+NEAR = 60  # rows of a body that the next row is compared with
+FEW = 2  # rows of a body needed for a comparison
+ALIKE = 0.8  # share of a row's cells with the usual kind of their column
 _NOTES = int(Mark.NOTE | Mark.FOOTNOTE)
 
 
@@ -27,7 +27,7 @@ class Band:
 
     head: list[int] = field(default_factory=list)
     body: list[int] = field(default_factory=list)
-    again: list[int] = field(default_factory=list)  # the header, written again between the rows of the body
+    again: list[int] = field(default_factory=list)  # repeated headers between the rows of the body
 
     @property
     def all(self) -> list[int]:
@@ -63,7 +63,7 @@ def bands(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
 
 
 def _same(rows: Sequence[Row], at: int, band: Band) -> bool:
-    """Whether the row is the header again, as on the next printed page, right between two rows of the body."""
+    """Whether the row repeats the header between two rows of the body, as on each printed page."""
     row = rows[at]
     if len(band.head) != 1 or row.gap or len(row.filled) < 2 or band.body[-1] != at - 1 or at + 1 == len(rows):
         return False
@@ -82,7 +82,7 @@ def _rising(row: Row) -> bool:
 
 
 def fits(rows: Sequence[Row], at: int, band: Band) -> bool:
-    """Whether a row right below a body is one more of its rows: each cell is like the others of its column."""
+    """Whether a row right below a body belongs to it: each cell is like the others of its column."""
     row = rows[at]
     near = [rows[one] for one in band.body[-NEAR:]]
     if row.gap or len(near) < FEW:
@@ -103,7 +103,7 @@ def fits(rows: Sequence[Row], at: int, band: Band) -> bool:
 
 
 def _joined(rows: Sequence[Row], found: Sequence[Band]) -> list[Band]:
-    """A headless body that looks like the one above it goes on with it: a note stood between them."""
+    """Join a body without a header to a similar one above it: only a note was between them."""
     out: list[Band] = []
     for band in found:
         last = out[-1] if out else None
@@ -136,7 +136,7 @@ def _starts_anew(rows: Sequence[Row], at: int, label: Label, now: Band) -> bool:
 
 
 def _falls_short(rows: Sequence[Row], at: int, above: Sequence[Row]) -> bool:
-    """Whether every row down to the next gap is narrower than every row above: another list, whatever it holds."""
+    """Whether every row down to the next gap is narrower than every row above: another list, whatever its values."""
     below = [rows[at].width]
     for row in rows[at + 1 :]:
         if row.gap:
@@ -146,7 +146,7 @@ def _falls_short(rows: Sequence[Row], at: int, above: Sequence[Row]) -> bool:
 
 
 def _alike(row: Row, above: Sequence[Row]) -> bool:
-    """Whether the row's cells have the kinds that stand in their columns above."""
+    """Whether the row's cells have the kinds of their columns above."""
     agree = 0
     for at in row.filled:
         kinds = [other.kinds[at] for other in above if at < len(other.kinds) and other.kinds[at]]
@@ -155,7 +155,7 @@ def _alike(row: Row, above: Sequence[Row]) -> bool:
 
 
 def _trim(rows: Sequence[Row], band: Band, labels: Sequence[Label]) -> None:
-    """A caption with nothing under it, or over a headless body, is no part of the table."""
+    """Drop captions with no rows under them, or over a body without a header."""
     while band.body and labels[band.body[-1]] is Label.GROUP:
         last = band.body.pop()
         if fits(rows, last, band):
@@ -165,20 +165,20 @@ def _trim(rows: Sequence[Row], band: Band, labels: Sequence[Label]) -> None:
         band.body.pop(0)
 
 
-UNLIKE_HEIGHT = 0.85  # of the shorter to the taller: what stands beside is another table
-NUMBERS = 0.9  # of a column's cells that are of the kind
-STRAY = 0.5  # of the rows; what is filled less and has no header is no column
+UNLIKE_HEIGHT = 0.85  # ratio of heights below which neighbours are different tables
+NUMBERS = 0.9  # share of a column's cells of the kind
+STRAY = 0.5  # share of rows; less filled, without a header, it is not a column
 
 
 @dataclass(slots=True)
 class Strip:
-    """Neighbouring columns (0-based, both ends included) of a band, and what they hold."""
+    """Neighbouring columns (0-based, inclusive) of a band, and their contents."""
 
     left: int
     right: int
-    head: int = 0  # columns with something in the header rows
-    rows: int = 0  # body rows with something in them
-    first: int = 0  # place in the body of the first of them
+    head: int = 0  # columns with a value in the header rows
+    rows: int = 0  # body rows with a value
+    first: int = 0  # index in the body of the first of them
     last: int = 0
 
     @property
@@ -187,7 +187,7 @@ class Strip:
 
 
 def strips(rows: Sequence[Row], band: Band) -> list[Strip]:
-    """The band cut at every column that is blank from top to bottom."""
+    """Cut the band at every blank column."""
     used: set[int] = set()
     for at in band.all:
         used.update(rows[at].filled)
@@ -207,7 +207,7 @@ def strips(rows: Sequence[Row], band: Band) -> list[Strip]:
 
 
 def groups(rows: Sequence[Row], band: Band) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Column ranges that are tables of their own, from left to right, and strays that belong to none."""
+    """Column ranges of separate tables, from left to right, and of strays that belong to none."""
     parts = strips(rows, band)
     height = max(strip.rows for strip in parts)
     solid = [s for s in parts if s.head or s.rows > height * STRAY or s.width > 2]
@@ -223,7 +223,7 @@ def groups(rows: Sequence[Row], band: Band) -> tuple[list[tuple[int, int]], list
 
 
 def _repeats(rows: Sequence[Row], band: Band, left: int, right: int) -> list[tuple[int, int]]:
-    """The range cut where its only header row starts over: Year, Month, Jobs, Year, Month, Rate."""
+    """Cut the range where its only header row starts over: Year, Month, Jobs, Year, Month, Rate."""
     whole = [(left, right)]
     if len(band.head) != 1:
         return whole
@@ -241,7 +241,7 @@ def _parted(rows: Sequence[Row], band: Band, left: list[Strip], right: Strip) ->
     width = left[-1].right - left[0].left + 1
     if min(right.width, width) < 2 or not right.rows or not any(strip.rows for strip in left):
         return False
-    # Compared by where they start and end: a column that is filled here and there still belongs to its table.
+    # Compare starts and ends only: a sparsely filled column still belongs to its table.
     tall = max(strip.last for strip in left) - min(strip.first for strip in left) + 1
     own = right.last - right.first + 1
     if min(own, tall) < UNLIKE_HEIGHT * max(own, tall) and abs(own - tall) > 1:
@@ -252,7 +252,7 @@ def _parted(rows: Sequence[Row], band: Band, left: list[Strip], right: Strip) ->
 
 
 def _leans(rows: Sequence[Row], band: Band, left: list[Strip], right: Strip) -> bool:
-    """Whether named columns of nothing but numbers, filled from the first row on, get their keys from the left."""
+    """Whether named columns of only numbers, filled from the first row on, get their keys from the left."""
     near = right.left == left[-1].right + 2
     if not near or not band.head or right.head < right.width or right.first != left[0].first:
         return False
@@ -280,23 +280,23 @@ def _same_header(rows: Sequence[Row], band: Band, left: Strip, right: Strip) -> 
 
 
 def _key(rows: Sequence[Row], band: Band, column: int) -> bool:
-    """A column of different texts in nearly every row: what names a table's rows."""
+    """Whether a column has a different text in nearly every row, and so names the rows."""
     values = [rows[at].values[column] for at in band.body if column < len(rows[at].kinds) and rows[at].kinds[column]]
     texts = sum(1 for at in band.body if column < len(rows[at].kinds) and rows[at].kinds[column] == CellKind.TEXT)
     return len(values) >= 2 and texts >= 0.8 * len(band.body) and len(set(map(str, values))) >= 0.9 * len(values)
 
 
 DEPTH = 3
-LONG = 20  # rows of a body in which single cells can be told from columns
-SLIPS = 0.05  # share of rows that a column without a header needs
-MANY = 10  # cells that are no slips any more
+LONG = 20  # rows of a body that suffice to distinguish single cells from columns
+SLIPS = 0.05  # share of rows that a column without a header must fill
+MANY = 10  # cells that are not slips anymore
 
 Classify = Callable[[Sequence[Row]], tuple[list[Label], Sequence[Sequence[float]]]]
 
 
 @dataclass(slots=True)
 class Draft:
-    """A table before it gets its names: its own rows (cut to its columns) and what they were taken for."""
+    """A table in the making: its own rows, cut to its columns, and their labels."""
 
     rows: list[Row]
     labels: list[Label]
@@ -304,16 +304,16 @@ class Draft:
     band: Band
     left: int  # 0-based
     right: int
-    beside: bool = False  # another table stands beside it
-    strays: int = 0  # columns further out that hold cells of no table
-    declared: bool = False  # the file itself says that this is a table
-    form: bool = False  # labels with values of all kinds beside them: one record
-    settled: bool = False  # the manifest says which rows are its header
-    choices: list[Choice] = field(default_factory=list)  # readings that could have been others
+    beside: bool = False  # another table is beside it
+    strays: int = 0  # columns further out with cells of no table
+    declared: bool = False  # the file itself declares this table
+    form: bool = False  # labels with values of mixed kinds beside them: one record
+    settled: bool = False  # the manifest sets its header rows
+    choices: list[Choice] = field(default_factory=list)  # readings that were close
 
 
 def cut(row: Row, left: int, right: int) -> Row | None:
-    """The row as if the sheet had only these columns; None where nothing is left."""
+    """The row reduced to these columns; None if nothing is left."""
     filled = tuple([at for at in row.filled if left <= at <= right])
     if not filled:
         return None
@@ -367,7 +367,7 @@ def drafts(rows: Sequence[Row], classify: Classify, depth: int = DEPTH) -> list[
 
 
 def _trimmed(rows: Sequence[Row], band: Band, right: int) -> int:
-    """The last column without those further out that have no header and hold a slip of the hand or two."""
+    """The last column, without outer ones that have no header and only a stray cell or two."""
     if not band.head or len(band.body) < LONG:
         return right
     named = max(rows[at].last for at in band.head) - 1

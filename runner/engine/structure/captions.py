@@ -1,8 +1,8 @@
-"""Captions between the data: lone texts that stand over the rows below them, and the evidence for it.
+"""Decides which rows are captions: single texts that head the rows below them.
 
-A row with one text and nothing else may as well be a record of which only the key is known. Such a row is data unless
-something speaks for a caption: its style, a merge, a column that otherwise holds nothing or numbers, a text unlike the
-others, and the pattern of caption and rows from the table's first row on.
+A row with a single text may also be a record of which only the key is known. Such a row is data unless there is
+evidence for a caption: its style, a merge, a column that otherwise has no values or only numbers, a text unlike the
+others, and a pattern of captions and rows from the table's first row on.
 """
 
 from collections import Counter
@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Profile, Row
-from runner.engine.structure.tables import Choice, Label
-from runner.engine.structure.totals import Says, row_says
+from runner.engine.structure.tables import Choice, Label, Says
+from runner.engine.structure.totals import row_says
 
 SURE = 3.0  # points from which a row is a caption
-DOUBT = 1.0  # points from which it could be one
-NAMED = 200  # doubtful rows that are told one by one
-PURE = 0.9  # of a column's cells that are blank, or values
+DOUBT = 1.0  # points from which it may be one
+NAMED = 200  # doubtful rows reported one by one
+PURE = 0.9  # share of a column's cells that are blank, or values
 _TEXT = int(CellKind.TEXT)
 
 
@@ -30,17 +30,17 @@ class Captions(NamedTuple):
 
 
 def lone(row: Row) -> bool:
-    """One text, or the same one in several cells, as a merged caption may be stored."""
+    """Whether the row has one text, or the same text in several cells, as a merged caption may be stored."""
     return len({str(row.values[one]) for one in row.filled}) == 1 and row.kinds[row.filled[0]] == _TEXT
 
 
-def captions(draft: Draft, told: frozenset[int], keys: frozenset[int]) -> Captions:
-    """The captions of a draft; `keys` are columns whose values are wanted in every row or differ in each."""
+def captions(draft: Draft, ruled: frozenset[int], keys: frozenset[int]) -> Captions:
+    """The captions of a draft; `keys`: columns of required or unique fields."""
     body = draft.band.body
-    spoken = {draft.rows[at].number for at in body if _spoken(draft, at, told)}
+    spoken = {draft.rows[at].number for at in body if _spoken(draft, at, ruled)}
     if draft.declared or draft.left == draft.right:
         return Captions(frozenset(spoken), ())
-    places = [n for n, at in enumerate(body) if draft.rows[at].number not in told and lone(draft.rows[at])]
+    places = [n for n, at in enumerate(body) if draft.rows[at].number not in ruled and lone(draft.rows[at])]
     texts = _text_columns([draft.rows[at] for at in body])
     places = [n for n in places if not _is_record(draft.rows[body[n]], texts)]
     columns = {draft.rows[body[n]].filled[0] for n in places}
@@ -54,13 +54,13 @@ def captions(draft: Draft, told: frozenset[int], keys: frozenset[int]) -> Captio
     return Captions(numbers | spoken, tuple(sorted(draft.rows[body[n]].number for n in doubt)))
 
 
-def _spoken(draft: Draft, at: int, told: frozenset[int]) -> bool:
-    """Whether a rule made the row a caption."""
-    return (draft.rows[at].number in told or draft.declared) and draft.labels[at] is Label.GROUP
+def _spoken(draft: Draft, at: int, ruled: frozenset[int]) -> bool:
+    """Whether a rule, or the file itself, labels the row as a caption."""
+    return (draft.rows[at].number in ruled or draft.declared) and draft.labels[at] is Label.GROUP
 
 
 def _text_columns(rows: Sequence[Row]) -> frozenset[int]:
-    """Columns that hold texts in most rows, those of one text left aside; all columns where there are few others."""
+    """Columns with texts in most rows other than single-text rows; all columns if there are few such rows."""
     full = [row for row in rows if not lone(row)]
     if len(full) * 2 <= len(rows):
         return frozenset(at for row in rows for at in row.filled)
@@ -71,13 +71,13 @@ def _text_columns(rows: Sequence[Row]) -> frozenset[int]:
 def _is_record(row: Row, texts: frozenset[int]) -> bool:
     """Whether the same text in several cells is a record: New York in New York.
 
-    A caption that is stored in several cells also stands where the other rows have numbers, dates or nothing.
+    A caption that is stored in several cells also fills columns where other rows have numbers, dates or blanks.
     """
     return len(row.filled) > 1 and not row.merged and texts.issuperset(row.filled)
 
 
 class _Column:
-    """The lone texts of one column, and what its other cells hold."""
+    """The single texts of one column, and its other cells."""
 
     def __init__(self, draft: Draft, column: int, places: Sequence[int], *, key: bool) -> None:
         self.rows = [draft.rows[at] for at in draft.band.body]
@@ -90,7 +90,7 @@ class _Column:
         self.held = [row for row in self.full if column < len(row.kinds) and row.kinds[column]]
         self.values = sum(1 for row in self.held if row.kinds[column] != _TEXT)
         self.profile = Profile(str(row.values[column]) for row in self.held if row.kinds[column] == _TEXT)
-        # Where records repeat themselves from cell to cell, a text that stands in several cells is no merged caption.
+        # If records repeat a text across cells, a text in several cells is not a merged caption.
         self.echoes = any(len(r.filled) > 1 and len({str(r.values[at]) for at in r.filled}) == 1 for r in self.full)
         styled = [row.bold for row in self.full if row.bold >= 0]
         self.bold = sum(styled) / len(styled) if styled else 1.0
@@ -101,11 +101,11 @@ class _Column:
         pattern = self._pattern()
         texts = Counter(self._text(n) for n in self.places)
         like = sum(1 for n in self.places if self.held and self.profile.like(self._text(n)))
-        mixed = 2.0 if like < len(self.places) <= 2 * like else 0.0  # records with nothing but a key among them
+        mixed = 2.0 if like < len(self.places) <= 2 * like else 0.0  # there are records with only a key among them
         out = {n: self._own(n) + pattern - mixed - 1.0 * (texts[self._text(n)] > 2) for n in self.places}
-        if any(value >= SURE for value in out.values()):  # where one is sure, another needs less to be one
+        if any(value >= SURE for value in out.values()):  # if one is sure, others need less evidence
             out = {n: value + 0.5 for n, value in out.items()}
-        if any(value >= DOUBT for value in out.values()):  # so could the others that are no values
+        if any(value >= DOUBT for value in out.values()):  # and the others that are not values may be captions
             out = {n: value if self.profile.has(self._text(n)) else max(value, DOUBT) for n, value in out.items()}
         return out
 
@@ -113,7 +113,7 @@ class _Column:
         return str(self.rows[n].values[self.column])
 
     def _own(self, n: int) -> float:
-        """What speaks for one row."""
+        """The points of one row."""
         row, text = self.rows[n], self._text(n)
         below = self.rows[n + 1] if n + 1 < len(self.rows) else None
         points = 4.0 if row.merged else 3.0 if len(row.filled) > 1 and not self.echoes else 0.0
@@ -131,7 +131,7 @@ class _Column:
         return points + (1.0 if chance >= 0.5 else -0.5 if chance < 0.1 else 0.0)
 
     def _column_says(self, text: str) -> float:
-        """Whether the text is out of place among the column's other cells."""
+        """Points for a text that does not fit among the column's other cells."""
         if len(self.held) <= (1 - PURE) * len(self.full):
             return 3.0
         if self.values >= PURE * len(self.held):
@@ -141,7 +141,7 @@ class _Column:
         return -2.0 if self.profile.like(text) else 1.5
 
     def _pattern(self) -> float:
-        """Captions start with the first row and always have rows below them; records with only a key stand anywhere."""
+        """Points for the pattern: captions start at the first row and have rows below; records may not."""
         first = self.places[0] == 0 or (self.rows[self.places[0]].gap > 0)
         broken = self.places[-1] == len(self.rows) - 1 or any(b == a + 1 for a, b in pairwise(self.places))
         points = (1.0 if first else -1.5) - (1.0 if broken else 0.0)
@@ -165,13 +165,13 @@ def _speaks_of_total(row: Row) -> bool:
 
 
 def choices(found: Captions) -> list[Choice]:
-    """What to say of captions: of the sure ones nothing, they are listed; of others that they were kept."""
+    """The findings: none for sure captions, which are listed anyway; doubtful ones were kept as data."""
     evidence = {"data": len(found.doubtful), "group": len(found.sure)}
-    message = "row {} holds one text; kept as data, but it could be a caption over the rows below"
+    message = "row {} has a single text; kept as data, but it could be a caption of the rows below"
     settle = '"reading": {"group_rows": "fill"}'
     named = found.doubtful[:NAMED]
     out = [Choice("group", "data", evidence, False, message.format(row), row, settle) for row in named]
     if (more := len(found.doubtful) - NAMED) > 0:
-        rest = f"{more} more rows from row {found.doubtful[NAMED]} on hold one text; kept as data"
+        rest = f"{more} more rows from row {found.doubtful[NAMED]} on have a single text; kept as data"
         out.append(Choice("group", "data", evidence, False, rest, found.doubtful[NAMED], settle))
     return out

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001  # dashes and signs as people type them
-"""What a cell, a text and a row look like to someone who skims a sheet: the facts that every later step uses."""
+"""The facts about cells, texts and rows that all later steps use."""
 
 import re
 from collections import Counter
@@ -75,7 +75,7 @@ UNIT = re.compile(
 RULE = re.compile(r"[-=_~*.\s|+]{4,}")
 CODE = re.compile(r"[A-Za-z]+(?:_[A-Za-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]*)+|[A-Za-z]+\d+[A-Za-z\d]*")
 
-# Words that people head columns with. A short text with one of them and without a digit reads like a column's name.
+# Common words of column names. A short text with one of them and without a digit may name a column.
 NAME = re.compile(
     r"\b(?:"
     r"names?|surname|title|id|ids|code|codes|key|number|no|nr|num|ref|reference|index|rank|type|kind|"
@@ -102,26 +102,26 @@ class CellKind(IntEnum):
     DATE = 3
     BOOL = 4
     ERROR = 5
-    FILLER = 6  # stands where a value is missing: "-", "..", "n/a"
+    FILLER = 6  # marks a missing value: "-", "..", "n/a"
 
 
 class Mark(IntFlag):
     YEAR = 1  # 1999, "1999-2000", "FY 2001"
     PERIOD = 2  # a month, a weekday, a quarter
-    TOTAL = 4  # speaks of a total, a mean, a sum
+    TOTAL = 4  # mentions a total, a mean, a sum
     NOTE = 8  # opens a note, a source, a legend
     TITLE = 16  # "Table 3", "Figure 2", "Sheet 1 of 3"
     COLON = 32  # ends with a colon
     SENTENCE = 64  # ends with a full stop or is long
-    CAPS = 128  # letters, all of them upper-case
+    CAPS = 128  # all letters are upper-case
     CAPITAL = 256  # starts with an upper-case letter
     FOOTNOTE = 512  # starts like "1 Includes", "(a) Not", "* Less", "[3] see"
-    UNIT = 1024  # in brackets, a percent sign, a currency: what a unit row holds
+    UNIT = 1024  # in brackets, a percent sign, a currency: the content of a unit row
     INDENT = 2048  # starts with blanks
     RULE = 4096  # a line drawn with characters: "-----"
-    CODE = 8192  # letters joined by underscores or humps, or a word without blanks
-    DIGITS = 16384  # text that has a digit in it
-    NAME = 32768  # has a word that people head columns with: "Start date", "Qty"
+    CODE = 8192  # an identifier: snake_case, camelCase, or letters with digits
+    DIGITS = 16384  # text with a digit
+    NAME = 32768  # has a common word of column names: "Start date", "Qty"
 
 
 CellFacts = tuple[int, int, int, int]  # kind, length, marks, number of words
@@ -129,7 +129,7 @@ CellFacts = tuple[int, int, int, int]  # kind, length, marks, number of words
 LONG = 60
 SHORT, FEW = 40, 5  # characters and words of a text that may name a column
 BLANK: CellFacts = (0, 0, 0, 0)
-# Plain integers: enum members cost a multiple in the loops over cells.
+# Plain integers: enum members are several times slower in the loops over cells.
 _TEXT = int(CellKind.TEXT)
 _NUMBER: CellFacts = (int(CellKind.NUMBER), 8, 0, 1)
 _YEAR: CellFacts = (int(CellKind.NUMBER), 8, int(Mark.YEAR), 1)
@@ -173,7 +173,7 @@ def _marks(text: str, bare: str, words: int) -> int:
             marks |= mark
     digits = any(map(str.isdigit, head))
     short = length <= SHORT and words <= FEW and not digits
-    told = (
+    tests = (
         (TOTAL.search(head) is not None, Mark.TOTAL),
         (bare[-1] == ":", Mark.COLON),
         ((bare[-1] in ".;" and words > 3) or length > LONG, Mark.SENTENCE),
@@ -183,14 +183,14 @@ def _marks(text: str, bare: str, words: int) -> int:
         (digits, Mark.DIGITS),
         (short and NAME.search(head.replace("_", " ")) is not None, Mark.NAME),
     )
-    for holds, mark in told:
+    for holds, mark in tests:
         if holds:
             marks |= mark
     return int(marks)
 
 
 def cell_facts(value: object) -> CellFacts:
-    """Kind, length, marks and words of a value; text that reads as a number or a date counts as one."""
+    """Kind, length, marks and words of a value; text that parses as a number or a date counts as one."""
     if value is None:
         return BLANK
     if type(value) is str:
@@ -202,21 +202,21 @@ def cell_facts(value: object) -> CellFacts:
         return _YEAR if year else _NUMBER
     if isinstance(value, date | time | timedelta):
         return _DATE
-    return _ERROR  # an error cell, or a formula nobody has calculated yet
+    return _ERROR  # an error cell, or a formula without a stored result
 
 
-COMMON = 0.2  # share of a column's texts that makes a way of writing usual there
-READ = 8  # words of a text to read
-SEEN = 2  # texts of one exact form that make it known
+COMMON = 0.2  # share of a column's texts from which a style is usual
+READ = 8  # words from which a text is prose
+SEEN = 2  # texts from which an exact form is known
 
 
 class TextShape(NamedTuple):
-    """How a text is written."""
+    """The shape of a text."""
 
-    form: str  # its characters by class, runs drawn together: "Sue Smith" is "Aa Aa", "SKU-017" is "A-9"
+    form: str  # its characters by class, runs collapsed: "Sue Smith" is "Aa Aa", "SKU-017" is "A-9"
     style: str  # lower, upper, title, sentence, none
     digits: bool
-    signs: frozenset[str]  # signs inside that tell addresses, codes and paths from words
+    signs: frozenset[str]  # signs that distinguish addresses, codes and paths from words
     words: int
     length: int
 
@@ -234,7 +234,7 @@ def _class(char: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def text_shape(text: str) -> TextShape:
-    """How a text is written; long ones are judged by their beginning."""
+    """The shape of a text; only the beginning of a long one counts."""
     bare = " ".join(text[:200].split())
     form = "".join([char for char, _ in groupby(map(_class, bare))])
     words = bare.split(" ")
@@ -253,7 +253,7 @@ def text_shape(text: str) -> TextShape:
 
 
 class Profile:
-    """What the texts of a column look like."""
+    """The shapes of a column's texts."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.texts = Counter(" ".join(text.split()) for text in texts)
@@ -269,7 +269,7 @@ class Profile:
         return " ".join(text.split()) in self.texts
 
     def like(self, text: str) -> bool:
-        """Whether the text could be one more of them."""
+        """Whether the text fits among them."""
         if not self.count:
             return False
         if self.has(text):
@@ -279,21 +279,21 @@ class Profile:
             return True
         known = self.styles[one.style, one.digits, one.signs] >= COMMON * self.count
         if known and self.words[1] > READ and one.words > READ:
-            return True  # texts to read are as long as they are
+            return True  # prose has any length
         fits = self.words[0] <= one.words <= self.words[1] + (self.words[1] > 3)
         return known and fits and self.lengths[0] / 2 <= one.length <= self.lengths[1] * 1.5
 
 
-MAX_COLUMNS = 512  # cells further out only widen the table that stands before them
+MAX_COLUMNS = 512  # cells beyond only widen the table before them
 KEPT_TEXT = 256
 
 
 @dataclass(slots=True)
 class Row:
-    """One row that holds something. Columns are 1-based; `kinds[0]` belongs to column 1."""
+    """One non-blank row. Columns are 1-based; `kinds[0]` belongs to column 1."""
 
     number: int
-    ordinal: int  # how many rows that hold something stand above it
+    ordinal: int  # number of non-blank rows above it
     gap: int  # blank rows right above
     kinds: bytes
     marks: tuple[int, ...]
@@ -301,12 +301,12 @@ class Row:
     words: tuple[int, ...]
     values: tuple[object, ...]
     filled: tuple[int, ...]  # 0-based columns
-    last: int  # last filled column, 1-based, beyond MAX_COLUMNS too
-    width: int = 0  # filled cells, the ones beyond MAX_COLUMNS too
+    last: int  # last filled column, 1-based, even beyond MAX_COLUMNS
+    width: int = 0  # filled cells, including those beyond MAX_COLUMNS
     skipped: int = 0  # plain data rows right above that were only counted
     bold: float = -1.0  # share of filled cells in bold; -1: not known
     merged: int = 0  # merged ranges of several columns that start here
-    plain: bool = False  # looks like its column's usual rows; kept only as a neighbour of one that does not
+    plain: bool = False  # like the usual rows; kept only as a neighbour of an unusual one
 
     @property
     def first(self) -> int:
@@ -318,7 +318,7 @@ def _short(value: object) -> object:
 
 
 def row_of(number: int, values: Sequence[object], *, ordinal: int, gap: int) -> Row | None:
-    """The row's facts; None where its first columns hold only blanks."""
+    """The row's facts; None if its first columns are blank."""
     looks = [cell_facts(value) for value in values[:MAX_COLUMNS]]
     kinds = bytes([one[0] for one in looks])
     filled = tuple([at for at, kind in enumerate(kinds) if kind])

@@ -1,4 +1,4 @@
-"""Step 2: turns rows into numbers for the classifier: the row itself, its neighbours and its surroundings."""
+"""Step 2: turns rows into feature vectors for the classifier: the row, its neighbours and its surroundings."""
 
 import re
 from collections import Counter
@@ -12,9 +12,9 @@ from runner.engine.structure.facts import CellKind, Mark, Row
 NAMES = ["rich_far", "rich_gap", "rich_contrast", "rich_agree", "rich_cover", "rich_width", "rich_lone", "rich_text"]
 NAMES += ["shape_before", "shape_after", "alternates", "rises", "purity", "ragged", "colons", "labels", "names_below"]
 
-SOME = 5  # rows of values that a row is held against
-FAR = 20  # rows further down that are looked at for them
-AROUND = 6  # rows on either side among which a form would show
+SOME = 5  # rows of values that a row is compared with
+FAR = 20  # rows further down searched for them
+AROUND = 6  # rows on either side examined for a form
 _TEXT_KIND = int(CellKind.TEXT)
 _COLON = int(Mark.COLON)
 _NAME = int(Mark.NAME)
@@ -63,7 +63,7 @@ def _next_rich(rich: Sequence[bool]) -> list[int]:
 
 
 def _over(rows: Sequence[Row], families: Sequence[bytes], rich: Sequence[bool], i: int, j: int) -> list[float]:
-    """How the row fits as a header over the next rows of values, whatever texts stand between."""
+    """How the row fits as a header over the next rows of values, ignoring texts in between."""
     if j < 0 or j - i > FAR:
         return [-1.0] * 8
     row, own = rows[i], families[i]
@@ -87,32 +87,32 @@ def _over(rows: Sequence[Row], families: Sequence[bytes], rich: Sequence[bool], 
 
 
 def _alternates(row: Row) -> float:
-    """Share of neighbouring cells that are a text and a value right of it: a form's pairs."""
+    """Share of neighbouring cells that are a text followed by a value: the pairs of a form."""
     kinds = [row.kinds[at] for at in row.filled]
     pairs = sum(1 for a, b in pairwise(kinds) if a == _TEXT_KIND and b != _TEXT_KIND)
     return 2 * pairs / len(kinds) if kinds else 0.0
 
 
 def rises(row: Row) -> float:
-    """Share of neighbouring numbers or dates that rise: years, months, hours, classes."""
+    """Share of neighbouring numbers or dates that increase: years, months, hours, classes."""
     keys = _keys(row)
     return sum(1 for a, b in pairwise(keys) if b > a) / (len(keys) - 1) if keys else 0.0
 
 
 def falls(row: Row) -> float:
-    """Share of neighbouring numbers or dates that fall: depths, years back."""
+    """Share of neighbouring numbers or dates that decrease: depths, years back."""
     keys = _keys(row)
     return sum(1 for a, b in pairwise(keys) if b < a) / (len(keys) - 1) if keys else 0.0
 
 
 def _keys(row: Row) -> list[tuple[float, ...]]:
-    """The row's numbers and dates in order, where they are most of its cells."""
+    """Sort keys of the row's numbers and dates, if they are most of its cells."""
     keys = [_key(row.values[at]) for at in row.filled if row.kinds[at] in _VALUE_KINDS]
     return keys if len(keys) >= 3 and len(keys) * 2 >= len(row.filled) else []
 
 
 def _key(value: object) -> tuple[float, ...]:
-    """What a number or a date is ordered by, also where it is written as text: 2005/06, 2024-01-31."""
+    """The sort key of a number or a date, also one written as text: 2005/06, 2024-01-31."""
     if isinstance(value, int | float):
         return (float(value),)
     if isinstance(value, date):
@@ -121,13 +121,13 @@ def _key(value: object) -> tuple[float, ...]:
 
 
 def _names(below: Sequence[Row]) -> float:
-    """Share of the cells below that read like names of columns: a header's own stand out only where they do not."""
+    """Share of the cells below that look like column names: a header is distinct only if they do not."""
     cells = sum(len(row.filled) for row in below)
     return sum(1 for row in below for at in row.filled if row.marks[at] & _NAME) / cells if cells else -1.0
 
 
 def _form(near: Sequence[Row]) -> list[float]:
-    """Whether rows around are a form: columns of mixed kinds, ragged rows, labels with colons in front."""
+    """Signs of a form around: columns of mixed kinds, ragged rows, labels with colons."""
     columns: dict[int, list[int]] = {}
     for row in near:
         for at in row.filled[:12]:
@@ -143,10 +143,10 @@ def _form(near: Sequence[Row]) -> list[float]:
 
 
 WINDOW = 8
-STEADY = 0.8  # of the steps between numbers that are the same
-Place = tuple[int, object]  # a column and what stands in it
+STEADY = 0.8  # share of equal steps between numbers
+Place = tuple[int, object]  # a column and its value
 NEAR = (-3, -2, -1, 1, 2, 3)
-_FAMILY = bytes([0, 1, 2, 2, 3, 2, 2])  # kinds that stand for each other in a column
+_FAMILY = bytes([0, 1, 2, 2, 3, 2, 2])  # kinds that are interchangeable in a column
 MARKS = (
     Mark.YEAR,
     Mark.PERIOD,
@@ -184,7 +184,7 @@ _TEXT, _NUMBER = int(CellKind.TEXT), int(CellKind.NUMBER)
 
 
 def names() -> list[str]:
-    """The features in order; the training script and the tests read them."""
+    """The names of the features in order, for the training script and the tests."""
     own = ["width", "width_log", "first", "spread", "text", "number", "date", "bool", "error", "filler"]
     own += [f"mark_{mark.name}" for mark in MARKS] + [f"first_{mark.name}" for mark in FIRST_MARKS]
     own += ["first_kind", "last_kind", "length_mean", "length_max", "length_first", "words_mean", "words_max"]
@@ -250,7 +250,7 @@ def _as_number(value: object) -> float | None:
 
 
 def _sequence(row: Row) -> float:
-    """Share of neighbouring numbers that differ by the same small step: 1990, 1991, 1992."""
+    """Share of neighbouring numbers with the same small step: 1990, 1991, 1992."""
     numbers = [_as_number(row.values[at]) for at in row.filled if row.kinds[at] == _NUMBER]
     pairs = [b - a for a, b in pairwise(numbers) if a is not None and b is not None]
     if len(pairs) < 2:
@@ -260,7 +260,7 @@ def _sequence(row: Row) -> float:
 
 
 def steady(row: Row) -> bool:
-    """Whether the row's numbers rise by one small step."""
+    """Whether the row's numbers increase by one small step."""
     return _sequence(row) >= STEADY
 
 
@@ -330,7 +330,7 @@ def _window(row: Row, family: bytes, others: Sequence[Row], families: Sequence[b
 
 
 def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
-    """One vector for each row, empty for a plain one; `total` counts the rows that hold something, the skipped too."""
+    """One vector for each row, empty for a plain one; `total`: the number of non-blank rows, skipped ones included."""
     families = [_families(row) for row in rows]
     widths = sorted(row.width for row in rows) or [1]
     widest, usual = widths[-1], widths[len(widths) // 2]
@@ -401,7 +401,7 @@ def _near(
 
 
 def _blocks(rows: Sequence[Row]) -> list[tuple[int, int]]:
-    """For each row the first row of its block and the one after its last; blocks have no blank row inside."""
+    """For each row the start and end of its block; blocks are separated by blank rows."""
     starts = [i for i, row in enumerate(rows) if i == 0 or row.gap or row.skipped] + [len(rows)]
     return [(a, b) for a, b in pairwise(starts) for _ in range(a, b)]
 
@@ -425,7 +425,7 @@ def _block(rows: Sequence[Row], families: Sequence[bytes], blocks: Sequence[tupl
 
 
 def _again(rows: Sequence[Row]) -> list[list[float]]:
-    """Shares of a row's texts and of its values that stand in the same column above and below."""
+    """Shares of a row's texts and values that occur in the same column above and below."""
     keys: list[tuple[list[Place], list[Place]]] = []
     counts: dict[Place, int] = {}
     for row in rows:

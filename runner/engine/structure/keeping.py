@@ -1,8 +1,8 @@
-"""Step 1: decides which rows of a long sheet to keep for classification, at a few microseconds a row.
+"""Step 1: decides which rows of a long sheet to keep for classification, at a few microseconds per row.
 
-Rows that come after the finder is full are data unless they plainly say otherwise: a total says so, a repeated header
-spells the declared names, a rule speaks for itself, and a table with captions so far has more of them. None of that
-needs the classifier, so it stays cheap and holds to the last row.
+Rows after the limit are data unless they are clearly something else: labelled totals, repeated headers with the
+declared names, rows with points from a rule, and captions in a table that already has some. None of that needs the
+classifier, so it stays cheap up to the last row.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,14 +12,14 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from runner.engine.reading import Shown
-from runner.engine.structure.tables import RowScores, Table
-from runner.engine.structure.totals import SHORT, STARTS, Says, in_column, opens, row_says
+from runner.engine.structure.tables import RowScores, Says, Table
+from runner.engine.structure.totals import SHORT, STARTS, in_column, opens, row_says
 
-FIRST = 100  # rows before anything can be called usual
-SHARE = 0.1  # of a column's filled cells that a code needs to be usual there
-KNOWN = 2_000  # signatures remembered; a sheet with more has no usual rows to speak of
-WIDE = 200  # columns by which rows are told apart
-EARLY = 40  # rows in which a header may stand that comes again later
+FIRST = 100  # rows that are always kept
+SHARE = 0.1  # share of a column's filled cells from which a code is usual
+KNOWN = 2_000  # signatures remembered; a sheet with more has no usual rows
+WIDE = 200  # columns by which rows are compared
+EARLY = 40  # rows that may contain a header that is repeated later
 
 Signature = tuple[Any, ...]  # the cells' types, or codes of what texts look like
 Codes = tuple[int, ...]
@@ -32,7 +32,7 @@ _NUMERIC = frozenset("0123456789+-.($£€")
 
 
 def codes_of(values: Sequence[Any]) -> Codes:
-    """A code for each cell's kind, told from its type and a text's first character only."""
+    """A code for each cell, from its type and a text's first character only."""
     codes = _CODES
     numeric = _NUMERIC
     return tuple(
@@ -45,20 +45,20 @@ def codes_of(values: Sequence[Any]) -> Codes:
 
 @dataclass(slots=True)
 class SeenRow:
-    """One way that rows of the sheet look."""
+    """One form of the sheet's rows."""
 
     codes: Codes
-    first_text: int  # where the first text stands; -1: none
+    first_text: int  # index of the first text; -1: none
     count: int = 0
     plain: bool | None = None  # not judged yet
 
 
 class Usual:
-    """Learns what the rows of a sheet look like and judges each next one."""
+    """Learns the usual rows of a sheet and checks each next row."""
 
     def __init__(self) -> None:
         self._looks: dict[Signature, SeenRow] = {}
-        self._typed = False  # cells have types of their own: no need to look into texts
+        self._typed = False  # cells are typed: no need to inspect texts
         self._allowed: list[set[int]] = []
         self._least = 0.0
         self._least_values = 0.0
@@ -67,8 +67,8 @@ class Usual:
         self._seen = 0
         self._learn_at = FIRST
 
-    def stands_out(self, values: Sequence[Any]) -> bool:
-        """Whether the row deserves a close look; also learns from it."""
+    def is_unusual(self, values: Sequence[Any]) -> bool:
+        """Whether the row must be kept; also learns from it."""
         self._seen += 1
         if len(values) > WIDE:
             values = values[:WIDE]
@@ -94,8 +94,8 @@ class Usual:
         rows = self._early.get(text)
         return rows is not None and tuple(values) in rows
 
-    def plainly(self, values: Sequence[Any]) -> bool:
-        """Whether a row is surely plain, at a glance; if so it is learnt, if not nothing is: ask `stands_out`."""
+    def is_plain(self, values: Sequence[Any]) -> bool:
+        """Fast check whether a row is certainly plain. If so it is learned; if not, call `is_unusual`."""
         if not self._typed or self._seen >= self._learn_at or len(values) > WIDE:
             return False
         look = self._looks.get(tuple(map(type, values)))
@@ -122,7 +122,7 @@ class Usual:
             self._early.setdefault(values[look.first_text], set()).add(tuple(values))
 
     def _learn(self) -> None:
-        """Look again at what is usual whenever the sheet has doubled."""
+        """Recompute the usual forms whenever the sheet has doubled."""
         if self._types:
             self._choose()
         self._learn_at = self._seen * 2
@@ -145,7 +145,7 @@ class Usual:
         self._least_values = valued / known / 2
 
     def _choose(self) -> None:
-        """Where cells carry types, those alone tell rows apart, at a third of the cost."""
+        """If cells are typed, compare rows by types only, at a third of the cost."""
         texts = sum(one.count(str) for one in self._types)
         cells = sum(len(one) - one.count(type(None)) for one in self._types)
         if texts * 4 <= cells * 3:
@@ -169,46 +169,46 @@ class Usual:
         return filled >= self._least and valued >= self._least_values
 
 
-_FIRST: Final = 3  # filled cells among which a total says so
-_LABELS: Final = 6  # columns in which that may be
-_SURE: Final = 4.0  # points for a label that settle it: what spelling the declared names is worth
-_CAPTIONS: Final = 3  # captions that show a table to have some
-_MOST: Final = 500_000  # rows left out: a bound on memory, far above what a sheet holds
+_FIRST: Final = 3  # filled cells that may have the label of a total
+_LABELS: Final = 6  # columns that may have it
+_SURE: Final = 4.0  # points for a label that settle it, as many as declared names give
+_CAPTIONS: Final = 3  # captions from which a table is taken to have more
+_MOST: Final = 500_000  # rows left out: limits memory, far above real sheets
 
 
 class Headings(Protocol):
-    """Knows rows that spell the declared names."""
+    """Recognizes rows with declared names."""
 
     def __call__(self, number: int, values: Sequence[object], /) -> Mapping[str, float]: ...
 
     def spelled(self, values: Sequence[object], /) -> int:
-        """How many of these are declared names."""
+        """How many of these values are declared names."""
         ...
 
     def key(self, name: str, /) -> bool:
-        """Whether this is the name of a field that every row has a value for, or a different one in each."""
+        """Whether this is the name of a required or unique field."""
         ...
 
     def absent(self, columns: Sequence[Sequence[object]]) -> bool:
-        """Whether no row of these columns can be one, at a glance."""
+        """Fast check whether no row of these columns has declared names."""
         ...
 
 
 class Late:
-    """Looks at the rows that are only counted; tells which of them are no data."""
+    """Checks the rows that are only counted, and finds those that are not data."""
 
     def __init__(self, headings: Headings | None, ask: RowScores | None) -> None:
         self._headings = headings
-        self._ask = ask  # rules, who have a say in every row
+        self._ask = ask  # rules, which see every row
         self._totals: set[int] = set()
-        self._suspected: set[int] = set()  # say that they are totals
+        self._suspected: set[int] = set()  # labelled as totals
         self._asides: set[int] = set()
-        self._repeated: set[int] = set()  # headers written again
-        self._lone: dict[int, int] = {}  # rows of one text and nothing else -> its column
+        self._repeated: set[int] = set()  # repeated headers
+        self._lone: dict[int, int] = {}  # rows with a single text -> its column
 
-    def look(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
-        """Look at rows by column, and at each of them only if there may be something to see."""
-        self._look_for_lone(numbers, columns)
+    def scan(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
+        """Check rows by column, and row by row only if a column has something to check."""
+        self._scan_lone(numbers, columns)
         spelled = self._headings is not None and not self._headings.absent(columns)
         if self._ask is None and not spelled and not any(map(in_column, columns[:_LABELS])):
             return
@@ -219,7 +219,7 @@ class Late:
             self.row(number, values, scores)
 
     def row(self, number: int, values: Sequence[object], scores: Mapping[str, float]) -> None:
-        """Look at one row, of which rules and declared names say this."""
+        """Check one row with its points from rules and declared names."""
         best = max(scores, key=scores.__getitem__, default="data")
         if len(self._totals) + len(self._suspected) + len(self._asides) + len(self._repeated) > _MOST:
             return
@@ -228,26 +228,26 @@ class Late:
         elif not scores and row_says(values, _FIRST)[0] is Says.PLAINLY:
             self._suspected.add(number)
 
-    def _look_for_lone(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
-        """Note rows of one text; two columns without a blank show at a glance that there is none."""
+    def _scan_lone(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
+        """Note rows with a single text; two columns without blanks rule them out."""
         if len(self._lone) > _MOST or sum(1 for _ in islice((c for c in columns if None not in c), 2)) > 1:
             return
         for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
             self.note_lone(number, values)
 
     def note_lone(self, number: int, values: Sequence[object]) -> None:
-        """Note the row if it holds one text and nothing else."""
+        """Note the row if its only value is a text."""
         if values.count(None) == len(values) - 1:
             at = next(n for n, value in enumerate(values) if value is not None)
             if isinstance(values[at], str):
                 self._lone[number] = at
 
     def leave_out(self, table: Table, captions: Collection[int]) -> Table:
-        """The table without what was seen of it here; `captions` are the columns of those that it is known to have."""
+        """The table without the rows found here; `captions`: the columns of its known captions."""
         data = table.data_range
         if data is None:
             return table
-        if len(table.groups) >= _CAPTIONS and captions:  # a table that is told apart by captions goes on so
+        if len(table.groups) >= _CAPTIONS and captions:  # a table divided by captions has more of them
             inside = range(data.top, data.bottom + 1)
             table = replace(
                 table, groups=table.groups.union(n for n, at in self._lone.items() if at in captions and n in inside)

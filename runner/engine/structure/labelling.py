@@ -1,7 +1,7 @@
-"""Steps 2 and 3: each row's chances for the six labels, then the most likely sequence of labels.
+"""Step 3: the probability of each label for each row, then the most likely sequence of labels.
 
-The chances come from boosted trees (trained by tests/bench/train_structure.py, evaluated here without a library) and
-from built-in detectors, which add points as the rules in `row_types/` do. One point multiplies the odds by e.
+Probabilities come from boosted trees (trained by tests/bench/train_structure.py, evaluated here without a library) and
+from built-in detectors, which add points just like the rules in `row_types/`. One point multiplies the odds by e.
 """
 
 import json
@@ -32,7 +32,7 @@ class Model:
         return [self.chances(vector) for vector in vectors]
 
     def chances(self, vector: Sequence[float]) -> list[float]:
-        """How likely each label is for a row, summing to one."""
+        """The probability of each label for a row."""
         scores = []
         for trees in self.classes:
             total = 0.0
@@ -50,7 +50,7 @@ class Model:
 
 @cache
 def load() -> Model:
-    """The weights that come with the package; read once a process."""
+    """The shipped weights, loaded once per process."""
     with Path(__file__).with_name("weights.json").open(encoding="utf-8") as file:
         raw = json.load(file)
     if raw["labels"] != [label.name.lower() for label in Label] or raw["features"] != features.names():
@@ -62,24 +62,24 @@ def load() -> Model:
     )
 
 
-BOLD = 0.7  # a row in bold over one that is not
+BOLD = 0.7  # a bold row over one that is not
 FILLED = 0.5  # the same with a background colour
 FROZEN = 1.5  # the last row above the freeze line
 TITLES = 1.0  # rows repeated on each printed page
 FILTER = 3.0  # the row that carries the filter's arrows
-CAPTION = -1.5  # a lone text under a header, in the body's first column, as others further down
+CAPTION = -1.5  # a single text under a header, in the body's first column, like others further down
 ANEW = 2.0  # texts after a blank row, over rows unlike the ones above
-LOOK = 5  # rows above and below that are compared
+LOOK = 5  # rows above and below to compare
 
 Points = dict[int, dict[str, float]]
 Marks = dict[int, set[int]]
 
 
 def points(rows: Sequence[Row], layout: Layout) -> Points:
-    """What the built-in detectors add for the header of each row, by row number."""
+    """The header points of the built-in detectors, by row number."""
     out: dict[int, float] = {}
     lone = Counter(row.filled[0] for row in rows if row.width == 1 and row.kinds[row.filled[0]] == CellKind.TEXT)
-    styled = False  # only the first row that stands out by its style: further down it may as well be a total
+    styled = False  # only the first row with a distinct style: further down it may be a total
     for at, row in enumerate(rows):
         below = rows[at + 1] if at + 1 < len(rows) else None
         score = ANEW if _starts_anew(rows, at) else 0.0
@@ -101,13 +101,13 @@ def points(rows: Sequence[Row], layout: Layout) -> Points:
 
 
 def styled(rows: Sequence[Row], layout: Layout, number: int) -> float:
-    """What style, filter, frozen rows and print titles say for one of these rows."""
-    bare = [replace(row, gap=0) for row in rows]  # where it stands says nothing here
+    """The points of one row for style, filter, frozen rows and print titles."""
+    bare = [replace(row, gap=0) for row in rows]  # its place does not matter here
     return points(bare, layout).get(number, {}).get("header", 0.0)
 
 
 def _only(marks: Marks, row: Row, below: Row) -> bool:
-    """Whether the row is all text, every cell with the mark, and hardly any below it has it."""
+    """Whether the row is all text with the mark in every cell, and hardly any cell below has it."""
     own, under = marks.get(row.number, set()), marks.get(below.number, set())
     here = all(at + 1 in own and row.kinds[at] == CellKind.TEXT for at in row.filled)
     there = sum(1 for at in below.filled if at + 1 in under)
@@ -115,7 +115,7 @@ def _only(marks: Marks, row: Row, below: Row) -> bool:
 
 
 def _captions(rows: Sequence[Row], at: int, lone: Counter[int]) -> bool:
-    """Whether the row looks like the first of several captions between data, not like one more header row."""
+    """Whether the row looks like the first of several captions rather than another header row."""
     row = rows[at]
     first = row.filled[0]
     if row.width != 1 or row.kinds[first] != CellKind.TEXT or rows[at - 1].width == 1:
@@ -145,20 +145,20 @@ def _starts_anew(rows: Sequence[Row], at: int) -> bool:
 
 
 def _kind(rows: Sequence[Row], column: int) -> int:
-    """The usual kind of a column, blank where nothing stands."""
+    """The usual kind of a column; blank if it is empty."""
     kinds = [row.kinds[column] for row in rows if column < len(row.kinds) and row.kinds[column]]
     return max(set(kinds), key=kinds.count) if kinds else int(CellKind.BLANK)
 
 
-WEIGHT = 0.3  # of the sequence against the row's own look; chosen by cross-validation
-BARE = 2.0  # points against a header with nothing under it
-SURE = 0.9  # chance of a header that others are measured by
+WEIGHT = 0.3  # of the sequence relative to the row itself; chosen by cross-validation
+BARE = 2.0  # points against a header with no rows under it
+SURE = 0.9  # probability of a header that others are compared with
 AGAIN = 5.0  # points for a row that repeats a header
-LEAST = 1e-12  # chance of what a rule speaks against as loudly as it can
+LEAST = 1e-12  # the lowest probability that a rule can cause
 
 
-class Sequel(Protocol):
-    """Which label opens a sheet and which follows which, as logs of chances."""
+class LabelOrder(Protocol):
+    """Log probabilities of the first label of a sheet, and of each label after another."""
 
     @property
     def start(self) -> Sequence[float]: ...
@@ -175,23 +175,23 @@ Scores = Mapping[int, Mapping[str, float]]  # by row number, then by label
 def decode(
     rows: Sequence[Row],
     chances: Sequence[Sequence[float]],
-    model: Sequel,
+    model: LabelOrder,
     scores: Scores | None = None,
 ) -> tuple[list[Label], list[list[float]]]:
-    """The labels of the rows, and the chances with the `scores` of detectors and rules worked into them."""
+    """The labels of the rows, and the probabilities after the `scores` of detectors and rules."""
     if not rows:
         return [], []
-    told = [_told(one, (scores or {}).get(row.number)) for row, one in zip(rows, chances, strict=True)]
-    labels = _viterbi(rows, told, model)
-    again = _headers_again(rows, labels, told)
+    scored = [_with_points(one, (scores or {}).get(row.number)) for row, one in zip(rows, chances, strict=True)]
+    labels = _viterbi(rows, scored, model)
+    again = _headers_again(rows, labels, scored)
     if not again:
-        return labels, told
-    told = [_told(one, {"header": AGAIN}) if at in again else one for at, one in enumerate(told)]
-    return _viterbi(rows, told, model), told
+        return labels, scored
+    scored = [_with_points(one, {"header": AGAIN}) if at in again else one for at, one in enumerate(scored)]
+    return _viterbi(rows, scored, model), scored
 
 
-def _told(chances: Sequence[float], scores: Mapping[str, float] | None) -> list[float]:
-    """Chances after points were added to some labels' odds."""
+def _with_points(chances: Sequence[float], scores: Mapping[str, float] | None) -> list[float]:
+    """Probabilities after adding points to some labels' odds."""
     if not scores:
         return list(chances)
     logs = [log(chance) for chance in chances]
@@ -205,7 +205,7 @@ def _told(chances: Sequence[float], scores: Mapping[str, float] | None) -> list[
 
 
 def _headers_again(rows: Sequence[Row], labels: Sequence[Label], chances: Sequence[Sequence[float]]) -> set[int]:
-    """Rows that repeat a header cell by cell, as over the next table or on the next printed page."""
+    """Rows that repeat a header cell by cell, over the next table or on the next printed page."""
     known: dict[int, set[tuple[object, ...]]] = {}
     out: set[int] = set()
     for index, (row, label, chance) in enumerate(zip(rows, labels, chances, strict=True)):
@@ -220,11 +220,11 @@ def _headers_again(rows: Sequence[Row], labels: Sequence[Label], chances: Sequen
 
 
 def _repeats(cells: tuple[object, ...], header: tuple[object, ...]) -> bool:
-    """All cells the same, or all but a first that names the table."""
+    """Whether all cells are equal, or all but the first, which names the table."""
     return cells == header or (len(cells) > 2 and cells[1:] == header[1:])
 
 
-def _viterbi(rows: Sequence[Row], chances: Sequence[Sequence[float]], model: Sequel) -> list[Label]:
+def _viterbi(rows: Sequence[Row], chances: Sequence[Sequence[float]], model: LabelOrder) -> list[Label]:
     best: list[float] = [WEIGHT * one for one in model.start]
     back: list[list[int]] = []
     for at, row in enumerate(rows):

@@ -1,39 +1,39 @@
-"""Drops drafts that are no tables and gives the rest their final form: range, names, left-out rows, confidence."""
+"""Drops drafts that are not tables and finishes the others: range, column names, left-out rows, confidence."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from runner.engine.structure import captions, heads
+from runner.engine.a1 import CellRange
+from runner.engine.structure import captions, header_rows
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Row
-from runner.engine.structure.heads import Asked, behead, extend, settle
-from runner.engine.structure.sums import EXACT, read
-from runner.engine.structure.tables import CellRange, Label, Table
-from runner.engine.structure.totals import Says, row_says
+from runner.engine.structure.header_rows import Hints, behead, extend, settle
+from runner.engine.structure.tables import Label, Says, Table
+from runner.engine.structure.totals import EXACT, read, row_says
 
-SURE = 0.8  # chance of a header above which nothing below it makes a form of its table
-SHARE = 0.5  # of the cells of the biggest table with a header that a body without one needs beside it
-LOW, TALL = 2, 4  # body rows of what is no table beside one
-LABELS = 0.9  # of a form's rows that start with a text, no text twice
-MIXED = 0.65  # of a form's values, at most, that have the kind usual in their column
+SURE = 0.8  # probability of a header above which its table is never a form
+SHARE = 0.5  # cells that a body without a header needs, relative to the largest table with one
+LOW, TALL = 2, 4  # body rows: at most so many beside a table of at least so many is not a table
+LABELS = 0.9  # share of a form's rows that start with a distinct text
+MIXED = 0.65  # the largest share of a form's values with the usual kind of their column
 
 
-def prune(found: Sequence[Draft], asked: Asked, known: Sequence[Draft] = ()) -> list[Draft]:
-    """The drafts worth keeping; `known` tables, which the file declares, stand beside them."""
+def prune(found: Sequence[Draft], hints: Hints, known: Sequence[Draft] = ()) -> list[Draft]:
+    """The drafts worth keeping, next to the `known` tables that the file declares."""
     for draft in found:
         draft.form = _is_form(draft)
         if draft.form:
             behead(draft)
-        settle(draft, asked)
-        extend(draft, asked)
+        settle(draft, hints)
+        extend(draft, hints)
     every = [*found, *known]
     headed = max((_cells(one) for one in every if one.band.head and one.band.body), default=0)
     tall = max((len(one.band.body) for one in every), default=0)
-    return [draft for draft in found if _stands(draft, headed, tall)]
+    return [draft for draft in found if _is_table(draft, headed, tall)]
 
 
-def _stands(draft: Draft, headed: int, tall: int) -> bool:
-    """Whether the draft is worth calling a table beside the biggest and the tallest of its sheet."""
+def _is_table(draft: Draft, headed: int, tall: int) -> bool:
+    """Whether the draft counts as a table next to the largest and the tallest of its sheet."""
     if not draft.band.body:
         return not tall
     if not draft.band.head:
@@ -42,11 +42,11 @@ def _stands(draft: Draft, headed: int, tall: int) -> bool:
 
 
 def _is_form(draft: Draft) -> bool:
-    """Labels on the left and values of all kinds right of them: one record, no header."""
+    """Whether it has labels on the left and values of mixed kinds beside them: one record, no header."""
     if len(draft.band.head) > 1 or not draft.band.body or _over_values(draft) > 1:
         return False
     if any(draft.chances[at][Label.HEADER] >= SURE for at in draft.band.head):
-        return False  # a rule or a declared name says so, or all the looks of it do
+        return False  # a rule, a declared name or strong evidence makes it a header
     rows = [draft.rows[at] for at in draft.band.all]
     names = [row.values[row.filled[0]] for row in rows if row.kinds[row.filled[0]] == CellKind.TEXT]
     if len(names) < LABELS * len(rows) or len(set(names)) < len(names):
@@ -78,25 +78,24 @@ def _cells(draft: Draft) -> int:
     return sum(1 + row.skipped for row in own) * (draft.right - draft.left + 1)
 
 
-NEAR = 6  # title and note rows further away than this are not the table's own
+NEAR = 6  # title and note rows further away do not belong to the table
 EDGE = 5
-_HUGE = 1e300  # numbers from here on are no part of a sum
-ADDENDS = 3  # numbers whose sum is not met by chance
+_HUGE = 1e300  # larger numbers are not part of a sum
+ADDENDS = 3  # so many numbers do not add up by chance
 
 
-def shape(draft: Draft, asked: Asked) -> Table:
+def shape(draft: Draft, hints: Hints) -> Table:
     """The table of a draft."""
-    told = asked.ruled
     rows, band = draft.rows, draft.band
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
-    columns = heads.columns(head, draft.left, draft.right, asked.layout.merged)
-    lone = captions.captions(draft, told, asked.keys(columns))
-    groups = lone.sure | frozenset(lone.doubtful if asked.captions == "fill" else ())
-    totals = frozenset(rows[at].number for at in band.body if _spoken_total(draft, at, told)) - groups
+    columns = header_rows.columns(head, draft.left, draft.right, hints.layout.merged)
+    lone = captions.captions(draft, hints.ruled, hints.keys(columns))
+    groups = lone.sure | frozenset(lone.doubtful if hints.captions == "fill" else ())
+    totals = frozenset(rows[at].number for at in band.body if _spoken_total(draft, at, hints.ruled)) - groups
     rules = frozenset(rows[at].number for at in band.body if _is_rule(rows[at]))
     out = groups | totals | rules
-    suspected = {} if draft.declared else _suspected(draft, told | out)
+    suspected = {} if draft.declared else _suspected(draft, hints.ruled | out)
     body = [at for at in band.body if rows[at].number not in out]
     first, last = rows[band.all[0]], rows[band.all[-1]]
     return Table(
@@ -112,36 +111,36 @@ def shape(draft: Draft, asked: Asked) -> Table:
         totals=totals,
         asides=_asides(draft) | rules,
         repeated=frozenset(rows[at].number for at in band.again),
-        choices=(*draft.choices, *(captions.choices(lone) if asked.captions == "drop" else ())),
+        choices=(*draft.choices, *(captions.choices(lone) if hints.captions == "drop" else ())),
         suspected={number: says for number, (says, _) in suspected.items()},
         doubted=tuple(number for number, (_, doubted) in suspected.items() if doubted),
     )
 
 
 def _top(rows: Sequence[Row], at: int) -> int:
-    """Where the data start: plain rows that were only counted stand right above the first that was kept."""
+    """The first data row: rows that were only counted are right above the first kept one."""
     return rows[at - 1].number + 1 if at and rows[at].skipped else rows[at].number
 
 
 def _asides(draft: Draft) -> frozenset[int]:
-    """Rows between the table's ends that are no part of it."""
+    """Rows inside the table that are not part of it."""
     band = draft.band
     inside = set(range(band.all[0], band.all[-1] + 1)).difference(band.all, band.again)
     return frozenset(draft.rows[at].number for at in inside)
 
 
-def _spoken_total(draft: Draft, at: int, told: frozenset[int]) -> bool:
-    """Whether a rule, or the file itself, made the row a total."""
-    return (draft.rows[at].number in told or draft.declared) and draft.labels[at] is Label.TOTAL
+def _spoken_total(draft: Draft, at: int, ruled: frozenset[int]) -> bool:
+    """Whether a rule, or the file itself, labels the row as a total."""
+    return (draft.rows[at].number in ruled or draft.declared) and draft.labels[at] is Label.TOTAL
 
 
 def _is_rule(row: Row) -> bool:
-    """A line drawn with characters, in every cell that holds something."""
+    """Whether every cell is a line drawn with characters."""
     return all(row.marks[at] & Mark.RULE for at in row.filled)
 
 
 def _suspected(draft: Draft, known: frozenset[int]) -> dict[int, tuple[Says, bool]]:
-    """Rows that may be totals: how plainly they say so, and whether one that does not add up is worth a word."""
+    """Rows that may be totals: how clearly they are labelled, and whether to report one that does not add up."""
     rows, body = draft.rows, draft.band.body
     out: dict[int, tuple[Says, bool]] = {}
     label = _label_column(draft)
@@ -160,7 +159,7 @@ def _suspected(draft: Draft, known: frozenset[int]) -> dict[int, tuple[Says, boo
 
 
 def _outweighs(draft: Draft, at: int) -> bool:
-    """Whether a row's numbers can be the sums of the rows above: none is below what was kept of its column."""
+    """Whether a row's numbers can be sums of the rows above: none is below the kept values of its column."""
     row = draft.rows[at]
     above = [draft.rows[one] for one in draft.band.body if one < at]
     seen = 0
@@ -178,7 +177,7 @@ def _outweighs(draft: Draft, at: int) -> bool:
 
 
 def _number(value: object, choose: Callable[[tuple[float, float]], float]) -> float | None:
-    """A cell's number, chosen where its text can be read in two ways."""
+    """A cell's number; `choose` picks one if the text can be read in two ways."""
     if isinstance(value, int | float):
         return float(value) if -_HUGE < value < _HUGE else None
     pair = read(value) if isinstance(value, str) else None
@@ -186,7 +185,7 @@ def _number(value: object, choose: Callable[[tuple[float, float]], float]) -> fl
 
 
 def _label_column(draft: Draft) -> int | None:
-    """The first column that mostly holds texts: what names the rows."""
+    """The first column of mostly texts: it names the rows."""
     own = [draft.rows[at] for at in draft.band.body[:200]]
     for column in range(draft.left, draft.right + 1):
         kinds = [row.kinds[column] for row in own if _holds(row, column)]
@@ -205,13 +204,13 @@ def _ends(rows: Sequence[Row], body: Sequence[int], place: int) -> bool:
 
 
 def _likeliest(draft: Draft, at: int) -> Label:
-    """What the row looks like on its own, whatever its neighbours are."""
+    """The likeliest label of the row by itself."""
     chances = draft.chances[at]
     return max(Label, key=chances.__getitem__)
 
 
 def _confidence(draft: Draft) -> float:
-    """How sure the classifier is of the header rows and of the body's two ends."""
+    """The classifier's confidence in the header rows and in the two ends of the body."""
     band = draft.band
     edges = band.body[:EDGE] + band.body[-EDGE:]
     inside = [sum(draft.chances[at][label] for label in (1, 2, 3)) for at in edges]
@@ -237,21 +236,21 @@ def _why(draft: Draft, groups: frozenset[int], totals: frozenset[int]) -> list[s
     elif band.head:
         out.append(_header_reason([rows[at] for at in band.head], [rows[at] for at in band.body[:8]]))
     else:
-        out.append("no row above the data reads as a header; names are made from the columns' letters")
+        out.append("no row above the data looks like a header; columns are named by their letters")
     if titles := _around(draft, band.all[0], -1, Label.TITLE):
         out.append(f"{_count(len(titles), 'title row')} above")
     if notes := _around(draft, band.all[-1], 1, Label.NOTE):
         out.append(f"ends before a note in row {notes[0]}")
     if totals:
-        out.append(f"{_count(len(totals), 'row')} declared a total, left out of the data")
+        out.append(f"{_count(len(totals), 'row')} declared a total, left out")
     if groups:
-        out.append(f"{_count(len(groups), 'group row')} left out of the data")
+        out.append(f"{_count(len(groups), 'group row')} left out")
     if draft.form:
-        out.append("labels with values of all kinds beside them: a form, whose first pair is no header")
+        out.append("labels with values of mixed kinds beside them: a form without a header")
     if draft.beside:
-        out.append("parted from a table beside it")
+        out.append("separated from a table beside it")
     if draft.strays:
-        out.append(f"stray cells beside it, without a header, left out in {_count(draft.strays, 'place')}")
+        out.append(f"stray cells without a header beside it left out in {_count(draft.strays, 'place')}")
     return out
 
 

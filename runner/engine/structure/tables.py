@@ -1,11 +1,11 @@
-"""What the structure pass returns: row labels, and tables with exact places and the reasons for them."""
+"""The result of the structure pass: row labels, and tables with their exact ranges and reasons."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from runner.engine.structure.totals import Says
+from runner.engine.a1 import CellRange
 
 
 class Label(IntEnum):
@@ -14,39 +14,25 @@ class Label(IntEnum):
     HEADER = 0
     DATA = 1
     TOTAL = 2  # a sum, a mean: derived from other rows
-    GROUP = 3  # a caption over the data rows that follow
-    TITLE = 4  # above a table and no part of it
-    NOTE = 5  # below or beside a table and no part of it
+    GROUP = 3  # a caption of the data rows that follow
+    TITLE = 4  # above a table, not part of it
+    NOTE = 5  # below or beside a table, not part of it
 
 
 BODY = frozenset({Label.DATA, Label.TOTAL, Label.GROUP})
 NAMES: Mapping[str, Label] = {label.name.lower(): label for label in Label}
 
-# Row number (1-based) and values, to what rules add to a label's score. One point multiplies odds by e.
+# Row number (1-based) and values -> points that rules add to labels. One point multiplies the odds by e.
 RowScores = Callable[[int, Sequence[object]], Mapping[str, float]]
 
 
-def letters(column: int) -> str:
-    """A column's name: 1 is A, 27 is AA."""
-    out = ""
-    while column:
-        column, rest = divmod(column - 1, 26)
-        out = chr(65 + rest) + out
-    return out
+class Says(IntEnum):
+    """How clearly a row is labelled as a total."""
 
-
-@dataclass(frozen=True, slots=True)
-class CellRange:
-    """A rectangle of cells, 1-based, both ends included."""
-
-    top: int
-    left: int
-    bottom: int
-    right: int
-
-    @property
-    def a1(self) -> str:
-        return f"{letters(self.left)}{self.top}:{letters(self.right)}{self.bottom}"
+    NOTHING = 0
+    HINT = 1  # a word that may mean a total: "Mean Well PSU", "Balance", "All regions"
+    NAMED = 2  # a total of something: "Total North", "Summe Nord"
+    PLAINLY = 3  # only the word itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +42,7 @@ class Column:
     index: int  # 1-based, in the sheet
     name: str
     parts: tuple[str, ...] = ()
-    generated: bool = False  # the header is blank here; the name is made from the column's letters
+    generated: bool = False  # the header is blank here; the column is named by its letters
 
 
 class Choice(NamedTuple):
@@ -64,9 +50,9 @@ class Choice(NamedTuple):
 
     kind: str  # header, total, group
     chosen: str
-    evidence: Mapping[str, int]  # reading -> how many cells, columns or rows spoke for it
+    evidence: Mapping[str, int]  # reading -> how many cells, columns or rows support it
     sure: bool
-    message: str = ""  # what was assumed, where it is not sure
+    message: str = ""  # what was assumed, if it is not sure
     row: int | None = None
     settle: str | None = None  # the manifest line that settles it
 
@@ -75,8 +61,8 @@ class Choice(NamedTuple):
 class Table:
     """One table of a sheet.
 
-    Its data are the rows from `data_range.top` to `data_range.bottom` that hold something in its columns and
-    stand in none of `groups`, `totals`, `asides` and `repeated`. `data_range` is None where a header has no data.
+    Its data are the rows from `data_range.top` to `data_range.bottom` with a value in its columns, except those in
+    `groups`, `totals`, `asides` and `repeated`. `data_range` is None if a header has no data.
     """
 
     range: CellRange
@@ -85,14 +71,14 @@ class Table:
     columns: tuple[Column, ...]
     confidence: float
     why: tuple[str, ...] = ()
-    titles: tuple[int, ...] = ()  # rows right above that name the table
-    notes: tuple[int, ...] = ()  # rows right below that comment on it
+    titles: tuple[int, ...] = ()  # rows above that name the table
+    notes: tuple[int, ...] = ()  # rows below that comment on it
     groups: frozenset[int] = field(default_factory=frozenset)  # captions between the data
-    totals: frozenset[int] = field(default_factory=frozenset)  # sums and means, wherever they stand
+    totals: frozenset[int] = field(default_factory=frozenset)  # sums and means
     asides: frozenset[int] = field(default_factory=frozenset)  # notes between the data
-    repeated: frozenset[int] = field(default_factory=frozenset)  # the header written again between the data
-    choices: tuple[Choice, ...] = ()  # readings of this table that could have been others
-    # Until its sums are looked at: rows that may be totals, by how plainly they say so, and those worth a word if not.
+    repeated: frozenset[int] = field(default_factory=frozenset)  # repeated headers
+    choices: tuple[Choice, ...] = ()  # readings of this table that were close
+    # Until totals are checked: rows that may be totals, by how clearly they are labelled, and those to report if not.
     suspected: Mapping[int, Says] = field(default_factory=dict)
     doubted: tuple[int, ...] = ()
 
@@ -102,11 +88,11 @@ class Table:
 
     @property
     def left_out(self) -> frozenset[int]:
-        """Rows inside `data_range` that are no data."""
+        """Rows inside `data_range` that are not data."""
         return self.groups | self.totals | self.asides | self.repeated
 
     def as_dict(self) -> dict[str, object]:
-        """How `ade scan` and the artifact show it: places and reasons, no cell values."""
+        """The form of `ade scan` and the artifact: ranges and reasons, no cell values."""
         return {
             "range": self.range.a1,
             "header_rows": list(self.header_rows),

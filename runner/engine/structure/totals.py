@@ -1,11 +1,24 @@
 # ruff: noqa: RUF001  # words as people type them
-"""Words for totals, means and counts in many languages: a hint, never proof. What adds up is settled in `sums`."""
+"""Decides which rows are totals: a row is a total if it adds up; its label is only a hint.
+
+Rows that may be totals are known by their words, in many languages, or by their place. A second pass over the table's
+rows keeps running sums by column (from the table's start, from the last total, from the last caption or blank row, and
+of the totals themselves) and compares each such row with them. If words and sums agree, the row is a total; if only one
+of them does, it stays data and is reported. Without such rows there is no second pass.
+"""
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
-from typing import Final
+from math import fsum, isfinite
+from typing import Any, Final, NamedTuple
+
+from runner.engine.a1 import CellRange
+from runner.engine.reading import Block, Shown, Value
+from runner.engine.structure.tables import Choice, Says, Table
 
 TOTALS: Final = (
     # English, German, Dutch, the North
@@ -46,15 +59,6 @@ _WORDS: Final = frozenset((*TOTALS, *MEANS, *COUNTS, *BOUNDS))
 _STRONG: Final = frozenset((*TOTALS, *MEANS))
 
 
-class Says(IntEnum):
-    """How plainly a row calls itself a total."""
-
-    NOTHING = 0
-    HINT = 1  # a word that may mean one: "Mean Well PSU", "Balance", "All regions"
-    NAMED = 2  # a total of something: "Total North", "Summe Nord"
-    PLAINLY = 3  # the word and nothing else
-
-
 class Sort(IntEnum):
     SUM = 0
     MEAN = 1
@@ -64,14 +68,14 @@ class Sort(IntEnum):
 
 @lru_cache(maxsize=4096)
 def says(text: str) -> tuple[Says, Sort]:
-    """How plainly a text speaks of a total, and of which sort."""
+    """How clearly a text labels a total, and of which sort."""
     bare = " ".join(text[:80].casefold().strip(_EDGES).split())
     if not bare:
         return Says.NOTHING, Sort.SUM
     core = _core(bare)
     if core in _WORDS:
         sort = _sort(core)
-        return (Says.HINT if sort is Sort.BOUND else Says.PLAINLY), sort  # Max is a name as well
+        return (Says.HINT if sort is Sort.BOUND else Says.PLAINLY), sort  # Max is also a name
     words = bare.split(" ")
     for word in (words[0].strip(_EDGES), words[-1].strip(_EDGES), " ".join(words[:2])):
         if _core(word) in _STRONG and len(words) <= _MOST:
@@ -91,7 +95,7 @@ _MEAN: Final = re.compile(r"\b(?:media|median|mean)\b")
 
 
 def _core(bare: str) -> str:
-    """The text without words that only say which total it is."""
+    """The text without words that only qualify the total."""
     for word in BEFORE:
         rest = bare.removeprefix(word)
         if rest != bare and rest.strip(" -") in _WORDS:
@@ -110,7 +114,7 @@ def _sort(word: str) -> Sort:
 
 
 def row_says(values: Sequence[object], first: int = 3) -> tuple[Says, Sort]:
-    """How plainly one of a row's first cells speaks of a total."""
+    """How clearly one of a row's first cells labels it as a total."""
     best = Says.NOTHING, Sort.SUM
     seen = 0
     for value in values:
@@ -124,7 +128,7 @@ def row_says(values: Sequence[object], first: int = 3) -> tuple[Says, Sort]:
     return best
 
 
-# Cheap questions to every row of a long sheet: does its first text open like a total? Is the word in a column?
+# Cheap checks for every row of a long sheet: does its first text start like a total? Is the word in a column?
 _OPENINGS: Final = sorted({*TOTALS, *MEANS, "sub-total", "sub total", "subtotal", "sous-total", "grand total"}, key=len)
 _OPEN: Final = re.compile(
     rf"\s*[(\[*]?(?:{'|'.join(re.escape(word) for word in reversed(_OPENINGS))})", re.IGNORECASE
@@ -134,8 +138,8 @@ STARTS: Final = frozenset(
     for word in _OPENINGS
     for form in (word, word.upper(), word.capitalize())
     for before, start in (("", form[:3]), *((mark, form[:2]) for mark in " \u00a0([*"))
-)  # what a text that opens like a total starts with
-SHORT: Final = frozenset(word[0] for word in _OPENINGS if len(word) < 3)  # the same for words of a character or two
+)  # the beginnings of texts that start like a total
+SHORT: Final = frozenset(word[0] for word in _OPENINGS if len(word) < 3)  # the same for words of one or two characters
 _SPELLINGS: Final = frozenset(
     form + end
     for word in _OPENINGS
@@ -145,10 +149,384 @@ _SPELLINGS: Final = frozenset(
 
 
 def opens(text: str) -> bool:
-    """Whether a text opens like a total; ask only of those with a start in STARTS or SHORT, it is not cheap."""
+    """Whether a text starts like a total; not cheap: first check that its beginning is in STARTS or SHORT."""
     return _OPEN(text) is not None
 
 
 def in_column(column: Sequence[object]) -> bool:
-    """Whether a cell of a column is a word for a total and nothing else: one look for thousands of cells."""
+    """Whether a cell of a column is just a word for a total: one check for thousands of cells."""
     return not _SPELLINGS.isdisjoint(column)
+
+
+PLACES = 5  # rows listed in a message
+PENDING = 200  # the most totals above their rows that are checked at a time
+MOST, THOUSANDS = 6, 3  # digits: significant ones of a fraction, and between two separators
+EXACT = 1e-9  # relative error of sums of binary fractions
+DIGITS = 100.0  # a sum this large does not match by chance
+
+_NUMBERS: frozenset[type] = frozenset({int, float, Shown})
+# Digits with grouping and decimal signs, and a currency or a unit before or after, but no code such as A1.
+_WRITTEN = re.compile(
+    r"\s*(?:[A-Za-z]{1,3}[.$]?\s+|[A-Z]{0,2}[$£€¥₹₽₺₴%]\s*)?"
+    r"([(+\u2212-]?\s*(?:[$£€¥₹]\s*)?\d[\d.,'\u2019\s]*\)?-?|[+\u2212-]?[.,]\d+)"
+    r"\s*(?:[$£€¥₹₽₺₴%]|(?<=\s)[^\W\d_]{1,4}\.?)?\s*"
+)
+_SPACES = re.compile(r"[\s'\u2019$£€¥₹]")
+_PLAIN = re.compile(r"[+-]?\d*\.?\d+")
+_TAIL = re.compile(r"[.,](\d+)\D*$")
+
+
+@dataclass(slots=True)
+class Sum:
+    """The sum of a column so far, with numbers read with a point and with a comma as decimal sign."""
+
+    count: int = 0
+    point: float = 0.0
+    comma: float = 0.0
+    decimals: int = 0
+    low: float = float("inf")
+    high: float = float("-inf")
+
+    def add(self, other: "Sum") -> None:
+        self.count += other.count
+        self.point += other.point
+        self.comma += other.comma
+        self.decimals = max(self.decimals, other.decimals)
+        self.low = min(self.low, other.low)
+        self.high = max(self.high, other.high)
+
+
+class Running:
+    """Sums of all columns, and the number of rows in them."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.columns: dict[int, Sum] = {}
+
+    def add(self, rows: int, columns: Mapping[int, Sum]) -> None:
+        self.rows += rows
+        for at, one in columns.items():
+            self.columns.setdefault(at, Sum()).add(one)
+
+    def joined(self, other: "Running") -> "Running":
+        out = Running()
+        out.add(self.rows, self.columns)
+        out.add(other.rows, other.columns)
+        return out
+
+
+class Match(NamedTuple):
+    """How many of a row's numbers match those of a total."""
+
+    hits: int = 0
+    misses: int = 0
+    large: bool = False  # one is too large to match by chance
+
+
+NOTHING = Match()
+
+
+@dataclass(slots=True)
+class Suspect:
+    """A row that may be a total."""
+
+    number: int
+    says: Says
+    sort: Sort
+    sums: dict[int, Sum]
+    match: Match = NOTHING
+    below: list[Running] = field(default_factory=list)  # sums of the rows below, while it may be above its rows
+
+    @property
+    def adds_up(self) -> bool:
+        hits, misses, large = self.match
+        if self.says >= Says.NAMED:
+            return hits > 0 and (large or hits > 1 or not misses)
+        return hits > 0 and hits >= 2 * misses and (large or hits > 1) and (self.says > Says.NOTHING or not misses)
+
+    @property
+    def is_total(self) -> bool:
+        return self.says > Says.NOTHING and self.adds_up
+
+
+class TotalsCheck:
+    """Reads the rows of one table and checks those that may be totals."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._suspected = set(table.suspected)
+        self._without = table.left_out
+        self._whole, self._since, self._block, self._totals, self._tail = (Running() for _ in range(5))
+        self._above: Running | None = None  # the last total, as another addend
+        self._judged: list[Suspect] = []
+        self._open: list[Suspect] = []
+        self._numeric: dict[int, bool] = {}
+        self._last = 0
+        self.first_data = self.last_data = 0
+
+    def take(self, block: Block) -> None:
+        box = self._table.data_range
+        if box is None:
+            return
+        low, high = bisect_left(block.numbers, box.top), bisect_right(block.numbers, box.bottom)
+        numbers = block.numbers[low:high]
+        columns = [(at, block.columns[at][low:high]) for at in range(box.left - 1, min(box.right, len(block.columns)))]
+        for start, end in self._segments(numbers):
+            self._segment(numbers[start], numbers[end - 1], [(at, column[start:end]) for at, column in columns])
+
+    def _segments(self, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Runs of rows between suspects, left-out rows and blank rows; each of the former is a run of its own."""
+        start = 0
+        dense = not numbers or numbers[-1] - numbers[0] + 1 == len(numbers)
+        alone = self._suspected | self._without
+        for at, number in enumerate(numbers if not dense or not alone.isdisjoint(numbers) else ()):
+            odd = number in alone
+            if at > start and (odd or number != numbers[at - 1] + 1):
+                yield start, at
+                start = at
+            if odd:
+                yield at, at + 1
+                start = at + 1
+        if start < len(numbers):
+            yield start, len(numbers)
+
+    def _segment(self, first: int, last: int, columns: Sequence[tuple[int, list[Value]]]) -> None:
+        if first in self._without:
+            self._block = Running()
+            self._last = last
+            return
+        if self._last and first > self._last + 1:
+            self._block = Running()
+        self._last = last
+        count = len(columns[0][1]) if columns else 0
+        sums = {at: one for at, column in columns if (one := self._sum(at, column, single=count == 1)) is not None}
+        if first not in self._suspected:
+            self._add(count, sums)
+            self.first_data = self.first_data or first
+            self.last_data = last
+            return
+        says, sort = row_says([column[0] for _, column in columns])
+        suspect = Suspect(first, self._table.suspected[first] and max(says, self._table.suspected[first]), sort, sums)
+        self._judge(suspect)
+
+    def _sum(self, at: int, column: list[Value], *, single: bool) -> Sum | None:
+        if not single and self._numeric.get(at) is False:
+            return None
+        found = summed(column)
+        if not single and at not in self._numeric and len(column) > PLACES:
+            self._numeric[at] = found is not None
+        return found
+
+    def _add(self, count: int, sums: Mapping[int, Sum]) -> None:
+        for running in (self._whole, self._since, self._block, self._tail):
+            running.add(count, sums)
+        for suspect in self._open:
+            for running in suspect.below:
+                running.add(count, sums)
+
+    def _judge(self, suspect: Suspect) -> None:
+        tries = [self._since, self._block, self._whole, self._totals]
+        if self._above is not None:
+            tries.append(self._above.joined(self._tail))
+        suspect.match = max((compared(suspect, one) for one in tries), key=_worth, default=NOTHING)
+        self._close(last=False)
+        self._judged.append(suspect)
+        if suspect.is_total:
+            self._totals.add(1, suspect.sums)
+            self._above = Running()
+            self._above.add(1, suspect.sums)
+            self._tail = Running()
+        else:
+            self._add(1, suspect.sums)
+            if suspect.says >= Says.NAMED and len(self._open) < PENDING:
+                suspect.below = [Running(), Running()]
+                self._open.append(suspect)
+        if suspect.is_total or suspect.says >= Says.NAMED:
+            self._since, self._block = Running(), Running()
+
+    def _close(self, *, last: bool) -> None:
+        """End the sums of rows below a total at the next one; those of all rows below it at the table's end."""
+        for suspect in self._open:
+            tries = suspect.below if last else suspect.below[:1]
+            suspect.match = max((suspect.match, *(compared(suspect, one) for one in tries)), key=_worth)
+            suspect.below = suspect.below[-1:]
+
+    def settled(self) -> Table:
+        """The table without its totals, and with the choices that were close."""
+        self._close(last=True)
+        table = self._table
+        totals = [one.number for one in self._judged if one.is_total]
+        words = [one.number for one in self._judged if one.says is Says.PLAINLY and not one.is_total]
+        words += [n for n in table.doubted if n not in totals and n not in words]
+        sums = [one.number for one in self._judged if one.says is Says.NOTHING and one.adds_up]
+        kept = [one.number for one in self._judged if not one.is_total]
+        edges = [n for n in (self.first_data, self.last_data, *kept) if n]
+        box = table.data_range
+        if box is not None:
+            box = CellRange(min(edges), box.left, max(edges), box.right) if edges else None
+        why = table.why
+        if totals:
+            why = (*why, f"{len(totals)} total row{'s' * (len(totals) > 1)} left out")
+        return replace(
+            table,
+            data_range=box,
+            totals=table.totals | frozenset(totals),
+            why=why,
+            choices=(*table.choices, *_choices(totals, sorted(words), sums)),
+            suspected={},
+            doubted=(),
+        )
+
+
+def _choices(totals: list[int], words: list[int], sums: list[int]) -> list[Choice]:
+    out: list[Choice] = []
+    keep = '"reading": {"total_rows": "keep"}'
+    if totals:
+        out.append(
+            Choice("total", "total", {"word": len(totals), "sum": len(totals)}, True, row=totals[0], settle=keep)
+        )
+    if words:
+        message = _named(
+            words, "is labelled as a total but does not add up", "are labelled as totals but do not add up"
+        )
+        out.append(Choice("total", "data", {"word": len(words), "sum": 0}, False, message, words[0], keep))
+    if sums:
+        message = _named(sums, "adds up but is not labelled as a total", "add up but are not labelled as totals")
+        out.append(Choice("total", "data", {"word": 0, "sum": len(sums)}, False, message, sums[0], keep))
+    return out
+
+
+def _named(rows: list[int], one: str, many: str) -> str:
+    if len(rows) == 1:
+        return f"row {rows[0]} {one}; kept as data"
+    more = f" and {len(rows) - PLACES} more" if len(rows) > PLACES else ""
+    return f"rows {', '.join(map(str, rows[:PLACES]))}{more} {many}; kept as data"
+
+
+def _worth(match: Match) -> tuple[bool, int, int]:
+    return match.large, match.hits, -match.misses
+
+
+def compared(suspect: Suspect, running: Running) -> Match:
+    """Compare a row's numbers with the sums, means, counts or bounds of others."""
+    hits = misses = 0
+    large = False
+    for at, own in suspect.sums.items():
+        other = running.columns.get(at)
+        if other is None or not other.count:
+            counted = own.point == running.rows and running.rows > 1 and suspect.says >= Says.NAMED
+            hits += counted
+            continue
+        if other.count < 2 and suspect.says < Says.NAMED:
+            continue
+        if not own.point and not own.comma:
+            continue
+        if _fits(own, other, suspect.sort, strict=suspect.says is Says.NOTHING):
+            hits += 1
+            large = large or (other.count > 1 and max(abs(own.point), abs(own.comma)) >= DIGITS)
+        else:
+            misses += 1
+    return Match(hits, misses, large)
+
+
+def _fits(own: Sum, other: Sum, sort: Sort, *, strict: bool) -> bool:
+    if sort is Sort.COUNT:
+        return own.point == other.count
+    if sort is Sort.BOUND:
+        return own.point in (other.low, other.high)
+    unit = 10.0 ** -max(own.decimals, 0 if sort is Sort.MEAN else other.decimals)
+    slack = unit * 0.51 if strict or sort is Sort.MEAN else unit * (0.51 + other.count**0.5 / 2)
+    pairs = [(own.point, other.point), (own.comma, other.comma)]
+    if sort is Sort.MEAN:
+        pairs = [(a, b / other.count) for a, b in pairs]
+    if strict:
+        slack = min(slack, 0.02)
+    return any(a and abs(a - b) <= max(EXACT * abs(b), min(slack, 0.005 * abs(b))) for a, b in pairs)
+
+
+def summed(column: Sequence[Any]) -> Sum | None:
+    """The sum of a column's numbers, typed or written as text; None if it has none."""
+    typed: list[Any] = [v for v in column if v.__class__ in _NUMBERS]
+    texts = [v for v in column if v.__class__ is str]
+    out = Sum()
+    if typed:
+        whole = _whole(typed)
+        if whole is None:
+            return None
+        some = typed[:50]
+        out = Sum(len(typed), whole, whole, max(_decimals(str(v)) for v in some), min(typed), max(typed))
+    if texts:
+        out.add(_of_texts(texts))
+    return out if out.count else None
+
+
+def _whole(numbers: Sequence[float]) -> float | None:
+    """The sum; None if it overflows a float."""
+    try:
+        whole = fsum(numbers)
+    except OverflowError:
+        return None
+    return whole if isfinite(whole) else None
+
+
+def _of_texts(texts: Sequence[str]) -> Sum:
+    some = texts[:20]
+    if not any(read(text) for text in some) and not any(read(text) for text in texts[20:200]):
+        return Sum()
+    if all(map(_PLAIN.fullmatch, texts)):
+        numbers = list(map(float, texts))
+        whole = _whole(numbers)
+        if whole is None:
+            return Sum()
+        decimals = max(map(_decimals, some))
+        return Sum(len(numbers), whole, whole, decimals, min(numbers), max(numbers))
+    out = Sum()
+    for text in texts:
+        if (pair := read(text)) is not None:
+            point, comma = pair
+            out.add(Sum(1, point, comma, _decimals(text) if point != comma else 0, point, point))
+    return out
+
+
+def read(text: str) -> tuple[float, float] | None:
+    """A number read with a point and with a comma as decimal sign; None for a code or other text."""
+    if (found := _WRITTEN.fullmatch(text)) is None:
+        return None
+    bare = _SPACES.sub("", found[1]).replace("\u2212", "-")
+    negative = bare.startswith(("-", "(")) or bare.endswith("-")
+    digits = bare.strip("()+-")
+    point, comma = _with(digits, ".", ","), _with(digits, ",", ".")
+    if point is None and comma is None:
+        return None
+    sign = -1.0 if negative else 1.0
+    return sign * (point if point is not None else comma or 0.0), sign * (comma if comma is not None else point or 0.0)
+
+
+def _with(digits: str, decimal: str, group: str) -> float | None:
+    bare = digits.replace(group, "")
+    if bare.count(decimal) > 1 or group in digits.partition(decimal)[2]:
+        return None
+    try:
+        return float(bare.replace(decimal, "."))
+    except ValueError:
+        return None
+
+
+def _decimals(text: str) -> int:
+    """Digits after the last separator; three may be thousands as well."""
+    tail = _TAIL.search(text)
+    count = len(tail[1]) if tail else 0
+    return min(count, MOST) if count != THOUSANDS or "." in text else 0
+
+
+def settle(tables: Sequence[Table], blocks: Iterable[Block]) -> list[Table]:
+    """Decide the tables' totals by a second pass over the sheet's rows, if there are any suspects."""
+    looks = {at: TotalsCheck(table) for at, table in enumerate(tables) if table.suspected and table.data_range}
+    if looks:
+        bottom = max(table.data_range.bottom for at, table in enumerate(tables) if at in looks and table.data_range)
+        for block in blocks:
+            for look in looks.values():
+                look.take(block)
+            if block.numbers[-1] >= bottom:
+                break
+    return [looks[at].settled() if at in looks else table for at, table in enumerate(tables)]

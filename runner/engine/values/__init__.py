@@ -1,1 +1,1 @@
-"""Pass 3: what declared types make of the values of a column."""
+"""Pass 3: converts the values of a column to the declared type."""

@@ -1,8 +1,8 @@
-"""Turn the cells of a column into values of the field's declared type, a chunk at a time.
+"""Converts the cells of a column to the field's declared type, a chunk at a time.
 
-Speed comes from looking at the set of types in a chunk first: a chunk of one type takes one comprehension, texts
-go through a memo, and only mixed chunks are looked at cell by cell. A cell that is not of the type keeps what it
-held and its index is reported; nothing raises for expected dirt.
+For speed, the set of types in a chunk is checked first: a chunk of one type takes one comprehension, texts go through a
+memo, and only mixed chunks are converted cell by cell. A cell that is not of the type keeps its value and its index is
+reported; bad cells never raise.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,18 +33,18 @@ NATIVE: Final[dict[str, frozenset[type]]] = {
 AS_SHOWN: Final = frozenset({"text", "enum", "email", "phone", "url"})
 _MIDNIGHT: Final = datetime(2000, 1, 1)  # noqa: DTZ001  # only its time of day is used
 _NO_ADDRESS: Final = frozenset({CellError, bool, date, datetime, time, timedelta})
-# What is said of cells that were read, by code: how grave, and what.
+# Findings about cells that were read, by code: severity and message.
 REMARKS: Final[dict[str, tuple[str, str]]] = {
-    "decimal_mixed": ("warning", "is written with another decimal sign than its column and was read by its own"),
+    "decimal_mixed": ("warning", "has another decimal sign than its column and was read by its own"),
     "date_order_mixed": ("warning", "has day and month in another order than its column and was read by its own"),
-    "century_assumed": ("warning", "has a year of two digits, which could belong to either century"),
-    "time_dropped": ("warning", "holds a time of day, which a date does not keep"),
-    # These two say it of a column; of a cell, should one ever need what no value of its column showed.
-    "decimal_assumed": ("warning", "can be read as thousands or as decimals; the point was taken for the decimal sign"),
+    "century_assumed": ("warning", "has a two-digit year that could belong to either century"),
+    "time_dropped": ("warning", "has a time of day, which a date field drops"),
+    # Usually reported for a column; for a cell only if no other value of its column needed the convention.
+    "decimal_assumed": ("warning", "can be read as thousands or as decimals; the point was read as the decimal sign"),
     "date_order_assumed": ("warning", "can be read day first or month first; read month first"),
-    "date_dropped": ("warning", "holds a date, which a time of day does not keep"),
-    "zone_converted": ("info", "holds a time zone; the moments of this column are written in UTC"),
-    "zone_dropped": ("info", "holds a time zone, which a time of day does not keep"),
+    "date_dropped": ("warning", "has a date, which a time field drops"),
+    "zone_converted": ("info", "has a time zone; the times of this column are written in UTC"),
+    "zone_dropped": ("info", "has a time zone, which a time field drops"),
 }
 Converted = tuple[list[Any], list[int]]
 
@@ -60,7 +60,7 @@ class Converter:
         *,
         epoch_1904: bool = False,
     ) -> None:
-        """`convention` is what all values of the column show; without it, `values` decide."""
+        """`convention`: decided from all values of the column; without it, `values` decide."""
         if convention is None:
             tally = tally_of(field, values)
             convention = settle(field, tally)[0] if tally is not None else Convention()
@@ -70,7 +70,7 @@ class Converter:
         self._in_percent = convention.in_percent
         self._cross_unclear = convention.cross_unclear
         self.day_first = convention.dots_day_first if convention.day_first is None else convention.day_first
-        self.odd: dict[Any, tuple[str, ...]] = {}  # cells that were read, and the codes of what is to be said of them
+        self.odd: dict[Any, tuple[str, ...]] = {}  # cell -> codes of the findings about how it was read
         self._clean = cleaner(field.clean)
         self._clean_all = column_cleaner(field.clean)
         self._plain_strip = field.clean == ("strip",)
@@ -92,19 +92,19 @@ class Converter:
         self._other = self._others()
 
     def use_allowed(self, values: Iterable[Any]) -> None:
-        """Spell an enum's values the way these are; of several spellings, a cell keeps its own or gets the first."""
+        """Use these spellings for an enum; of several spellings, a cell keeps its own or gets the first."""
         listed = list(values)
         self._allowed = {fold(v): v for v in reversed(listed)}
         self._spelled = frozenset(v for v in listed if type(v) is str)
 
     def convert(self, values: list[Any]) -> Converted:
-        """The typed values, and the indexes of the cells that are not of the type and stay what they were."""
+        """The typed values, and the indexes of cells that are not of the type and stay unchanged."""
         if self.kind == ANY:
             return values, []
         kinds = set(map(type, values))
         if kinds <= self._native:
             return values, []
-        if Shown in kinds:  # a text takes what the cell shows, any other type the number
+        if Shown in kinds:  # text takes what the cell shows, any other type the number
             takes: Callable[[Shown], Any] = self._shown if self.kind in AS_SHOWN else int
             values = [takes(v) if type(v) is Shown else v for v in values]
             kinds = set(map(type, values))
@@ -131,7 +131,7 @@ class Converter:
         return out, bad
 
     def _shown(self, value: Shown) -> str:
-        """What the cell shows; its digits where only they are among the allowed values."""
+        """The text that the cell shows; only its digits if those are the allowed value."""
         digits = str(int(value))
         return digits if fold(digits) in self._allowed and fold(value) not in self._allowed else value.shown
 
@@ -168,7 +168,7 @@ class Converter:
         def read(text: str) -> Any:
             value = parse(clean(text))
             if told:
-                if value is not BAD:  # what could not be read after all is a type error and nothing else
+                if value is not BAD:  # a text that cannot be read is only a type error
                     self.odd[text] = tuple(told)
                 told.clear()
             return value
@@ -176,7 +176,7 @@ class Converter:
         return read
 
     def _plain(self, text: str) -> str | Bad | None:
-        """The numeral a text means; one that contradicts its column is told."""
+        """The plain form of a number; one that contradicts its column is reported."""
         found = numbers.read(text, self._strict_decimal, self.decimal)
         if not isinstance(found, tuple):
             return found
@@ -185,7 +185,7 @@ class Converter:
         return found[0]
 
     def _number(self, text: str) -> numbers.Number | Bad | None:
-        # Where no value of the column was seen to have a sign, one that has it after all is looked at closely.
+        # A decimal sign in a column that seemed to have none needs a full parse.
         number = numbers.quick(text, self.decimal) if self.decimal else numbers.bare(text)
         if number is not None:
             return number
@@ -202,7 +202,7 @@ class Converter:
         return BAD if self._cross_unclear and text.strip() in ("x", "X") else words.parse_boolean(text)
 
     def _percent(self, text: str) -> numbers.Number | Bad | None:
-        """The share a text means; the digits are moved, so that 45 % is 0.45 to the last digit."""
+        """The share of a percentage; the decimal point is moved, so that 45 % is exactly 0.45."""
         bare = text.strip()
         negative = bare[:1] == "(" and bare[-2:] in ("%)", "\uff05)")
         if negative:
@@ -221,7 +221,7 @@ class Converter:
         return numbers.to_number(f"{head}e{int(exponent or 0) - 2}")
 
     def _others(self) -> Callable[[Any], Any]:
-        """What becomes of a cell that holds no plain text."""
+        """The conversion of cells that are not plain text."""
         turns: dict[str, Callable[[Any], Any]] = {
             "integer": whole,
             "decimal": number_of,
@@ -247,7 +247,7 @@ class Converter:
         number = number_of(value)
         if not isinstance(number, (int, float)):
             return number
-        # Moving the digits keeps 45 at 0.45 where a product with 0.01 would not.
+        # Moving the decimal point gives exactly 0.45 for 45; multiplying by 0.01 does not.
         return number if isinstance(number, float) and not isfinite(number) else float(Decimal(repr(number)).scaleb(-2))
 
     def _clock(self, value: Any) -> Any:
@@ -256,7 +256,7 @@ class Converter:
         return time_of(value)
 
     def _day(self, value: Any) -> Any:
-        """The day of a cell that is a moment or a serial; a time of day that gets lost is told."""
+        """The date of a cell with a datetime or a serial; a dropped time of day is reported."""
         moment = moment_of(value, epoch_1904=self._read.epoch_1904)
         if type(moment) is not datetime:
             return moment
@@ -266,12 +266,12 @@ class Converter:
 
 
 def fold(value: Any) -> Any:
-    """How allowed values are compared: case and outer blanks do not count, 1 and "1" are the same."""
+    """Normalize a value for comparison with allowed values: ignores case and outer blanks; 1 equals "1"."""
     return text_of(value).strip().casefold()
 
 
 def text_of(value: Any) -> Any:
-    """A cell as text, the way a person would type it."""
+    """A cell as text, as a person would type it."""
     kind = type(value)
     if kind is str:
         return value

@@ -1,7 +1,7 @@
 # ruff: noqa: RUF001  # words as people type them
-"""Dates and times as people write them: given formats first, then ISO, then common shapes in many languages.
+"""Parses dates and times: given formats first, then ISO, then common forms in many languages.
 
-Formats are compiled to expressions here: the standard library's strptime takes eight microseconds a cell.
+Formats are compiled to regular expressions: the standard library's strptime takes eight microseconds per cell.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Final
 
 from runner.engine.values.words import BAD, Bad
 
-# One line a language: full names as calendars print them. Genitives and other forms follow below.
+# One line per language: full names as calendars print them. Genitives and other forms follow.
 _FULL: Final = {
     "en": "january february march april may june july august september october november december",
     "de": "januar februar marz april mai juni juli august september oktober november dezember",
@@ -90,7 +90,7 @@ def _months() -> dict[str, int]:
     for line in (*_FULL.values(), *_SHORT.values()):
         for number, name in enumerate(line.split(), 1):
             if names.setdefault(folded(name), number) != number:
-                raise ValueError(f"{name} is the name of two months")
+                raise ValueError(f"{name} names two months")
     return names
 
 
@@ -119,13 +119,13 @@ _PARTS: Final = {
 
 
 def reader_of(form: str) -> Callable[[str], datetime | None]:
-    """A function that reads texts of this format, or returns None for any other text."""
+    """A function that parses texts of this format and returns None for any other text."""
     shape = _compiled(form)
     return _by_strptime(form) if shape is None else _by_shape(shape)
 
 
 def day_first_in(formats: tuple[str, ...]) -> bool | None:
-    """The order of day and month that the formats agree on; None where they do not say."""
+    """Whether the formats have the day first; None if they do not agree."""
     orders = {
         form.find("%d") < form.find("%m") for form in formats if "%d" in form and "%m" in form and "%y" in form.lower()
     }
@@ -188,9 +188,9 @@ def _by_strptime(form: str) -> Callable[[str], datetime | None]:
 
 
 _EPOCH: Final = datetime(1899, 12, 30)  # noqa: DTZ001  # spreadsheets hold naive times
-FIRST_SERIAL: Final = 10_000  # smaller numbers are counts more often than days before 1927
+FIRST_SERIAL: Final = 10_000  # smaller numbers are more likely counts than days before 1927
 LAST_SERIAL: Final = 2_958_465  # 9999-12-31
-PIVOT: Final = 69  # a year of two digits from here on belongs to the last century
+PIVOT: Final = 69  # two-digit years from here on belong to the last century
 SHORT_YEARS: Final = range(30, PIVOT)  # years that may belong to either century
 _DAYS_TO_1904: Final = 1462  # from the epoch above to 1904-01-01
 _ORDINAL = r"(?:(?:st|nd|rd|th|er|re|e|o|a)(?![^\W\d_]))?"
@@ -220,9 +220,9 @@ MAX_TEXT: Final = 60
 
 
 class DateReader:
-    """Reads texts as moments under one column's conventions.
+    """Parses texts as dates and times by one column's conventions.
 
-    `told` holds the codes of what should be said about the text that was read last.
+    `told` holds the codes of findings about the last text.
     """
 
     def __init__(
@@ -246,7 +246,7 @@ class DateReader:
         self.told: list[str] = []
 
     def day(self, text: str) -> date | Bad | None:
-        """The day as it is written, whatever zone its time is in."""
+        """The date as written, whatever the zone of its time."""
         found = self._read(text)
         if not isinstance(found, tuple):
             return found
@@ -265,23 +265,18 @@ class DateReader:
         return _to_utc(moment, zone)
 
     def clock(self, text: str) -> time | Bad | None:
-        text = text.strip()
-        if not text:
-            return None
-        if len(text) > MAX_TEXT:
-            return BAD
-        for read in self.formats:
-            if (moment := read(text)) is not None:
-                return moment.time()
-        clock = _clock(folded(text))
+        found = self._by_format(text)
+        if not isinstance(found, str):
+            return found.time() if isinstance(found, datetime) else found
+        clock = _clock(folded(found))
         if clock is None:
             return BAD
         if clock[1] is not None:
             self.told.append("zone_dropped")
         return clock[0]
 
-    def _read(self, text: str) -> tuple[datetime, str | None] | Bad | None:
-        """The moment as it is written, and its zone."""
+    def _by_format(self, text: str) -> datetime | Bad | str | None:
+        """What a given format makes of a text: None for a blank, BAD if too long, the stripped text if none fits."""
         text = text.strip()
         if not text:
             return None
@@ -289,7 +284,15 @@ class DateReader:
             return BAD
         for read in self.formats:
             if (moment := read(text)) is not None:
-                return moment, None
+                return moment
+        return text
+
+    def _read(self, text: str) -> tuple[datetime, str | None] | Bad | None:
+        """The date and time as written, and the zone."""
+        found = self._by_format(text)
+        if not isinstance(found, str):
+            return (found, None) if isinstance(found, datetime) else found
+        text = found
         if _SERIAL.fullmatch(text):
             serial = from_serial(float(text), epoch_1904=self.epoch_1904)
             return BAD if isinstance(serial, Bad) else (serial, None)
@@ -302,7 +305,7 @@ class DateReader:
         return BAD if clock is None else (datetime.combine(day, clock[0]), clock[1])
 
     def _day(self, text: str) -> tuple[date | None, int]:
-        """The day that a text begins with, and where it ends."""
+        """The date at the start of a text, and its end."""
         found = _DATE.match(text)
         if found is None:
             return _eastern(text)
@@ -343,7 +346,7 @@ class DateReader:
 
 
 def _eastern(text: str) -> tuple[date | None, int]:
-    """A day of the Far East: 2026年3月1日, 令和8年3月1日, R8.3.1."""
+    """An East Asian date: 2026年3月1日, 令和8年3月1日, R8.3.1."""
     if found := _EAST.match(text):
         if found["y"]:
             year = int(found["y"])
@@ -395,7 +398,7 @@ def _to_utc(moment: datetime, zone: str) -> datetime | Bad:
 
 
 def from_serial(number: float, *, epoch_1904: bool = False) -> datetime | Bad:
-    """A day number of a book with this epoch; a bare year, a small count or anything out of range is no date."""
+    """The date of a day number; BAD for a plain year, a small count or a number out of range."""
     if 10_000_000 <= number <= 99_991_231 and number == int(number):
         year, rest = divmod(int(number), 10_000)
         day = _valid(year, rest // 100, rest % 100)
@@ -410,5 +413,5 @@ def from_serial(number: float, *, epoch_1904: bool = False) -> datetime | Bad:
 
 
 def naive(moment: datetime) -> datetime:
-    """Spreadsheets know no zones: a moment with one is written in UTC."""
+    """Convert to UTC without a zone: spreadsheets have no zones."""
     return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)

@@ -1,7 +1,7 @@
-"""Which convention a column is written in: decided once, from all its values and what stands around them.
+"""Decides the convention of a column once, from all its values and its surroundings.
 
-A value that only one reading explains proves it. Where no value does, smaller hints are added up: the other columns,
-the field's type, the delimiter. Hints that do not reach a proof still choose, but the choice is told.
+A value with only one possible reading proves it. Without such a value, weaker hints are added up: the other columns,
+the field's type, the delimiter. Hints short of a proof still decide, but the choice is reported.
 """
 
 import unicodedata
@@ -16,12 +16,12 @@ from runner.engine.values.words import cleaner
 
 Tally = NumberTally | DateTally | TruthTally
 _DATES: Final = frozenset({"date", "datetime"})
-_MOST: Final = 10  # how many times more often one reading must show than the other to stand for the column
+_MOST: Final = 10  # how many times more often one reading must occur to count for the column
 _SLIPS: Final = 2
-_PROOF: Final = 3  # hints of this weight, and none against them, need no telling
+_PROOF: Final = 3  # hints of this weight, with none against them, need no finding
 _DELIMITER: Final = 2  # the weight of a file's delimiter
 _OTHER: Final = {".": ",", ",": "."}
-_WHOLE_KINDS: Final = frozenset({"integer", "money"})  # three digits after a sign are thousands rather than decimals
+_WHOLE_KINDS: Final = frozenset({"integer", "money"})  # three digits after a separator are rather thousands
 _POINT_MONEY: Final = frozenset(
     {"$", "£", "¥", "₹", "US$", "C$", "CA$", "A$", "AU$", "NZ$", "HK$", "S$", "USD", "GBP", "JPY", "CNY", "INR", "AUD",
      "CAD", "NZD", "SGD", "HKD"}
@@ -34,15 +34,15 @@ _SHORT: Final = {"year": "%y/%m/%d", "day": "%d/%m/%y"}
 
 
 class Convention(NamedTuple):
-    """How one column is written."""
+    """The conventions of one column."""
 
     decimal: str | None = None
     day_first: bool | None = None
     dots_day_first: bool | None = None  # the same for dates written with points
     year_first: bool = False  # 25/12/31
     pivot: int = PIVOT
-    short_years: bool = False  # years of two digits were met, and the pivot is for them
-    in_percent: bool = False  # numbers without a percent sign count hundredths
+    short_years: bool = False  # it has two-digit years, and the pivot applies to them
+    in_percent: bool = False  # numbers without a percent sign are percent
     cross_unclear: bool = False  # an x may be a mark or a cross
 
 
@@ -55,19 +55,19 @@ class ConventionChoice(NamedTuple):
     sure: bool
     message: str = ""
     settle: str | None = None
-    values: int = 1  # how many it is about
+    values: int = 1  # how many values it concerns
     code: str = ""
 
 
 class Around(NamedTuple):
-    """What the rest of the sheet and the file say."""
+    """The evidence from the rest of the sheet and the file."""
 
-    point: int = 0  # hints that other columns are written with a decimal point
+    point: int = 0  # hints that other columns use a decimal point
     comma: int = 0
-    day: int = 0  # hints that other columns write the day first
+    day: int = 0  # hints that other columns have the day first
     month: int = 0
     delimiter: str | None = None
-    dotted: bool = False  # other columns hold dates such as 31.12.2025
+    dotted: bool = False  # other columns have dates such as 31.12.2025
     percent_header: bool = False
 
 
@@ -75,7 +75,7 @@ _NOTHING_AROUND: Final = Around()
 
 
 def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tuple[Convention, list[ConventionChoice]]:
-    """The convention of one column of a field, and the choices that it took."""
+    """The convention of one column, and the choices to record."""
     if isinstance(tally, TruthTally):
         return Convention(cross_unclear=tally.cross_unclear()), []
     convention, choices = (
@@ -118,7 +118,7 @@ def _settle_numbers(
 
 
 def tally_of(field: Field, values: Sequence[Any]) -> Tally | None:
-    """What some values of a field's column show; None for a field that knows no conventions."""
+    """The tally of some values; None for a field without conventions."""
     tally = fresh_tally(field)
     if tally is not None:
         add_values(tally, values)
@@ -148,7 +148,7 @@ def add_values(tally: Tally, column: Sequence[Any]) -> None:
 
 
 def decimal_shown(tally: NumberTally) -> str | None:
-    """The decimal sign that a column proves by itself."""
+    """The decimal sign that the column itself proves."""
     point, comma = tally.point, tally.comma
     if max(point, comma) < max(1, _MOST * min(point, comma)):
         return None
@@ -156,18 +156,18 @@ def decimal_shown(tally: NumberTally) -> str | None:
 
 
 def order_shown(tally: DateTally) -> bool | None:
-    """Whether a column proves by itself that the day comes first."""
+    """Whether the column itself proves that the day comes first."""
     day, month = tally.slashed.day + tally.dotted.day, tally.slashed.month + tally.dotted.month
     return None if max(day, month) < max(1, _MOST * min(day, month)) else day > month
 
 
 def _outvoted(least: int, most: int) -> bool:
-    """Whether values that contradict their column are slips: more of them may be a part written in another way."""
+    """Whether values that contradict their column are slips; many of them may be a differently written part."""
     return least <= _SLIPS and most >= _MOST * least
 
 
 class _Hints(NamedTuple):
-    """What speaks for a decimal point and for a decimal comma, apart from the column's own proofs."""
+    """The evidence for a decimal point and for a decimal comma, apart from the column's own proofs."""
 
     strong: dict[str, int]
     weak: dict[str, int]
@@ -179,7 +179,7 @@ class _Hints(NamedTuple):
 def decide_decimal(
     tally: NumberTally, kind: str, name: str, around: Around = _NOTHING_AROUND
 ) -> tuple[str | None, ConventionChoice | None]:
-    """A column's decimal sign, None where no value has one; and what is to be recorded."""
+    """A column's decimal sign (None if no value has one), and the choice to record."""
     point, comma, unclear = tally.point, tally.comma, tally.open
     if not (point or comma or unclear):
         return None, None
@@ -189,8 +189,8 @@ def decide_decimal(
         most, least = max(point, comma), min(point, comma)
         if not unclear and not least:
             return chosen, None
-        # 1.234 beside 12,50 is what grouping looks like. Beside a few 12.5 it is not: decimals are seldom all but
-        # a few of one length, so more than a few must show, or others must agree.
+        # 1.234 beside 12,50 is grouping. Beside a few 12.5 it may not be: decimals seldom have one length with few
+        # exceptions, so there must be more than a few, or other columns must agree.
         grouping = tally.open_comma if chosen == "." else tally.open_dot
         agreed = not hints.strong[_OTHER[chosen]] and hints.sum(chosen) > hints.sum(_OTHER[chosen])
         sure = not unclear or (_outvoted(least, most) and (grouping == unclear or most * 50 >= unclear or agreed))
@@ -209,7 +209,7 @@ def decide_decimal(
         evidence=evidence,
         sure=sure,
         message=(
-            f"{_many(unclear, 'number')} with one separator and three digits after it can be read as thousands or as "
+            f"{_many(unclear, 'number')} with one separator and three digits after it could be thousands or "
             f"decimals; read {read_as}"
         ),
         settle=f'"decimal": "{chosen}" (or "{_OTHER[chosen]}") on field {name}',
@@ -218,7 +218,7 @@ def decide_decimal(
 
 
 def _without_proof(tally: NumberTally, kind: str, hints: _Hints, around: Around) -> tuple[str, bool]:
-    """The decimal sign that most speaks for, and whether that is enough."""
+    """The decimal sign with the most evidence, and whether that is enough."""
     point, comma = hints.sum("."), hints.sum(",")
     chosen = "," if comma > point else "."
     if comma == point:
@@ -228,8 +228,8 @@ def _without_proof(tally: NumberTally, kind: str, hints: _Hints, around: Around)
         return chosen, True
     if hints.sum(_OTHER[chosen]):
         return chosen, False
-    # A file's delimiter and a field's type that agree are enough, but for points that group: files separated by
-    # semicolons are written with decimal points often enough.
+    # A file's delimiter and a field's type are enough if they agree, except for grouping points: many files with
+    # semicolons use decimal points.
     expected = {",": ".", ";": ","}.get(around.delimiter or "") == chosen and hints.weak[chosen] > _DELIMITER
     return chosen, expected and not (chosen == "," and tally.open_dot > 0)
 
@@ -241,10 +241,10 @@ def _decimal_hints(tally: NumberTally, kind: str, around: Around) -> _Hints:
         if not count:
             continue
         other = _OTHER[sign]
-        # Short numbers without decimals beside thousands that end in zeros: nothing but grouping looks like that.
+        # Short numbers without decimals beside thousands that end in zeros: only grouping looks like that.
         if tally.short and not tally.long and (tally.open_round or count >= 8):
             strong[other] += 4
-        if kind == "integer" and tally.open_whole < tally.open:  # read as decimals they would not be whole
+        if kind == "integer" and tally.open_whole < tally.open:  # as decimals they would not be whole
             strong[other] += 4
         elif kind in _WHOLE_KINDS:  # amounts with three decimals are rare
             weak[other] += 2
@@ -265,7 +265,7 @@ def _decimal_hints(tally: NumberTally, kind: str, around: Around) -> _Hints:
 def decide_order(
     tally: OrderCount, name: str, around: Around = _NOTHING_AROUND, *, dotted: bool = False
 ) -> tuple[bool | None, ConventionChoice | None]:
-    """Whether a column's day comes first, None where no value asks for it; and what is to be recorded."""
+    """Whether a column's day comes first (None if no value needs it), and the choice to record."""
     day, month, unclear = tally.day, tally.month, tally.open
     if not (day or month or unclear):
         return None, None
@@ -288,23 +288,23 @@ def decide_order(
         chosen=f"{word} first",
         evidence=evidence,
         sure=sure,
-        message=f"{_many(unclear, 'date')} can be read day first or month first; read {word} first",
+        message=f"{_many(unclear, 'date')} could be day first or month first; read {word} first",
         settle=f'"day_first": {"true" if chosen else "false"} (or {"false" if chosen else "true"}) on field {name}',
         values=max(1, unclear),
     )
 
 
 def _order_hints(around: Around, *, dotted: bool) -> tuple[int, int]:
-    """How much speaks for the day and for the month to come first, apart from the column's own proofs."""
+    """The evidence for the day and for the month first, apart from the column's own proofs."""
     day, month = min(around.day, 2) * 2, min(around.month, 2) * 2
-    if around.comma and not around.point:  # nobody who writes a decimal comma writes the month first
+    if around.comma and not around.point:  # a decimal comma rules out the month first
         day += 3
-    day += 4 if dotted else 0  # hardly anybody writes the month first and points
+    day += 4 if dotted else 0  # the month first is very rare with points
     return day, month
 
 
 def _slightly_for_day(tally: OrderCount, around: Around) -> int:
-    """Signs that tip the balance where nothing else does; below 0 they speak for the month."""
+    """Weak signs that break a tie; below 0 for the month first."""
     signs = (tally.dashed == tally.open) + (around.delimiter == ";")
     # Days vary more than months; dates that are all the first of a month are the exception.
     first, second = len(tally.first), len(tally.second)
@@ -316,14 +316,14 @@ def _slightly_for_day(tally: OrderCount, around: Around) -> int:
 
 
 def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[ConventionChoice]]:
-    """Whether short years come first, from which one on they belong to the last century, and what is to be recorded."""
+    """Whether two-digit years come first, the pivot of their century, and the choices to record."""
     years = tally.short_years
     if not years:
         return False, PIVOT, []
     total = sum(years.values())
     leading = tally.short_first
     if tally.year_first and any(first > 12 for first in leading) and len(leading) <= len(years):
-        # Years vary less than days: where the last numbers vary more, they are the days.
+        # Years vary less than days: if the last numbers vary more, they are the days.
         year_first = len(leading) * 2 <= len(years) > 3
         word, other = ("year", "day") if year_first else ("day", "year")
         choice = ConventionChoice(
@@ -331,7 +331,7 @@ def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[Conventio
             chosen=f"{word} first",
             evidence={"different first numbers": len(leading), "different last numbers": len(years)},
             sure=False,
-            message=f"{_many(total, 'date')} of short numbers can be read {word} first or {other} first; "
+            message=f"{_many(total, 'date')} of short numbers could be {word} first or {other} first; "
             f"read {word} first",
             settle=f'"formats": ["{_SHORT[word]}"] (or ["{_SHORT[other]}"]) on field {name}',
             values=total,
@@ -346,7 +346,7 @@ def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[Conventio
         chosen=f"from 19{pivot:02} on" if pivot < 100 else "from 2000 on",
         evidence={"19xx": sum(n for y, n in years.items() if y >= pivot), "either": unclear},
         sure=False,
-        message=f"{_many(unclear, 'date')} with a year of two digits could belong to either century",
+        message=f"{_many(unclear, 'date')} with a two-digit year could belong to either century",
         settle=f"write years with four digits in field {name}",
         values=unclear,
     )
@@ -354,7 +354,7 @@ def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[Conventio
 
 
 def _pivot(years: set[int]) -> int:
-    """The first short year of the last century: the column's years stay together, with their widest gap at the cut."""
+    """The first two-digit year of the last century: years stay together, and the widest gap is at the cut."""
     unclear = sorted(year for year in years if year in SHORT_YEARS)
     later = [year for year in years if year >= PIVOT]
     if not unclear or not later:
@@ -366,7 +366,7 @@ def _pivot(years: set[int]) -> int:
 def decide_unit(
     tally: NumberTally, name: str, around: Around = _NOTHING_AROUND
 ) -> tuple[bool, ConventionChoice | None]:
-    """Whether numbers without a percent sign count hundredths; and what is to be recorded."""
+    """Whether numbers without a percent sign are percent, and the choice to record."""
     shares, beyond, ones, signed = tally.shares, tally.beyond, tally.ones, tally.signed
     if not beyond and not (ones and signed):
         return False, None
@@ -378,7 +378,7 @@ def decide_unit(
         evidence={"with a percent sign": signed, "up to 1": shares, "exactly 1": ones, "beyond 1": beyond},
         sure=in_percent and not shares and around.percent_header,
         message=(
-            f"{_many(plain, 'number')} without a percent sign can be read as percent or as shares of 1; read as "
+            f"{_many(plain, 'number')} without a percent sign could be percent or shares of 1; read as "
             + ("percent: 45 is 45 %" if in_percent else "shares: 0.45 is 45 %")
         ),
         settle=f'"unit": "{"percent" if in_percent else "share"}" on field {name}',
@@ -387,7 +387,7 @@ def decide_unit(
 
 
 def currencies_told(tally: NumberTally, name: str) -> ConventionChoice | None:
-    """A column of several currencies loses which amount is in which."""
+    """Report a column of several currencies: the output drops them."""
     seen = {c: n for c, n in _currency_names(tally).items() if c}
     if len(seen) < 2:
         return None
@@ -397,7 +397,7 @@ def currencies_told(tally: NumberTally, name: str) -> ConventionChoice | None:
         evidence={f"currency {n}": count for n, count in enumerate(sorted(seen.values(), reverse=True), 1)},
         sure=False,
         code="currency_mixed",
-        message=f"the amounts are in {len(seen)} currencies, which the output does not keep",
+        message=f"the amounts are in {len(seen)} currencies, which the output drops",
         settle=f'"type": "text" on field {name}',
         values=sum(seen.values()),
     )
@@ -430,7 +430,7 @@ def _currency_names(tally: NumberTally) -> dict[str, int]:
         ("KR", ("SEK", "NOK", "DKK")),
     ):
         spelled = [code for code in codes if code in names]
-        if sign in names and len(spelled) == 1:  # $5 and 5 USD are the same money
+        if sign in names and len(spelled) == 1:  # $5 and 5 USD are the same currency
             names[spelled[0]] += names.pop(sign)
     return names
 

@@ -1,8 +1,7 @@
-"""Numbers as people write them: signs, currencies, brackets, thousands and decimals of two worlds.
+"""Parses numbers: signs, currencies, brackets, thousands, decimal points and decimal commas.
 
-A text is taken apart into a sign, a currency and a body. The body is then read with a decimal point and with a decimal
-comma; a reading that its shape does not allow falls away. Where both remain and differ (`1.234`), the column's
-convention decides.
+A text is split into a sign, a currency and a body. The body is read with a decimal point and with a decimal comma, as
+far as its form allows. If both readings are possible and differ (`1.234`), the column's convention decides.
 """
 
 import re
@@ -23,12 +22,12 @@ _AMOUNT = re.compile(
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
-# What most amounts look like in each world: read at once, without a second look.
+# Fast path: the form of most amounts with each decimal sign.
 _COMMON: Final = {
     ".": re.compile(r"(\(?)[$€£]?([1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+\.[0-9]+)(\)?)"),
     ",": re.compile(r"(\(?)[€]?([1-9][0-9]{0,2}(?:\.[0-9]{3})+(?:,[0-9]+)?|[0-9]+,[0-9]+)(\)?)"),
 }
-# 100,- and 50.— are whole amounts: the dash stands for the decimals, not for a sign.
+# 100,- and 50.— are whole amounts: the dash replaces the decimals and is not a sign.
 _WHOLE = re.compile(rf"(?<=[0-9])([.,])\s?[-\u2212\u2010-\u2015]{{1,2}}(?=\s*{_CURRENCY}?\)?$)", re.IGNORECASE)
 _ODD_SIGNS: Final = str.maketrans(
     {
@@ -45,7 +44,7 @@ _ODD_SIGNS: Final = str.maketrans(
 )
 _GROUPED: Final = r"[1-9][0-9]{{0,2}}(?:{0}[0-9]{{3}})+"
 _BODY: Final = {
-    # lakh and crore group by two digits: only the point's world has them
+    # lakh and crore group by two digits, only with a decimal point
     ".": re.compile(
         rf"(?:[0-9]+|{_GROUPED.format(',')}|[1-9][0-9]?(?:,[0-9]{{2}})+,[0-9]{{3}}|{_GROUPED.format(' ')}|"
         rf"{_GROUPED.format(chr(39))})(?:\.[0-9]*)?|\.[0-9]+"
@@ -62,7 +61,7 @@ Number = float | int | Decimal
 
 
 class Written(NamedTuple):
-    """A number taken apart: its plain form in each world, None where its shape does not allow that reading."""
+    """A number split into parts: its plain form with each decimal sign, None if its form rules that out."""
 
     point: str | None
     comma: str | None
@@ -71,7 +70,7 @@ class Written(NamedTuple):
 
     @property
     def shows(self) -> str:
-        """The decimal sign it proves; `?` where both readings fit and differ; empty where the sign does not matter."""
+        """The decimal sign it proves; `?` if both readings fit and differ; empty if the sign does not matter."""
         if self.point is None:
             return ","
         if self.comma is None:
@@ -80,7 +79,7 @@ class Written(NamedTuple):
 
 
 def take_apart(text: str) -> Written | None:
-    """What a text says if it is a number; None where it is none in either world."""
+    """Split a text into a number's parts; None if it is not a number with either decimal sign."""
     text = text.strip()
     if not text or len(text) > MAX_TEXT:
         return None
@@ -115,21 +114,21 @@ def _split(body: str) -> tuple[str, str]:
 
 
 def _ascii_digits(text: str) -> str:
-    """The same text with the digits of any script as ASCII ones; superscripts and fractions are no digits."""
+    """The text with the digits of any script as ASCII digits; superscripts and fractions are not digits."""
     return "".join(str(int(c)) if c.isdecimal() else c for c in text)
 
 
 def _plain(body: str, decimal: str) -> str | None:
-    """`body` with a point as its decimal sign and no groups; None where it is no number of that world."""
+    """`body` with a decimal point and without grouping; None if it is not a number with that decimal sign."""
     if not _BODY[decimal].fullmatch(body):
         return None
     return body.translate(_DEGROUP[decimal])
 
 
 def read(text: str, decimal: str | None = None, hint: str | None = None) -> tuple[str, bool] | Bad | None:
-    """A text's number in plain form, and whether it contradicts its column or asks for a convention nobody gave.
+    """A text's number in plain form, and whether it contradicts its column or needs a convention that is missing.
 
-    A `decimal` that the manifest gives is the only one allowed. Without it the shape decides, then the `hint`.
+    A `decimal` from the manifest is the only one allowed. Without it the form decides, then the `hint`.
     """
     found = take_apart(text)
     if found is None:
@@ -145,7 +144,7 @@ def read(text: str, decimal: str | None = None, hint: str | None = None) -> tupl
 
 
 def quick(text: str, decimal: str) -> float | None:
-    """What a common text means where `decimal` is the decimal sign; None: it needs `read`."""
+    """The value of a common form with this decimal sign; None: call `read`."""
     if len(text) > EXACT_DIGITS:
         return None
     if decimal == "." and _PLAIN.fullmatch(text):
@@ -157,15 +156,15 @@ def quick(text: str, decimal: str) -> float | None:
 
 
 def bare(text: str) -> float | None:
-    """What a text of nothing but digits means; None: it needs `read`."""
+    """The value of a text of only digits; None: call `read`."""
     return float(text) if text.isdecimal() and text.isascii() and len(text) <= EXACT_DIGITS else None
 
 
 def to_number(plain: str) -> Number | Bad:
-    """A plain numeral as a number that loses none of its digits.
+    """Convert a plain numeral without losing digits.
 
-    More than 15 significant digits need a closer look: a whole number stays an int, a fraction that no float stands
-    for stays a Decimal. Both are written as text, because a spreadsheet would round them.
+    With more than 15 significant digits, a whole number stays an int, and a fraction that no float represents stays a
+    Decimal. Both are written as text, because a spreadsheet would round them.
     """
     number = float(plain)
     if number in (float("inf"), float("-inf")):
@@ -183,7 +182,7 @@ def to_number(plain: str) -> Number | Bad:
 
 
 def to_whole(plain: str) -> int | Bad:
-    """A plain numeral as a whole number, exact whatever its length."""
+    """Convert a plain numeral to an exact whole number of any length."""
     head, _, tail = plain.partition(".")
     if "e" in plain.lower():
         exact = Decimal(plain)
@@ -192,12 +191,12 @@ def to_whole(plain: str) -> int | Bad:
 
 
 def parse_integer(text: str, decimal: str | None = None, hint: str | None = None) -> int | Bad | None:
-    """The whole number a text means, exact whatever its length."""
+    """Parse an exact whole number of any length."""
     found = read(text, decimal, hint)
     return to_whole(found[0]) if isinstance(found, tuple) else found
 
 
 def parse_number(text: str, decimal: str | None = None, hint: str | None = None) -> Number | Bad | None:
-    """The number a text means. Without a decimal sign given, its own shape decides, then the column's `hint`."""
+    """Parse a number. Without a given decimal sign its own form decides, then the column's `hint`."""
     found = read(text, decimal, hint)
     return to_number(found[0]) if isinstance(found, tuple) else found

@@ -1,7 +1,7 @@
-"""What all values of a column show about how it is written, counted in passing.
+"""Counts what all values of a column show about its conventions.
 
-A tally sees every text of a column, so it must cost less than reading them. Digits are what most texts differ in: with
-them levelled, a column of a million amounts has a few dozen shapes, and only shapes are taken apart.
+A tally sees every text of a column, so it must be cheaper than parsing. Most texts differ only in digits: with all
+digits mapped to one, a column of a million amounts has a few dozen shapes, and only the shapes are parsed.
 """
 
 import re
@@ -14,26 +14,26 @@ from runner.engine.values.words import BOOLEANS
 
 _SEPARATOR: Final = "\x1f"
 _LEVELLED: Final = str.maketrans("23456789", "11111111")
-_HELD: Final = 20_000  # different shapes held before they are counted up
+_HELD: Final = 20_000  # distinct shapes kept before they are counted
 _ORDER = re.compile(r"\s*([0-9]{1,2})(\. |[-/. ])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})(?![0-9])")
 _SHORT_YEAR = re.compile(r"\s*[0-9]{1,2}[-/. ]*[^\W\d_]{3,}[-/., ]*'?([0-9]{2})(?![0-9])")
 _WEEKDAY = re.compile(r"\s*[^\W\d_]{2,}\.?,?\s+(?=[0-9])")
 
 
 Clean = Callable[[str], str]
-Signature = tuple[bool, ...]  # which kinds of texts a column has shown
+Signature = tuple[bool, ...]  # which kinds of texts a column has
 _UNIFORM: Final = 500  # texts that all show the same
 
 
 class NumberTally:
-    """How often a column's texts show a decimal point, a decimal comma, or neither for sure."""
+    """How often a column's texts prove a decimal point, a decimal comma, or neither."""
 
     def __init__(self, clean: Clean = str.strip, *, sizes: bool = False, every: bool = False) -> None:
         self._clean = clean
-        self._every = every or sizes  # whether a rare value counts as much as many: a currency, a size
-        self.sizes = sizes  # whether numbers are also counted by their size, as percentages need
-        self.point = 0  # texts that only a decimal point explains
-        self.comma = 0  # texts that only a decimal comma explains
+        self._every = every or sizes  # whether rare values matter: a currency, a size
+        self.sizes = sizes  # whether numbers are also counted by size, for percentages
+        self.point = 0  # texts that only fit a decimal point
+        self.comma = 0  # texts that only fit a decimal comma
         self.open_dot = 0  # 1.234: a decimal point or a grouping one
         self.open_comma = 0  # 1,234
         self.open_round = 0  # of the open ones, those that end in 0: no trimmed decimals
@@ -65,13 +65,13 @@ class NumberTally:
         return self.point > 0, self.comma > 0, self.open_dot > 0, self.open_comma > 0
 
     def is_uniform(self) -> bool:
-        """Whether so many texts show one decimal sign, or none has any, that the rest need only be spot-checked."""
+        """Whether enough texts agree on one decimal sign, or on none, that sampling the rest suffices."""
         most, least = max(self.point, self.comma), min(self.point, self.comma)
         bare = not (most or self.open) and self.numbers >= _UNIFORM
         return not self._every and not least and (most >= _UNIFORM or bare)
 
     def add_numbers(self, values: Iterable[float]) -> None:
-        """Cells that are numbers already: only how large they are says anything."""
+        """Add cells that are already numbers: only their size counts."""
         for value in values:
             self._sized(abs(value), 1)
 
@@ -124,7 +124,7 @@ class NumberTally:
 
 
 class OrderCount:
-    """How often dates of one kind show the day first, the month first, or neither for sure."""
+    """How often dates of one kind prove the day first, the month first, or neither."""
 
     def __init__(self) -> None:
         self.day = 0  # 31/12/2025
@@ -147,14 +147,14 @@ class OrderCount:
 
 
 class DateTally:
-    """What a column's dates show about their order, those written with points apart from the others."""
+    """What a column's dates show about their order; dates with points are counted separately."""
 
     def __init__(self, clean: Clean = str.strip) -> None:
         self._clean = clean
         self.slashed = OrderCount()
         self.dotted = OrderCount()
         self.short_years: Counter[int] = Counter()
-        self.year_first = True  # no text with a short year rules out that the year comes first
+        self.year_first = True  # no text with a two-digit year rules out the year first
         self.short_first: Counter[int] = Counter()
         self._texts: Counter[str] = Counter()
         self._seen = 0
@@ -165,7 +165,7 @@ class DateTally:
             self.settle()
 
     def settle(self) -> "DateTally":
-        """Count what was seen so far: dates by their beginning, so that the times of day behind them do not matter."""
+        """Count the dates seen so far by their beginnings, ignoring times of day."""
         starts: dict[str, int] = {}
         clean = self._clean
         for raw, count in self._texts.items():
@@ -188,7 +188,7 @@ class DateTally:
         return (*(n > 0 for k in kinds for n in (k.day, k.month, k.open)), bool(self.short_years))
 
     def is_uniform(self) -> bool:
-        """Whether so many texts show one order, or none needs any, that the rest need only be spot-checked."""
+        """Whether enough texts agree on one order, or need none, that sampling the rest suffices."""
         proofs = [n for kind in (self.slashed, self.dotted) for n in (kind.day, kind.month) if n]
         unclear = self.slashed.open + self.dotted.open + len(self.short_years)
         bare = not (proofs or unclear) and self._seen >= _UNIFORM
@@ -204,7 +204,7 @@ class DateTally:
 
 
 class TruthTally:
-    """Which words of truth a column holds."""
+    """Which words for true and false a column has."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
@@ -223,7 +223,7 @@ class TruthTally:
         return False
 
     def cross_unclear(self) -> bool:
-        """An x marks what is true; beside other words for that, and none for what is not, it may be a cross."""
+        """An x means true; beside other words for true, and none for false, it may mean false."""
         words = {text.strip().casefold() for text in self._texts}
         truths = {BOOLEANS[word] for word in words - {"x"} if word in BOOLEANS}
         return "x" in words and truths == {True}

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001  # words as people type them
-"""Vocabularies and shapes of texts (booleans, addresses, blanks), the declared cleaning steps, and the parsing memo."""
+"""Parses booleans, email addresses, phone numbers and URLs; the declared cleaning steps; the parsing memo."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ KEPT: Final = 50_000
 
 
 class Bad:
-    """Stands for a text that is not of the declared type. One instance: `BAD`."""
+    """Marks a text that is not of the declared type. Singleton: `BAD`."""
 
     __slots__ = ()
 
@@ -22,9 +22,9 @@ BAD: Final = Bad()
 
 
 class ParsingMemo(dict[str | None, Any]):
-    """`memo[text]` is what `parse(text)` returned; a blank is None.
+    """`memo[text]` is the result of `parse(text)`; None for a blank.
 
-    `bad` stays False until a text did not parse, so that clean chunks need no second look.
+    `bad` stays False until a text does not parse, so that clean chunks need no second pass.
     """
 
     __slots__ = ("bad", "parse")
@@ -81,13 +81,13 @@ NOTHING: Final = frozenset(
     }
 )
 _EMAIL = re.compile(r"[^\s@<>()\[\],;:\\\"]{1,64}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+[^\W\d_][\w-]{0,61}[^\W_]")
-# Texts that are already as they should be; a look at the whole is all they need.
+# Fast path: texts that are already in their final form.
 COMMON_EMAIL = re.compile(r"[A-Za-z0-9_-]{1,24}(?:\.[A-Za-z0-9_-]{1,24})?@[a-z0-9]{1,60}(?:\.[a-z]{2,24}){1,2}")
 _PHONE = re.compile(
     r"(\+|00)?\s*([0-9()\s./\-\u2010-\u2015\u00a0]{5,40}?)(?:\s*(?:ext\.?|x|#)\s*([0-9]{1,6}))?",
     re.IGNORECASE,
 )
-# Texts of digits and dots or dashes that are numbers or dates, and no phone numbers.
+# Texts of digits and dots or dashes that are numbers or dates, not phone numbers.
 _FLOAT = re.compile(r"([0-9]{5,})\.([0-9]{1,2})")
 _ISO_DAY = re.compile(r"(?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])")
 _URL = re.compile(
@@ -123,7 +123,7 @@ def parse_email(text: str) -> str | Bad | None:
 
 
 def parse_phone(text: str) -> str | Bad | None:
-    """Digits with a leading + where the country code is given; an extension follows as ` x12`."""
+    """Digits, with a leading + if there is a country code; an extension is appended as ` x12`."""
     text = text.strip()
     if not text:
         return None
@@ -162,7 +162,7 @@ def parse_url(text: str) -> str | Bad | None:
 _BLANKS = re.compile(r"\s+")
 # Never part of a word: the zero-width space, the word joiner, the byte-order mark, the soft hyphen.
 _DIRT: Final = dict.fromkeys(map(ord, "\u200b\u2060\ufeff\u00ad"))
-# Letters of many scripts and emoji hang together by joiners; only at the ends are those, and marks of direction, dirt.
+# Many scripts and emoji need joiners; joiners and direction marks are dirt only at the ends.
 _ENDS: Final = (
     "".join(c for c in map(chr, range(0x3001)) if c.isspace())
     + "\u200c\u200d\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -174,7 +174,7 @@ def _strip(text: str) -> str:
 
 
 def _unaccent(text: str) -> str:
-    """Latin and Greek letters without their accents; in other scripts a mark makes another letter."""
+    """Remove accents from Latin and Greek letters; in other scripts a mark makes a different letter."""
     if text.isascii():
         return text
     out: list[str] = []
@@ -204,7 +204,7 @@ _ASCII: Final[dict[str, Callable[[str], str]]] = {"strip": str.strip, "upper": s
 
 
 def column_cleaner(steps: tuple[str, ...]) -> Callable[[list[str | None]], list[str | None]]:
-    """The same for a column of texts and blanks, step by step where compiled code can take each."""
+    """Like `cleaner`, for a column of texts and blanks; whole columns at once where possible."""
     clean = cleaner(steps)
     functions = [_ASCII[name] for name in steps if name in _ASCII]
 
@@ -223,7 +223,7 @@ def column_cleaner(steps: tuple[str, ...]) -> Callable[[list[str | None]], list[
 
 
 def cleaner(steps: tuple[str, ...]) -> Callable[[str], str]:
-    """One function that does the steps in their order."""
+    """A function that applies the steps in order."""
     functions = [STEPS[name] for name in steps]
     if not functions:
         return str

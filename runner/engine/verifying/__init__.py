@@ -1,4 +1,4 @@
-"""The outputs of a box, looked at in a box of their own: whether they are true, whole, and no more than values."""
+"""Verifies the outputs of a box, inside a box: that they are consistent, complete, and contain only values."""
 
 from runner.engine.protocol import BadOutput
 from runner.engine.verifying.order import carry_out

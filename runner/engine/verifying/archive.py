@@ -1,9 +1,9 @@
-"""The zip file of a workbook, read as our own writer lays it out and in no other way.
+"""Reads the zip file of a workbook strictly as our own writer lays it out.
 
-A zip says everything twice, and readers differ in what they believe: two members of one name, a member that only one
-of the listings has, bytes between members or behind the end, sizes beyond 32 bits. Here there is one reading: members
-follow each other without a gap from the first byte on, every header is the one that `writing.archive` writes, and the
-file ends with the listing.
+A zip stores everything twice, and readers disagree about conflicts: two members with one name, a member in only one of
+the listings, bytes between members or after the end, sizes beyond 32 bits. Here only one reading is accepted: members
+follow each other without gaps from the first byte, every header is as our writer writes it, and the file ends with
+the listing.
 """
 
 from collections.abc import Iterator
@@ -15,22 +15,22 @@ from runner.engine.protocol import BadOutput
 from runner.engine.writing.book import CENTRAL, DATE_1980, DEFLATED, END, LOCAL
 
 MAX_LISTING: Final = 8 * 1024 * 1024
-MAX_TOTAL: Final = 4 * 1024 * 1024 * 1024  # bytes of all members together, unpacked
+MAX_TOTAL: Final = 4 * 1024 * 1024 * 1024  # uncompressed bytes of all members
 _PACKED: Final = 256 * 1024
 _BLOCK: Final = 1024 * 1024
-_NO_WORKBOOK: Final = "normalized.xlsx is no workbook of ours"
+_NO_WORKBOOK: Final = "normalized.xlsx was not written by the engine's writer"
 
 
 class Member(NamedTuple):
     name: str
-    at: int  # where its packed bytes begin
+    at: int  # offset of its compressed bytes
     packed: int
     size: int
     crc: int
 
 
 class Archive:
-    """Members in the order in which they stand."""
+    """The members in order."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -63,7 +63,7 @@ class Archive:
             raise BadOutput(_NO_WORKBOOK)
 
     def _listing(self) -> tuple[int, bytes, int]:
-        """How many members there are, their listing, and where it begins."""
+        """The number of members, their listing, and its offset."""
         size = self._file.seek(0, 2)
         if size < END.size:
             raise BadOutput(_NO_WORKBOOK)
@@ -78,7 +78,7 @@ class Archive:
         return count, self._file.read(length), at
 
     def blocks(self, member: Member) -> Iterator[bytes]:
-        """A member unpacked piece by piece; by the end its size and checksum have been compared."""
+        """Decompress a member piece by piece; at the end its size and checksum are verified."""
         unpack = isal_zlib.decompressobj(-15)
         left, size, crc = member.packed, 0, 0
         self._file.seek(member.at)
@@ -98,10 +98,10 @@ class Archive:
                 if piece:
                     yield piece
         except (isal_zlib.error, OSError):  # type: ignore[misc]  # isal ships no types
-            raise BadOutput("normalized.xlsx has a part that cannot be unpacked") from None
+            raise BadOutput("normalized.xlsx has a part that cannot be decompressed") from None
         whole = unpack.eof and not unpack.unused_data and left == 0
         if not whole or size != member.size or crc != member.crc:
-            raise BadOutput("normalized.xlsx has a part that is not what its listing says")
+            raise BadOutput("normalized.xlsx has a part that differs from its listing")
 
     def text(self, member: Member, most: int) -> str:
         """A small part as text."""

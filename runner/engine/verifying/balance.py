@@ -1,4 +1,4 @@
-"""The books of an artifact: every row read from a sheet is in one run of a table or in none, and all of it adds up."""
+"""Checks the ledger of an artifact: every row read is in exactly one run, and all counts add up."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from runner.engine.protocol import BadOutput
 
 
 def balance(artifact: dict[str, Any]) -> None:
-    """Add up the books of every sheet and table, and the summary; refuse what does not come out even."""
+    """Check the counts of every sheet and table and of the summary; raises BadOutput if they do not balance."""
     left_out: dict[str, int] = {}
     rows_out = 0
     for sheet in artifact["sheets"]:
@@ -25,7 +25,7 @@ def balance(artifact: dict[str, Any]) -> None:
 
 
 def _runs_by_table(sheet: dict[str, Any]) -> dict[str | None, list[dict[str, Any]]]:
-    """The runs of each table, and under None those of no table."""
+    """The runs of each table; under None those of no table."""
     owners: dict[str | None, list[dict[str, Any]]] = {None: []}
     owners |= {table["ref"]: [] for table in sheet["tables"]}
     if len(owners) != len(sheet["tables"]) + 1:
@@ -40,7 +40,7 @@ def _runs_by_table(sheet: dict[str, Any]) -> dict[str | None, list[dict[str, Any
 
 
 def _add_up_sheet(sheet: dict[str, Any], owners: dict[str | None, list[dict[str, Any]]]) -> None:
-    """Each row that was read is in one run, or in one run of each table that shares it."""
+    """Check that each row read is in one run, or in one run of each table that shares it."""
     for runs in (*owners.values(), sheet["shared"]):
         _in_order(runs)
     _keep_apart(sheet["rows"])
@@ -58,12 +58,12 @@ def _in_order(runs: list[dict[str, Any]]) -> None:
         if not end < run["from"] <= run["to"]:
             raise BadOutput("artifact.json lists runs of rows that overlap or are out of order")
         if run["rows"] > run["to"] - run["from"] + 1:
-            raise BadOutput("artifact.json lists a run with more rows than it has room for")
+            raise BadOutput("artifact.json lists a run with more rows than its range")
         end = run["to"]
 
 
 def _keep_apart(runs: list[dict[str, Any]]) -> None:
-    """Rows of no table stand in no table's run; tables side by side may share theirs."""
+    """Check that rows of no table are in no table's run; tables side by side may share rows."""
     inside = outside = 0
     for run in sorted(runs, key=lambda run: int(run["from"])):
         if run["from"] <= (outside if "table" in run else max(inside, outside)):
@@ -75,7 +75,7 @@ def _keep_apart(runs: list[dict[str, Any]]) -> None:
 
 
 def _really_shared(sheet: dict[str, Any]) -> None:
-    """Rows that so many tables are said to share stand where the runs of so many tables lie over each other."""
+    """Check that rows declared as shared are in the runs of as many tables."""
     steps: dict[int, int] = {}
     for run in sheet["rows"] if sheet["shared"] else ():
         steps[run["from"]] = steps.get(run["from"], 0) + 1
@@ -92,11 +92,11 @@ def _really_shared(sheet: dict[str, Any]) -> None:
             most = max(most, depth)
             at += 1
         if most < one["tables"]:
-            raise BadOutput("artifact.json says that tables share rows which are not theirs")
+            raise BadOutput("artifact.json lists shared rows that the tables do not have")
 
 
 def _add_up_table(table: dict[str, Any], found: dict[str, int]) -> int:
-    """The rows that a table gave to the output."""
+    """Check a table; returns its rows in the output."""
     rows_out = found.pop("data", 0)
     left_out = {kind: rows for kind, rows in found.items() if kind not in ("header", "title")}
     _same("the rows of a table and its runs", table["rows_out"], rows_out)

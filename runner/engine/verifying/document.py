@@ -1,4 +1,4 @@
-"""artifact.json as a document: JSON that all readers read alike, of the shape that the schema says."""
+"""Reads artifact.json and review.json: unambiguous JSON that matches the schema."""
 
 import json
 import math
@@ -12,47 +12,50 @@ import jsonschema_rs
 from runner.engine.protocol import BadOutput
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-MAX_ELEMENTS: Final = 6_000_000  # commas and brackets: what a document takes in memory grows with them
-_SCHEMA: Final = Path(__file__).parents[1] / "artifact.schema.json"
+MAX_ELEMENTS: Final = 6_000_000  # commas and brackets: memory grows with them
+ARTIFACT, REVIEW = "artifact.json", "review.json"
+_SCHEMAS: Final = {
+    name: Path(__file__).parents[1] / name.replace(".json", ".schema.json") for name in (ARTIFACT, REVIEW)
+}
 _NAME = re.compile(r'"([a-z_0-9]{1,40})":')
-_DEEP: Final = 8  # steps of a path that a message tells
+_DEEP: Final = 8  # steps of a path shown in a message
 
 
-def read_document(raw: bytes) -> dict[str, Any]:
-    """The document, or BadOutput."""
+def read_document(raw: bytes, name: str = ARTIFACT) -> dict[str, Any]:
+    """The document; raises BadOutput."""
     if len(raw) > MAX_BYTES:
-        raise BadOutput(f"artifact.json is over {MAX_BYTES} bytes")
+        raise BadOutput(f"{name} is over {MAX_BYTES} bytes")
     if sum(map(raw.count, (b",", b"[", b"{"))) > MAX_ELEMENTS:
-        raise BadOutput(f"artifact.json has more than {MAX_ELEMENTS} elements")
+        raise BadOutput(f"{name} has more than {MAX_ELEMENTS} elements")
     try:
         found = json.loads(
             raw.decode(), parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_without_twins
         )
-        if b"\\u" in raw:  # the one way in which half a character can get in
+        if b"\\u" in raw:  # the only source of unpaired surrogates
             json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
-        raise BadOutput("artifact.json is no JSON that all readers read alike") from None
+        raise BadOutput(f"{name} is not unambiguous JSON") from None
     try:
-        validator().validate(found)
+        validator(name).validate(found)
     except (jsonschema_rs.ValidationError, ValueError) as error:
-        raise BadOutput(f"artifact.json does not fit its schema at {_place(error)}") from None
+        raise BadOutput(f"{name} does not match its schema at {_place(error, name)}") from None
     return dict(found)
 
 
 @cache
-def validator() -> jsonschema_rs.Validator:
-    return jsonschema_rs.validator_for(json.loads(_SCHEMA.read_text()))
+def validator(name: str = ARTIFACT) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(json.loads(_SCHEMAS[name].read_text()))
 
 
 @cache
-def _known_names() -> frozenset[str]:
-    return frozenset(_NAME.findall(_SCHEMA.read_text()))
+def _known_names(name: str) -> frozenset[str]:
+    return frozenset(_NAME.findall(_SCHEMAS[name].read_text()))
 
 
-def _place(error: Exception) -> str:
-    """Where the schema was not met, in words of the schema's own: other keys are the box's text."""
+def _place(error: Exception, name: str) -> str:
+    """Where the schema does not match, in the schema's own words: other keys are text from the box."""
     steps = list(getattr(error, "instance_path", []))
-    told = [str(step) if isinstance(step, int) or step in _known_names() else "…" for step in steps[:_DEEP]]
+    told = [str(step) if isinstance(step, int) or step in _known_names(name) else "…" for step in steps[:_DEEP]]
     return "/" + "/".join(told)
 
 

@@ -1,9 +1,8 @@
-"""The workbook, held against our own writer: nothing is in it that the writer could not have put there.
+"""Checks that a workbook contains nothing that our own writer could not have written.
 
-The small parts are written again from what they name and must come out the same, byte for byte. A sheet is a language
-so plain that patterns without backtracking say it whole: rows, cells, numbers, texts, in time that grows with the
-bytes and not faster. There is no list of what is dangerous: a formula, a link, a prefix, a comment or a second
-attribute is not in the language.
+The small parts are generated again from their contents and must be identical, byte for byte. A sheet is a language so
+simple that patterns without backtracking describe it completely (rows, cells, numbers, texts), in linear time. There is
+no list of dangerous things: a formula, a link, a prefix, a comment or a second attribute is not in the language.
 """
 
 import re
@@ -56,13 +55,13 @@ _CELL_FORMATS = re.compile(
 
 
 class WrittenSheet(NamedTuple):
-    name: str  # as it stands in the attribute, escaped
+    name: str  # as in the attribute, escaped
     columns: int
     rows: int  # below the header
 
 
 def read_book(file: IO[bytes], *, title: str, formats: list[str]) -> list[WrittenSheet]:
-    """The sheets of a workbook of our writer's. `formats` are the number formats that the manifest asks for."""
+    """The sheets of a workbook. `formats`: the number formats in the manifest."""
     archive = Archive(file)
     *sheets, book, rels, styles, core, app, root, types = _parts(archive)
     count = len(sheets)
@@ -75,7 +74,7 @@ def read_book(file: IO[bytes], *, title: str, formats: list[str]) -> list[Writte
     }
     for member, text in exact.items():
         if archive.text(member, MAX_PART) != text:
-            raise BadOutput(f"normalized.xlsx has a {member.name} that is not ours")
+            raise BadOutput(f"normalized.xlsx has a {member.name} that the engine does not write")
     _check_styles(archive.text(styles, _MAX_STYLES), formats)
     shapes = [_SheetReader(archive, member, number).read() for number, member in enumerate(sheets, 1)]
     names = _names(archive.text(book, MAX_PART), [filtered for _, _, filtered in shapes])
@@ -94,46 +93,46 @@ def _parts(archive: Archive) -> list[Member]:
         raise BadOutput(f"normalized.xlsx has more than {MAX_SHEETS} sheets")
     wanted = (*(f"xl/worksheets/sheet{n}.xml" for n in range(1, count + 1)), *_AFTER_SHEETS)
     if count < 1 or tuple(member.name for member in members) != wanted:
-        raise BadOutput("normalized.xlsx has other parts than a plain workbook of ours")
+        raise BadOutput("normalized.xlsx has parts that the engine does not write")
     return members
 
 
 def _names(text: str, filtered: list[str]) -> list[str]:
-    """The names of the sheets, from a part that says nothing else."""
+    """The names of the sheets, from a part with nothing else in it."""
     names = _SHEET_NAME.findall(text)
     if len(names) != len(filtered) or len(set(names)) != len(names):
         raise BadOutput("normalized.xlsx does not name each of its sheets once")
     if not all(_ATTRIBUTE.fullmatch(name) for name in names):
-        raise BadOutput("normalized.xlsx has a sheet with a name that no sheet can have")
+        raise BadOutput("normalized.xlsx has a sheet with an invalid name")
     sheets = [parts.SheetPart(f"\ue000{n}\ue000") for n in range(len(names))]
     for sheet, area in zip(sheets, filtered, strict=True):
         sheet.filtered = area
-    # In the definition of a filter the name stands between quotes, so those in it are doubled.
+    # The definition of a filter quotes the name, so quotes in it are doubled.
     quoted = [name.replace("'", "''").replace("&quot;", '"') for name in names]
     expected = re.sub("'\ue000([0-9]+)\ue000'", lambda n: f"'{quoted[int(n[1])]}'", parts.workbook(sheets))
     expected = re.sub('"\ue000([0-9]+)\ue000"', lambda n: f'"{names[int(n[1])]}"', expected)
     if text != expected:
-        raise BadOutput("normalized.xlsx has a xl/workbook.xml that is not ours")
+        raise BadOutput("normalized.xlsx has a xl/workbook.xml that the engine does not write")
     return names
 
 
 def _check_styles(text: str, formats: list[str]) -> None:
-    """Every number format is one of ours or of the manifest's, and the rest is as we write it."""
+    """Check that every number format is the engine's or the manifest's, and the rest as the engine writes it."""
     known = {attribute(one): one for one in (*FORMATS.values(), DURATION, *formats)}
     by_number = {str(number): one for one, number in BUILT_IN.items()}
     for number, raw in _FORMAT.findall(text):
         if raw not in known:
-            raise BadOutput("normalized.xlsx has a number format that nobody asked for")
+            raise BadOutput("normalized.xlsx has a number format that is not in the manifest")
         by_number[number] = known[raw]
     used = _CELL_FORMATS.findall(text)
     if len(used) > len(by_number) or not all(number in by_number for number in used):
-        raise BadOutput("normalized.xlsx has a cell format that is not ours")
+        raise BadOutput("normalized.xlsx has a cell format that the engine does not write")
     if text != StyleSheet([by_number[number] for number in used]).xml():
-        raise BadOutput("normalized.xlsx has a xl/styles.xml that is not ours")
+        raise BadOutput("normalized.xlsx has a xl/styles.xml that the engine does not write")
 
 
 class _SheetReader:
-    """One sheet, piece by piece; no more than a few blocks of it are held."""
+    """Reads one sheet piece by piece, a few blocks at a time."""
 
     def __init__(self, archive: Archive, member: Member, number: int) -> None:
         self._blocks = archive.blocks(member)
@@ -143,33 +142,33 @@ class _SheetReader:
         self._row = 1
 
     def read(self) -> tuple[int, int, str]:
-        """Columns, rows below the header, and the area that can be filtered."""
+        """Columns, rows below the header, and the filter's area."""
         head = self._until(_HEADER_ROW, _MAX_HEAD)
         self._header()
         for piece in self._pieces():
             if not _CELLS.fullmatch(piece):
-                raise BadOutput("normalized.xlsx holds something else than values in a sheet")
+                raise BadOutput("normalized.xlsx has a sheet with something other than values")
             rows = _ROW.findall(piece)
             if rows:
                 if rows != [b"%d" % n for n in range(self._row + 1, self._row + 1 + len(rows))]:
-                    raise BadOutput("normalized.xlsx has rows that do not follow each other")
+                    raise BadOutput("normalized.xlsx has rows out of order")
                 self._row += len(rows)
         last = f"{a1.letters(max(1, self._columns))}{self._row}"
         filtered = f"A1:{last}" if self._columns else ""
         tail = f'<autoFilter ref="{filtered}"/>' if filtered else ""
         if self._rest != f"</row></sheetData>{tail}{parts.SHEET_TAIL}".encode():
-            raise BadOutput("normalized.xlsx has a sheet that does not end as ours do")
+            raise BadOutput("normalized.xlsx has a sheet with an unexpected end")
         widths = [int(width) for _, width in _WIDTH.findall(head)]
         widths += [0] * (self._columns - len(widths))
         if head.rstrip(b" ") != parts.sheet_head(widths, self._row, active=self._number == 1).encode():
-            raise BadOutput("normalized.xlsx has a sheet that does not begin as ours do")
+            raise BadOutput("normalized.xlsx has a sheet with an unexpected beginning")
         return self._columns, self._row - 1, filtered
 
     def _until(self, mark: bytes, most: int) -> bytes:
-        """What stands before `mark`; reading goes on behind it."""
+        """What is before `mark`; reading continues after it."""
         while mark not in self._rest:
             if len(self._rest) > most or not self._more():
-                raise BadOutput("normalized.xlsx has a sheet that does not begin as ours do")
+                raise BadOutput("normalized.xlsx has a sheet with an unexpected beginning")
         before, _, self._rest = self._rest.partition(mark)
         return before
 
@@ -187,12 +186,12 @@ class _SheetReader:
                 piece, self._rest = self._rest[:end], self._rest[end:]
                 _speakable(piece)
                 if not _HEADER_CELLS.fullmatch(piece):
-                    raise BadOutput("normalized.xlsx holds something else than texts in a header")
+                    raise BadOutput("normalized.xlsx has a header with something other than texts")
                 self._columns += piece.count(b"<c ")
             if row_ends >= 0:
                 return
             if len(self._rest) > _MAX_PIECE or not self._more():
-                raise BadOutput("normalized.xlsx has a sheet that is no sheet")
+                raise BadOutput("normalized.xlsx has a sheet that is not a sheet")
 
     def _pieces(self) -> Iterator[bytes]:
         """Everything up to the last row's end, cut between cells."""
@@ -208,14 +207,14 @@ class _SheetReader:
                 _speakable(piece)
                 yield piece
             if len(self._rest) > _MAX_PIECE:
-                raise BadOutput("normalized.xlsx has a sheet that is no sheet")
+                raise BadOutput("normalized.xlsx has a sheet that is not a sheet")
 
 
 def _speakable(piece: bytes) -> None:
-    """Characters that XML has; control characters are not in the language of cells anyway."""
+    """Check that all characters are valid in XML; control characters are not in the language anyway."""
     try:
         piece.decode()
     except UnicodeDecodeError:
         raise BadOutput("normalized.xlsx has a sheet that is not UTF-8") from None
     if _UNSPEAKABLE.search(piece):
-        raise BadOutput("normalized.xlsx has characters that XML does not")
+        raise BadOutput("normalized.xlsx has characters that are invalid in XML")

@@ -1,4 +1,4 @@
-"""Pass 5: the workbook, written as a stream."""
+"""Pass 5: writes the workbook as a stream."""
 
 from runner.engine.writing.book import BookWriter, OutputColumn, SheetWriter
 

@@ -18,7 +18,7 @@ from runner.engine.writing.parts import HEADER, KIND_OF, CellFormatter, StyleShe
 LOCAL: Final = struct.Struct("<4s5H3I2H")
 CENTRAL: Final = struct.Struct("<4s6H3I5H2I")
 END: Final = struct.Struct("<4s4H2IH")
-DATE_1980: Final = 0x21  # the same bytes for the same job, whenever it runs
+DATE_1980: Final = 0x21  # a fixed date: a job gives the same bytes whenever it runs
 DEFLATED: Final = 8
 _LEVEL: Final = 1
 MAX_HEAD: Final = 0xFFFF
@@ -26,7 +26,7 @@ MAX_ENTRY: Final = 0xFFFF_FFFF
 
 
 class ArchiveWriter:
-    """Entries one after the other into a seekable file."""
+    """Writes a zip to a seekable file, one entry after the other."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -76,7 +76,7 @@ class EntryWriter:
         self._file.write(self._pack.compress(data))
 
     def close(self, head: bytes | None = None) -> None:
-        """Finish the entry; `head`, of the length given at the start, replaces what stood there."""
+        """Finish the entry; `head` replaces the one given at the start, and must have its length."""
         self._file.write(self._pack.flush())
         end = self._file.tell()
         if head is not None:
@@ -98,9 +98,9 @@ class EntryWriter:
 MAX_ROWS: Final = 1_048_576
 MAX_COLUMNS: Final = 16_384
 MAX_NAME: Final = 31  # UTF-16 units of a sheet's name
-_RESERVED: Final = "history"  # Excel keeps this name for itself
+_RESERVED: Final = "history"  # a name that Excel reserves
 MAX_SHEET_BYTES: Final = 0xF000_0000  # an entry's size is a 32-bit number
-_LOOKED_AT: Final = 64  # values per chunk that a column's width is fitted to
+_MEASURED: Final = 64  # values per chunk that determine a column's width
 _WIDEST: Final = 60
 _NARROWEST: Final = 8
 
@@ -134,7 +134,7 @@ class BookWriter:
         return SheetWriter(self, name, columns)
 
     def free_name(self, name: str) -> str:
-        """`name`, or the first `name (n)` that no sheet bears yet, within 31 characters."""
+        """`name`, or the first `name (n)` that is not in use, within 31 characters."""
         clean = "".join("_" if c in "[]:*?/\\" or not c.isprintable() else c for c in name).strip("' ")
         taken = {_RESERVED, *(s.name.casefold() for s in self._sheets)}
         free, n = cut(clean, MAX_NAME).rstrip("' ") or "Sheet", 1
@@ -167,7 +167,7 @@ class BookWriter:
 
 
 class SheetWriter:
-    """A sheet that goes on, on a next one, where the format's limit of rows is reached."""
+    """Writes a sheet, and continues on further sheets at the row limit of the format."""
 
     def __init__(self, book: BookWriter, name: str, columns: list[OutputColumn]) -> None:
         self._book = book
@@ -179,9 +179,9 @@ class SheetWriter:
             for n, c in enumerate(self._columns, 1)
         ]
         self._widths = [len(c.header) + 3 for c in self._columns]
-        self.rows = 0  # rows of data over all the sheets it took
+        self.rows = 0  # data rows on all its sheets
         self.names: list[str] = []
-        self._full: list[int] = []  # rows of data on the sheets that are full
+        self._full: list[int] = []  # data rows on each full sheet
         self._open()
 
     def _open(self) -> None:
@@ -198,11 +198,11 @@ class SheetWriter:
         self._entry.write(f'<sheetData><row r="1" ht="18" customHeight="1">{header}</row>'.encode())
 
     def parts(self) -> list[int]:
-        """Rows of data on each of the sheets it took."""
+        """Data rows on each of its sheets."""
         return [*self._full, self._row - 1]
 
     def odd(self) -> list[int]:
-        """How many cells of each column could not be written as they were, so far."""
+        """How many cells of each column could not be written unchanged so far."""
         return [cells.odd for cells in self._cells]
 
     def write(self, columns: list[list[Any]], count: int) -> None:
@@ -234,7 +234,7 @@ class SheetWriter:
     def _fit(self, columns: list[list[Any]]) -> None:
         for n, values in enumerate(columns):
             if self._widths[n] < _WIDEST:
-                longest = max((len(spelled(v)) for v in values[:_LOOKED_AT] if v is not None), default=0)
+                longest = max((len(spelled(v)) for v in values[:_MEASURED] if v is not None), default=0)
                 self._widths[n] = max(self._widths[n], longest + 2)
 
     def _close_part(self) -> None:

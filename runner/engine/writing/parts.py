@@ -16,8 +16,8 @@ from runner.engine import a1
 from runner.engine.reading import CellError, NoCachedValue, Shown
 
 MAX_TEXT: Final = 32_767  # UTF-16 units: a character beyond U+FFFF counts twice
-_FORBIDDEN: Final = "\x00-\x08\x0b-\x1f\ufffe\uffff"  # XML cannot hold these
-_ESCAPE_LIKE = re.compile(f"_(?=x[0-9A-Fa-f]{{4}}[_{_FORBIDDEN}])")  # a forbidden one will begin with "_", too
+_FORBIDDEN: Final = "\x00-\x08\x0b-\x1f\ufffe\uffff"  # not allowed in XML
+_ESCAPE_LIKE = re.compile(f"_(?=x[0-9A-Fa-f]{{4}}[_{_FORBIDDEN}])")  # forbidden ones become "_x…", too
 _UNSPEAKABLE = re.compile(f"[{_FORBIDDEN}]")
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -25,7 +25,7 @@ _SUSPECTS: Final = ("&", "<", ">")
 
 
 def escaped(text: str) -> str:
-    """`text` as XML content. Characters XML cannot hold are spelled `_xHHHH_`, as spreadsheets do."""
+    """`text` as XML content. Characters that XML forbids are escaped as `_xHHHH_`, as in Excel."""
     if "_x" in text:
         text = _ESCAPE_LIKE.sub("_x005F_", text)
     if not text.isprintable():
@@ -39,7 +39,7 @@ def attribute(text: str) -> str:
 
 
 def cell_text(text: str) -> str:
-    """A cell's text with the element around it."""
+    """A cell's text with its element."""
     if too_long(text):
         text = cut(text, MAX_TEXT)
     keep = ' xml:space="preserve"' if text[:1].isspace() or text[-1:].isspace() or "\n" in text else ""
@@ -47,26 +47,26 @@ def cell_text(text: str) -> str:
 
 
 def too_long(text: str) -> bool:
-    """Whether a text is more than a cell can hold."""
+    """Whether a text exceeds the limit of a cell."""
     if 2 * len(text) <= MAX_TEXT or text.isascii():
         return len(text) > MAX_TEXT
     return len(text) + len(_BEYOND.findall(text)) > MAX_TEXT
 
 
 def cut(text: str, units: int) -> str:
-    """The start of a text, no more than so many UTF-16 units; no character is cut in two."""
+    """The start of a text, at most this many UTF-16 units, without splitting a character."""
     raw = text[:units].encode("utf-16-le", "surrogatepass")[: 2 * units]
     return raw.decode("utf-16-le", "ignore")
 
 
 def harmless(texts: Sequence[str]) -> bool:
-    """True where none of the texts needs escaping, cutting or blanks kept: one look for a whole chunk."""
+    """Whether no text needs escaping, cutting or preserved blanks: one check for a whole chunk."""
     joined = "|".join(texts)
     if not joined.isprintable() or joined[:1] == " " or joined[-1:] == " ":
         return False
     if any(suspect in joined for suspect in _SUSPECTS):
         return False
-    if "_" in joined and "_x" in joined:  # one character is found many times as fast as two
+    if "_" in joined and "_x" in joined:  # searching one character first is many times faster
         return False
     if " " in joined and (" |" in joined or "| " in joined):
         return False
@@ -108,10 +108,10 @@ DURATION: Final = "[h]:mm:ss"
 
 
 class StyleSheet:
-    """Hands out style numbers for number formats."""
+    """Assigns style numbers to number formats."""
 
     def __init__(self, formats: Sequence[str] = ()) -> None:
-        """`formats`: those that have their numbers already, in order."""
+        """`formats`: those that already have numbers, in order."""
         self._formats = list(formats)
         self.by_kind = {
             date: self.of(FORMATS["date"]),
@@ -160,7 +160,7 @@ class StyleSheet:
 
 _DAY_ZERO: Final = 693_594  # 1899-12-30
 _MIDNIGHT_ZERO: Final = datetime(1899, 12, 30)  # noqa: DTZ001
-_LEAP_DAY: Final = 60  # Excel counts a 29 February 1900, so the days before it have a number less
+_LEAP_DAY: Final = 60  # Excel counts a 29 February 1900, so earlier days are off by one
 _ONE_DAY: Final = timedelta(days=1)
 MAX_EXACT: Final = 10**15
 _INLINE: Final = '" t="inlineStr'
@@ -170,7 +170,7 @@ Pieces = list[Iterable[str]]
 
 
 def serial(value: Any) -> str:
-    """A date, time or duration as the number a spreadsheet stores."""
+    """The number that a spreadsheet stores for a date, time or duration."""
     kind = type(value)
     if kind is date:
         day = value.toordinal() - _DAY_ZERO
@@ -187,12 +187,12 @@ def serial(value: Any) -> str:
 
 
 def holdable(value: Any) -> bool:
-    """Whether a cell can hold the value: no more than 15 digits, nothing before 1900, no negative time."""
+    """Whether a cell can store the value: at most 15 digits, nothing before 1900, no negative time."""
     if type(value) in (date, datetime):
         return bool(value.year >= 1900)
     if type(value) is int:
         return -MAX_EXACT < value < MAX_EXACT
-    if type(value) is Decimal:  # only what no float stands for is one
+    if type(value) is Decimal:  # always a number that no float represents
         return False
     return type(value) is not timedelta or value >= timedelta()
 
@@ -208,7 +208,7 @@ def spelled(value: Any) -> str:
 
 
 class Serials(dict[Any, str]):
-    """Each different date formatted once."""
+    """Formats each distinct date once."""
 
     def __missing__(self, value: Any) -> str:
         if len(self) > 50_000:
@@ -218,7 +218,7 @@ class Serials(dict[Any, str]):
 
 
 class CellFormatter:
-    """Formats the chunks of one column; `style_of` tells the style of a value's kind."""
+    """Formats the chunks of one column."""
 
     def __init__(self, letters: str, style: int, kind: type | None, styles: dict[type, int]) -> None:
         self._letters = letters
@@ -228,10 +228,10 @@ class CellFormatter:
             if kind is float:
                 self._styles[int] = style
         self._serials = Serials()
-        self.odd = 0  # cells that could not be written as they were
+        self.odd = 0  # cells that could not be written unchanged
 
     def pieces(self, values: list[Any], rows: list[str]) -> Pieces:
-        """Iterables that, zipped with those of the other columns and joined, give the rows."""
+        """Iterables that give the rows when zipped with those of the other columns and joined."""
         kinds = set(map(type, values))
         gaps = type(None) in kinds
         kinds.discard(type(None))
@@ -257,7 +257,7 @@ class CellFormatter:
         return [[self._cell(v, r) for v, r in zip(values, rows, strict=True)]]
 
     def _uniform(self, kind: type, values: list[Any]) -> tuple[str, Iterable[str], str] | None:
-        """What stands before, in and after each cell of a column of one kind; None where cells differ too much."""
+        """The text before, in and after each cell of a column of one kind; None if cells differ too much."""
         if kind is str:
             if harmless(values):
                 return _INLINE + '"><is><t>', values, "</t></is></c>"
@@ -294,7 +294,7 @@ class CellFormatter:
         if kind is NoCachedValue:
             return ""
         self.odd += 1
-        # What a spreadsheet cannot hold as such is kept as text: digits beyond 15, days before 1900.
+        # Values that a spreadsheet cannot store become text: more than 15 digits, days before 1900.
         return f'<c r="{self._letters}{row}" t="inlineStr">{cell_text(spelled(value))}</c>'
 
 
@@ -307,11 +307,11 @@ _TYPES: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 SHEET_TAIL: Final = (
     '<pageMargins left="0.7" right="0.7" top="0.75" bottom="0.75" header="0.3" footer="0.3"/></worksheet>'
 )
-_MOST_WIDTHS: Final = 1000  # widths fit into the head's fixed room; wider tables keep the default
+_MOST_WIDTHS: Final = 1000  # as many widths fit into the fixed head; wider tables use the default
 
 
 class SheetPart:
-    """What the workbook part says about a sheet."""
+    """A sheet's entry in the workbook part."""
 
     __slots__ = ("filtered", "name")
 

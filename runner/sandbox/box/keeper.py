@@ -1,7 +1,7 @@
-"""Keeps one box without isolation: starts it, waits, ends its whole tree, and says how it ended.
+"""Keeps one box without isolation: starts it, waits, ends its whole process tree, and reports how it ended.
 
-The keeper stands between runner and box because only a parent can adopt a box's daemons (subreaper) and because
-it ends with the runner: the control socket closes, however the runner dies. Standard library only.
+The keeper is a process between runner and box because only a parent can adopt a box's daemons (subreaper), and because
+it ends with the runner: the control socket closes however the runner dies. Standard library only.
 """
 
 import json
@@ -42,7 +42,7 @@ def main(control_fd: int) -> int:
     try:
         control.sendall(json.dumps(report).encode() + b"\n")
     except OSError:
-        return 1  # the runner is gone; the tree is dead, which is what mattered
+        return 1  # the runner is gone; the tree is already dead
     return 0
 
 
@@ -52,7 +52,7 @@ def _line(control: socket.socket) -> bytes:
 
 
 def _become_box(request: dict[str, Any], keeper: int, tasks: int, failed: int) -> None:
-    """The engine's program in place of this one; what goes wrong before that is written to `failed`."""
+    """Execute the engine's program; errors before that are written to `failed`."""
     try:
         os.setsid()
         kernel.die_with_parent(keeper)
@@ -70,7 +70,7 @@ def _become_box(request: dict[str, Any], keeper: int, tasks: int, failed: int) -
 
 
 def _wait(control: socket.socket, pid: int) -> tuple[int, Any]:
-    """Until the box ends, or the runner says so or goes away; then it is killed."""
+    """Wait until the box ends; kill it if the runner asks for it or goes away."""
     pidfd = os.pidfd_open(pid)
     poll = select.poll()
     poll.register(control, select.POLLIN | select.POLLHUP)
@@ -86,7 +86,7 @@ def _wait(control: socket.socket, pid: int) -> tuple[int, Any]:
 def kill_descendants(spare_status_of: int | None = None) -> None:
     """Kill everything below this process, adopted daemons included, until nothing is left.
 
-    `spare_status_of`: this child is killed and not waited for; its status is wanted by the caller.
+    `spare_status_of`: this child is killed but not waited for; the caller needs its status.
     """
     while True:
         below = descendants(os.getpid())
@@ -100,7 +100,7 @@ def kill_descendants(spare_status_of: int | None = None) -> None:
 
 
 def _reap(spare: int | None) -> bool:
-    """Wait for every child that is dying; whether others may still be there."""
+    """Wait for ended children; returns whether others may remain."""
     if spare is not None:
         os.waitid(os.P_PID, spare, os.WEXITED | os.WNOWAIT)
         others = [pid for pid in children(os.getpid()) if pid != spare]
@@ -129,7 +129,7 @@ def descendants(root: int) -> list[int]:
 
 
 def children(pid: int) -> list[int]:
-    """Direct children, from every thread; a process that is gone has none."""
+    """Direct children of all threads; none if the process is gone."""
     found: list[int] = []
     try:
         for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - pathlib is not worth its import here

@@ -33,7 +33,7 @@ _libc.syscall.restype = ctypes.c_long
 
 
 def check(result: int, what: str) -> int:
-    """`result` of a C call, or OSError with what was tried."""
+    """Return the `result` of a C call; raises OSError with `what` if it failed."""
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
@@ -54,20 +54,20 @@ def syscall(number: int, *args: int | bytes | ctypes.Array[ctypes.c_char] | None
 
 
 def set_name(name: str) -> None:
-    """What `ps` shows, at most 15 bytes."""
+    """Set the name that `ps` shows, at most 15 bytes."""
     raw = ctypes.create_string_buffer(name.encode()[:15] + b"\0")
     check(_libc.prctl(PR_SET_NAME, raw, 0, 0, 0), "prctl name")
 
 
 def die_with_parent(parent: int) -> None:
-    """Be killed when the thread that forked us ends; `parent` closes the race before that."""
+    """Get killed when the parent thread ends; `parent` closes the race before that."""
     prctl(PR_SET_PDEATHSIG, 9)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def place_fds(wanted: dict[int, int]) -> None:
-    """Have exactly these descriptors (target: source) and /dev/null as standard input; every other is closed."""
+    """Set up exactly these descriptors (target: source), /dev/null as standard input, and close all others."""
     null = os.open(os.devnull, os.O_RDONLY)
     first_free = max(wanted) + 1
     safe = {target: fcntl.fcntl(source, fcntl.F_DUPFD, first_free) for target, source in wanted.items()}
@@ -98,7 +98,7 @@ def umount(target: str, flags: int) -> None:
 
 
 def pivot_root_here() -> None:
-    """Make the present folder, which is a mount, the root; the old one is covered by it and then let go."""
+    """Make the current folder, a mount, the root; the old root is unmounted."""
     number = {"x86_64": 155, "aarch64": 41}[os.uname().machine]
     syscall(number, b".", b".", what="pivot_root")
     umount(".", MNT_DETACH)
@@ -114,19 +114,19 @@ def seal_mount(path: str, attributes: int) -> None:
 
 
 def drop_bounding_set() -> None:
-    """Be unable to regain a capability; only who still has some can do this."""
+    """Prevent regaining capabilities; possible only while some are left."""
     for capability in range(64):
         try:
             prctl(PR_CAPBSET_DROP, capability)
         except OSError:
-            break  # past the last one, or not ours to drop: no_new_privs holds all the same
+            break  # past the last one, or not permitted: no_new_privs still applies
 
 
 def drop_capabilities() -> None:
-    """Hold none, and be able to gain none."""
+    """Drop all capabilities for good."""
     drop_bounding_set()
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    with suppress(OSError):  # a kernel that has no ambient ones
+    with suppress(OSError):  # a kernel without ambient capabilities
         prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     check(_libc.capset(header, bytes(24)), "capset")

@@ -1,4 +1,4 @@
-"""Landlock: which files a box may open, held by the kernel for good. Standard library only."""
+"""Landlock: which files a box may open, enforced by the kernel for good. Standard library only."""
 
 import ctypes
 import os
@@ -12,14 +12,14 @@ _VERSION = 1
 _PATH_BENEATH = 1
 
 _EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-_FS_BITS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # how many rights on files each version knows
+_FS_BITS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # number of file rights in each version
 _TCP = 0b11  # bind, connect
 _SCOPES = 0b11  # abstract sockets, signals
 _NET_SINCE, _SCOPE_SINCE = 4, 6
 
 
 def version() -> int:
-    """What the kernel offers; 0: nothing."""
+    """The kernel's Landlock version; 0: none."""
     try:
         return kernel.syscall(_CREATE, None, 0, _VERSION, what="landlock version")
     except OSError:
@@ -27,9 +27,9 @@ def version() -> int:
 
 
 def restrict(*, readable: Iterable[str], writable: Iterable[str], network: bool) -> None:
-    """Open only what lies below `readable` (to read) or is one of `writable` (files, also to write), for good.
+    """From now on allow only paths below `readable` (to read) and files in `writable` (also to write).
 
-    Paths that are not there are left out. Needs no_new_privs.
+    Missing paths are skipped. Needs no_new_privs.
     """
     ruleset = _create(network=network)
     for path in readable:

@@ -6,13 +6,13 @@ from contextlib import suppress
 from typing import TypedDict
 
 MIB = 1024 * 1024
-FIRST_USER, USERS = 64_901, 500  # users of boxes that run in no namespace and would be root; in no distribution's list
-THREADS = 32  # rules may use threads; memory bounds them further
-TASKS = 256  # at most, with room for what starts beside a box; a control group says it more exactly
+FIRST_USER, USERS = 64_901, 500  # users of boxes that would be root without a namespace; unused by any distribution
+THREADS = 32  # rules may use threads; memory limits them further
+TASKS = 256  # the most, with room for other boxes; a control group is more exact
 
 
 class KernelLimits(TypedDict):
-    """BoxLimits as it travels to the box."""
+    """BoxLimits as sent to the box."""
 
     cpu_seconds: int
     memory_mb: int
@@ -24,8 +24,8 @@ class KernelLimits(TypedDict):
 def apply(limits: KernelLimits, *, baseline: int, tasks: int) -> None:
     """Set the limits of this process for good.
 
-    `baseline`: address space in use before the job, which is ours and not the job's. `tasks`: processes and
-    threads that count against the same user already. The kernel does not hold root to it: see `count_apart`.
+    `baseline`: address space in use before the job, which the job does not pay for. `tasks`: processes and threads
+    that already count against the same user. The kernel does not limit root: see `count_apart`.
     """
     _cap(resource.RLIMIT_CORE, 0)
     _cap(resource.RLIMIT_CPU, limits["cpu_seconds"])
@@ -39,16 +39,16 @@ def apply(limits: KernelLimits, *, baseline: int, tasks: int) -> None:
 
 
 def address_space() -> int:
-    """Bytes of address space this process has now."""
+    """This process's address space in bytes."""
     with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 - pathlib is not worth its import here
         return int(statm.read().split()[0]) * resource.getpagesize()
 
 
 def count_apart() -> None:
-    """Where we are root, be counted as a user of this box's own: the kernel bounds no tasks of root's.
+    """If we are root, count as a separate user for this box: the kernel does not limit root's tasks.
 
-    Only the real user changes, which is the one that tasks are counted by; files are opened as before. A root that may
-    not change users (all capabilities dropped) stays what it is, and the watcher alone bounds its threads.
+    Only the real user changes, by which tasks are counted; files are opened as before. A root that may not change users
+    (all capabilities dropped) stays root, and only the watcher limits its threads.
     """
     if os.getuid() == 0:
         with suppress(OSError):
@@ -56,7 +56,7 @@ def count_apart() -> None:
 
 
 def tasks_of_user() -> int:
-    """Threads that count against this user's limit now; what cannot be read is not counted."""
+    """Threads that count against this user's limit now, as far as they can be read."""
     uid = os.getuid()
     count = 0
     for name in os.listdir("/proc"):  # noqa: PTH208 - as above

@@ -1,7 +1,7 @@
-"""From a fresh fork to a box: every right is given up here, in this order, before the first byte of the job.
+"""Turns a fresh fork into a box: drops every privilege, in this order, before it reads the job.
 
-Also here: which files a box needs to see to run Python, and the canary, which tries from inside what a box must not be
-able to do. Standard library only. `become_box` never returns: a fork must not run on into the zygote's code.
+Also here: which files a box needs to run Python, and the canary, which tries from inside what a box must not be
+able to do. Standard library only. `become_box` never returns: a fork must not continue in the zygote's code.
 """
 
 import errno
@@ -20,7 +20,7 @@ from runner.sandbox.box import kernel, landlock, limits, namespaces, seccomp
 
 
 def run_canary(order: dict[str, Any], channel: TextIO) -> int:
-    """As an engine runs: the answers go out as the summary of the closing event."""
+    """Runs like an engine; the answers are the summary of the final event."""
     answers: dict[str, Any] = {
         "pid": os.getpid(),
         "uid": os.getuid(),
@@ -74,7 +74,7 @@ NETWORK_FILES = (
 
 
 def paths(packages: tuple[str, ...], *, network: bool) -> list[str]:
-    """Every file and folder to show; `packages` are imported already, and their folders are shown too."""
+    """Every file and folder to show, including those of the imported `packages`."""
     wanted = [*LIBRARIES, *FILES, *(NETWORK_FILES if network else ())]
     wanted += [entry for entry in sys.path if _is_library(entry)]
     wanted.append(f"{sys.base_prefix}/lib")
@@ -84,7 +84,7 @@ def paths(packages: tuple[str, ...], *, network: bool) -> list[str]:
 
 
 def _is_library(entry: str) -> bool:
-    """A place of the interpreter or of installed packages; not a checkout that happens to be on the path."""
+    """Whether a path is the interpreter's or of installed packages, not a checkout that happens to be on sys.path."""
     if not os.path.isdir(entry):  # noqa: PTH112 - as above
         return False
     name = os.path.basename(entry)  # noqa: PTH119 - as above
@@ -92,7 +92,7 @@ def _is_library(entry: str) -> bool:
 
 
 def _outermost(wanted: list[str]) -> list[str]:
-    """Without what lies below another one."""
+    """The paths without those below another one."""
     kept: list[str] = []
     for path in sorted(set(wanted)):
         if not any(path.startswith(f"{outer}/") and not os.path.islink(outer) for outer in kept):  # noqa: PTH114
@@ -106,15 +106,15 @@ if TYPE_CHECKING:
 GO, VERIFY = b"g", b"v"
 NULL = 0
 CANNOT_START, OUT_OF_MEMORY = 71, 72
-_ALL_OTHERS = -1  # to `kill`: every process of the namespace but its first
+_ALL_OTHERS = -1  # for `kill`: every process of the namespace but its first
 _filters: dict[tuple[bool, bool], seccomp.Filter] = {}
 
 
 def become_box(zygote: "Zygote", request: dict[str, Any], fds: list[int], parent: int) -> NoReturn:
-    """Be the box: lock down, wait for the go, run the engine, exit.
+    """Become the box: lock down, wait for the go, run the engine, exit.
 
     In a pid namespace of its own a box with rules is two processes. The first is the *warden*: it waits for the engine
-    to end, kills all that is left, and then verifies the outputs. It forks the engine before either hears of the job.
+    to end, kills all that is left, and then verifies the outputs. It forks the engine before either learns the job.
     """
     status = CANNOT_START
     try:
@@ -126,10 +126,10 @@ def become_box(zygote: "Zygote", request: dict[str, Any], fds: list[int], parent
         if engine:
             for fd in (1, 2):
                 os.dup2(NULL, fd)
-            os.closerange(3, gate)  # what is the engine's
+            os.closerange(3, gate)  # the engine's descriptors
             status = _keep(zygote, gate, engine)
         else:
-            os.closerange(gate, gate + 1 + request["kept"])  # what is the warden's
+            os.closerange(gate, gate + 1 + request["kept"])  # the warden's descriptors
             status = _run(zygote, request, order)
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else 1
@@ -148,7 +148,7 @@ def become_box(zygote: "Zygote", request: dict[str, Any], fds: list[int], parent
 
 
 def _take_descriptors(request: dict[str, Any], fds: list[int]) -> tuple[int, int]:
-    """Put everything in its place and close the rest: the job's own, then its order, the gate, and the warden's."""
+    """Arrange the descriptors (the job's, its order, the gate, the warden's) and close all others."""
     targets = [int(target) for target in request["targets"]]
     order, gate = max(targets) + 1, max(targets) + 2
     places = [*targets, *range(gate + 1, gate + 1 + request["kept"])]
@@ -157,7 +157,7 @@ def _take_descriptors(request: dict[str, Any], fds: list[int]) -> tuple[int, int
 
 
 def _divide(zygote: "Zygote", request: dict[str, Any], parent: int, gate: int) -> int:
-    """Give up every right; where a warden is wanted, return in it with the engine's pid, and in the engine with 0."""
+    """Drop every privilege. With a warden, return in it with the engine's pid, and in the engine with 0."""
     try:
         tasks = _lock_down(zygote, request, parent)
         engine = os.fork() if request["divided"] else 0
@@ -172,7 +172,7 @@ def _divide(zygote: "Zygote", request: dict[str, Any], parent: int, gate: int) -
 
 
 def _lock_down(zygote: "Zygote", request: dict[str, Any], parent: int) -> int:
-    """Give up what both processes of a box do without; how many tasks count against their user already."""
+    """Drop what neither process of a box needs; returns how many tasks already count against their user."""
     plan = zygote.plan
     kernel.set_name("ade-box")
     own = plan.namespaces == "own"
@@ -192,7 +192,7 @@ def _lock_down(zygote: "Zygote", request: dict[str, Any], parent: int) -> int:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     else:
         kernel.die_with_parent(parent)
-    # A user of its own counts its own tasks; without one, those of everybody who is the same user outside count too.
+    # A separate user counts only its own tasks; otherwise those of the same user outside count too.
     tasks = limits.TASKS + (0 if plan.namespaces != "none" else limits.tasks_of_user())
     if plan.landlock:
         readable = [*zygote.code, *request["readable"]]
@@ -210,14 +210,14 @@ def _seal_engine(zygote: "Zygote", request: dict[str, Any], tasks: int) -> None:
 
 
 def _seal_warden(zygote: "Zygote", request: dict[str, Any]) -> None:
-    """No network and no fork; the one signal it may send goes to all others of its namespace at once."""
+    """Allow no network and no fork; the only signal it may send goes to all other processes of its namespace."""
     limits.apply(request["warden"], baseline=zygote.baseline, tasks=limits.TASKS)
     if zygote.plan.seccomp:
         _filters[False, False].install(_ALL_OTHERS)
 
 
 def _keep(zygote: "Zygote", gate: int, engine: int) -> int:
-    """Say how the engine ended once nothing of it is left; then verify what it wrote, if the runner wants that."""
+    """Report how the engine ended once nothing of it is left; then verify its outputs if the runner asks for it."""
     while (ended := os.waitpid(-1, 0))[0] != engine:
         continue
     while _others():
@@ -238,7 +238,7 @@ def _keep(zygote: "Zygote", gate: int, engine: int) -> int:
 
 
 def _others() -> bool:
-    """Kill every other process of the namespace and wait for one; whether there was one."""
+    """Kill every other process of the namespace and wait for one; returns whether there was one."""
     with suppress(ProcessLookupError):
         os.kill(_ALL_OTHERS, signal.SIGKILL)
     try:
@@ -257,6 +257,6 @@ def _run(zygote: "Zygote", request: dict[str, Any], order_fd: int) -> int:
 
 
 def warm_filters(*, network: bool) -> None:
-    """Assemble before the fork what every job needs."""
+    """Assemble the filters before the fork: every job needs them."""
     for kind in ((False, network), (True, network), (False, False)):
         _filters[kind] = seccomp.Filter(processes=kind[0], network=kind[1])

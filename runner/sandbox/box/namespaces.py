@@ -1,7 +1,7 @@
-"""A world of its own for a zygote, and a smaller one for each of its jobs. Standard library only.
+"""Namespaces of a zygote, and of each of its boxes. Standard library only.
 
 The zygote becomes process 1 of a new user, pid, mount, ipc, uts and (unless the job may use it) network namespace.
-Each job gets a pid namespace in that, and a mount namespace whose root holds the code and the job's own files.
+Each job gets a pid namespace inside it, and a mount namespace whose root has only the code and the job's own files.
 """
 
 import os
@@ -9,7 +9,7 @@ import signal
 
 from runner.sandbox.box import kernel
 
-INSIDE_ROOT, INSIDE_USER = 0, 1000  # ids as they look from inside
+INSIDE_ROOT, INSIDE_USER = 0, 1000  # ids as seen from inside
 _ALL = (
     kernel.CLONE_NEWUSER
     | kernel.CLONE_NEWPID
@@ -23,9 +23,9 @@ LAYER = "/layer"
 
 
 def enter(*, network: bool, box_id: int | None) -> None:
-    """Return as process 1 of new namespaces; the process that called stays behind and ends with it.
+    """Return as process 1 of new namespaces; the calling process stays behind and ends with it.
 
-    `box_id`: the user outside that boxes run as, which only root can choose; None: the same as ours.
+    `box_id`: the outside user that boxes run as, which only root can choose; None: our own.
     """
     outside = os.getuid(), os.getgid()
     helper = _Mapper(outside, box_id)
@@ -47,7 +47,7 @@ def _stay_until_end_of(pid: int) -> None:
 
 
 class _Mapper:
-    """Writes our id maps from outside the new user namespace: only there can root map a second id."""
+    """Writes the id maps from outside the new user namespace: only there can root map a second id."""
 
     def __init__(self, outside: tuple[int, int], box_id: int | None) -> None:
         self._target = os.getpid()
@@ -66,7 +66,7 @@ class _Mapper:
         os.close(self._write)
         _, status = os.waitpid(self._helper, 0)
         if status:
-            raise PermissionError("the ids of a new user namespace could not be mapped")
+            raise PermissionError("cannot map the ids of a new user namespace")
 
     def _serve(self, *, deny_setgroups: bool) -> None:
         code = 1
@@ -89,7 +89,7 @@ def _write(path: str, text: str) -> None:
 
 
 def build_root(root: str, code: list[str], devices: tuple[str, ...]) -> None:
-    """A small file system at `root` that shows the code and nothing else; jobs take it as their root."""
+    """Build a small file system at `root` with only the code; jobs use it as their root."""
     kernel.mount("ade", root, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=1m,nr_inodes=4k,mode=755")
     for path in code:
         if os.path.islink(path):  # noqa: PTH114 - pathlib is not worth its import here
@@ -105,21 +105,21 @@ def build_root(root: str, code: list[str], devices: tuple[str, ...]) -> None:
 
 
 def show(source: str, target: str) -> None:
-    """Bind `source` at `target`, read-only, with all that is mounted below it."""
+    """Bind `source` at `target`, read-only, with all mounts below it."""
     _make_point(source, target)
     kernel.mount(source, target, None, kernel.MS_BIND | kernel.MS_REC)
     kernel.seal_mount(target, kernel.RDONLY | kernel.NOSUID | kernel.NODEV)
 
 
 def enter_root(root: str) -> None:
-    """Take `root` as the root of this mount namespace; nothing else stays reachable."""
+    """Make `root` the root of this mount namespace; nothing else stays reachable."""
     os.chdir(root)
     kernel.pivot_root_here()
     kernel.seal_mount("/", kernel.RDONLY | kernel.NOSUID)
 
 
 def become_user() -> None:
-    """The unprivileged user of boxes."""
+    """Switch to the unprivileged user of boxes."""
     if os.getuid() == INSIDE_ROOT:
         os.setgroups([])
         os.setresgid(INSIDE_USER, INSIDE_USER, INSIDE_USER)
@@ -127,13 +127,13 @@ def become_user() -> None:
 
 
 def fork(own: int) -> int:
-    """A fork whose child is process 1 of a pid namespace of its own; `own` is ours, to come back to."""
+    """Fork a child as process 1 of a new pid namespace; `own`: our namespace, to return to."""
     kernel.unshare(kernel.CLONE_NEWPID)
     pid = -1
     try:
         pid = os.fork()
     finally:
-        if pid:  # the parent, or nobody because the fork failed
+        if pid:  # the parent, or a failed fork
             kernel.setns(own, kernel.CLONE_NEWPID)
     return pid
 

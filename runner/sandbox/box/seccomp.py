@@ -1,8 +1,7 @@
-"""Which system calls a box may make: a list of what is allowed, so that new calls of the next kernel are refused.
+"""The system calls that a box may make: an allow list, so that new calls of future kernels are refused.
 
-The filter is classic BPF, assembled here. What is not listed does not exist (ENOSYS: libraries fall back), what is
-refused by name is refused openly (EPERM), and calls of another architecture end the process. Standard library only:
-this runs inside boxes.
+The filter is classic BPF, assembled here. Unlisted calls do not exist (ENOSYS: libraries fall back), calls refused by
+name fail with EPERM, and calls of another architecture kill the process. Standard library only: this runs inside boxes.
 """
 
 import ctypes
@@ -21,7 +20,7 @@ _NR, _ARCH, _ARGS = 0, 4, 16  # offsets in struct seccomp_data
 
 
 def fails_with(number: int) -> int:
-    """The answer that makes a call fail with this error."""
+    """The filter result that makes a call fail with this error."""
     return _ERRNO | number
 
 
@@ -42,7 +41,7 @@ class Program:
         self._add(_LOAD, 0, 0, _NR)
 
     def load_arg(self, index: int, *, high: bool = False) -> None:
-        """The low (or high) half of an argument; both machines we know are little-endian."""
+        """Load the low (or high) half of an argument; both supported machines are little-endian."""
         self._add(_LOAD, 0, 0, _ARGS + 8 * index + (4 if high else 0))
 
     def answer_unless(self, value: int, answer: int) -> None:

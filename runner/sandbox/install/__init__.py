@@ -1,1 +1,1 @@
-"""Installs the wheels of a requirements.txt, inside a box: it reads archives that nobody has looked at."""
+"""Installs the wheels of a requirements.txt inside a box, because wheels are untrusted; layers.py keeps the results."""

@@ -1,4 +1,4 @@
-"""The installer as the box runs it: requirements and wheelhouse in, one plain archive of files out."""
+"""The installer's entry point in the box: takes requirements and a wheelhouse, writes one archive of files."""
 
 import json
 import os
@@ -21,13 +21,13 @@ _BLOCK = 1024 * 1024
 
 
 def run(order: dict[str, Any], channel: TextIO) -> int:
-    """As the contract of engines says (docs/engine-order.md)."""
+    """Carry out an order by the engine's contract (docs/engine-order.md)."""
     try:
         end = {"ok": True, "summary": _install(order)}
     except RequirementRefused as refused:
         end = _failed("config_refused", str(refused))
     except MemoryError:
-        end = _failed("out_of_memory", "the wheels need more memory than an installation may use")
+        end = _failed("out_of_memory", "the installation exceeded its memory limit")
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
         end = _failed("config_refused", f"a wheel cannot be read: {type(error).__name__}")
     channel.write(json.dumps({"event": "end", **end}) + "\n")
@@ -52,7 +52,7 @@ def _copy(wheel: Wheel, archive: zipfile.ZipFile) -> int:
     count = 0
     for target, info, source in members(wheel):
         if not safe_name(target):
-            raise RequirementRefused(f"{wheel.path.name} holds a file with a name that leads elsewhere")
+            raise RequirementRefused(f"{wheel.path.name} contains a file name that leads outside")
         with source.open(info) as content, archive.open(zipfile.ZipInfo(target), "w") as out:
             while block := content.read(_BLOCK):
                 out.write(block)

@@ -1,4 +1,4 @@
-"""A requirements.txt as far as a box accepts it, and the wheels of a wheelhouse that meet it."""
+"""Parses the supported subset of requirements.txt, and selects wheels from a wheelhouse."""
 
 import hashlib
 import re
@@ -33,7 +33,7 @@ _COMMENT = re.compile(r"(^|\s)#.*$")
 
 
 class RequirementRefused(Exception):
-    """A requirement that cannot be met here; the message says which and what to do."""
+    """A requirement that cannot be met; the message names it and the remedy."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +48,7 @@ class Wanted:
 
 
 def parse(text: str) -> tuple[list[Wanted], bool]:
-    """What is asked for, and whether everything must come with a hash."""
+    """The requirements, and whether all must have hashes."""
     wanted: list[Wanted] = []
     strict = False
     for number, line in _logical_lines(text):
@@ -58,18 +58,18 @@ def parse(text: str) -> tuple[list[Wanted], bool]:
         hashes = _HASH.findall(f" {line}")
         rest = _HASH.sub("", f" {line}").strip()
         if rest.startswith("-") or " --" in rest:
-            raise RequirementRefused(f"requirements.txt line {number}: options other than --hash are not taken")
+            raise RequirementRefused(f"requirements.txt line {number}: options other than --hash are not supported")
         if any(kind != "sha256" for kind, _ in hashes):
-            raise RequirementRefused(f"requirements.txt line {number}: only sha256 hashes are taken")
+            raise RequirementRefused(f"requirements.txt line {number}: only sha256 hashes are supported")
         try:
             requirement = Requirement(rest)
         except InvalidRequirement as error:
             raise RequirementRefused(
-                f"requirements.txt line {number}: not a name with versions; paths and addresses are not taken"
+                f"requirements.txt line {number}: not a name with versions; paths and URLs are not supported"
             ) from error
         if requirement.url is not None:
             raise RequirementRefused(
-                f"requirements.txt line {number}: {requirement.name} names an address; put its wheel into the "
+                f"requirements.txt line {number}: {requirement.name} is a URL; put its wheel into the "
                 "wheelhouse and name it by version"
             )
         found = frozenset(value.lower() for _, value in hashes)
@@ -105,7 +105,7 @@ class Wheel:
     name: str
     version: Version
     path: Path
-    rank: int  # place of its best tag among those that this interpreter takes; lower is better
+    rank: int  # position of its best tag among those of this interpreter; lower is better
 
     @property
     def sha256(self) -> str:
@@ -114,7 +114,7 @@ class Wheel:
 
 
 class Wheelhouse:
-    """A folder of wheels. Anything else in it (source archives above all) is not looked at."""
+    """A folder of wheels. Anything else in it, such as source archives, is ignored."""
 
     def __init__(self, folder: Path) -> None:
         ranks = {tag: rank for rank, tag in enumerate(sys_tags())}

@@ -1,4 +1,4 @@
-"""Stored cells to values, and rows through a full XML parser: slower than quick.py, and right for every dialect."""
+"""Converts stored cells to values, and reads rows with a full XML parser: slower than quick.py, right for any XML."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,16 +8,23 @@ from json import loads
 from typing import NamedTuple
 
 from runner.engine.reading import errors, number_formats
-from runner.engine.reading.books import NO_CACHED_VALUE, CellError, ReadLimits, Row, Value
+from runner.engine.reading.books import NO_CACHED_VALUE, CellError, ReadLimits, Row, RowBuilder, SharedStrings, Value
 from runner.engine.reading.number_formats import NumberKind, Shower, Styles, dated, shown
-from runner.engine.reading.row_order import RowBuilder
-from runner.engine.reading.strings import XML_BLANKS, SharedStrings, unescaped, without_entities
-from runner.engine.reading.xlsx.markup import Attributes, Markup, cell, local, number
+from runner.engine.reading.xlsx.markup import (
+    XML_BLANKS,
+    Attributes,
+    Markup,
+    cell,
+    local,
+    number,
+    unescaped,
+    without_entities,
+)
 
-_SEPARATOR = "\x1f"  # no XML text can hold it
-_MEMO = 50_000  # dates, booleans and errors repeat; the memory of them is bounded
-_EXACT = 1e15  # whole numbers below this one are exact in a double
-_POINTS_NOWHERE = CellError("#VALUE!")  # an index past the end of the strings: there is no value to give
+_SEPARATOR = "\x1f"  # never in XML text
+_MEMO = 50_000  # dates, booleans and errors repeat; limits the cache
+_EXACT = 1e15  # whole numbers below this are exact in a double
+_POINTS_NOWHERE = CellError("#VALUE!")  # for an index past the end of the strings
 
 
 class Stored(NamedTuple):
@@ -26,11 +33,11 @@ class Stored(NamedTuple):
     kind: str = ""
     style: int = 0
     formula: bool = False
-    strip: bool = False  # blanks around its text do not count
+    strip: bool = False  # strip blanks around the text
 
 
 class StringMemo(dict[str, Value]):
-    """Remembers what a text means."""
+    """Caches the value of each text."""
 
     def __init__(self, meaning: Callable[[str], Value]) -> None:
         super().__init__()
@@ -44,7 +51,7 @@ class StringMemo(dict[str, Value]):
 
 
 class CellReader:
-    """Turns (type, style, text, formula) into a value, with the book's strings, styles and epoch at hand."""
+    """Converts (type, style, text, formula) to a value with the book's strings, styles and epoch."""
 
     def __init__(self, strings: Callable[[], SharedStrings], styles: Styles, *, epoch_1904: bool) -> None:
         self._load_strings = strings
@@ -60,13 +67,13 @@ class CellReader:
         }
 
     def counts(self, style: int) -> bool:
-        """Whether a number in this style is just a number, not a date or a time."""
+        """Whether a number in this style is a plain number, not a date or a time."""
         return self._styles.kind(style) is NumberKind.NUMBER
 
     def column(self, stored: Stored, texts: Sequence[str], *, plain: bool) -> list[Value]:
-        """Many cells that are stored alike; the texts still hold their entities, and none is empty.
+        """Convert cells that are stored the same way; the texts still contain entities, and none is empty.
 
-        ``plain`` ones are known to be an index, a day or a number in its simplest form, and need no closer look.
+        ``plain`` texts are known to be an index, a day or a number in its simplest form, and need no checks.
         """
         kind, style, formula, _ = stored
         if plain:
@@ -103,7 +110,7 @@ class CellReader:
         return list(map(self._memo(number, style).__getitem__, texts))
 
     def value(self, kind: str, style: int, text: str | None, *, formula: bool) -> Value:
-        """One cell; ``text`` is None where it stores no value at all."""
+        """Convert one cell; ``text`` is None if it stores no value."""
         if not text:
             return NO_CACHED_VALUE if formula and (text is None or kind != "str") else None
         if kind == "s":
@@ -153,7 +160,7 @@ class CellReader:
 
 
 def _numbers(texts: Sequence[str]) -> list[Value] | None:
-    """Plain numbers, whole ones as int; None where any needs a closer look."""
+    """Parse plain numbers, whole ones as int; None if any is not plain."""
     try:
         if texts[0].isdecimal():
             return list(map(int, texts))
@@ -188,11 +195,11 @@ def _error(text: str) -> Value:
 
 
 class SheetData:
-    """One pass of the parser over a sheet part, or over rows cut from one."""
+    """Parses a sheet part, or rows cut from one."""
 
     def __init__(self, cells: CellReader, limits: ReadLimits, after: int) -> None:
-        self.done: list[Row] = []  # rows that are complete
-        self.numbers: list[int] = []  # of every row, blank ones too
+        self.done: list[Row] = []  # complete rows
+        self.numbers: list[int] = []  # of all rows, blank ones included
         self._cells = cells
         self._limits = limits
         self._depth = 0
@@ -221,7 +228,7 @@ class SheetData:
     def start(self, name: str, attributes: Attributes) -> None:
         self._depth += 1
         if self._depth > self._limits.max_depth:
-            raise errors.hostile(f"elements nested over {self._limits.max_depth} deep in a sheet")
+            raise errors.hostile(f"elements nested more than {self._limits.max_depth} deep in a sheet")
         name = local(name)
         if name == "c" and self._in_data:
             self._start_cell(attributes)
@@ -248,7 +255,7 @@ class SheetData:
 
     def _start_cell(self, attributes: Attributes) -> None:
         row, column = cell(attributes.get("r", ""))
-        if self._unnumbered:  # its first cell may tell the row
+        if self._unnumbered:  # its first cell may have the row number
             self._unnumbered = False
             if row and row != self.row:
                 self.numbers.pop()
@@ -289,7 +296,7 @@ class SheetData:
 
 
 def careful_rows(pieces: Iterable[bytes], cells: CellReader, limits: ReadLimits, *, after: int = 0) -> Iterator[Row]:
-    """Rows in the order of the part, which may not be ascending; unnumbered ones count on from ``after``."""
+    """Rows in the order of the part, ascending or not; rows without a number count up from ``after``."""
     data = SheetData(cells, limits, after)
     for piece in pieces:
         data.feed(piece)

@@ -1,7 +1,7 @@
 """The package of an .xlsx and its XML: parts, relations, A1 references, events, and chunks of a part.
 
-XML becomes events without DTDs, entities or endless tags; prefixes are dropped, as dialects differ only in them. A big
-part is cut into chunks that end where an element ends, so that each can be read alone.
+XML is parsed into events; DTDs, entity declarations and endless tags are refused, and prefixes are dropped. A large
+part is cut into chunks at the ends of elements, so that each chunk can be read separately.
 """
 
 import posixpath
@@ -20,7 +20,7 @@ from runner.engine.reading.containers import Entry, ZipArchive
 
 @lru_cache(maxsize=20_000)
 def column_number(letters: str) -> int:
-    """A is 1. Zero for what is no column."""
+    """A is 1; 0 for text that is not a column."""
     number = 0
     for letter in letters.upper():
         if not "A" <= letter <= "Z":
@@ -32,7 +32,7 @@ def column_number(letters: str) -> int:
 
 
 def cell(reference: str) -> tuple[int, int]:
-    """(row, column) of a reference such as ``$B$7``; 0 for the part that is missing or wrong."""
+    """(row, column) of a reference such as ``$B$7``; 0 for a missing or invalid half."""
     reference = reference.replace("$", "").strip()
     letters = reference.rstrip("0123456789")
     digits = reference[len(letters) :]
@@ -41,7 +41,7 @@ def cell(reference: str) -> tuple[int, int]:
 
 
 def area(reference: str) -> Area | None:
-    """The area of ``A1:C5`` or ``A1``; None where it is none."""
+    """The area of ``A1:C5`` or ``A1``; None if it is not an area."""
     first, _, last = reference.partition(":")
     row, column = cell(first)
     last_row, last_column = cell(last or first)
@@ -50,12 +50,43 @@ def area(reference: str) -> Area | None:
     return min(row, last_row), min(column, last_column), max(row, last_row), max(column, last_column)
 
 
+XML_BLANKS = " \t\r\n"
+_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
+_ENTITY = re.compile("&(?:#([0-9]{1,7})|#x([0-9A-Fa-f]{1,6})|(amp|lt|gt|quot|apos));")
+_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+
+
+def unescaped(text: str) -> str:
+    """Decode ``_x000D_`` escapes; surrogate pairs are joined, unpaired surrogates replaced."""
+    if "_x" not in text:
+        return text
+    plain = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
+    try:
+        plain.encode()
+    except UnicodeEncodeError:
+        plain = plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return plain
+
+
+def without_entities(text: str) -> str:
+    """Decode the five named entities and numeric references; anything else stays as it is."""
+    return _ENTITY.sub(_character, text)
+
+
+def _character(match: re.Match[str]) -> str:
+    decimal, hexadecimal, name = match.groups()
+    if name:
+        return _NAMED[name]
+    code = int(decimal) if decimal else int(hexadecimal, 16)
+    return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
+
+
 Attributes = dict[str, str]
 Event = tuple[Literal["start"], str, Attributes] | tuple[Literal["end"], str, str]
 
 
 class Markup:
-    """An expat parser with the bounds that a hostile part runs into."""
+    """An expat parser with limits against hostile parts."""
 
     def __init__(self, what: str, limits: ReadLimits) -> None:
         self._what = what
@@ -73,11 +104,11 @@ class Markup:
             self.parser.Parse(piece, last)
         except expat.ExpatError as error:
             raise errors.damaged(f"its part {self._what} is not well-formed XML") from error
-        except (ValueError, LookupError) as error:  # an encoding that expat or Python does not know
-            raise errors.damaged(f"its part {self._what} names an unknown encoding") from error
+        except (ValueError, LookupError) as error:  # an unknown encoding
+            raise errors.damaged(f"its part {self._what} declares an unknown encoding") from error
         self._fed += len(piece)
         if self._fed - self.parser.CurrentByteIndex > self._max_token:
-            raise errors.hostile(f"a tag or text of over {self._max_token} bytes in {self._what}")
+            raise errors.hostile(f"a tag or text longer than {self._max_token} bytes in {self._what}")
 
     def _refuse_doctype(self, *_: object) -> None:
         raise errors.hostile(f"its part {self._what} declares a document type or entities")
@@ -88,9 +119,9 @@ def local(name: str) -> str:
 
 
 def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits, whole: bool = True) -> Iterator[Event]:
-    """Start events with attributes, end events with the text right before them.
+    """Start events with attributes, end events with the text before them.
 
-    A part that is not ``whole`` may end with elements still open.
+    Unless the part is ``whole``, it may end with open elements.
     """
     found: list[Event] = []
     text: list[str] = []
@@ -101,7 +132,7 @@ def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits, whole: boo
         nonlocal depth
         depth += 1
         if depth > limits.max_depth:
-            raise errors.hostile(f"elements nested over {limits.max_depth} deep in {what}")
+            raise errors.hostile(f"elements nested more than {limits.max_depth} deep in {what}")
         text.clear()
         found.append(("start", local(name), attributes))
 
@@ -119,7 +150,7 @@ def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits, whole: boo
         try:
             markup.feed(piece)
         except errors.InputUnreadable:
-            yield from found  # what was well-formed up to here may be all that is asked for
+            yield from found  # the caller may need no more than what is well-formed
             raise
         yield from found
         found.clear()
@@ -129,7 +160,7 @@ def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits, whole: boo
 
 
 def attribute(attributes: Attributes, name: str) -> str | None:
-    """The attribute of this local name, whatever its prefix."""
+    """The attribute with this local name, whatever its prefix."""
     value = attributes.get(name)
     if value is None:
         for key, held in attributes.items():
@@ -140,8 +171,8 @@ def attribute(attributes: Attributes, name: str) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Relation:
-    kind: str  # the last word of the type's address: worksheet, styles, sharedStrings …
-    part: str  # name of the part it leads to
+    kind: str  # the last segment of its type: worksheet, styles, sharedStrings …
+    part: str  # name of the target part
 
 
 class OoxmlPackage:
@@ -150,7 +181,7 @@ class OoxmlPackage:
         self.limits = limits
 
     def relations(self, part: str) -> dict[str, Relation]:
-        """Relations of a part by id; none where the part has no relations file."""
+        """The relations of a part by id; empty if it has none."""
         folder, name = posixpath.split(part)
         entry = self.archive.find(posixpath.join(folder, "_rels", f"{name}.rels"))
         if entry is None:
@@ -163,13 +194,20 @@ class OoxmlPackage:
         return found
 
     def events(self, entry: Entry) -> Iterator[Event]:
-        """Every event of a part that is neither a sheet nor the strings."""
+        """The events of a part other than sheets and strings."""
         if entry.size > self.limits.max_part_bytes:
             raise errors.too_large(f"its part {entry.name[-60:]!r} has {entry.size} bytes")
         return events(self.archive.stream(entry), what=entry.name, limits=self.limits)
 
+    def related(self, relations: dict[str, Relation], kind: str) -> Entry | None:
+        """The first part that exists among the relations of a kind."""
+        for relation in relations.values():
+            if relation.kind == kind and (entry := self.archive.find(relation.part)):
+                return entry
+        return None
+
     def workbook_part(self) -> str:
-        """Name of the workbook part, wherever the package keeps it."""
+        """The name of the workbook part, wherever it is in the package."""
         for relation in self.relations("").values():
             if relation.kind == "officeDocument":
                 if self.archive.find(relation.part) is None:
@@ -199,21 +237,21 @@ def _kind_of_zip(archive: ZipArchive) -> str:
         return "an Apple Numbers, Pages or Keynote document"
     inside = [name for name in names if name.lower().endswith((".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".csv"))]
     if inside:
-        return f"a zip that holds {len(inside)} spreadsheet(s)"
+        return f"a zip that contains {len(inside)} spreadsheet(s)"
     return f"a zip with {len(names)} other file(s)"
 
 
-_AT_LEAST = 256 * 1024  # enough rows at once to work by column, few enough to stay in the processor's cache
+_AT_LEAST = 256 * 1024  # bytes: enough rows to work by column, few enough to stay in the CPU cache
 _MAX_HEAD = 1024 * 1024
-_TAG_BLANKS = 1024  # bytes at a part's end that a closing tag may reach over
+_TAG_BLANKS = 1024  # bytes at a part's end within which the closing tag is
 _ENCODING = re.compile(rb"""^<\?xml[^>]*encoding\s*=\s*["']([^"']*)["']""")
 _ROOT = re.compile(rb"<([A-Za-z_][\w.:-]*)")
 
 
 class Opened:
-    """A part read up to its first tag of a name, with or without a prefix.
+    """A part read up to the first tag with a name, with or without a prefix.
 
-    ``plain`` tells whether it may be cut as text from there: UTF-8, no DTD, no comment and no instruction before it.
+    ``plain``: it can be processed as text from there on: UTF-8, with no DTD, comment or instruction before.
     ``root`` is the part's root element, without its attributes.
     """
 
@@ -244,14 +282,14 @@ class Opened:
         return chain([self.head], self.rest)
 
     def is_empty_element(self) -> bool:
-        """Whether the tag that was looked for is closed at once, as ``<sheetData/>``."""
+        """Whether the tag is an empty element such as ``<sheetData/>``."""
         first = next(self.rest, b"")
         self.rest = chain([first], self.rest)
         return first[: first.find(b">") + 1].endswith(b"/>")
 
 
 class Chunks:
-    """Texts that each end with an ``ending`` tag, the last one with the closing tag; prefixes taken out."""
+    """Texts that each end with an ``ending`` tag, the last one with the closing tag; prefixes are removed."""
 
     def __init__(self, opened: Opened, *, ending: bytes, what: str, limits: ReadLimits) -> None:
         self._pieces = opened.rest
@@ -259,7 +297,7 @@ class Chunks:
         self._loose_ending = re.compile(rb"</(?:[\w.-]+:)?" + ending + rb"\s*>")
         self._name = opened.closing
         self._closing = re.compile(rb"</(?:[\w.-]+:)?" + opened.closing + rb"\s*>")
-        self._before = 64 + len(opened.prefix)  # bytes before the closing tag's name that it may begin in
+        self._before = 64 + len(opened.prefix)  # the closing tag begins at most this many bytes before its name
         self._searched = 0
         self._prefix = opened.prefix.decode("ascii", "replace")
         self._what = what
@@ -277,7 +315,7 @@ class Chunks:
             cut = raw.rfind(self._ending) + len(self._ending)
             if cut < len(self._ending) and (cut := self._loose_cut(raw)) < 0:
                 if len(raw) > self._max_element:
-                    raise errors.hostile(f"one element of over {len(raw)} bytes in {self._what}")
+                    raise errors.hostile(f"an element longer than {len(raw)} bytes in {self._what}")
                 continue
             yield self._text(cut)
         closed = self._closed()
@@ -286,7 +324,7 @@ class Chunks:
         yield self._text(closed.end())
 
     def _closed(self) -> re.Match[bytes] | None:
-        """The closing tag, however it is written: its name is rare, so that finding it first costs nothing."""
+        """Find the closing tag, however it is written; its name is rare, so searching for it first is cheap."""
         at = self._held.find(self._name, self._searched)
         while at >= 0:
             tag = self._held.rfind(b"</", max(at - self._before, 0), at)
@@ -297,15 +335,15 @@ class Chunks:
         return None
 
     def _loose_cut(self, raw: bytes) -> int:
-        """Where the last element ends whose tag holds blanks or another prefix; negative where none does."""
+        """The end of the last element whose tag has blanks or another prefix; negative if there is none."""
         return max((found.end() for found in self._loose_ending.finditer(raw)), default=-1)
 
     def rest(self) -> Iterator[bytes]:
-        """What follows the text that was given last."""
+        """What follows the last chunk."""
         return chain([self._held], self._pieces)
 
     def again(self) -> Iterator[bytes]:
-        """The text that was given last and what follows it, as it stands in the part, for a parser."""
+        """The last chunk and what follows it, as in the part, for a parser."""
         return chain([self._given], self.rest())
 
     def _text(self, cut: int) -> str:
@@ -315,7 +353,7 @@ class Chunks:
             text = self._given.decode()
         except UnicodeDecodeError as error:
             raise errors.damaged(f"{self._what} is not UTF-8 text") from error
-        if "\r" in text:  # XML reads every line end as one newline
+        if "\r" in text:  # XML normalizes line ends
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         if self._prefix:
             text = text.replace(f"<{self._prefix}", "<").replace(f"</{self._prefix}", "</")
@@ -323,9 +361,9 @@ class Chunks:
 
 
 def is_odd(chunk: str, prefixed: str) -> bool:
-    """Comments, CDATA and processing instructions may hide tags, a second prefix does: only a parser can tell."""
+    """Whether only a parser can read a chunk: comments, CDATA, instructions and other prefixes may hide tags."""
     return (
-        ("!" in chunk and "<!" in chunk)  # one letter is found faster than two
+        ("!" in chunk and "<!" in chunk)  # searching one character first is faster
         or ("?" in chunk and "<?" in chunk)
         or (":" in chunk and prefixed in chunk)
     )
@@ -339,12 +377,12 @@ def _is_utf8(head: bytes) -> bool:
 
 
 def drain(pieces: Iterator[bytes]) -> None:
-    """Read to the end for the checksum alone."""
+    """Read to the end, for the checksum only."""
     for _ in pieces:
         pass
 
 
 def number(attributes: Attributes, name: str) -> int:
-    """A whole number in an attribute; 0 where it is absent or is none."""
+    """A whole number in an attribute; 0 if absent or invalid."""
     text = attributes.get(name, "").strip().removeprefix("+")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0

@@ -1,10 +1,10 @@
-"""Reads rows by one regular expression that is learnt from the sheet itself: many times faster than parsing.
+"""Reads rows with one regular expression learned from the sheet itself: many times faster than parsing.
 
-Programs write every row of a sheet alike: the same cells in the same order, each column in one or two ways (a shared
-string here, a number in date format there). The ways of each column are learnt from the first rows and joined
-into one expression that matches a whole row, its values as groups. Searching a chunk for it gives the stored
-values of hundreds of rows at once, by column, in compiled code. Whatever does not fit goes to careful.py: a
-row of unusual form alone, and learnt from when it is not rare; the rest of the sheet after a comment.
+Programs write all rows of a sheet the same way: the same cells in the same order, each column in one or two forms (a
+shared string, a number in a date format). These forms are learned from the first rows and joined into one expression
+that matches a whole row, its values as groups. One search gives the stored values of hundreds of rows, by column, in
+compiled code. What does not match goes to careful.py: a single unusual row (its form is learned unless it is rare), or
+the rest of the sheet after a comment.
 """
 
 import re
@@ -14,17 +14,16 @@ from operator import add
 from typing import Final, NamedTuple
 
 from runner.engine.reading import errors
-from runner.engine.reading.books import NO_CACHED_VALUE, Block, ReadLimits, Row, Value
-from runner.engine.reading.row_order import OutOfOrder, turned
+from runner.engine.reading.books import NO_CACHED_VALUE, Block, OutOfOrder, ReadLimits, Row, Value, turned
 from runner.engine.reading.xlsx.careful import CellReader, SheetData, Stored, careful_rows
 from runner.engine.reading.xlsx.markup import Chunks, Opened, column_number, drain, is_odd
 from runner.engine.reading.xlsx.surveys import Surveyor
 
-MOST_WAYS: Final = 4  # of one column; with more, what a cell's tag says is read cell by cell
-MOST: Final = 2_000  # ways in all: compiling takes a tenth of a millisecond for each
+MOST_WAYS: Final = 4  # forms of one column; with more, each cell's tag is decoded separately
+MOST: Final = 2_000  # forms in total: compiling takes a tenth of a millisecond for each
 _MOST_LEADS: Final = 10_000
 
-_HERE: Final = "\0"  # stands for the cell's reference
+_HERE: Final = "\0"  # placeholder for the cell's reference
 _ATTRIBUTE = re.compile(r'\s+([\w:.]+)="([^"&]*)"')
 _REFERENCE = re.compile(r'(?<=\sr=")([A-Z]{1,3})([0-9]{1,10})(?=")')
 _PRESERVE: Final = ' xml:space="preserve"'
@@ -37,54 +36,54 @@ _CLOSING: Final = {
 _LEAD: Final = f"[^<>/]*>(?:<f/>)?<(?:v|is><t)(?:{_PRESERVE})?>"
 _NO_VALUE: Final = f"(?:<v ?/>|<v></v>|<is><t(?:{_PRESERVE})?></t></is>|<is><t ?/></is>)?</c>"
 _CELL = re.compile(f"<c(?![\\w:])(?:({_LEAD})([^<]+)</(?:v|t></is)></c>|([^<>/]*)(?:/>|>(<f/>)?{_NO_VALUE}))")
-# A row of cells, or one that does not fit; one that never ends takes all the rest, so that none is searched twice.
+# A row of known cells, or any other; an unclosed one matches to the end, so that nothing is searched twice.
 _ODD: Final = "|(<row\\b(?s:.*?)(?:</row>|\\Z))"
 _NUMBERED: Final = '<row\\b[^<>/\']*? r="([0-9]{1,10})"[^<>/]*(?:/>|>%s</row>)' + _ODD
-_UNNUMBERED: Final = "<row()(?![^<>]*\\sr\\s*=)(?:\\s[^<>/']*)?(?:/>|>%s</row>)" + _ODD  # they count on
+_UNNUMBERED: Final = "<row()(?![^<>]*\\sr\\s*=)(?:\\s[^<>/']*)?(?:/>|>%s</row>)" + _ODD  # numbered by counting
 _ANYTHING: Final = "[^<]+"
 _INDEX: Final = "[0-9]{1,9}"
 _DAYS: Final = "[0-9]{1,7}(?:\\.[0-9]{1,20})?"
-# A number whose text tells whether it is whole: none that rounding to a double would make so.
+# A number whose text shows whether it is whole: rounding to a double must not change that.
 _PLAIN_NUMBER: Final = "-?(?:(?:0|[1-9][0-9]{0,7})\\.(?!0000000|9999999)[0-9]{0,16}[1-9]|0|[1-9][0-9]{0,14})"
 
 
 class Way(NamedTuple):
-    """One way that the cells of a column are written."""
+    """One form in which the cells of a column are written."""
 
-    lead: str  # what stands before the stored value, or the attributes of a cell that stores none
-    value: str = ""  # the expression of the stored value; "" where there is none
-    formula: bool = False  # that has no value
+    lead: str  # the text before the stored value, or the attributes of a cell without one
+    value: str = ""  # expression for the stored value; "" if there is none
+    formula: bool = False  # a formula without a value
 
 
 MARK: Final = Way("mark")
 
 
 class MatchedRows(NamedTuple):
-    """The rows of a chunk: their numbers, their stored values by group, and the texts of those that did not fit."""
+    """The rows of a chunk: their numbers, their stored values by group, and the text of rows that did not match."""
 
-    numbers: tuple[str, ...]  # "" for a row that did not fit, or has none
+    numbers: tuple[str, ...]  # "" for a row that did not match, or has no number
     groups: list[tuple[str, ...]]
-    odd: tuple[str, ...]  # "" for a row that did fit
+    odd: tuple[str, ...]  # "" for a row that matched
 
 
 class RowPattern:
-    """What was learnt of a sheet's rows, as one expression."""
+    """The learned forms of a sheet's rows, as one expression."""
 
     def __init__(self, cells: CellReader, most_columns: int) -> None:
         self.numbered = True
         self._cells = cells
         self._most_columns = most_columns
-        self._digits = ""  # what stands behind the letters of a reference
-        self._bare = False  # some cells carry no reference: they follow right upon the cell before them
+        self._digits = ""  # the digits of a reference
+        self._bare = False  # some cells have no reference: they directly follow the previous cell
         self._ways: dict[int, dict[Way, None]] = {}
         self._letters: dict[int, str] = {}
         self._leads: dict[str, Stored | None] = {}
         self._pattern: re.Pattern[str] | None = None
-        self._layout: list[tuple[int, Way | None]] = []  # of each value; None: what stands before it is read with it
-        self._marked: set[int] = set()  # columns whose cells are followed by a mark
+        self._layout: list[tuple[int, Way | None]] = []  # of each value; None: the text before it is captured as well
+        self._marked: set[int] = set()  # columns whose group is marked
 
     def learn(self, rows: str) -> None:
-        """Look at how these rows are written."""
+        """Learn how these rows are written."""
         if not self._ways:
             self.numbered = re.search(r"<row\b[^<>]*\sr\s*=", rows) is not None
         for row in rows.split("<row")[1:]:
@@ -100,7 +99,7 @@ class RowPattern:
             self._pattern = re.compile(whole % "".join(map(self._column, sorted(self._ways))))
 
     def _see(self, before: int, lead: str, value: str, tag: str, *, formula: bool) -> int:
-        """One cell, right of column `before`; the column it stands in."""
+        """Learn one cell right of column `before`; returns its column."""
         text = lead or tag
         found = _REFERENCE.search(text)
         column = column_number(found[1]) if found else before + 1
@@ -108,7 +107,7 @@ class RowPattern:
         stored = self._stored(text if lead else f"{text}><v>")
         if stored is None or not 0 < column <= self._most_columns:
             return column
-        if formula and stored.kind == "str":  # a text that is empty, or one that was never stored
+        if formula and stored.kind == "str":  # an empty text, or a result that was never stored
             return column
         way = Way(text, self._expression(stored, value)) if value else Way(text, formula=formula)
         if found:
@@ -132,8 +131,8 @@ class RowPattern:
         return strict if re.fullmatch(strict, value) else _ANYTHING
 
     def _column(self, column: int) -> str:
-        """The expression of one cell, which may be missing; atomic, so that a row that does not fit ends at once."""
-        ways = sorted(self._ways[column], key=lambda way: way.value == _ANYTHING)  # what strict ones leave, lax take
+        """The expression for an optional cell; atomic, so that a row that does not match fails at once."""
+        ways = sorted(self._ways[column], key=lambda way: way.value == _ANYTHING)  # strict forms first
         if not self._bare and len(ways) > MOST_WAYS:
             self._layout.append((column, None))
             place = self._place(column, f' r="{_HERE}"')
@@ -141,7 +140,7 @@ class RowPattern:
             return f"(?><c(?:{valued}|[^<>/]*?{place}[^<>/]*(?:/>|>{_NO_VALUE}))|)"
         if not self._bare:
             return f"(?>{self._listed(column, ways)}|)"
-        # A mark tells the next column that this one is there; a cell without a reference is the next one only then.
+        # A mark shows that this column is present; only then is a cell without a reference the next column.
         placed = [way for way in ways if _HERE in way.lead]
         bare = [way for way in ways if _HERE not in way.lead]
         cells = [self._listed(column, placed)] if placed else []
@@ -170,7 +169,7 @@ class RowPattern:
         return f"{lead}>(<f/>){_NO_VALUE}" if way.formula else f"{lead}(?:/>|>{_NO_VALUE})"
 
     def find(self, chunk: str) -> MatchedRows | None:
-        """The rows of a chunk of plain text; None where the expression misses any."""
+        """The rows of a chunk of plain text; None if the expression misses any."""
         if self._pattern is None:
             return None
         found = self._pattern.findall(chunk)
@@ -182,7 +181,7 @@ class RowPattern:
         return MatchedRows(numbers, groups, odd) if seen == chunk.count("<row") else None
 
     def counts_on(self, chunk: str, last: int) -> bool:
-        """Whether rows without a number have none in their cells either that differs from the count."""
+        """Whether the cell references of rows without a number agree with counting."""
         if self.numbered or not self._letters:
             return True
         for number, row in enumerate(chunk.split("<row")[1:], last + 1):
@@ -191,7 +190,7 @@ class RowPattern:
         return True
 
     def columns(self, groups: Sequence[tuple[str, ...]]) -> dict[int, list[Value]] | None:
-        """The values of every column that holds any, by its number from 0; None where only the parser can tell."""
+        """The values of every column that has any, by 0-based number; None if only the parser can read them."""
         columns: dict[int, list[Value]] = {}
         left = iter(groups)
         for number, way in self._layout:
@@ -214,7 +213,7 @@ class RowPattern:
         return columns
 
     def _values(self, way: Way, texts: Sequence[str]) -> list[Value]:
-        """The values of one way; None in rows that are written otherwise."""
+        """The values of one form; None in rows of other forms."""
         if way.formula:
             return [NO_CACHED_VALUE if text else None for text in texts]
         stored = self._stored(way.lead) or Stored()
@@ -225,7 +224,7 @@ class RowPattern:
         return [following() if text else None for text in texts]
 
     def _led(self, leads: Sequence[str], texts: Sequence[str]) -> list[Value] | None:
-        """Cells that each say how they are stored: taken together by what they say."""
+        """Convert cells with captured tags, grouped by tag."""
         values: list[Value] = [None] * len(texts)
         places: dict[str, list[int]] = {}
         for at, (lead, text) in enumerate(zip(leads, texts, strict=True)):
@@ -245,7 +244,7 @@ def _closing(lead: str) -> str:
 
 
 def _stored_as(lead: str) -> Stored | None:
-    """What stands before a stored value says of it; None where only the parser can tell."""
+    """Decode the tags before a stored value; None if only the parser can."""
     tag, _, opening = lead.partition(">")
     pairs = _ATTRIBUTE.findall(tag)
     given = dict(pairs)
@@ -263,13 +262,13 @@ def _stored_as(lead: str) -> Stored | None:
     return Stored(kind, int(style or 0), opening.startswith("<f/>"), inline and _PRESERVE not in opening)
 
 
-_FORMULA = re.compile(r"<f(?:\s[^<>]*)?/>|<f(?:\s[^<>]*)?>[^<]*</f>")  # never past the next tag: linear in time
+_FORMULA = re.compile(r"<f(?:\s[^<>]*)?/>|<f(?:\s[^<>]*)?>[^<]*</f>")  # never past the next tag: linear time
 _END_DATA = re.compile(r"</(?:[\w.-]+:)?sheetData\s*>\Z")
 _WRAP: Final = "<worksheet><sheetData>"
 _UNWRAP: Final = "</sheetData></worksheet>"
-_LEARN: Final = 64 * 1024  # characters of rows that are looked at to learn how a sheet is written
+_LEARN: Final = 64 * 1024  # characters of rows from which a sheet's forms are learned
 _LESSONS: Final = 12
-_RARE: Final = 50  # rows for each odd one: no need to learn from so few
+_RARE: Final = 50  # with fewer than one in this many, unusual rows are not learned
 
 
 def quick_blocks(
@@ -277,7 +276,7 @@ def quick_blocks(
 ) -> Iterator[Block]:
     """Rows in the order of the part, opened at its ``sheetData``.
 
-    A surveyor is told what is seen on the way; rows that do not ascend then end the reading in ``OutOfOrder``.
+    A surveyor, if given, sees the rows on the way; rows that do not ascend then raise ``OutOfOrder``.
     """
     if opened.is_empty_element():
         _end(chain([opened.head], opened.rest), surveyor)
@@ -287,7 +286,7 @@ def quick_blocks(
     for chunk in source:
         if is_odd(chunk, ":row"):
             if surveyor is not None:
-                raise OutOfOrder  # cannot be told from the text: known when they are read again
+                raise OutOfOrder  # unknown from the text; the next reading knows
             data = b"" if chunk.startswith("<sheetData") else b"<" + opened.prefix + b"sheetData>"
             rest = chain([opened.root + data], source.again())
             yield from turned(careful_rows(rest, cells, limits, after=reader.last))
@@ -304,23 +303,23 @@ def quick_blocks(
 
 
 def _end(pieces: Iterator[bytes], surveyor: Surveyor | None) -> None:
-    """What follows the rows; read to its end, for the checksum."""
+    """Read what follows the rows to the end, for the checksum."""
     if surveyor is not None:
         surveyor.tail(pieces)
     drain(pieces)
 
 
 class _Rows:
-    """Takes chunks of whole rows apart; what it learnt of one serves the next."""
+    """Splits chunks of whole rows; what it learns from one chunk is used for the next."""
 
     def __init__(self, cells: CellReader, limits: ReadLimits) -> None:
         self.last = 0  # number of the last row read
-        self.numbers: list[int] = []  # of all rows of the last chunk, blank ones too
+        self.numbers: list[int] = []  # of all rows of the last chunk, blank ones included
         self._cells = cells
         self._limits = limits
         self._pattern = RowPattern(cells, limits.max_columns)
         self._lessons = _LESSONS
-        self._formulas = False  # seen so far; looking for them in every chunk would take as long as reading it
+        self._formulas = False  # whether any were seen: searching every chunk would take as long as reading it
         self._slots = 0
 
     def read(self, chunk: str) -> Block:
@@ -348,7 +347,7 @@ class _Rows:
         return _block(self._mixed(chunk, found))
 
     def _plain(self, chunk: str) -> str:
-        """The same rows with formulas emptied: only what they gave is read."""
+        """The rows with formulas emptied: only their results are read."""
         return _FORMULA.sub("<f/>", chunk) if self._formulas else chunk
 
     def _learn(self, rows: str) -> None:
@@ -362,19 +361,19 @@ class _Rows:
             numbers = list(range(self.last + 1, self.last + 1 + len(digits)))
         if numbers:
             if min(numbers) < 1 or max(numbers) > self._limits.max_rows:
-                raise errors.damaged(f"a row numbered past {self._limits.max_rows}, the last there is")
+                raise errors.damaged(f"a row number over {self._limits.max_rows}, the limit of a sheet")
             self.last = numbers[-1]
         return numbers
 
     def _columns(self, groups: list[tuple[str, ...]], height: int) -> list[list[Value]] | None:
-        """The columns from A to the last that holds a value; None where only the parser can tell."""
+        """The columns from A to the last with a value; None if only the parser can read them."""
         filled = self._pattern.columns(groups)
         if filled is None:
             return None
         width = max(filled, default=-1) + 1
         self._slots += width * height
         if self._slots > self._limits.max_cells:
-            raise errors.too_large(f"a sheet of over {self._limits.max_cells} cells, blanks counted")
+            raise errors.too_large(f"a sheet has over {self._limits.max_cells} cells, including blanks")
         return [filled.get(at) or [None] * height for at in range(width)]
 
     def _without_blank_rows(self, numbers: list[int], columns: list[list[Value]]) -> Block:
@@ -385,7 +384,7 @@ class _Rows:
         return Block(numbers, columns)
 
     def _mixed(self, chunk: str, found: MatchedRows) -> list[Row]:
-        """Rows that fit and rows that only the parser can read, in their order."""
+        """Rows that matched and rows that only the parser can read, in order."""
         fit = [at for at, text in enumerate(found.odd) if not text]
         groups = [tuple([group[at] for at in fit]) for group in found.groups]
         columns = self._columns(groups, len(fit))
@@ -406,7 +405,7 @@ class _Rows:
         return rows
 
     def _parsed(self, rows: str) -> list[Row]:
-        """Rows of unusual form, through the parser."""
+        """Read unusual rows with the parser."""
         start = max(rows.find("<row"), 0)
         text = _WRAP + _END_DATA.sub("", rows[start:]) + _UNWRAP
         data = SheetData(self._cells, self._limits, after=self.last)

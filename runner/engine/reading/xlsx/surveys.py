@@ -1,4 +1,4 @@
-"""A quick survey of a sheet before its rows are read: order, hidden parts, layout."""
+"""Surveys a sheet: whether its rows are in order, what is hidden, and its layout."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,6 @@ from operator import lt
 from runner.engine.reading import errors
 from runner.engine.reading.books import Layout, ReadLimits
 from runner.engine.reading.number_formats import Marker, Styles
-from runner.engine.reading.strings import without_entities
 from runner.engine.reading.xlsx.markup import (
     Attributes,
     Chunks,
@@ -21,6 +20,7 @@ from runner.engine.reading.xlsx.markup import (
     events,
     is_odd,
     number,
+    without_entities,
 )
 
 _MAX_TAIL = 64 * 1024 * 1024
@@ -37,16 +37,16 @@ _TRUE = ("1", "true")
 @dataclass(kw_only=True)
 class Survey:
     layout: Layout
-    ordered: bool = True  # row numbers only grow: rows can be streamed as they come
-    table_ids: list[str] = field(default_factory=list)  # relations of the sheet that lead to tables
+    ordered: bool = True  # row numbers ascend: rows can be streamed
+    table_ids: list[str] = field(default_factory=list)  # the sheet's relations to tables
 
 
 class NotPlain(Exception):  # an event, not an error
-    """Rows are written in a way that only the parser can tell."""
+    """The sheet is written in a way that only the parser can read."""
 
 
 def survey(opened: Opened, styles: Styles, limits: ReadLimits) -> Survey:
-    """May end in ``NotPlain``: then the same part, opened anew, is for ``parsed_survey``."""
+    """Survey the part as text. If it raises ``NotPlain``, open the part again for ``parsed_survey``."""
     if not opened.plain:
         raise NotPlain
     return Surveyor(opened.head, styles, limits).read(opened)
@@ -57,7 +57,7 @@ def parsed_survey(opened: Opened, styles: Styles, limits: ReadLimits) -> Survey:
 
 
 class _Looks:
-    """What both ways of looking share."""
+    """What both surveyors share."""
 
     def __init__(self, styles: Styles, limits: ReadLimits) -> None:
         self.marker = Marker(styles, limits)
@@ -83,7 +83,7 @@ class _Looks:
 
 
 class Surveyor(_Looks):
-    """Looks at the part as text: on its own, or told by someone who reads its rows anyway."""
+    """Surveys the part as text, by itself or fed by a reader of its rows."""
 
     def __init__(self, head: bytes, styles: Styles, limits: ReadLimits) -> None:
         super().__init__(styles, limits)
@@ -104,7 +104,7 @@ class Surveyor(_Looks):
         return self.survey
 
     def rows(self, chunk: str, numbers: list[int] | None = None) -> None:
-        """The next rows; their numbers if they are known. Raises NotPlain where the text does not tell them."""
+        """Take the next rows, and their numbers if known. Raises NotPlain if the text does not show them."""
         if numbers is None:
             numbers = list(map(int, _ROW_NUMBER.findall(chunk)))
             if len(numbers) != chunk.count("<row"):
@@ -125,10 +125,10 @@ class Surveyor(_Looks):
         numbers = [number(tag, "r") for tag in _tags(chunk)]
         if all(numbers):
             return numbers
-        raise NotPlain  # a row's cells may tell its number
+        raise NotPlain  # a row's cells may have its number
 
     def _counted(self, chunk: str) -> list[int]:
-        """Rows without numbers, whose cells have none either or the same that counting gives."""
+        """Number rows by counting; their cells must agree."""
         rows = chunk.split("<row")[1:]
         numbers = list(range(self._last + 1, self._last + 1 + len(rows)))
         for counted, row in zip(numbers, rows, strict=True):
@@ -144,7 +144,7 @@ class Surveyor(_Looks):
                 self.marker.mark(int(row), column_number(letters), int(style))
 
     def tail(self, pieces: Iterator[bytes]) -> None:
-        """Merges, filter and tables follow the cells; they are hints, so a broken tail costs only them."""
+        """Read merges, filter and tables after the cells; they are hints, so a broken tail loses only them."""
         try:
             tail = events(_at_most(pieces, _MAX_TAIL), what="a sheet", limits=self.limits, whole=False)
             for event in tail:
@@ -156,7 +156,7 @@ class Surveyor(_Looks):
 
 
 class _Parsed(_Looks):
-    """Looks through the parser: for dialects that are not plain text."""
+    """Surveys with the parser, for sheets that are not plain text."""
 
     def read(self, pieces: Iterator[bytes]) -> Survey:
         row = column = 0
@@ -165,7 +165,7 @@ class _Parsed(_Looks):
             _, name, attributes = event
             if name == "sheetData":
                 in_data = event[0] == "start"
-            if isinstance(attributes, str):  # the end of an element
+            if isinstance(attributes, str):  # an end event
                 if name == "row" and in_data:
                     self._row(row, hidden=hidden)
             elif name == "row" and in_data:
@@ -193,7 +193,7 @@ class _Parsed(_Looks):
 
 
 def _tags(chunk: str) -> list[Attributes]:
-    """The attributes of every row. Raises NotPlain where a tag is of a form that the text does not tell."""
+    """The attributes of every row. Raises NotPlain if a tag has an unusual form."""
     tags = _ROW.findall(chunk)
     if len(tags) != chunk.count("<row"):
         raise NotPlain

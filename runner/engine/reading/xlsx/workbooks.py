@@ -1,19 +1,33 @@
-"""Opens .xlsx and .xlsm: the parts that sheets share (strings, styles, declared tables), then each sheet's rows."""
+"""Opens .xlsx and .xlsm: the shared parts (strings, styles, declared tables), then each sheet's rows."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import BinaryIO, TypeVar
 
 from runner.engine.reading import errors
-from runner.engine.reading.books import Block, Book, DeclaredTable, Format, Layout, ReadLimits, Row, Sheet, Visibility
-from runner.engine.reading.containers import Entry
+from runner.engine.reading.books import (
+    Block,
+    Book,
+    DeclaredTable,
+    Format,
+    Layout,
+    ListedSheet,
+    OutOfOrder,
+    ReadLimits,
+    Row,
+    SharedStrings,
+    Sheet,
+    Visibility,
+    ascending,
+    gathered,
+    rows_of,
+    turned,
+)
 from runner.engine.reading.number_formats import CellStyle, NumberFormat, Styles, format_of
-from runner.engine.reading.row_order import OutOfOrder, ascending, gathered, rows_of, turned
-from runner.engine.reading.strings import XML_BLANKS, SharedStrings, unescaped, without_entities
 from runner.engine.reading.xlsx.careful import CellReader, careful_rows
 from runner.engine.reading.xlsx.markup import (
+    XML_BLANKS,
     Attributes,
     Chunks,
     Event,
@@ -26,6 +40,8 @@ from runner.engine.reading.xlsx.markup import (
     events,
     is_odd,
     number,
+    unescaped,
+    without_entities,
 )
 from runner.engine.reading.xlsx.quick import quick_blocks
 from runner.engine.reading.xlsx.surveys import NotPlain, Survey, Surveyor, parsed_survey, survey
@@ -33,12 +49,12 @@ from runner.engine.reading.xlsx.surveys import NotPlain, Survey, Surveyor, parse
 _WHAT = "sharedStrings.xml"
 _OPEN, _CLOSE = "<si><t>", "</t>"
 _SPACE_KEPT = '<si><t xml:space="preserve">'
-_MARK = "\x01"  # no XML text can hold it: stands before texts whose blanks are kept
+_MARK = "\x01"  # never in XML text; precedes texts whose blanks are kept
 _KEPT = _OPEN + _MARK
 
 
 def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
-    """All shared strings in order; phonetic guides are left out, runs of rich text joined."""
+    """All shared strings in order, without phonetic guides; runs of rich text are joined."""
     strings = SharedStrings(limits)
     opened = Opened(pieces, b"si", closing=b"sst")
     batches = _cut(opened, limits) if opened.plain else _parsed(opened.whole(), limits)
@@ -48,7 +64,7 @@ def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
 
 
 def _cut(opened: Opened, limits: ReadLimits) -> Iterator[list[str | None]]:
-    """Take the part apart as text; hand what is not plain to the parser."""
+    """Split the part as text; pass what is not plain to the parser."""
     source = Chunks(opened, ending=b"si", what=_WHAT, limits=limits)
     for chunk in source:
         if is_odd(chunk, ":si"):
@@ -66,7 +82,7 @@ def _cut(opened: Opened, limits: ReadLimits) -> Iterator[list[str | None]]:
 
 
 def _quick(chunk: str) -> list[str | None] | None:
-    """The strings of a chunk where each is one plain text; None where any is not."""
+    """The strings of a chunk if each is one plain text; None if any is not."""
     if not chunk:
         return []
     chunk = chunk.replace(_SPACE_KEPT, _KEPT)
@@ -113,7 +129,7 @@ _T = TypeVar("_T")
 
 
 class StylesReader:
-    """Fed with the events of a styles part."""
+    """Reads the events of a styles part."""
 
     def __init__(self) -> None:
         self._formats: dict[int, NumberFormat] = {}
@@ -127,7 +143,7 @@ class StylesReader:
     def read(self, events: Iterable[Event], limits: ReadLimits) -> Styles:
         for event in events:
             if len(self.styles.kinds) > limits.max_styles:
-                raise errors.hostile(f"over {limits.max_styles} cell styles")
+                raise errors.hostile(f"more than {limits.max_styles} cell styles")
             if event[0] == "start":
                 self._path.append(event[1])
                 self._start(event[1], event[2])
@@ -203,7 +219,7 @@ NAMED_AREAS = (_PRINT_TITLES, _FILTER)
 
 
 def declared_tables(package: OoxmlPackage, sheet_part: str, identities: list[str]) -> list[DeclaredTable]:
-    """The ListObjects of a sheet, in the order it names them; a part that is missing is passed over."""
+    """The ListObjects of a sheet, in its order; missing parts are skipped."""
     if not identities:
         return []
     relations = package.relations(sheet_part)
@@ -228,7 +244,7 @@ def declared_tables(package: OoxmlPackage, sheet_part: str, identities: list[str
 
 
 def name_areas(layout: Layout, names: list[tuple[str, int | None, str]], position: int) -> None:
-    """Print titles and the filter's area, which are kept as defined names of the sheet."""
+    """Add print titles and the filter's area, which are defined names of the sheet."""
     for name, sheet, formula in names:
         if sheet != position:
             continue
@@ -254,18 +270,8 @@ def _is_row(text: str) -> bool:
 _VISIBILITY: dict[str, Visibility] = {"hidden": "hidden", "veryHidden": "very_hidden"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Listed:
-    """A sheet as the workbook part lists it."""
-
-    name: str
-    part: str
-    position: int  # 0-based among all sheets, charts included: defined names count so
-    visibility: Visibility
-
-
 class Workbook:
-    """The parts that sheets share. Strings and styles are read when the first cell asks."""
+    """The parts that sheets share. Strings and styles are read on first use."""
 
     def __init__(self, package: OoxmlPackage, part: str) -> None:
         self.package = package
@@ -273,7 +279,7 @@ class Workbook:
         self.relations = package.relations(self.part)
         self.epoch_1904 = False
         self.names: list[tuple[str, int | None, str]] = []  # defined names: name, sheet position, formula
-        self.listed: list[_Listed] = []
+        self.listed: list[ListedSheet] = []
         self._read()
 
     def _read(self) -> None:
@@ -288,7 +294,7 @@ class Workbook:
                     self.names.append((name, sheet, event[2]))
                 continue
             _, tag, attributes = event
-            if tag == "workbookPr" and "date1904" in attributes:  # an extension of the same name has none
+            if tag == "workbookPr" and "date1904" in attributes:  # an extension element of this name lacks it
                 self.epoch_1904 = attributes["date1904"] in ("1", "true", "on")
             elif tag == "definedName":
                 name = attributes.get("name", "")
@@ -299,17 +305,17 @@ class Workbook:
 
     def _list(self, name: str, attributes: dict[str, str], position: int) -> None:
         if position > self.package.limits.max_sheets:
-            raise errors.too_large(f"more than {self.package.limits.max_sheets} sheets")
+            raise errors.too_large(f"it has more than {self.package.limits.max_sheets} sheets")
         relation = self.relations.get(attribute(attributes, "id") or "")
         if relation is None and not self.relations:
             relation = self._guess(attributes.get("sheetId", ""), position)
         if relation is None or relation.kind != "worksheet":
-            return  # charts, dialogs, modules and macro sheets hold no cells of data
+            return  # charts, dialogs, modules and macro sheets contain no data
         visibility = _VISIBILITY.get(attributes.get("state", ""), "visible")
-        self.listed.append(_Listed(name=name, part=relation.part, position=position - 1, visibility=visibility))
+        self.listed.append(ListedSheet(name=name, part=relation.part, position=position - 1, visibility=visibility))
 
     def _guess(self, sheet_id: str, position: int) -> Relation | None:
-        """Where the relations are lost: take the part that the number suggests."""
+        """Without relations, guess the part from the sheet's number."""
         for digits in (sheet_id, str(position)):
             part = f"xl/worksheets/sheet{digits}.xml"
             if self.package.archive.find(part) is not None:
@@ -320,15 +326,9 @@ class Workbook:
     def has_macros(self) -> bool:
         return any(relation.kind == "vbaProject" for relation in self.relations.values())
 
-    def related(self, kind: str) -> Entry | None:
-        for relation in self.relations.values():
-            if relation.kind == kind and (entry := self.package.archive.find(relation.part)):
-                return entry
-        return None
-
     @cached_property
     def styles(self) -> Styles:
-        entry = self.related("styles") or self.package.archive.find("xl/styles.xml")
+        entry = self.package.related(self.relations, "styles") or self.package.archive.find("xl/styles.xml")
         return Styles() if entry is None else StylesReader().read(self.package.events(entry), self.package.limits)
 
     def strings(self) -> SharedStrings:
@@ -336,22 +336,33 @@ class Workbook:
 
     @cached_property
     def _strings(self) -> SharedStrings:
-        entry = self.related("sharedStrings") or self.package.archive.find("xl/sharedStrings.xml")
+        entry = self.package.related(self.relations, "sharedStrings") or self.package.archive.find(
+            "xl/sharedStrings.xml"
+        )
         if entry is None:
-            raise errors.damaged("its cells refer to shared strings, and that part is missing")
+            raise errors.damaged("the part with its shared strings is missing")
         return read_strings(self.package.archive.stream(entry), self.package.limits)
 
 
 class XlsxSheet:
-    def __init__(self, workbook: Workbook, listed: _Listed, index: int) -> None:
+    def __init__(self, workbook: Workbook, listed: ListedSheet, index: int) -> None:
         self.name = listed.name
         self.index = index
         self.visibility = listed.visibility
         self._workbook = workbook
         self._listed = listed
 
+    @property
+    def workbook(self) -> Workbook:
+        return self._workbook
+
+    @property
+    def part(self) -> str:
+        """The name of the part that holds its cells."""
+        return self._listed.part
+
     def rows(self) -> Iterator[Row]:
-        _ = self._survey  # what comes one by one must come in order at once
+        _ = self._survey  # `rows` must return them in order the first time
         return rows_of(self.blocks())
 
     def blocks(self) -> Iterator[Block]:
@@ -367,12 +378,12 @@ class XlsxSheet:
         return gathered(blocks) if self._survey.ordered else turned(ascending(rows_of(blocks), limits))
 
     def _surveyed(self, opened: Opened, cells: CellReader) -> Iterator[Block]:
-        """Read and survey in one go."""
+        """Read and survey in one pass."""
         surveyor = Surveyor(opened.head, self._workbook.styles, self._workbook.package.limits)
         try:
             yield from quick_blocks(opened, cells, self._workbook.package.limits, surveyor)
         except (OutOfOrder, NotPlain):
-            _ = self._survey  # known from now on: the next reading is a sorted one
+            _ = self._survey  # remembered: the next reading sorts
             raise OutOfOrder from None
         self._survey = surveyor.survey
 
@@ -383,7 +394,7 @@ class XlsxSheet:
         archive = self._workbook.package.archive
         entry = archive.find(self._listed.part)
         if entry is None:
-            raise errors.damaged("the part of a sheet is missing")
+            raise errors.damaged("the part with a sheet's cells is missing")
         return Opened(archive.stream(entry), b"sheetData")
 
     @cached_property

@@ -1,0 +1,234 @@
+"""The ASGI application: every request is bounded, judged, counted, and answered by one operation or page."""
+
+import asyncio
+import contextlib
+import html
+import time
+from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
+
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from console.api.access import ANYONE
+from console.api.guarding import SECURITY_HEADERS, unauthorized
+from console.api.office import Office
+from console.api.openapi import OPERATIONS, document
+from console.api.operations import Call, Operation, Page, perform
+from console.api.problems import ProblemError, problem_of, respond
+from infra.logs import Log
+from infra.wiring import Stack
+
+THREADS = 8  # that look at table and store; more would only take turns
+_READ_SECONDS = 30.0  # the longest silence while a body arrives
+_LARGEST_URL = 8192
+
+
+def create_app(
+    stack: Stack, log: Log, *, pages: Mapping[str, Page] | None = None, more: tuple[BaseRoute, ...] = ()
+) -> Starlette:
+    """`pages`: what a browser gets at a path of the API; `more`: further routes, such as style sheets."""
+    office = Office.over(stack, log)
+    shown = {"/": _front_page} | dict(pages or {})
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in OPERATIONS:
+        by_path.setdefault(operation.path, {})[operation.method] = operation
+    routes: list[BaseRoute] = [Route("/openapi.json", Door(office, _openapi(), None))]
+    routes += [Route(path, Door(office, operations, shown.get(path))) for path, operations in by_path.items()]
+    routes += more
+
+    @contextlib.asynccontextmanager
+    async def life(_app: Starlette) -> AsyncIterator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+        tidying = asyncio.create_task(_tidy(office))
+        try:
+            yield
+        finally:
+            tidying.cancel()
+            office.close()
+
+    app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _http_error})
+    app.add_middleware(Bounds, most=stack.settings.console_body_mb * 1024 * 1024)
+    app.state.office = office
+    return app
+
+
+def _openapi() -> dict[str, Operation]:
+    """The document itself; not among the operations that it lists."""
+    made = document()
+    operation = Operation(
+        method="GET",
+        path="/openapi.json",
+        name="openapi",
+        summary="",
+        right=None,
+        handler=lambda _call: JSONResponse(made),
+        answers={200: "application/json"},
+    )
+    return {"GET": operation}
+
+
+class Door:
+    """One path: judges who calls, then lets the operation of the method, or the page, answer."""
+
+    def __init__(self, office: Office, operations: dict[str, Operation], page: Page | None) -> None:
+        self._office = office
+        self._operations = operations | ({"HEAD": operations["GET"]} if "GET" in operations else {})
+        self._page = page
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        began = time.monotonic()
+        operation = self._operations.get(request.method)
+        response = await self._answer(request, operation)
+        spent = time.monotonic() - began
+        for name, value in SECURITY_HEADERS.items():
+            response.headers.setdefault(name, value)
+        self._office.counts.add(operation.name if operation else "other", response.status_code, spent)
+        with contextlib.suppress(ClientDisconnect):
+            await response(scope, receive, send)
+
+    async def _answer(self, request: Request, operation: Operation | None) -> Response:
+        try:
+            return await self._judged(request, operation)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Exception as error:  # noqa: BLE001 - the last line: whatever happens, the caller is answered
+            problem = problem_of(error)
+            if problem is None:
+                what = f"{type(error).__name__}: {error}"
+                self._office.log.error("request_failed", path=request.url.path, error=what)  # noqa: TRY400 - our own log
+                said = "a fault of ade-drop; the log has `request_failed` with the reason. Please report it"
+                problem = ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, said)
+            return respond(problem)
+
+    async def _judged(self, request: Request, operation: Operation | None) -> Response:
+        office = self._office
+        office.guard.check_origin(request)
+        if operation is None:
+            allowed = ", ".join(sorted(self._operations))
+            raise ProblemError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                f"{request.method} is not known here; use {allowed}",
+                headers={"Allow": allowed},
+            )
+        if operation.open:
+            return await perform(operation, request, office, ANYONE)
+        principal = await run_in_threadpool(office.guard.principal, request)
+        if principal is None:
+            raise unauthorized(
+                "a token is needed beyond this machine (`ade token new`); send `Authorization: Bearer <token>`"
+            )
+        office.guard.limit_rate(principal)
+        if operation.right is not None and not principal.may(operation.right):
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN,
+                f"scope {principal.scope} may not do this (it needs the right to {operation.right}); "
+                "ask an operator for a token with another scope",
+            )
+        if self._page is not None and request.method == "GET" and wants_page(request):
+            call = Call(request, office, principal)
+            given = await run_in_threadpool(self._page, call)
+            return given if isinstance(given, Response) else await given
+        try:
+            return await perform(operation, request, office, principal)
+        finally:
+            if request.method not in ("GET", "HEAD"):
+                office.answers.forget()
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a browser navigates here: it names HTML itself, which programs seldom do."""
+    return "text/html" in request.headers.get("accept", "")
+
+
+class Bounds:
+    """Bounds of every request: the length of its URL, the size of its body, the silence while it arrives."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        told = request.headers.get("content-length", "0")
+        problem = None
+        if len(scope.get("raw_path", b"")) + len(scope.get("query_string", b"")) > _LARGEST_URL:
+            problem = ProblemError(HTTPStatus.REQUEST_URI_TOO_LONG, f"the URL is over {_LARGEST_URL} bytes; shorten it")
+        elif told.isdecimal() and int(told) > self._most:
+            problem = self._too_large()
+        if problem is not None:
+            await _bare(problem)(scope, receive, send)
+            return
+        await self._app(scope, self._bounded(receive), send)
+
+    def _bounded(self, receive: Receive) -> Receive:
+        seen, whole = 0, False
+
+        async def bounded() -> Message:
+            nonlocal seen, whole
+            if whole:
+                return await receive()  # only tells that the client has gone
+            try:
+                message = await asyncio.wait_for(receive(), _READ_SECONDS)
+            except TimeoutError:
+                raise ProblemError(
+                    HTTPStatus.REQUEST_TIMEOUT, f"nothing came for {_READ_SECONDS:g} seconds; send the body faster"
+                ) from None
+            if message["type"] == "http.request":
+                seen += len(message.get("body", b""))
+                whole = not message.get("more_body", False)
+                if seen > self._most:
+                    raise self._too_large()
+            return message
+
+        return bounded
+
+    def _too_large(self) -> ProblemError:
+        return ProblemError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"the body is over {self._most} bytes (ADE_CONSOLE_BODY_MB); send less at once",
+        )
+
+
+def _bare(problem: ProblemError) -> Response:
+    response = respond(problem)
+    for name, value in SECURITY_HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    status = HTTPStatus(error.status_code) if isinstance(error, HTTPException) else HTTPStatus.NOT_FOUND
+    said = f"nothing is at {request.url.path[:200]}; GET /openapi.json lists what there is"
+    return _bare(ProblemError(status, said if status is HTTPStatus.NOT_FOUND else status.phrase))
+
+
+async def _tidy(office: Office) -> None:
+    """Once a day, and at the start."""
+    while True:
+        with contextlib.suppress(Exception):
+            await run_in_threadpool(office.submissions.tidy)
+        await asyncio.sleep(86400)
+
+
+def _front_page(call: Call) -> Response:
+    """Until there are pages: where the API is, and how many jobs there are."""
+    facts = call.office.facade.overview(call.principal.tenant)
+    rows = "".join(f"<tr><td>{html.escape(state)}</td><td>{n}</td></tr>" for state, n in facts.states.items())
+    links = "".join(
+        f'<li><a href="{path}">{path}</a></li>' for path in ("/jobs", "/overview", "/metrics", "/openapi.json")
+    )
+    return HTMLResponse(
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>ade-drop</title><h1>ade-drop</h1>'
+        f"<table><caption>Jobs</caption>{rows}</table><ul>{links}</ul></html>"
+    )

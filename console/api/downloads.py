@@ -1,0 +1,162 @@
+"""Files of a job on their way out: a link to the store where it has one, else through a folder of our own."""
+
+import contextlib
+import hashlib
+import shutil
+import threading
+import time
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from secrets import token_hex
+from urllib.parse import quote
+
+from starlette.responses import FileResponse, RedirectResponse, Response
+
+from core.errors import ObjectMissing
+from core.jobs import Job
+from core.ports import ObjectInfo, ObjectStore
+from runner.results import job_folder
+
+LINK_SECONDS = 600
+_KEPT_BYTES = 2 * 1024**3
+_LARGEST = 1 << 40
+_IN_USE_SECONDS = 60.0
+_BLOCK = 1024 * 1024
+_ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the same files make the same zip, so that a download can be resumed
+_TYPES = {
+    ".json": "application/json",
+    ".html": "text/html; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+    ".csv": "text/csv; charset=utf-8",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".zip": "application/zip",
+}
+# What a job made is shown with no rights at all: no script, no form, no other address.
+_SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+class Spool:
+    """A folder of files that were fetched or made, by what they hold; the oldest go when there are too many bytes."""
+
+    def __init__(self, folder: Path, *, most: int = _KEPT_BYTES) -> None:
+        self.folder = folder
+        self._most = most
+        self._kept: OrderedDict[str, tuple[int, float]] = OrderedDict()  # size, and when it was asked for last
+        self._making: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+
+    def get(self, name: str, make: Callable[[Path], None]) -> Path:
+        """The file of a name, made where it is not there; made once, however many ask."""
+        path = self.folder / hashlib.sha256(name.encode()).hexdigest()
+        with self._once(name):
+            if not path.exists():
+                half = self.folder / f"half-{token_hex(8)}"
+                try:
+                    make(half)
+                    half.replace(path)
+                finally:
+                    half.unlink(missing_ok=True)
+            self._keep(path)
+        return path
+
+    def close(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder of one request."""
+        folder = self.folder / f"request-{token_hex(8)}"
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _once(self, name: str) -> Iterator[None]:
+        with self._lock:
+            lock = self._making.setdefault(name, threading.Lock())
+        with lock:
+            yield
+        with self._lock:
+            self._making.pop(name, None)
+
+    def _keep(self, path: Path) -> None:
+        with self._lock:
+            now = time.monotonic()
+            self._kept[path.name] = (path.stat().st_size, now)
+            self._kept.move_to_end(path.name)
+            left = sum(size for size, _ in self._kept.values())
+            for name, (size, asked) in list(self._kept.items()):
+                if left <= self._most or now - asked < _IN_USE_SECONDS:
+                    break
+                # Whoever reads it now reads on; whoever is about to open it asked a moment ago.
+                (self.folder / name).unlink(missing_ok=True)
+                del self._kept[name]
+                left -= size
+
+
+class Downloads:
+    def __init__(self, store: ObjectStore, spool: Spool) -> None:
+        self._store = store
+        self._spool = spool
+
+    def one(self, job: Job, name: str, *, inline: bool = False) -> Response:
+        """One published file of a job."""
+        key = f"{job_folder(job)}{name}"
+        info = self._store.head(key) if "/" not in name else None
+        if info is None:
+            raise ObjectMissing(
+                f"job {job.job_id} is {job.state} and has no file {name[:100]!r}; /jobs/{job.job_id}/files lists them"
+            )
+        return self.object(info, name, inline=inline)
+
+    def object(self, info: ObjectInfo, name: str, *, inline: bool = False) -> Response:
+        """One object of the bucket under a name for people."""
+        link = None if inline else self._store.link(info.key, seconds=LINK_SECONDS, save_as=name)
+        if link is not None:
+            return RedirectResponse(link, status_code=307)
+
+        def fetch(to: Path) -> None:
+            self._store.fetch(info.key, to, version=info.version, limit=_LARGEST)
+
+        path = self._spool.get(f"{info.key}\n{info.version}", fetch)
+        return _file(path, name, info.version, inline=inline)
+
+    def zipped(self, job: Job) -> Response:
+        """Everything that a job has published, as one zip that can be resumed."""
+        objects = list(self._store.objects(job_folder(job)))
+        if not objects:
+            raise ObjectMissing(f"job {job.job_id} is {job.state} and has published nothing (yet)")
+        made_of = "\n".join(f"{info.key} {info.version}" for info in objects)
+        path = self._spool.get(f"zip\n{made_of}", lambda to: self._zip(job, objects, to))
+        return _file(path, f"{job.job_id}.zip", hashlib.sha256(made_of.encode()).hexdigest())
+
+    def _zip(self, job: Job, objects: list[ObjectInfo], to: Path) -> None:
+        with self._spool.scratch() as scratch, zipfile.ZipFile(to, "w") as archive:
+            for n, info in enumerate(objects):
+                name = info.key.removeprefix(job_folder(job))
+                fetched = scratch / str(n)
+                self._store.fetch(info.key, fetched, version=info.version, limit=_LARGEST)
+                entry = zipfile.ZipInfo(f"{job.job_id}/{name}", _ZIP_TIME)
+                entry.compress_type = zipfile.ZIP_STORED if name.endswith(".xlsx") else zipfile.ZIP_DEFLATED
+                entry.external_attr = 0o644 << 16
+                entry.file_size = info.size
+                with fetched.open("rb") as source, archive.open(entry, "w") as target:
+                    shutil.copyfileobj(source, target, _BLOCK)
+                fetched.unlink()
+
+
+def _file(path: Path, name: str, version: str, *, inline: bool = False) -> Response:
+    kind = _TYPES.get(Path(name).suffix.lower(), "application/octet-stream")
+    how = "inline" if inline else "attachment"
+    headers = {
+        "Content-Disposition": f"{how}; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Security-Policy": _SANDBOX,
+        "ETag": f'"{hashlib.sha256(version.encode()).hexdigest()[:32]}"',
+    }
+    return FileResponse(path, media_type=kind, headers=headers)

@@ -1,0 +1,209 @@
+"""Live views: jobs and counts are read once, however many clients watch them, and sent as server-sent events.
+
+A log's event id is `<fence>.<bytes>`: how much of which attempt's log a client has. It says so again when it comes
+back (Last-Event-ID), and goes on from there; of a new attempt it gets everything.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from console.facade import Facade, log_text
+from core.errors import AdeError
+from core.jobs import Job
+from core.ports import JobTable
+
+_SILENCE_SECONDS = 15.0  # after which a comment keeps proxies from closing the stream
+_MOST_JOBS = 2000
+_SENT_AT_ONCE = 256 * 1024
+_BATCH = 100
+RETRY_MILLISECONDS = 2000
+
+
+class _Followed:
+    """One job that somebody watches."""
+
+    def __init__(self) -> None:
+        self.job: Job | None = None
+        self.gone = False
+        self.fence = -1
+        self.log = bytearray()
+        self.done = False
+        self.watchers = 0
+
+
+class Followers:
+    """Everything that is watched, read by one task. Lives in the server's event loop."""
+
+    def __init__(self, facade: Facade, table: JobTable, *, seconds: float) -> None:
+        self._facade = facade
+        self._table = table
+        self._seconds = seconds
+        self._jobs: dict[str, _Followed] = {}
+        self._counts_watchers = 0
+        self._counts: dict[str, dict[str, int]] = {}
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    async def follow(self, job_id: str, have: tuple[int, int]) -> AsyncIterator[str]:
+        """Events of one job until it has ended: `state`, `log`, `end`. `have`: fence and bytes of its log."""
+        followed = self._jobs.setdefault(job_id, _Followed())
+        followed.watchers += 1
+        self._wake()
+        try:
+            yield f"retry: {RETRY_MILLISECONDS}\n\n"
+            fence, after = have
+            told: Any = None
+            while not self._closed:
+                changed = self._changed
+                job = followed.job
+                if followed.gone:
+                    yield _event("gone", {"job_id": job_id})
+                    return
+                if job is not None:
+                    facts = _facts(job)
+                    if facts != told:
+                        told = facts
+                        yield _event("state", facts)
+                    if fence != followed.fence:
+                        fence, after = followed.fence, 0
+                    while after < len(followed.log):
+                        piece = bytes(followed.log[after : after + _SENT_AT_ONCE])
+                        last = after + len(piece) == len(followed.log) and followed.done
+                        long = len(piece) == _SENT_AT_ONCE and b"\n" not in piece
+                        text, taken = log_text(piece, whole=last or long)
+                        if not taken:
+                            break
+                        after += taken
+                        yield _event("log", {"text": text, "after": after}, name=f"{fence}.{after}")
+                    if followed.done:
+                        yield _event("end", facts, name=f"{fence}.{after}")
+                        return
+                if not await _woken(changed):
+                    yield ": still here\n\n"
+        finally:
+            followed.watchers -= 1
+            if followed.watchers <= 0:
+                self._jobs.pop(job_id, None)
+
+    async def counts(self, tenant: str | None) -> AsyncIterator[str]:
+        """Counts by tenant and state as they change: `overview`."""
+        self._counts_watchers += 1
+        self._wake()
+        try:
+            yield f"retry: {RETRY_MILLISECONDS}\n\n"
+            told: Any = None
+            while not self._closed:
+                changed = self._changed
+                shown = {name: states for name, states in self._counts.items() if tenant in (None, name)}
+                if shown != told:
+                    told = shown
+                    yield _event("overview", {"tenants": shown})
+                if not await _woken(changed):
+                    yield ": still here\n\n"
+        finally:
+            self._counts_watchers -= 1
+
+    def close(self) -> None:
+        """End every stream."""
+        self._closed = True
+        self._tell()
+        if self._task is not None:
+            self._task.cancel()
+
+    def end(self) -> None:
+        """`close`, from another thread."""
+        self._closed = True
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._tell)
+
+    def is_full(self) -> bool:
+        return len(self._jobs) >= _MOST_JOBS
+
+    def _wake(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._look_on())
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def _look_on(self) -> None:
+        while (self._jobs or self._counts_watchers) and not self._closed:
+            with contextlib.suppress(AdeError, OSError):  # whoever watches waits with us until it answers again
+                if await run_in_threadpool(self._look):
+                    self._tell()
+            await asyncio.sleep(self._seconds)
+
+    def _look(self) -> bool:
+        """Look at everything that is watched, in another thread; whether anything is new."""
+        news = False
+        watched = dict(self._jobs)
+        ids = [job_id for job_id, one in watched.items() if not (one.done or one.gone)]
+        for at in range(0, len(ids), _BATCH):
+            batch = ids[at : at + _BATCH]
+            found = self._table.get_all(batch)
+            for job_id in batch:
+                news |= self._update(watched[job_id], found.get(job_id))
+        if self._counts_watchers:
+            counted = {
+                name: {str(state): n for state, n in sorted(states.items()) if n}
+                for name, states in self._facade.tenants().items()
+            }
+            news |= counted != self._counts
+            self._counts = counted
+        return news
+
+    def _update(self, followed: _Followed, job: Job | None) -> bool:
+        if job is None:
+            followed.gone = True
+            return True
+        news = followed.job is None or followed.job.rev != job.rev
+        if job.fence != followed.fence:
+            followed.log = bytearray()
+        whole = job.ended and not job.unpublished
+        more = self._facade.log(job, len(followed.log))
+        if more:
+            followed.log += more
+        followed.fence, followed.job = job.fence, job
+        followed.done = whole
+        return news or bool(more) or whole
+
+
+def resume(last: str | None) -> tuple[int, int]:
+    """Fence and bytes of a Last-Event-ID; from the start if it is not valid."""
+    fence, _, after = (last or "").partition(".")
+    if fence.isdecimal() and after.isdecimal() and len(fence) + len(after) < 20:
+        return int(fence), int(after)
+    return -1, 0
+
+
+def _facts(job: Job) -> dict[str, Any]:
+    return {
+        "job_id": job.job_id,
+        "state": str(job.state),
+        "reason": job.reason,
+        "progress": job.summary.get("progress"),
+        "attempt": job.attempt,
+        "cancel_requested": job.cancel_requested_at is not None,
+    }
+
+
+def _event(kind: str, data: dict[str, Any], *, name: str | None = None) -> str:
+    head = f"id: {name}\n" if name is not None else ""
+    return f"{head}event: {kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+
+
+async def _woken(changed: asyncio.Event) -> bool:
+    try:
+        await asyncio.wait_for(changed.wait(), _SILENCE_SECONDS)
+    except TimeoutError:
+        return False
+    return True

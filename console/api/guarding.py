@@ -1,0 +1,206 @@
+"""Who calls, and whether they may call from there at all. Every request passes here before anything else.
+
+Nothing is answered without a token, except on this machine itself (ADE_CONSOLE_TOKENLESS). There a browser is the
+danger: a page of another site may make it call us. So the Host has to be a name of this machine (a name that an
+attacker's DNS points here is not), and a request that changes something must not come from another origin.
+"""
+
+import ipaddress
+import threading
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+
+from console.api.access import LOCAL, Access, Principal
+from console.api.problems import ProblemError
+from core.errors import SettingsError
+from core.ports import Clock
+from core.settings import Settings
+
+COOKIE = "ade_session"
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_OURS = frozenset({"same-origin", "none"})
+_PASSED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+_BURST = 2.0  # seconds of its rate that a token may use at once
+_BUCKETS = 10_000
+_GUESSES = 5.0  # wrong tokens a second from one address
+_TEXTS = "'self'"
+# No script but our own files, nothing from elsewhere, in nobody's frame.
+SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        f"default-src 'none'; script-src {_TEXTS}; style-src {_TEXTS}; img-src {_TEXTS} data:; connect-src {_TEXTS}; "
+        f"form-action {_TEXTS}; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    left: float
+    at: float
+
+
+class Rates:
+    """A bucket of requests for each caller, refilled as time goes by."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._buckets: dict[str, _Bucket] = {}
+        self._lock = threading.Lock()
+
+    def left(self, who: str, rate: float, burst: float) -> float:
+        now, known = self._clock.steady(), self._buckets.get(who)
+        return burst if known is None else min(burst, known.left + (now - known.at) * rate)
+
+    def wait(self, who: str, rate: float, burst: float) -> float:
+        """Take one; 0, or the seconds after which there will be one."""
+        with self._lock:
+            if len(self._buckets) > _BUCKETS:
+                self._buckets.clear()
+            left = self.left(who, rate, burst)
+            taken = left >= 1.0
+            self._buckets[who] = _Bucket(left - 1.0 if taken else left, self._clock.steady())
+            return 0.0 if taken else (1.0 - left) / rate
+
+
+class Guard:
+    """Judges requests. Safe to share between threads."""
+
+    def __init__(self, settings: Settings, access: Access, clock: Clock) -> None:
+        self._settings = settings
+        self._access = access
+        self._rates = Rates(clock)
+        self._proxies = _networks(settings.console_proxies)
+        self._hosts = {name.lower() for name in _words(settings.console_hosts)}
+
+    def check_origin(self, request: Request) -> None:
+        """Refuse what a page of another site makes a browser send."""
+        host = request.headers.get("host", "")
+        name = _host_name(host)
+        if not (_is_loopback(name) or name in self._hosts) and (self._hosts or self._is_local(request)):
+            raise ProblemError(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                f"host {name[:100]!r} is not a name of this console; use 127.0.0.1 or add it to ADE_CONSOLE_HOSTS",
+            )
+        if request.method in _SAFE:
+            return
+        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+        if (origin is not None and urlsplit(origin).netloc.lower() != host.lower()) or site not in (None, *_OURS):
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN, "this request comes from a page of another site; send it from the console itself"
+            )
+
+    def principal(self, request: Request) -> Principal | None:
+        """Who calls; None: nobody whom we know. A wrong token is never taken for no token."""
+        token = token_of(request)
+        if token is not None:
+            return self.signed_in(request, token)
+        if self.is_proxy(request):
+            user = request.headers.get(self._settings.console_proxy_header, "").strip()
+            return self._access.person(user) if user else None
+        if self._settings.console_tokenless and self._is_local(request):
+            return LOCAL
+        return None
+
+    def signed_in(self, request: Request, token: str) -> Principal:
+        """The holder of a token; whoever tries many wrong ones has to wait."""
+        who = f"guess {_peer(request)}"
+        if self._rates.left(who, _GUESSES, _GUESSES * 4) < 1.0:
+            self._slow_down(who, _GUESSES, _GUESSES * 4)
+        holder = self._access.holder(token)
+        if holder is None:
+            self._slow_down(who, _GUESSES, _GUESSES * 4)
+            raise unauthorized("the token is not known, was revoked or has expired; ask an operator for another")
+        return holder
+
+    def limit_rate(self, principal: Principal) -> None:
+        if principal is not LOCAL:
+            rate = float(self._settings.console_rate)
+            self._slow_down(principal.id, rate, rate * _BURST)
+
+    def is_proxy(self, request: Request) -> bool:
+        """Whether a proxy that we trust passed the request on."""
+        try:
+            peer = ipaddress.ip_address(_peer(request))
+        except ValueError:
+            return False
+        return any(peer in network for network in self._proxies)
+
+    def is_secure(self, request: Request) -> bool:
+        """Whether the browser speaks TLS, with us or with our proxy."""
+        told = request.headers.get("x-forwarded-proto", "") if self.is_proxy(request) else ""
+        return "https" in (request.url.scheme, told.lower())
+
+    def _is_local(self, request: Request) -> bool:
+        """Whether the caller is on this machine and nothing in between says that it passes on others' requests."""
+        passed_on = any(name in request.headers for name in _PASSED_ON)
+        return _is_loopback(_peer(request)) and not passed_on
+
+    def _slow_down(self, who: str, rate: float, burst: float) -> None:
+        wait = self._rates.wait(who, rate, burst)
+        if wait > 0:
+            raise ProblemError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"too many requests; at most {rate:g} a second, so wait {wait:.2f} seconds",
+                headers={"Retry-After": str(int(wait) + 1)},
+            )
+
+
+def token_of(request: Request) -> str | None:
+    """The token that came with a request: as Bearer, or in the cookie of a browser's session."""
+    kind, _, word = request.headers.get("authorization", "").partition(" ")
+    if kind:
+        if kind.lower() != "bearer":
+            raise unauthorized("this Authorization is not understood; send `Authorization: Bearer <token>`")
+        return word.strip()
+    try:
+        kept = SimpleCookie(request.headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return None
+    return kept.value if kept is not None and kept.value else None
+
+
+def unauthorized(detail: str) -> ProblemError:
+    return ProblemError(HTTPStatus.UNAUTHORIZED, detail, headers={"WWW-Authenticate": 'Bearer realm="ade"'})
+
+
+def _peer(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
+
+
+def _host_name(host: str) -> str:
+    """The name in a Host header, without its port."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.rpartition(":")[0] if name.count(":") == 1 else name
+
+
+def _is_loopback(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _networks(text: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    try:
+        return [ipaddress.ip_network(word, strict=False) for word in _words(text)]
+    except ValueError as error:
+        raise SettingsError(f"ADE_CONSOLE_PROXIES: {error}; give addresses or networks, such as 10.0.0.0/8") from None
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,0 +1,327 @@
+"""Operations on everything but single jobs: overview, reviews, memories, pauses, sessions, health."""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from starlette.responses import Response, StreamingResponse
+
+from console.api import metrics, models
+from console.api.access import RIGHTS, Permission
+from console.api.guarding import COOKIE
+from console.api.operations import Answer, Call, Operation
+from console.api.problems import ProblemError, respond
+from console.cli.acts import pause_shape
+from console.cli.commands.version import installed
+from console.cli.job_facts import job_shape
+from core.decisions import parse_decision
+from core.errors import UsageError
+from core.jobs import State
+from core.keys import decision_key
+from core.ports import JobQuery, Pause
+
+_MEMORY_BYTES = 4 * 1024 * 1024
+_SESSION_SECONDS = 12 * 3600
+_STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+def index(call: Call) -> Answer:
+    names = ("jobs", "overview", "review", "memory", "pauses", "metrics", "health", "ready", "openapi.json")
+    del call
+    return {"name": "ade-drop", "version": installed(), "links": {name: f"/{name}" for name in names}}
+
+
+def overview(call: Call) -> Answer:
+    return overview_shape(call, call.query.tenant)
+
+
+def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
+    facts = call.office.facade.overview(_tenant(call, asked))
+    queue, recent = facts.queue, facts.recent
+    return {
+        "at": facts.at,
+        "states": facts.states,
+        "tenants": facts.tenants,
+        "queue": None
+        if queue is None
+        else {name: getattr(queue, name) for name in ("ready", "in_flight", "delayed", "dead", "oldest_seconds")},
+        "pauses": [pause_shape(pause) for pause in facts.pauses],
+        "recent": {
+            "jobs": recent.jobs,
+            "succeeded": recent.succeeded,
+            "since": recent.since,
+            "verdicts": recent.verdicts,
+            "faults": recent.faults,
+        },
+    }
+
+
+async def events(call: Call) -> Answer:
+    stream = call.office.followers.counts(_tenant(call, call.query.tenant))
+    return StreamingResponse(stream, media_type="text/event-stream", headers=_STREAM)
+
+
+def senders(call: Call) -> Answer:
+    return {"senders": call.office.facade.senders(_tenant(call, call.query.tenant))}
+
+
+def reviews(call: Call) -> Answer:
+    """Jobs that wait for a person, with their questions."""
+    query: models.PageQuery = call.query
+    found = JobQuery(tenant=_tenant(call, query.tenant), states=frozenset({State.REVIEW}))
+    try:
+        page = call.office.facade.jobs(found, limit=query.limit, cursor=query.cursor)
+    except ValueError:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "this cursor is not one of a page before; leave it out") from None
+    shown = [{"job": job_shape(job), "review": call.office.facade.review(job)} for job in page.jobs]
+    return {"reviews": shown, "cursor": page.cursor}
+
+
+def decide(call: Call) -> Answer:
+    """Answer a review by putting the decision beside the input, as anybody could; the intake hears of it at once."""
+    body: models.DecideBody = call.body
+    job = call.office.seen(call.job_id, call.principal)
+    if job.state is not State.REVIEW:
+        raise ProblemError(HTTPStatus.CONFLICT, f"job {job.job_id} is {job.state}; only a job in REVIEW can be decided")
+    primary = next((one for one in job.inputs if one.role == "primary"), None)
+    if primary is None:
+        raise UsageError(f"job {job.job_id} has no input to put a decision beside")
+    key = decision_key(primary.ref.key)
+    decision = {
+        "decision": 1,
+        "workflow": job.workflow,
+        "by": call.principal.name,
+        "job": job.job_id,
+        "answers": body.answers,
+        "accept": body.accept,
+        "remember": body.remember,
+    }
+    raw = json.dumps(decision, ensure_ascii=False, indent=1).encode()
+    parse_decision(raw)
+    call.office.actions.note(
+        call.principal, "decide", tenant=job.tenant, job=job.job_id, answers=len(body.answers), remember=body.remember
+    )
+    call.office.stack.store.put(key, raw)
+    call.office.submissions.look_at([key])
+    return {"job_id": job.job_id, "decision": key}
+
+
+def memories(call: Call) -> Answer:
+    found = []
+    for info, tenant, workflow in call.office.facade.memories(_tenant(call, call.query.tenant)):
+        small = info.size <= _MEMORY_BYTES
+        found.append(
+            {
+                "key": info.key,
+                "tenant": tenant,
+                "workflow": workflow,
+                "version": info.version,
+                "size": info.size,
+                "memory": call.office.facade.document(info.key) if small else None,
+            }
+        )
+    return {"memories": found}
+
+
+def pauses(call: Call) -> Answer:
+    return _pauses(call)
+
+
+def pause(call: Call) -> Answer:
+    tenant, workflow = _scope(call)
+    now = call.office.stack.clock.now()
+    call.office.actions.note(call.principal, "pause", tenant=tenant, workflow=workflow)
+    call.office.stack.table.pause(Pause(tenant=tenant, workflow=workflow, since=now, by=call.principal.name))
+    return _pauses(call)
+
+
+def resume(call: Call) -> Answer:
+    tenant, workflow = _scope(call)
+    call.office.actions.note(call.principal, "resume", tenant=tenant, workflow=workflow)
+    call.office.stack.table.resume(tenant, workflow)
+    return _pauses(call)
+
+
+def _scope(call: Call) -> tuple[str | None, str | None]:
+    body: models.PauseBody = call.body
+    if body.workflow is not None and body.tenant is None:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "a workflow is one of a tenant; give the tenant as well")
+    if call.principal.tenant is not None and body.tenant != call.principal.tenant:
+        raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {call.principal.tenant}; name that tenant")
+    return body.tenant, body.workflow
+
+
+def _pauses(call: Call) -> Mapping[str, Any]:
+    mine = call.principal.tenant
+    found = [p for p in call.office.stack.table.pauses() if mine is None or p.tenant in (None, mine)]
+    return {"pauses": [pause_shape(one) for one in found]}
+
+
+def actions(call: Call) -> Answer:
+    return {"actions": call.office.actions.latest(call.query.limit, tenant=_tenant(call, call.query.tenant))}
+
+
+def show_session(call: Call) -> Answer:
+    who = call.principal
+    rights = sorted(str(right) for right in RIGHTS[who.scope])
+    return {"name": who.name, "scope": str(who.scope), "tenant": who.tenant, "rights": rights}
+
+
+def sign_in(call: Call) -> Answer:
+    """A token for a cookie that a browser sends by itself and no script can read."""
+    body: models.SessionBody = call.body
+    who = call.office.guard.signed_in(call.request, body.token)
+    answer = Response(status_code=204)
+    answer.set_cookie(
+        COOKIE,
+        body.token,
+        max_age=_SESSION_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=call.office.guard.is_secure(call.request),
+        path="/",
+    )
+    call.office.log.info("signed_in", by=who.name, token=who.id)
+    return answer
+
+
+def sign_out(call: Call) -> Answer:
+    del call
+    answer = Response(status_code=204)
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return answer
+
+
+def health(call: Call) -> Answer:
+    del call
+    return {"status": "ok"}
+
+
+def ready(call: Call) -> Answer:
+    checks = call.office.facade.checks()
+    wrong = [name for name, said in checks.items() if said != "ok"]
+    if wrong:
+        return respond(
+            ProblemError(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"no answer from {', '.join(wrong)}; `ade doctor` says more",
+                headers={"Retry-After": "5"},
+                checks=checks,
+            )
+        )
+    return {"ready": True, "checks": checks}
+
+
+def show_metrics(call: Call) -> Answer:
+    own = call.office.counts.lines() if call.principal.tenant is None else []
+    text = metrics.exposition([metrics.gauges(call.office.facade, call.principal.tenant), own])
+    return Response(text, media_type=metrics.CONTENT_TYPE)
+
+
+def _tenant(call: Call, asked: str | None) -> str | None:
+    """The tenant of the answer: the caller's own, or the requested one."""
+    if asked is not None and not call.principal.sees(asked):
+        raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {call.principal.tenant}; name that tenant")
+    return call.principal.tenant or asked
+
+
+def _get(path: str, handler: Any, summary: str, answer: Any, **more: Any) -> Operation:
+    given = {"right": Permission.READ, "name": handler.__name__} | more
+    return Operation(method="GET", path=path, handler=handler, summary=summary, answers={200: answer}, **given)
+
+
+def _post(  # noqa: PLR0917 - read as a table below
+    path: str, handler: Any, summary: str, right: Permission | None, body: Any, answer: Any, **more: Any
+) -> Operation:
+    given: dict[str, Any] = {"answers": {200: answer}, "also": (403, 413, 415)} | more
+    return Operation(
+        method="POST",
+        path=path,
+        handler=handler,
+        name=handler.__name__,
+        summary=summary,
+        right=right,
+        body=body,
+        **given,
+    )
+
+
+_OF = models.OverviewQuery
+OPERATIONS = (
+    _get("/", index, "Where things are; pages for a browser", models.Index, right=None),
+    _get(
+        "/overview",
+        overview,
+        "Counts by tenant and state, queue, pauses, how the newest jobs went",
+        models.Overview,
+        query=_OF,
+        also=(403,),
+    ),
+    _get(
+        "/events", events, "Counts as they change, as server-sent events", "text/event-stream", query=_OF, also=(403,)
+    ),
+    _get("/senders", senders, "Tenants and workflows with their last drops", models.SenderList, query=_OF, also=(403,)),
+    _get(
+        "/review",
+        reviews,
+        "Jobs that wait for a person, with their questions",
+        models.ReviewList,
+        query=models.PageQuery,
+        also=(403,),
+    ),
+    _post(
+        "/jobs/{job_id}/decide",
+        decide,
+        "Answer the questions of a review",
+        Permission.DECIDE,
+        models.DecideBody,
+        models.Decided,
+        also=(403, 404, 409, 413, 415, 422),
+    ),
+    _get("/memory", memories, "What was learned of each tenant's workflows", models.MemoryList, query=_OF, also=(403,)),
+    _get("/pauses", pauses, "What is paused", models.PauseList),
+    _post(
+        "/pause",
+        pause,
+        "Start no more jobs of everything, a tenant or a workflow",
+        Permission.ACT,
+        models.PauseBody,
+        models.PauseList,
+    ),
+    _post("/resume", resume, "Take a pause back", Permission.ACT, models.PauseBody, models.PauseList),
+    _get(
+        "/actions",
+        actions,
+        "Who did what, newest first",
+        models.ActionList,
+        right=Permission.ACT,
+        query=models.PageQuery,
+        also=(403,),
+    ),
+    _get("/session", show_session, "Who I am, and what I may do", models.Signed, right=None),
+    _post(
+        "/session",
+        sign_in,
+        "Sign a browser in with a token: sets a cookie",
+        None,
+        models.SessionBody,
+        None,
+        open=True,
+        answers={204: None},
+        also=(413, 415),
+    ),
+    Operation(
+        method="DELETE",
+        path="/session",
+        name="sign_out",
+        summary="Sign the browser out",
+        right=None,
+        open=True,
+        handler=sign_out,
+        answers={204: None},
+    ),
+    _get("/health", health, "Whether the server lives; needs no token", models.Health, right=None, open=True),
+    _get("/ready", ready, "Whether store, table and queue answer", models.Ready, right=None),
+    _get("/metrics", show_metrics, "Metrics for Prometheus", metrics.CONTENT_TYPE),
+)

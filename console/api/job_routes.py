@@ -1,0 +1,490 @@
+"""Operations on jobs: submit, look, download, follow, act."""
+
+from http import HTTPStatus
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
+
+from console.api import models
+from console.api.access import Permission
+from console.api.following import resume
+from console.api.operations import Answer, Call, Operation, checked, json_bytes
+from console.api.problems import ProblemError
+from console.api.submissions import Accepted, HttpDrop, file_name
+from console.cli.job_facts import job_shape, newer_shape
+from console.facade import log_text
+from core.errors import AdeError
+from core.jobs import Job
+from core.keys import INBOX, check_key, place
+from core.manifests import MAX_MANIFEST_BYTES
+from core.ports import JobQuery
+from runner.results import job_folder
+
+_PARTS = 1000
+_ACTED_AT_ONCE = 200
+_COUNTED_AT_ONCE = 5000
+_NAMED = 100
+_UPLOAD_SECONDS = 3600
+_LOG_PIECE = 1024 * 1024
+_STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+async def submit(call: Call) -> Answer:
+    """A multipart drop, or keys that stand in the inbox."""
+    if call.body is not None:
+        body: models.KeysBody = call.body
+        return await run_in_threadpool(_submit_keys, call, body)
+    try:
+        async with call.request.form(max_files=_PARTS, max_fields=50, max_part_size=MAX_MANIFEST_BYTES + 1) as form:
+            given = [(name, value) for name, value in form.multi_items()]
+            return await run_in_threadpool(_submit_form, call, given)
+    except HTTPException as error:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error.detail}") from None
+
+
+def _submit_keys(call: Call, body: models.KeysBody) -> Response:
+    _check_tenant(call, body.tenant)
+    office = call.office
+
+    def act() -> Accepted:
+        office.submissions.check_backlog(body.tenant)
+        office.actions.note(call.principal, "submit", tenant=body.tenant, keys=body.keys[:_NAMED])
+        return office.submissions.record(body.tenant, body.keys)
+
+    key = call.request.headers.get("idempotency-key")
+    return _accepted(office.submissions.once(call.principal, key, lambda: repr((body.tenant, body.keys)), act))
+
+
+def _submit_form(call: Call, given: list[tuple[str, Any]]) -> Response:
+    office = call.office
+    with office.spool.scratch() as scratch:
+        parcel = _parcel(given, scratch)
+        _check_tenant(call, parcel.tenant)
+
+        def act() -> Accepted:
+            office.submissions.check_backlog(parcel.tenant)
+            names = sorted(parcel.files)[:_NAMED]
+            office.actions.note(call.principal, "submit", tenant=parcel.tenant, path=parcel.path, files=names)
+            return office.submissions.drop(parcel)
+
+        key = call.request.headers.get("idempotency-key")
+        return _accepted(office.submissions.once(call.principal, key, parcel.fingerprint, act))
+
+
+def _accepted(done: Accepted) -> Response:
+    headers = {"Idempotency-Replayed": "true"} if done.repeated else {}
+    if len(done.jobs) == 1:
+        headers["Location"] = f"/jobs/{done.jobs[0].job_id}"
+    return Response(json_bytes(done.shape()), status_code=202, headers=headers, media_type="application/json")
+
+
+def _parcel(given: list[tuple[str, Any]], scratch: Path) -> HttpDrop:
+    """The form's parts as a drop; its files are on the disk by now."""
+    words: dict[str, str] = {}
+    files: dict[str, Path] = {}
+    for name, value in given:
+        if name == "files" and isinstance(value, UploadFile):
+            called = file_name(value.filename)
+            if called in files:
+                raise ProblemError(
+                    HTTPStatus.UNPROCESSABLE_ENTITY, f"two files are called {called[:100]!r}; rename one"
+                )
+            files[called] = scratch / token_hex(8)
+            with files[called].open("xb") as target:
+                while block := value.file.read(1024 * 1024):
+                    target.write(block)
+        elif name in ("tenant", "manifest", "path", "data_time"):
+            words[name] = _text(value)
+        else:
+            raise ProblemError(
+                HTTPStatus.BAD_REQUEST,
+                f"form field {name[:50]!r} is not known; the fields are tenant, manifest, files, path and data_time",
+            )
+    missing = [name for name, there in (("tenant", words), ("manifest", words)) if name not in there]
+    missing += [] if files else ["files"]
+    if missing:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form lacks {' and '.join(missing)}; send them as form fields")
+    checked(models.OverviewQuery, {"tenant": words["tenant"]}, "form field")
+    return HttpDrop(
+        words["tenant"], words["manifest"].encode(), files, words.get("path"), words.get("data_time") or None
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, UploadFile):
+        return str(value)
+    return value.file.read(MAX_MANIFEST_BYTES + 1).decode("utf-8", "replace")
+
+
+def _check_tenant(call: Call, tenant: str) -> None:
+    if not call.principal.sees(tenant):
+        raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {call.principal.tenant}; name that tenant")
+
+
+def uploads(call: Call) -> Answer:
+    """Where to put files: a link to the store itself, or our own address."""
+    body: models.UploadBody = call.body
+    _check_tenant(call, body.tenant)
+    call.office.submissions.check_backlog(body.tenant)
+    folder = f"{INBOX}{body.tenant}/{body.path.strip('/')}/" if body.path.strip("/") else f"{INBOX}{body.tenant}/"
+    told = []
+    for name in body.names:
+        key = check_key(f"{folder}{name}")
+        place(key)
+        link = call.office.stack.store.link(key, seconds=_UPLOAD_SECONDS, write=True)
+        until = None if link is None else call.office.stack.clock.now() + _UPLOAD_SECONDS
+        told.append({"key": key, "method": "PUT", "url": link or f"/uploads/{key}", "expires_at": until})
+    call.office.actions.note(call.principal, "upload", tenant=body.tenant, keys=[one["key"] for one in told][:_NAMED])
+    return {"uploads": told}
+
+
+async def put_upload(call: Call) -> Answer:
+    """An object for the inbox, through us."""
+    key = str(call.request.path_params["key"])
+    _check_tenant(call, place(key).tenant)
+    limit = call.office.stack.settings.worker_fsize_mb * 1024 * 1024
+    with call.office.spool.scratch() as scratch:
+        path, size = scratch / "body", 0
+        with path.open("xb") as target:
+            async for chunk in call.request.stream():
+                size += len(chunk)
+                if size > limit:
+                    raise ProblemError(
+                        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                        f"{key} is over {limit} bytes, the most that an input may have (ADE_WORKER_FSIZE_MB)",
+                    )
+                target.write(chunk)
+        info = await run_in_threadpool(call.office.stack.store.put, key, path)
+    return {"key": info.key, "version": info.version, "size": info.size}
+
+
+def list_jobs(call: Call) -> Answer:
+    query: models.JobsQuery = call.query
+
+    def ask() -> bytes:
+        listed = _listed(call, query.query(call.principal.tenant), query.limit, query.cursor, query.tenant)
+        return json_bytes(listed)
+
+    body = call.office.answers.get((call.principal.tenant, query.model_dump_json()), ask)
+    return Response(body, media_type="application/json")
+
+
+def _listed(call: Call, query: JobQuery, limit: int, cursor: str | None, asked: str | None) -> dict[str, Any]:
+    if asked is not None and not call.principal.sees(asked):
+        return {"jobs": [], "newer": [], "cursor": None}
+    try:
+        page = call.office.facade.jobs(query, limit=limit, cursor=cursor)
+    except ValueError:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "this cursor is not one of a page before; leave it out") from None
+    return {
+        "jobs": [job_shape(job) for job in page.jobs],
+        "newer": [newer_shape(row) for row in page.newer],
+        "cursor": page.cursor,
+    }
+
+
+def show_job(call: Call) -> Answer:
+    job = call.office.seen(call.job_id, call.principal)
+    return view(call, job)
+
+
+def view(call: Call, job: Job) -> dict[str, Any]:
+    """A job's record, its timeline, and where the rest is."""
+    at = f"/jobs/{job.job_id}"
+    parts = ("artifact", "output", "logs", "result.zip", "files")
+    return {
+        **job_shape(job),
+        "timeline": call.office.facade.timeline(job),
+        "links": {"self": at, **{part: f"{at}/{part}" for part in parts}},
+    }
+
+
+def artifact(call: Call) -> Answer:
+    return call.office.downloads.one(call.office.seen(call.job_id, call.principal), "artifact.json")
+
+
+def output(call: Call) -> Answer:
+    query: models.FileQuery = call.query
+    job = call.office.seen(call.job_id, call.principal)
+    return call.office.downloads.one(job, query.name, inline=query.inline)
+
+
+def files(call: Call) -> Answer:
+    job = call.office.seen(call.job_id, call.principal)
+    folder = job_folder(job)
+    found = [
+        {"name": info.key.removeprefix(folder), "key": info.key, "size": info.size, "version": info.version}
+        for info in call.office.facade.files(job)
+    ]
+    return {"job_id": job.job_id, "files": found}
+
+
+def result_zip(call: Call) -> Answer:
+    return call.office.downloads.zipped(call.office.seen(call.job_id, call.principal))
+
+
+async def logs(call: Call) -> Answer:
+    """What the job's rules printed: as events while it grows, or what came after so many bytes."""
+    query: models.LogQuery = call.query
+    job = await run_in_threadpool(call.office.seen, call.job_id, call.principal)
+    if not (query.follow or "text/event-stream" in call.request.headers.get("accept", "")):
+        return await run_in_threadpool(_log_piece, call, job, query.after)
+    if call.office.followers.is_full():
+        raise ProblemError(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "too many jobs are watched; poll with ?after=",
+            headers={"Retry-After": "10"},
+        )
+    have = resume(call.request.headers.get("last-event-id"))
+    stream = call.office.followers.follow(job.job_id, have)
+    return StreamingResponse(stream, media_type="text/event-stream", headers=_STREAM)
+
+
+def _log_piece(call: Call, job: Job, after: int) -> Answer:
+    ended = job.ended and not job.unpublished
+    raw = call.office.facade.log(job, after)[:_LOG_PIECE]
+    text, taken = log_text(
+        raw, whole=(ended and len(raw) < _LOG_PIECE) or (b"\n" not in raw[:_LOG_PIECE] and len(raw) == _LOG_PIECE)
+    )
+    return {
+        "job_id": job.job_id,
+        "state": str(job.state),
+        "text": text,
+        "after": after + taken,
+        "ended": ended and len(raw) < _LOG_PIECE,
+    }
+
+
+def retry(call: Call) -> Answer:
+    return _act(call, "retry")
+
+
+def cancel(call: Call) -> Answer:
+    return _act(call, "cancel")
+
+
+def reset(call: Call) -> Answer:
+    return _act(call, "reset")
+
+
+def _act(call: Call, act: str) -> Answer:
+    job = call.office.seen(call.job_id, call.principal)
+    call.office.actions.note(call.principal, act, tenant=job.tenant, job=job.job_id)
+    return job_shape(_change(call, act, job.job_id))
+
+
+def _change(call: Call, act: str, job_id: str) -> Job:
+    control = call.office.control
+    by_name = {"retry": control.retry, "cancel": control.cancel, "reset": control.reset, "remove": control.remove}
+    return by_name[act](job_id)
+
+
+def remove(call: Call) -> Answer:
+    query: models.RemoveQuery = call.query
+    job = call.office.seen(call.job_id, call.principal)
+    call.office.actions.note(call.principal, "remove", tenant=job.tenant, job=job.job_id, keep_input=query.keep_input)
+    gone = call.office.control.remove(job.job_id, keep_input=query.keep_input)
+    return {"job_id": gone.job_id, "removed": True}
+
+
+def act_on_all(call: Call) -> Answer:
+    """One act on what matches, page by page; the cursor says where to go on."""
+    body: models.ActBody = call.body
+    if body.filter.tenant is not None:
+        _check_tenant(call, body.filter.tenant)
+    query = body.filter.query(call.principal.tenant)
+    most = _COUNTED_AT_ONCE if body.dry_run else _ACTED_AT_ONCE
+    try:
+        ids, cursor = _matching(call, query, body.cursor, most)
+    except ValueError:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "this cursor is not one of an answer before; leave it out") from None
+    refused: list[dict[str, str]] = []
+    if not body.dry_run and ids:
+        facts = body.filter.model_dump(mode="json", exclude_none=True)
+        call.office.actions.note(
+            call.principal, body.act, tenant=query.tenant, filter=facts, count=len(ids), jobs=ids[:_NAMED]
+        )
+        for job_id in ids:
+            try:
+                _change(call, body.act, job_id)
+            except AdeError as error:
+                refused.append({"job_id": job_id, "refused": str(error)})
+    return {
+        "act": body.act,
+        "dry_run": body.dry_run,
+        "count": len(ids),
+        "jobs": ids[:_NAMED],
+        "refused": refused,
+        "cursor": cursor,
+    }
+
+
+def _matching(call: Call, query: JobQuery, cursor: str | None, most: int) -> tuple[list[str], str | None]:
+    ids: list[str] = []
+    for _ in range(most):
+        page = call.office.facade.jobs(query, limit=min(500, most - len(ids)), cursor=cursor)
+        ids += [job.job_id for job in page.jobs]
+        cursor = page.cursor
+        if cursor is None or len(ids) >= most:
+            break
+    return ids, cursor
+
+
+_JOB = "/jobs/{job_id}"
+_FILE = "application/octet-stream"
+_XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/jobs",
+        name="submit",
+        summary="Drop files with their manifest, or take up keys that stand in the inbox",
+        right=Permission.SUBMIT,
+        handler=submit,
+        body=models.KeysBody,
+        form=models.DropForm,
+        headers={"Idempotency-Key": "the same key within a day gets the same answer and makes nothing twice"},
+        answers={202: models.Submission},
+        also=(403, 409, 413, 415, 422),
+    ),
+    Operation(
+        method="GET",
+        path="/jobs",
+        name="list_jobs",
+        summary="Jobs that match, newest first",
+        right=Permission.READ,
+        handler=list_jobs,
+        query=models.JobsQuery,
+        answers={200: models.JobList},
+    ),
+    Operation(
+        method="POST",
+        path="/jobs/acts",
+        name="act_on_all",
+        summary="One act on every job that matches a filter; with dry_run only their count",
+        right=Permission.ACT,
+        handler=act_on_all,
+        body=models.ActBody,
+        answers={200: models.ActResult},
+        also=(403, 413, 415),
+    ),
+    Operation(
+        method="GET",
+        path=_JOB,
+        name="show_job",
+        summary="Everything about one job, with its timeline",
+        right=Permission.READ,
+        handler=show_job,
+        answers={200: models.JobView},
+        also=(404, 409, 422),
+    ),
+    Operation(
+        method="DELETE",
+        path=_JOB,
+        name="remove",
+        summary="Delete a job: its row, its outputs and its input",
+        right=Permission.ACT,
+        handler=remove,
+        query=models.RemoveQuery,
+        answers={200: models.Removed},
+        also=(403, 404, 409, 422),
+    ),
+    Operation(
+        method="GET",
+        path=f"{_JOB}/artifact",
+        name="artifact",
+        summary="The audit of a job; in the cloud a redirect to the store",
+        right=Permission.READ,
+        handler=artifact,
+        answers={200: "application/json", 307: None},
+        also=(404, 409, 422),
+    ),
+    Operation(
+        method="GET",
+        path=f"{_JOB}/output",
+        name="output",
+        summary="The workbook that a job published, or another of its files; in the cloud a redirect to the store",
+        right=Permission.READ,
+        handler=output,
+        query=models.FileQuery,
+        answers={200: "*/*", 307: None},
+        also=(404, 409, 422),
+    ),
+    Operation(
+        method="GET",
+        path=f"{_JOB}/files",
+        name="files",
+        summary="What a job has published",
+        right=Permission.READ,
+        handler=files,
+        answers={200: models.FileList},
+        also=(404, 409, 422),
+    ),
+    Operation(
+        method="GET",
+        path=f"{_JOB}/result.zip",
+        name="result_zip",
+        summary="All that a job has published, failed jobs too; ranges work",
+        right=Permission.READ,
+        handler=result_zip,
+        answers={200: "application/zip", 206: "application/zip"},
+        also=(404, 409, 422),
+    ),
+    Operation(
+        method="GET",
+        path=f"{_JOB}/logs",
+        name="logs",
+        summary="What a job's rules printed: a piece after so many bytes, or server-sent events",
+        right=Permission.READ,
+        handler=logs,
+        query=models.LogQuery,
+        headers={"Last-Event-ID": "where a broken stream of events goes on"},
+        answers={200: models.LogText},
+        also=(404, 409, 422),
+    ),
+    *(
+        Operation(
+            method="POST",
+            path=f"{_JOB}/{name}",
+            name=name,
+            summary=summary,
+            right=Permission.ACT,
+            handler=handler,
+            answers={200: models.JobRecord},
+            also=(403, 404, 409, 422),
+        )
+        for name, summary, handler in (
+            ("retry", "Run a job again that ended without success", retry),
+            ("cancel", "Stop a job that has not ended", cancel),
+            ("reset", "Forget what a job published and run it again", reset),
+        )
+    ),
+    Operation(
+        method="POST",
+        path="/uploads",
+        name="uploads",
+        summary="Where to put files of a drop: links to the store itself in the cloud",
+        right=Permission.SUBMIT,
+        handler=uploads,
+        body=models.UploadBody,
+        answers={200: models.UploadList},
+        also=(403, 413, 415),
+    ),
+    Operation(
+        method="PUT",
+        path="/uploads/{key:path}",
+        name="put_upload",
+        summary="Put one object into the inbox, through us",
+        right=Permission.SUBMIT,
+        handler=put_upload,
+        raw=_FILE,
+        answers={200: models.UploadDone},
+        also=(403, 413),
+    ),
+)

@@ -1,0 +1,72 @@
+"""What every request works with: the ports through their doors, made once for the server."""
+
+import tempfile
+from dataclasses import dataclass, field
+from secrets import token_hex
+
+from console.api.access import Access, Principal
+from console.api.actions import ActionLog
+from console.api.downloads import Downloads, Spool
+from console.api.following import Followers
+from console.api.guarding import Guard
+from console.api.metrics import HttpCounts
+from console.api.problems import not_found
+from console.api.submissions import Submissions
+from console.facade import Facade, SharedAnswers
+from core.jobs import Job
+from infra.logs import Log
+from infra.wiring import Stack
+from runner.control import Control
+
+_EMBEDDED_LOOK_SECONDS, _REMOTE_LOOK_SECONDS = 0.5, 2.0
+
+
+@dataclass(frozen=True)
+class Office:
+    stack: Stack
+    log: Log
+    facade: Facade
+    access: Access
+    guard: Guard
+    actions: ActionLog
+    control: Control
+    submissions: Submissions
+    spool: Spool
+    downloads: Downloads
+    followers: Followers
+    answers: SharedAnswers
+    counts: HttpCounts = field(default_factory=HttpCounts)
+
+    @classmethod
+    def over(cls, stack: Stack, log: Log) -> "Office":
+        facade = Facade(stack)
+        access = Access(stack.store, stack.clock)
+        spool = Spool(stack.run_dir / f"console-{token_hex(4)}")
+        tempfile.tempdir = str(spool.folder)  # uploads wait on the disk of the data, not in memory
+        seconds = _REMOTE_LOOK_SECONDS if stack.settings.table_url else _EMBEDDED_LOOK_SECONDS
+        return cls(
+            stack=stack,
+            log=log,
+            facade=facade,
+            access=access,
+            guard=Guard(stack.settings, access, stack.clock),
+            actions=ActionLog(stack.store, stack.clock, log),
+            control=Control(stack.store, stack.table, stack.queue, stack.clock),
+            submissions=Submissions(stack),
+            spool=spool,
+            downloads=Downloads(stack.store, spool),
+            followers=Followers(facade, stack.table, seconds=seconds),
+            answers=SharedAnswers(stack.clock.steady),
+        )
+
+    def seen(self, job_id: str, principal: Principal) -> Job:
+        """A job that the caller may see; one of another tenant is not there for them."""
+        job = self.facade.job(job_id, tenant=principal.tenant)
+        if job is None:
+            raise not_found(job_id)
+        return job
+
+    def close(self) -> None:
+        self.followers.close()
+        self.spool.close()
+        tempfile.tempdir = None

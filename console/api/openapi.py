@@ -1,0 +1,152 @@
+"""The OpenAPI document, made from the operations and their models; docs/openapi.json is the same."""
+
+import json
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from console.api import house_routes, job_routes
+from console.api.models import ProblemDocument
+from console.api.operations import Operation
+
+OPERATIONS: tuple[Operation, ...] = (*job_routes.OPERATIONS, *house_routes.OPERATIONS)
+_REF = "#/components/schemas/{model}"
+_ALWAYS = (401, 414, 421, 429, 503)
+_PARAMETERS = {
+    "job_id": {"type": "string", "pattern": "^[a-z0-9-]{1,100}$"},
+    "key": {"type": "string", "minLength": 1, "maxLength": 300},
+}
+_ABOUT = (
+    "Drop spreadsheets with a manifest, follow their jobs, fetch what they made. Without a token only on the machine "
+    "itself; elsewhere send `Authorization: Bearer <token>` (`ade token new`)."
+)
+
+
+def document(operations: Iterable[Operation] = OPERATIONS) -> dict[str, Any]:
+    operations = tuple(operations)
+    schemas = _Schemas(operations)
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        path = re.sub(r"\{(\w+):path\}", r"{\1}", operation.path)
+        paths.setdefault(path, {})[operation.method.lower()] = _described(operation, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "ade-drop", "version": "1", "description": _ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": schemas.all,
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "session": {"type": "apiKey", "in": "cookie", "name": "ade_session"},
+            },
+        },
+    }
+
+
+class _Schemas:
+    """The models' schemas under their names."""
+
+    def __init__(self, operations: tuple[Operation, ...]) -> None:
+        taken = {m for o in operations for m in (o.query, o.body, o.form) if m is not None}
+        given = {m for o in operations for m in o.answers.values() if isinstance(m, type)} | {ProblemDocument}
+        wanted: list[Any] = [(m, "validation") for m in taken] + [(m, "serialization") for m in given - taken]
+        wanted.sort(key=lambda one: one[0].__name__)
+        self._refs, made = models_json_schema(wanted, ref_template=_REF)
+        self.all = dict(sorted(made["$defs"].items()))
+
+    def ref(self, model: type[BaseModel]) -> dict[str, Any]:
+        found = self._refs.get((model, "validation")) or self._refs[model, "serialization"]
+        return dict(found)
+
+    def of(self, model: type[BaseModel]) -> dict[str, Any]:
+        name = self.ref(model)["$ref"].rpartition("/")[2]
+        schema: dict[str, Any] = self.all[name]
+        return schema
+
+
+def _described(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
+    told: dict[str, Any] = {"operationId": operation.name, "summary": operation.summary}
+    parameters = [*_path_parameters(operation), *_query_parameters(operation, schemas)]
+    parameters += [
+        {"name": name, "in": "header", "description": about, "schema": {"type": "string", "maxLength": 200}}
+        for name, about in operation.headers.items()
+    ]
+    if parameters:
+        told["parameters"] = parameters
+    contents: dict[str, Any] = {}
+    if operation.body is not None:
+        contents["application/json"] = {"schema": schemas.ref(operation.body)}
+    if operation.form is not None:
+        contents["multipart/form-data"] = {"schema": schemas.ref(operation.form)}
+    if operation.raw:
+        contents[operation.raw] = {"schema": {"type": "string", "format": "binary"}}
+    if contents:
+        told["requestBody"] = {"required": True, "content": contents}
+    told["responses"] = _responses(operation, schemas, asks=bool(operation.query or contents or operation.headers))
+    # An empty choice: on the machine itself no token is needed.
+    told["security"] = [] if operation.open else [{}, {"token": []}, {"session": []}]
+    if operation.right is not None:
+        told["x-right"] = str(operation.right)
+    return told
+
+
+def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
+    names = re.findall(r"\{(\w+)(?::path)?\}", operation.path)
+    return [{"name": name, "in": "path", "required": True, "schema": _PARAMETERS[name]} for name in names]
+
+
+def _query_parameters(operation: Operation, schemas: _Schemas) -> list[dict[str, Any]]:
+    if operation.query is None:
+        return []
+    schema = schemas.of(operation.query)
+    needed = schema.get("required", [])
+    return [
+        {"name": name, "in": "query", "required": name in needed, "schema": _plain(one)}
+        for name, one in schema["properties"].items()
+    ]
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter is left out, never null."""
+    choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    if len(choices) != 1:
+        return schema
+    rest = {name: value for name, value in schema.items() if name not in ("anyOf", "default")}
+    one: dict[str, Any] = rest | choices[0]
+    return one
+
+
+def _responses(operation: Operation, schemas: _Schemas, *, asks: bool) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    for status, answer in operation.answers.items():
+        one: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+        if isinstance(answer, str):
+            one["content"] = {answer.partition(";")[0]: {"schema": _bytes(answer)}}
+        elif answer is not None:
+            one["content"] = {"application/json": {"schema": schemas.ref(answer)}}
+        told[str(status)] = one
+    if operation.name == "logs":
+        told["200"]["content"]["text/event-stream"] = {"schema": {"type": "string"}}
+    if operation.path == "/":
+        told["200"]["content"]["text/html"] = {"schema": {"type": "string"}}
+    problems = {*_ALWAYS, *operation.also, *((400,) if asks else ())}
+    if operation.right is not None:
+        problems.add(403)
+    content = {"application/problem+json": {"schema": schemas.ref(ProblemDocument)}}
+    for status in sorted(problems):
+        told[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
+    return told
+
+
+def _bytes(media: str) -> dict[str, Any]:
+    if media.startswith("application/json"):
+        return {}
+    return {"type": "string"} if media.startswith("text/") else {"type": "string", "format": "binary"}
+
+
+if __name__ == "__main__":
+    print(json.dumps(document(), indent=1))

@@ -1,0 +1,151 @@
+"""What an operation of the API is: its path, who may call it, what it takes and gives. Routes and OpenAPI follow."""
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from console.api.access import Permission, Principal
+from console.api.problems import ProblemError
+
+if TYPE_CHECKING:
+    from console.api.office import Office
+
+Model = TypeVar("Model", bound=BaseModel)
+LARGEST_JSON = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request on its way: who makes it, and what it asks for, checked."""
+
+    request: Request
+    office: "Office"
+    principal: Principal
+    query: Any = None  # of the operation's query model
+    body: Any = None  # of the operation's body model
+
+    @property
+    def job_id(self) -> str:
+        return str(self.request.path_params["job_id"])
+
+
+Answer = Response | BaseModel | Mapping[str, Any]
+Handler = Callable[[Call], Answer | Awaitable[Answer]]
+Page = Callable[[Call], Response | Awaitable[Response]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    method: str
+    path: str
+    name: str
+    summary: str
+    right: Permission | None  # None: anyone who may call at all
+    handler: Handler
+    open: bool = False  # needs no token anywhere
+    query: type[BaseModel] | None = None
+    body: type[BaseModel] | None = None
+    form: type[BaseModel] | None = None  # multipart, besides or instead of JSON; read by the handler
+    raw: str = ""  # the media type of a body that is bytes
+    headers: Mapping[str, str] = field(default_factory=dict)  # request headers it takes, with what they are for
+    answers: Mapping[int, type[BaseModel] | str | None] = field(default_factory=dict)  # model, media type or nothing
+    also: tuple[int, ...] = ()  # problems besides those that every operation has
+
+
+async def perform(operation: Operation, request: Request, office: "Office", principal: Principal) -> Response:
+    """Check what came in, call the handler, turn what it gives into an answer."""
+    query = body = None
+    if operation.query is not None:
+        query = checked(operation.query, _plain(request), "query parameter")
+    if operation.body is not None and not _is_form(request, operation):
+        body = await read_json(operation.body, request)
+    call = Call(request, office, principal, query, body)
+    if inspect.iscoroutinefunction(operation.handler):
+        given = await operation.handler(call)
+    else:
+        given = await run_in_threadpool(operation.handler, call)
+    return as_response(given, next(iter(operation.answers), 200))
+
+
+def as_response(given: Any, status: int) -> Response:
+    if isinstance(given, Response):
+        return given
+    if isinstance(given, BaseModel):
+        return Response(given.model_dump_json(), status_code=status, media_type="application/json")
+    return Response(json_bytes(given), status_code=status, media_type="application/json")
+
+
+def json_bytes(value: Any) -> bytes:
+    """JSON that every client reads, whatever a row holds: no NaN, no half characters."""
+    try:
+        return to_json(value, inf_nan_mode="null")
+    except ValueError:
+        return json.dumps(value, default=str).encode()
+
+
+async def read_json(model: type[Model], request: Request) -> Model:
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise ProblemError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            f"the body is {kind[:80]!r}; send JSON with Content-Type: application/json",
+        )
+    raw = bytearray()
+    async for chunk in request.stream():
+        raw += chunk
+        if len(raw) > LARGEST_JSON:
+            raise ProblemError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"the body is over {LARGEST_JSON} bytes, the most that JSON may have",
+            )
+    try:
+        return model.model_validate_json(bytes(raw) or b"{}")
+    except ValidationError as error:
+        raise invalid(error, "body") from None
+
+
+def checked(model: type[Model], values: Mapping[str, Any], what: str) -> Model:
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        raise invalid(error, what) from None
+
+
+def invalid(error: ValidationError, what: str) -> ProblemError:
+    """What a model refused, without repeating what came in."""
+    problems = [
+        {"path": ".".join(str(part) for part in one["loc"])[:200], "problem": one["msg"][:500], "allowed": ""}
+        for one in error.errors(include_url=False, include_input=False)[:50]
+    ]
+    first = problems[0]
+    return ProblemError(
+        HTTPStatus.BAD_REQUEST,
+        f"{what} {first['path'] or '(as a whole)'}: {first['problem']}; GET /openapi.json says what is allowed",
+        problems=problems,
+    )
+
+
+def _plain(request: Request) -> dict[str, Any]:
+    """The query as a mapping; a name given several times is a list."""
+    found: dict[str, Any] = {}
+    for name, value in request.query_params.multi_items():
+        found[name] = (
+            [*found[name], value]
+            if isinstance(found.get(name), list)
+            else ([found[name], value] if name in found else value)
+        )
+    return found
+
+
+def _is_form(request: Request, operation: Operation) -> bool:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return operation.form is not None and kind in ("multipart/form-data", "application/x-www-form-urlencoded")

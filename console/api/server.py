@@ -1,0 +1,75 @@
+"""The HTTP server: one event loop over a socket that is open already, ended by `stop`."""
+
+import asyncio
+import contextlib
+import socket
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from console.api.app import create_app
+from console.api.listening import CONNECTIONS
+from infra.logs import Log
+from infra.wiring import Stack
+
+_LARGEST_HEAD = 32 * 1024
+_HEAD_SECONDS = 10.0
+_IDLE_SECONDS = 30
+_END_SECONDS = 3
+
+
+class ConsoleServer:
+    """Serves until `stop`, which may be called from any thread or signal handler."""
+
+    def __init__(self, stack: Stack, log: Log, listening: socket.socket) -> None:
+        self._socket = listening
+        self.app = create_app(stack, log)
+        config = uvicorn.Config(
+            self.app,
+            log_config=None,
+            access_log=False,
+            http=_PatientlessProtocol,
+            ws="none",
+            lifespan="on",
+            proxy_headers=False,  # whom we trust, console/api/guarding.py knows
+            server_header=False,
+            date_header=True,
+            limit_concurrency=CONNECTIONS,
+            timeout_keep_alive=_IDLE_SECONDS,
+            timeout_graceful_shutdown=_END_SECONDS,
+            h11_max_incomplete_event_size=_LARGEST_HEAD,
+        )
+        self._server = _QuietServer(config)
+
+    def run(self) -> None:
+        asyncio.run(self._server.serve(sockets=[self._socket]))
+
+    def stop(self) -> None:
+        # Streams never end by themselves.
+        self.app.state.office.followers.end()
+        self._server.should_exit = True
+
+
+class _QuietServer(uvicorn.Server):
+    """Leaves the signals to whoever runs it."""
+
+    def capture_signals(self) -> Any:
+        return contextlib.nullcontext()
+
+
+class _PatientlessProtocol(H11Protocol):
+    """A client that connects and does not say what it wants is let go."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._opened = self.loop.call_later(_HEAD_SECONDS, self._let_go)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._opened.cancel()
+        super().connection_lost(exc)
+
+    def _let_go(self) -> None:
+        cycle: Any = self.cycle
+        if cycle is None:
+            self.transport.close()

@@ -1,0 +1,230 @@
+"""Drops over HTTP: the objects go into the inbox, and the same intake as for every drop says which jobs they are."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from console.api.access import Principal
+from console.api.problems import ProblemError
+from console.cli.desk import inbox_folder
+from console.cli.job_facts import job_shape
+from core.drops import is_placeholder, make_workflow
+from core.errors import KeyRefused, ObjectMissing, PreconditionFailed
+from core.jobs import Job, State
+from core.keys import ACCESS, INBOX, is_ignored, is_manifest, place
+from core.manifests import parse_manifest
+from core.ports import JobQuery, ObjectInfo
+from handlers.intake import Intake
+from handlers.planning import report_dict
+from infra.wiring import Stack
+
+REQUESTS = f"{ACCESS}requests/"
+_BEGUN_SECONDS = 60.0  # after which whoever began with a key is taken for dead
+_LIMIT = 256 * 1024
+_KEY_LENGTH = 200
+_RETRY_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class HttpDrop:
+    """A drop as it came: the manifest, and files by their names below it."""
+
+    tenant: str
+    manifest: bytes
+    files: dict[str, Path]
+    path: str | None = None
+    data_time: str | None = None
+
+    def fingerprint(self) -> str:
+        hasher = hashlib.sha256(repr((self.tenant, self.path, self.data_time)).encode() + self.manifest)
+        for name, path in sorted(self.files.items()):
+            with path.open("rb") as source:
+                hasher.update(name.encode() + b"\0" + hashlib.file_digest(source, "sha256").digest())
+        return hasher.hexdigest()
+
+
+@dataclass
+class Accepted:
+    keys: list[str]
+    jobs: list[Job] = field(default_factory=list)
+    repeated: bool = False  # an answer to the same request before
+
+    def shape(self) -> dict[str, Any]:
+        return {"keys": self.keys, "jobs": [job_shape(job) for job in self.jobs]}
+
+
+class Submissions:
+    """Safe to share between threads."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._intake = Intake.over(stack)
+
+    def drop(self, parcel: HttpDrop) -> Accepted:
+        """Put a drop into the inbox, the manifest last, and record its jobs."""
+        manifest = parse_manifest(parcel.manifest)
+        folder = inbox_folder(parcel.tenant, manifest.name if parcel.path is None else parcel.path)
+        manifest_key = f"{folder}manifest.json"
+        keys = {f"{folder}{name}": path for name, path in parcel.files.items()}
+        for key in (manifest_key, *keys):
+            _own_key(key, parcel.tenant)
+        size = len(parcel.manifest)
+        info = ObjectInfo(key=manifest_key, version="", digest="", size=size, modified=self._stack.clock.now())
+        workflow = make_workflow(manifest, info)
+        selected = [key for key in keys if workflow.selects(key)]
+        if not selected:
+            raise ProblemError(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                f"the manifest selects none of the files; its inputs.primary are {', '.join(workflow.patterns)}. "
+                "Rename the files or change the manifest",
+            )
+        metadata = {"data-time": _data_time(parcel.data_time)} if parcel.data_time else {}
+        # What belongs to the set goes first and what completes it last: the watch may see it half-way.
+        for key in sorted(keys, key=lambda key: key in selected):
+            self._stack.store.put(key, keys[key], metadata=metadata if key in selected else None)
+        self._stack.store.put(manifest_key, parcel.manifest)
+        return self.record(parcel.tenant, [*keys, manifest_key])
+
+    def record(self, tenant: str, keys: list[str]) -> Accepted:
+        """Record the jobs of objects that stand in the inbox."""
+        for key in keys:
+            _own_key(key, tenant)
+            if self._stack.store.head(key) is None:
+                raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{key} is not in the inbox; upload it first")
+        report = self._intake.changed(keys)
+        if report.rejected:
+            raise ProblemError(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                f"manifest {report.rejected[0]} does not validate; rejected.json below outputs/{tenant}/ says why",
+            )
+        told = report_dict(report)
+        ids = dict.fromkeys(told["created"] + told["met"] + told["queued"])
+        found = self._stack.table.get_all(ids)
+        jobs = [found[job_id] for job_id in ids if job_id in found]
+        jobs = [job for job in jobs if job.tenant == tenant and not (is_placeholder(job) and not job.inputs)]
+        if not jobs and (report.refused or report.failed):
+            raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join([*report.refused, *report.failed])[:2000])
+        return Accepted(keys, jobs)
+
+    def look_at(self, keys: list[str]) -> None:
+        """Let the intake look at keys that were put just now; the watch or the sweep does so anyhow."""
+        self._intake.changed(keys)
+
+    def check_backlog(self, tenant: str) -> None:
+        """429 while as many jobs of the tenant wait as ADE_QUEUE_SIZE allows."""
+        most = self._stack.settings.queue_size
+        waiting = self._waiting(tenant, most)
+        if waiting >= most:
+            raise ProblemError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"tenant {tenant} has {waiting} jobs waiting, and ADE_QUEUE_SIZE is {most}; send this again later",
+                headers={"Retry-After": str(_RETRY_SECONDS)},
+            )
+
+    def _waiting(self, tenant: str, most: int) -> int:
+        query, found, cursor = JobQuery(tenant=tenant, states=frozenset({State.QUEUED})), 0, None
+        while found < most:
+            page = self._stack.table.page(query, limit=most - found, cursor=cursor)
+            found, cursor = found + len(page.jobs) + len(page.newer), page.cursor
+            if cursor is None:
+                break
+        return found
+
+    def once(
+        self, who: Principal, key: str | None, fingerprint: Callable[[], str], act: Callable[[], Accepted]
+    ) -> Accepted:
+        """Do it, unless the same caller did the same under this Idempotency-Key within a day."""
+        if key is None:
+            return act()
+        if not 0 < len(key) <= _KEY_LENGTH:
+            raise ProblemError(HTTPStatus.BAD_REQUEST, f"Idempotency-Key must have 1 to {_KEY_LENGTH} characters")
+        name = hashlib.sha256(f"{who.id}\n{key}".encode()).hexdigest()
+        asked, now = fingerprint(), self._stack.clock.now()
+        for place_of in _places(name, now):
+            known = self._known(place_of)
+            if known is not None:
+                return self._repeat(place_of, known, asked, act)
+        target = _places(name, now)[0]
+        begun = {"asked": asked, "begun_at": now}
+        try:
+            self._stack.store.put(target, json.dumps(begun).encode(), if_absent=True)
+        except PreconditionFailed:
+            return self._repeat(target, self._known(target) or begun, asked, act)
+        return self._finish(target, asked, act)
+
+    def tidy(self) -> None:
+        """Forget answers to requests of more than a day ago."""
+        today = datetime.fromtimestamp(self._stack.clock.now(), UTC)
+        kept = {f"{REQUESTS}{(today - timedelta(days=n)):%Y-%m-%d}/" for n in (-1, 0, 1)}
+        for folder in self._stack.store.level(REQUESTS).folders:
+            if folder not in kept:
+                self._stack.store.delete_prefix(folder)
+
+    def _finish(self, target: str, asked: str, act: Callable[[], Accepted]) -> Accepted:
+        try:
+            done = act()
+        except Exception:
+            self._stack.store.delete(target)  # what failed may be tried again under its key
+            raise
+        answer = {"asked": asked, "keys": done.keys, "jobs": [job.job_id for job in done.jobs]}
+        self._stack.store.put(target, json.dumps(answer).encode())
+        return done
+
+    def _repeat(self, target: str, known: dict[str, Any], asked: str, act: Callable[[], Accepted]) -> Accepted:
+        if known.get("asked") != asked:
+            raise ProblemError(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                "this Idempotency-Key was used for another request within the last day; take another key",
+            )
+        if "jobs" in known:
+            found = self._stack.table.get_all(known["jobs"])
+            return Accepted(known["keys"], [found[one] for one in known["jobs"] if one in found], repeated=True)
+        if self._stack.clock.now() - float(known.get("begun_at", 0.0)) < _BEGUN_SECONDS:
+            raise ProblemError(
+                HTTPStatus.CONFLICT, "the same request is in progress; try again", headers={"Retry-After": "2"}
+            )
+        return self._finish(target, asked, act)  # whoever began it has died; doing it twice makes the same jobs
+
+    def _known(self, key: str) -> dict[str, Any] | None:
+        try:
+            read = json.loads(self._stack.store.read(key, limit=_LIMIT))
+        except (ObjectMissing, ValueError):
+            return None
+        return read if isinstance(read, dict) else None
+
+
+def file_name(raw: str | None) -> str:
+    """The name of an uploaded file below its manifest; folders are allowed, ways out are not (`place` checks)."""
+    name = (raw or "").replace("\\", "/").strip("/")
+    if not name or is_manifest(name) or is_ignored(name.rpartition("/")[2]):
+        raise ProblemError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, f"file name {name[:100]!r} is not one of a file to work on; rename it"
+        )
+    return name
+
+
+def _own_key(key: str, tenant: str) -> None:
+    """Refuse a key outside the tenant's inbox."""
+    if place(key).tenant != tenant:
+        raise KeyRefused(f"key {key[:200]!r} is not below {INBOX}{tenant}/; a request names one tenant")
+
+
+def _data_time(text: str) -> str:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST, f"data_time {text[:50]!r} is no ISO 8601 time, such as 2026-01-31T12:00:00Z"
+        ) from None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).isoformat()
+
+
+def _places(name: str, now: float) -> list[str]:
+    """Where an answer is kept, today's place first."""
+    today = datetime.fromtimestamp(now, UTC)
+    return [f"{REQUESTS}{(today - timedelta(days=n)):%Y-%m-%d}/{name}.json" for n in (0, 1)]

@@ -1,0 +1,354 @@
+"""What the pages and the API read: one place over the ports, which knows no adapter.
+
+Answers cost the same whatever the table holds: lists are pages, an artifact is read where it is shown, and counts are
+taken from counters or, where a table has to count, remembered for as long as counting them is worth.
+"""
+
+import json
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from core.errors import AdeError, ObjectMissing, ObjectTooLarge, StoreUnavailable
+from core.jobs import ENDED, Job, State
+from core.keys import CONFIGS, INBOX
+from core.ports import JobQuery, ObjectInfo, Page, Pause, QueueStats
+from infra.wiring import Stack
+from runner.results import job_folder
+from runner.sandbox.claims import printable
+
+LOG_BYTES = 64 * 1024 * 1024
+_DOCUMENT_BYTES = 64 * 1024 * 1024
+_KEPT_BYTES = 48 * 1024 * 1024
+_RECENT = 300  # ended jobs that rates and causes are computed from
+_LEAST_FRESH, _WORTH, _MOST_FRESH = 0.5, 20.0, 60.0  # an answer is kept for twenty times as long as it took
+_ANSWERS = 200
+_STALE_SECONDS = 2.0  # an answer that is older than that is waited for
+_MEMORY = ".memory.json"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """What the newest jobs that ended tell, by tenant or of all."""
+
+    jobs: int
+    succeeded: int
+    since: float | None  # end of the oldest of them
+    verdicts: dict[str, int]
+    faults: dict[str, int]
+    seconds: list[float]  # how long they ran, newest first
+    ends: list[tuple[float, str]]  # when they ended, and how; newest first
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewFacts:
+    at: float
+    states: dict[str, int]
+    tenants: dict[str, dict[str, int]]
+    queue: QueueStats | None  # None where the caller sees one tenant only
+    pauses: tuple[Pause, ...]
+    recent: Recent
+
+
+class Facade:
+    """Safe to share between threads."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._tenants = Fresh(stack.table.tenants, stack.clock.steady)
+        self._queue = Fresh(stack.queue.stats, stack.clock.steady)
+        self._pauses = Fresh(stack.table.pauses, stack.clock.steady)
+        self._recent: dict[str | None, Fresh[Recent]] = {}
+        self._lock = threading.Lock()
+        self._documents = _Documents()
+
+    # Jobs
+
+    def jobs(self, query: JobQuery, *, limit: int = 50, cursor: str | None = None) -> Page:
+        return self._stack.table.page(query, limit=limit, cursor=cursor)
+
+    def job(self, job_id: str, *, tenant: str | None = None) -> Job | None:
+        """A job that the caller may see: of `tenant` alone, where one is given."""
+        job = self._stack.table.get(job_id)
+        return job if job is not None and tenant in (None, job.tenant) else None
+
+    def line(self, job: Job) -> tuple[Job, ...]:
+        """All jobs of the same file and workflow, oldest first."""
+        return self._stack.table.line(job.line)
+
+    def files(self, job: Job) -> list[ObjectInfo]:
+        """What a job has published so far."""
+        return list(self._stack.store.objects(job_folder(job)))
+
+    def timeline(self, job: Job) -> list[dict[str, Any]]:
+        """States, passes and failures of a job in the order in which they happened."""
+        found: list[dict[str, Any]] = []
+        if job.stamp:
+            found.append({"at": job.stamp, "what": "uploaded"})
+        found += [{"at": at, "what": state} for state, at in job.history]
+        passes = job.summary.get("passes")
+        if isinstance(passes, dict) and job.started_at is not None:
+            at = job.started_at
+            for name, seconds in passes.items():
+                if isinstance(seconds, int | float):
+                    found.append({"at": at, "what": f"pass {name}", "seconds": seconds})
+                    at += seconds
+        if job.error is not None:
+            error = {"verdict": str(job.error.verdict), "fault": str(job.error.fault), "message": job.error.message}
+            found.append({"at": job.ended_at or job.updated_at, "what": "error", **error})
+        return sorted(found, key=lambda entry: float(entry["at"]))
+
+    # Documents of a job
+
+    def artifact(self, job: Job) -> dict[str, Any] | None:
+        """The published audit: structure, mapping, findings. None: there is none (yet)."""
+        return self.document(f"{job_folder(job)}artifact.json")
+
+    def review(self, job: Job) -> dict[str, Any] | None:
+        """The questions of a job in REVIEW."""
+        return self.document(f"{job_folder(job)}review.json")
+
+    def document(self, key: str) -> dict[str, Any] | None:
+        """A JSON object of the bucket; the last few are kept by their versions."""
+        info = self._stack.store.head(key)
+        if info is None:
+            return None
+        known = self._documents.get(key, info.version)
+        if known is not None:
+            return known
+        try:
+            read = json.loads(self._stack.store.read(key, version=info.version, limit=_DOCUMENT_BYTES))
+        except (ObjectMissing, ObjectTooLarge, ValueError):
+            return None
+        if not isinstance(read, dict):
+            return None
+        self._documents.keep(key, info.version, info.size, read)
+        return read
+
+    def log(self, job: Job, after: int = 0) -> bytes:
+        """What a job's rules printed, without the first bytes: of the box on this machine, or published."""
+        if not job.ended and job.lease is not None:
+            path = self._stack.run_dir / job.lease.owner / f"{job.job_id}-{job.fence}" / "log.txt"
+            try:
+                with path.open("rb") as source:
+                    source.seek(after)
+                    return source.read(LOG_BYTES)
+            except OSError:
+                return b""
+        if not job.ended:
+            return b""
+        try:
+            return self._stack.store.read(f"{job_folder(job)}logs.txt", limit=LOG_BYTES)[after:]
+        except ObjectMissing:
+            return b""
+
+    # Overview
+
+    def tenants(self) -> dict[str, dict[State, int]]:
+        return self._tenants.get()
+
+    def overview(self, tenant: str | None = None) -> OverviewFacts:
+        """How things stand now: of everything, or of one tenant."""
+        counted = self._tenants.get()
+        shown = {
+            name: {str(state): n for state, n in sorted(states.items()) if n}
+            for name, states in sorted(counted.items())
+            if tenant in (None, name)
+        }
+        states: Counter[str] = Counter()
+        for one in shown.values():
+            states.update(one)
+        pauses = tuple(p for p in self._pauses.get() if tenant is None or p.tenant in (None, tenant))
+        queue = self._queue.get() if tenant is None else None
+        return OverviewFacts(
+            self._stack.clock.now(), dict(sorted(states.items())), shown, queue, pauses, self.recent(tenant)
+        )
+
+    def recent(self, tenant: str | None = None) -> Recent:
+        """Rates, times and causes from the newest jobs that ended."""
+        with self._lock:
+            if len(self._recent) > 1000:
+                self._recent.clear()
+            fresh = self._recent.setdefault(tenant, Fresh(lambda: self._look_back(tenant), self._stack.clock.steady))
+        return fresh.get()
+
+    def senders(self, tenant: str | None = None) -> list[dict[str, Any]]:
+        """Tenants and workflows of the newest jobs, each with its last drops and how they went."""
+        names = [tenant] if tenant is not None else sorted(self._tenants.get())
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for name in names[:_RECENT]:
+            for job in self._stack.table.page(JobQuery(tenant=name), limit=100).jobs:
+                one = found.setdefault(
+                    (job.tenant, job.workflow),
+                    {"tenant": job.tenant, "workflow": job.workflow, "states": Counter(), "drops": []},
+                )
+                one["states"][str(job.state)] += 1
+                one["drops"].append(_drop_facts(job))
+        return [one | {"states": dict(one["states"]), "last": one["drops"][0]} for one in found.values()]
+
+    def memories(self, tenant: str | None = None) -> list[tuple[ObjectInfo, str, str]]:
+        """The memories of one tenant or of all: object, tenant, workflow. Shared ones are of tenant `_shared`."""
+        names = [tenant] if tenant is not None else self._config_folders()
+        found = []
+        for name in names:
+            for key in self._stack.store.level(f"{CONFIGS}{name}/").keys:
+                if key.endswith(_MEMORY) and (info := self._stack.store.head(key)) is not None:
+                    workflow = key.rpartition("/")[2].removesuffix(_MEMORY)
+                    found.append((info, name, workflow))
+        return found
+
+    def _config_folders(self) -> list[str]:
+        return [folder.removeprefix(CONFIGS).rstrip("/") for folder in self._stack.store.level(CONFIGS).folders]
+
+    def inbox(self, tenant: str, path: str = "") -> list[ObjectInfo]:
+        """What stands in one folder of a tenant's inbox."""
+        return list(self._stack.store.folder(f"{INBOX}{tenant}/{path}").objects)
+
+    def checks(self) -> dict[str, str]:
+        """Whether store, table and queue answer: `ok`, or what is wrong."""
+        asked: dict[str, Callable[[], object]] = {
+            "table": self._stack.table.pauses,
+            "queue": self._stack.queue.stats,
+            "store": lambda: self._stack.store.head(f"{CONFIGS}ready"),
+        }
+        return {name: _well(ask) for name, ask in asked.items()}
+
+    def _look_back(self, tenant: str | None) -> Recent:
+        page = self._stack.table.page(JobQuery(tenant=tenant, states=ENDED - {State.EXPIRED}), limit=_RECENT)
+        jobs = sorted((j for j in page.jobs if j.ended_at is not None), key=lambda j: j.ended_at or 0.0, reverse=True)
+        wrong = [job.error for job in jobs if job.error is not None]
+        return Recent(
+            jobs=len(jobs),
+            succeeded=sum(job.state is State.SUCCEEDED for job in jobs),
+            since=jobs[-1].ended_at if jobs else None,
+            verdicts=dict(Counter(str(error.verdict) for error in wrong).most_common()),
+            faults=dict(Counter(str(error.fault) for error in wrong).most_common()),
+            seconds=[j.ended_at - j.started_at for j in jobs if j.ended_at is not None and j.started_at is not None],
+            ends=[(j.ended_at, str(j.state)) for j in jobs if j.ended_at is not None],
+        )
+
+
+def findings(artifact: dict[str, Any], *, severity: str | None = None, code: str | None = None) -> list[dict[str, Any]]:
+    """The findings of an artifact that fit, in its order."""
+    listed = artifact.get("findings")
+    return [
+        one
+        for one in (listed if isinstance(listed, list) else [])
+        if isinstance(one, dict) and severity in (None, one.get("severity")) and code in (None, one.get("code"))
+    ]
+
+
+def log_text(raw: bytes, *, whole: bool) -> tuple[str, int]:
+    """Lines that may be shown, and how many bytes they are; a line that is still being written waits unless `whole`."""
+    end = len(raw) if whole else raw.rfind(b"\n") + 1
+    lines = raw[:end].decode("utf-8", "replace").split("\n")
+    return "\n".join(printable(line) for line in lines), end
+
+
+def _drop_facts(job: Job) -> dict[str, Any]:
+    rows, found = job.summary.get("rows_out"), job.summary.get("findings")
+    return {
+        "job_id": job.job_id,
+        "subject": job.subject,
+        "state": str(job.state),
+        "at": job.created_at,
+        "rows": rows if isinstance(rows, int) else None,
+        "errors": found.get("error") if isinstance(found, dict) else None,
+        "drift": job.summary.get("drift"),
+    }
+
+
+def _well(ask: Callable[[], object]) -> str:
+    try:
+        ask()
+    except (AdeError, OSError) as error:
+        return str(error) if isinstance(error, StoreUnavailable) else f"{type(error).__name__}: {error}"
+    return "ok"
+
+
+class Fresh(Generic[T]):
+    """An answer that is asked for again once it is too old: the longer it took, the longer it is kept.
+
+    While one thread asks again, the others get the answer from before, unless that is too old for anybody.
+    """
+
+    def __init__(self, ask: Callable[[], T], steady: Callable[[], float]) -> None:
+        self._ask = ask
+        self._steady = steady
+        self._asking = threading.Lock()
+        self._known: tuple[T, float] | None = None  # and until when it is fresh
+
+    def get(self) -> T:
+        known, now = self._known, self._steady()
+        if known is not None and now < known[1]:
+            return known[0]
+        if known is not None and now > known[1] + _STALE_SECONDS:
+            known = None  # too old to be of use to anybody
+        if not self._asking.acquire(blocking=known is None):
+            return known[0] if known is not None else self.get()
+        try:
+            again = self._known
+            if again is not None and self._steady() < again[1]:
+                return again[0]  # somebody asked while we waited
+            began = self._steady()
+            answer = self._ask()
+            now = self._steady()
+            fresh = min(max(_LEAST_FRESH, _WORTH * (now - began)), _MOST_FRESH)
+            self._known = (answer, now + fresh)
+            return answer
+        finally:
+            self._asking.release()
+
+
+class SharedAnswers:
+    """Whole answers by what was asked, so that many who ask the same cost as much as one."""
+
+    def __init__(self, steady: Callable[[], float]) -> None:
+        self._steady = steady
+        self._kept: OrderedDict[Hashable, Fresh[bytes]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, what: Hashable, ask: Callable[[], bytes]) -> bytes:
+        with self._lock:
+            fresh = self._kept.setdefault(what, Fresh(ask, self._steady))
+            self._kept.move_to_end(what)
+            while len(self._kept) > _ANSWERS:
+                self._kept.popitem(last=False)
+        return fresh.get()
+
+    def forget(self) -> None:
+        """Something was changed by us: whoever asks next sees it."""
+        with self._lock:
+            self._kept.clear()
+
+
+class _Documents:
+    """The documents that were read last, by key and version, up to a sum of sizes."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str], tuple[int, dict[str, Any]]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._bytes = 0
+
+    def get(self, key: str, version: str) -> dict[str, Any] | None:
+        with self._lock:
+            found = self._kept.get((key, version))
+            if found is None:
+                return None
+            self._kept.move_to_end((key, version))
+            return found[1]
+
+    def keep(self, key: str, version: str, size: int, document: dict[str, Any]) -> None:
+        if size > _KEPT_BYTES // 4:
+            return
+        with self._lock:
+            if (key, version) not in self._kept:
+                self._kept[key, version] = (size, document)
+                self._bytes += size
+            while self._bytes > _KEPT_BYTES:
+                _, (gone, _) = self._kept.popitem(last=False)
+                self._bytes -= gone

@@ -1,0 +1,149 @@
+"""Decision v1: a person's answers to a review, `<file>.decision.json` beside the input.
+
+It is written by hand, by `ade review` and by the API, and comes from outside like a manifest: bounded, validated, and
+refused with one line per mistake. What it says is applied by the engine (runner/engine/review.py).
+"""
+
+import json
+from collections import Counter
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from core.errors import AdeError, Problem
+from core.fields import FIELD_NAME, Strict
+from core.wording import problem_of, shown, wrong
+
+MAX_DECISION_BYTES = 256 * 1024
+MAX_ANSWERS = 2000
+_MAX_VALUES = 20_000  # of everything that a decision holds
+_PROBLEMS = 20
+_SAYS = ("field", "reading", "header_rows", "value")
+READINGS = ("day_first", "month_first", "year_first", "point", "comma", "percent", "share")
+
+Label = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class DecisionInvalid(AdeError):
+    """A decision does not validate or does not fit its job; `problems` says where and what is allowed."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(f"{p.path}: {p.problem}" for p in problems))
+
+
+class Answer(Strict):
+    """One answer: what it is about (a question's id, a header, a column's letters) and one thing that it says."""
+
+    id: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    header: Label | None = None
+    column: Annotated[str, Field(pattern=r"^[A-Z]{1,3}$")] | None = None
+    sheet: Label | None = None
+    field: Annotated[str, Field(pattern=FIELD_NAME)] | None = None  # null, but given: the column is no field
+    reading: Literal["day_first", "month_first", "year_first", "point", "comma", "percent", "share"] | None = None
+    header_rows: (
+        Annotated[tuple[Annotated[int, Field(ge=1, le=1_048_576, strict=True)], ...], Field(max_length=20)] | None
+    ) = None
+    value: Label | None = None  # one of the question's candidates; null, but given: none of them
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        given = [name for name in _SAYS if name in self.model_fields_set]
+        if len(given) != 1:
+            said = f"says {', '.join(given)}" if given else "says nothing"
+            raise wrong(said, f"one of {', '.join(_SAYS)} in each answer")
+        says = given[0]
+        if says == "value" and self.id is None:
+            raise wrong("has a value and no id", "the id of a question in review.json, with the value chosen", "value")
+        if says in ("field", "reading") and self.id is None and self.header is None and self.column is None:
+            raise wrong("names no column", "a header, a column's letters, or a question's id")
+        return self
+
+
+class Decision(Strict):
+    decision: Literal[1]
+    workflow: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    job: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    by: Annotated[str, Field(min_length=1, max_length=200)]
+    answers: Annotated[tuple[Answer, ...], Field(max_length=MAX_ANSWERS)] = ()
+    accept: bool = False  # take the likeliest answer to whatever is not answered here
+    remember: bool = True
+
+    @model_validator(mode="after")
+    def _decides(self) -> Self:
+        if not self.answers and not self.accept:
+            raise wrong("is empty", 'at least one answer, or "accept": true', "answers")
+        return self
+
+
+def parse_decision(body: bytes) -> Decision:
+    """Validate a decision's bytes; raise DecisionInvalid with one problem per mistake."""
+    if len(body) > MAX_DECISION_BYTES:
+        raise _refused(f"is {len(body)} bytes", f"at most {MAX_DECISION_BYTES} bytes")
+    try:
+        raw = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+        json.dumps(raw, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise _refused(f"is not UTF-8 (byte {error.start})", "a JSON object in UTF-8") from None
+    except UnicodeEncodeError:
+        raise _refused("holds half a character", "text that can be written as UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        what = "is nested too deeply" if isinstance(error, RecursionError) else f"is not JSON: {error}"
+        raise _refused(what, "a JSON object, each key once") from None
+    if not isinstance(raw, dict):
+        raise _refused(f"is {shown(raw)}", "a JSON object: { ... }")
+    answers = raw.get("answers")
+    if isinstance(answers, list) and len(answers) > MAX_ANSWERS:
+        raise DecisionInvalid([Problem("$.answers", f"is a list of {len(answers)}", f"at most {MAX_ANSWERS} items")])
+    if sum(map(body.count, (b",", b"[", b"{"))) > _MAX_VALUES:
+        raise _refused("holds too many values", f"at most {_MAX_VALUES} in all")
+    try:
+        return Decision.model_validate(raw)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        problems = [problem_of(e, Decision) for e in found[:_PROBLEMS]]
+        if len(found) > _PROBLEMS:
+            problems.append(Problem("$", f"has {len(found) - _PROBLEMS} more problems", "none"))
+        raise DecisionInvalid(problems) from None
+
+
+def misfits(decision: Decision, *, workflows: dict[str, frozenset[str] | None]) -> list[Problem]:
+    """What a decision names that the workflows of its file do not have.
+
+    `workflows`: by name, the fields that each may map to; None where only the engine knows them.
+    """
+    if decision.workflow is not None and decision.workflow not in workflows:
+        known = ", ".join(sorted(workflows)) or "none yet"
+        return [Problem("$.workflow", f"is {shown(decision.workflow)}", f"a workflow that selects this file: {known}")]
+    chosen = [fields for name, fields in workflows.items() if decision.workflow in (None, name)]
+    if not chosen or any(fields is None for fields in chosen):
+        return []
+    known_fields = frozenset[str]().union(*(fields or frozenset() for fields in chosen))
+    said = f"a declared field: {', '.join(sorted(known_fields)[:100])}"
+    return [
+        Problem(f"$.answers[{n}].field", f"is {shown(answer.field)}", said)
+        for n, answer in enumerate(decision.answers)
+        if answer.field is not None and answer.field not in known_fields
+    ][:_PROBLEMS]
+
+
+def decision_schema() -> dict[str, Any]:
+    """The JSON Schema of decision v1, for editors; exported to docs/."""
+    schema = Decision.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "ade-drop decision v1"}
+
+
+def _refused(problem: str, allowed: str) -> DecisionInvalid:
+    return DecisionInvalid([Problem("$", problem, allowed)])
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    seen = dict(pairs)
+    if len(seen) != len(pairs):
+        counts = Counter(k for k, _ in pairs)
+        raise ValueError(f"duplicate key: {next(n for n, count in counts.items() if count > 1)}")
+    return seen

@@ -1,0 +1,160 @@
+"""In: decision files beside inputs. Out: the decision that each planned job takes along, and what is wrong with others.
+
+A decision is level-triggered like everything in the inbox: each scan reads what is there now. One that cannot be used
+is reported in the folder's rejected.json, and the job that waits goes on waiting.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from posixpath import basename
+
+from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, misfits, parse_decision
+from core.drops import Package, Workflow, is_placeholder
+from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, Problem, RowUnreadable
+from core.jobs import Job, State, is_new_decision
+from core.keys import DECISION, decision_key, place
+from core.memories import own_key
+from core.ports import JobTable, ObjectInfo, ObjectStore
+from core.verdicts import Verdict
+from core.wording import shown
+from handlers.workflows import BucketView, Packages, folder_of
+
+_PARSED = 500
+# Finds the workflows that select a key.
+Selecting = Callable[[BucketView, str], list[Workflow]]
+
+
+class Decisions:
+    """Safe to share between threads."""
+
+    def __init__(self, store: ObjectStore, table: JobTable, packages: Packages) -> None:
+        self._store = store
+        self._table = table
+        self._packages = packages
+        self._lock = threading.Lock()
+        self._parsed: OrderedDict[tuple[str, str], Decision | DecisionInvalid] = OrderedDict()
+
+    def pinned(
+        self, view: BucketView, workflow: Workflow, package: Package, primaries: list[ObjectInfo], jobs: list[Job]
+    ) -> list[Job]:
+        """The jobs of one input set with the newest decision beside its inputs and with the memories there are."""
+        keys = [*workflow.manifest.mapping.memory, own_key(workflow.tenant, workflow.manifest.name)]
+        memories = tuple(info.ref for info in view.infos(list(dict.fromkeys(keys))))
+        jobs = [replace(job, memories=memories) for job in jobs] if memories else jobs
+        there = [key for p in primaries if (key := decision_key(p.key)) in view.decisions(folder_of(p.key))]
+        if not there:
+            return jobs
+        info = max(view.infos(there), key=lambda i: (i.modified, i.key), default=None)
+        decision = self.load(info) if info is not None else None
+        if info is None or not isinstance(decision, Decision) or self._misfits(decision, [(workflow, package)]):
+            return jobs
+        return [
+            replace(job, decision=info.ref, decided_at=info.modified) if _is_for(decision, job) else job for job in jobs
+        ]
+
+    def problems(self, view: BucketView, folder: str, selecting: Selecting) -> list[tuple[str, Problem]]:
+        """What is wrong with the decisions of a folder, each with its key."""
+        return [
+            (info.key, problem)
+            for info in view.infos(sorted(view.decisions(folder)))
+            for problem in self._problems(view, info, selecting)
+        ]
+
+    def load(self, info: ObjectInfo) -> Decision | DecisionInvalid | None:
+        """A decision at its version; None if it is gone again."""
+        with self._lock:
+            known = self._parsed.get((info.key, info.version))
+        if known is not None:
+            return known
+        try:
+            known = parse_decision(self._store.read(info.key, version=info.version, limit=MAX_DECISION_BYTES))
+        except ObjectTooLarge:
+            what = f"is {info.size} bytes"
+            known = DecisionInvalid([Problem("$", what, f"at most {MAX_DECISION_BYTES} bytes")])
+        except DecisionInvalid as error:
+            known = error
+        except (ObjectMissing, ObjectChanged):
+            return None
+        except Exception as error:  # noqa: BLE001 - whatever a decision does to its parser, it does to nobody else
+            what = f"cannot be read ({type(error).__name__})"
+            known = DecisionInvalid([Problem("$", what, "a decision as docs/review.md describes it")])
+        with self._lock:
+            self._parsed[info.key, info.version] = known
+            if len(self._parsed) > _PARSED:
+                self._parsed.popitem(last=False)
+        return known
+
+    def _problems(self, view: BucketView, info: ObjectInfo, selecting: Selecting) -> list[Problem]:
+        decision = self.load(info)
+        if isinstance(decision, DecisionInvalid):
+            return decision.problems
+        key = info.key.removesuffix(DECISION)
+        found = view.head(key)
+        workflows = selecting(view, key) if decision is not None and found is not None else []
+        if decision is None or not workflows:
+            return []  # its file or manifest may still be on its way
+        packed = [self._with_package(view, workflow) for workflow in workflows]
+        wrong = self._misfits(decision, [one for one in packed if one is not None])
+        if wrong:
+            return wrong
+        jobs = [
+            job
+            for workflow in workflows
+            if decision.workflow in (None, workflow.manifest.name)
+            for job in self._jobs_of(workflow, key)
+        ]
+        if decision.job is not None and decision.job not in {job.job_id for job in jobs}:
+            known = ", ".join(sorted(job.job_id for job in jobs)) or "none yet"
+            return [Problem("$.job", f"is {shown(decision.job)}, not a job of this file", f"one of: {known}")]
+        return self._late(decision, info, jobs)
+
+    def _late(self, decision: Decision, info: ObjectInfo, jobs: list[Job]) -> list[Problem]:
+        """A decision that no job will take: the newest job of the file, or the one that it names, has ended."""
+        named = [job for job in jobs if decision.job in (None, job.job_id)]
+        newest = max(named, key=lambda job: (job.stamp, job.created_at), default=None)
+        if newest is None or not newest.ended or not is_new_decision(newest, info.ref):
+            return []
+        expired = newest.error is not None and newest.error.verdict is Verdict.REVIEW_EXPIRED
+        if newest.state is State.FAILED and expired:
+            return []  # it runs again
+        what = f"was not applied: job {newest.job_id} had ended ({newest.state}) before it came"
+        return [
+            Problem("$", what, f"a decision before the end; `ade reset {newest.job_id}` runs it again with this one")
+        ]
+
+    def _jobs_of(self, workflow: Workflow, key: str) -> list[Job]:
+        at = place(key)
+        line = f"{at.tenant}/{workflow.subject(key)}|{workflow.manifest.name}"
+        try:
+            jobs = self._table.line(line)
+        except RowUnreadable:
+            return []
+        return [job for job in jobs if not is_placeholder(job)]
+
+    def _with_package(self, view: BucketView, workflow: Workflow) -> tuple[Workflow, Package] | None:
+        try:
+            return self._packages.find(view, workflow)
+        except ManifestInvalid:
+            return None
+
+    def _misfits(self, decision: Decision, workflows: Iterable[tuple[Workflow, Package]]) -> list[Problem]:
+        return misfits(decision, workflows={w.manifest.name: _fields(w, package) for w, package in workflows})
+
+
+def _fields(workflow: Workflow, package: Package) -> frozenset[str] | None:
+    """The fields of a workflow, those that only a file in columns/ defines among them; None: they are in a zip."""
+    if any(ref.key.endswith(".zip") for ref in package.refs):
+        return None
+    implied = {
+        basename(ref.key).removesuffix(".py")
+        for ref in package.refs
+        if "/columns/" in ref.key and ref.key.endswith(".py")
+    }
+    return frozenset(f.name for f in workflow.manifest.fields) | implied
+
+
+def _is_for(decision: Decision, job: Job) -> bool:
+    """Whether a decision is for a planned job, which may yet get a longer id."""
+    return decision.workflow in (None, job.workflow) and (decision.job is None or decision.job.startswith(job.job_id))

@@ -1,0 +1,1 @@
+"""JobTable and WorkQueue on PostgreSQL."""

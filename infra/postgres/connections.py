@@ -1,0 +1,429 @@
+"""Connections to one PostgreSQL database: where it is, what is tried again, for how long, and what callers see.
+
+Theory of operation. Each call takes a connection of the pool and runs one statement, which is its own transaction
+(autocommit): no call leaves a transaction open behind it, and a death holds no lock. A call ends in one of three ways.
+It returns. It raises StoreUnavailable: the server did not answer within the deadline. Or it raises CallRefused: it
+said something that trying again will not change. A connection that broke while a statement was in progress leaves open
+whether the statement was committed; the next try is told so, and looks whether the work is already done.
+
+A pooler that gives a session to somebody else after each transaction (pgbouncer in transaction mode) is recognised by
+the process number that the server has and the one that the connection was told: then nothing is prepared, and
+nothing listens.
+"""
+
+import contextlib
+import itertools
+import logging
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from core.errors import CallRefused, SettingsError, StoreUnavailable
+
+SCHEMA_VERSION = 1  # this program's; it also works with the next one, whose migration keeps what it needs
+SCHEMES = ("postgresql", "postgres")
+_OPTIONS = {"schema", "pooler", "pool"}
+_POOLERS = ("auto", "none", "session", "transaction")
+_POOL_SIZE = 8
+_CONNECT_LOOK_SECONDS = 0.5
+_REMEDY = "run `ade infra init` with a role that owns the schema"
+
+_POOL_LOG = logging.getLogger("psycopg.pool")  # each error reaches its caller; none goes to stderr beside the log
+_POOL_LOG.addHandler(logging.NullHandler())
+_POOL_LOG.propagate = False
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+Act = Callable[["Link", bool], T]  # a connection, and whether an earlier try may have taken effect
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PostgresAddress:
+    """Where a database is, and how to get there. Its text and repr hold no secret."""
+
+    shown: str
+    schema: str = "ade"
+    pooler: str = "auto"  # whether a pooler stands in between, and of what kind
+    pool: int = _POOL_SIZE
+    conninfo: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.shown
+
+    def hide(self, text: str) -> str:
+        """A text of the server or of the driver without the secrets that it might repeat."""
+        for name, value in conninfo_to_dict(self.conninfo).items():
+            if name in {"password", "sslpassword"} and value:
+                text = text.replace(str(value), "…")
+        return " ".join(text.split())
+
+
+def parse_database(url: str) -> PostgresAddress:
+    """`postgresql://user@host:port/name?schema=…&pooler=…&pool=…`; the rest is libpq's. Errors repeat no value."""
+    parts = urlsplit(url)
+    if parts.scheme not in SCHEMES:
+        raise SettingsError(f"{parts.scheme}://…: not a PostgreSQL address; give postgresql://host/database")
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    ours = {name: value for name, value in given if name in _OPTIONS}
+    rest = urlencode([(name, value) for name, value in given if name not in _OPTIONS])
+    plain = f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
+    try:
+        told = conninfo_to_dict(plain)
+    except psycopg.Error:
+        raise SettingsError(
+            "postgresql://…: libpq cannot read this address; write special characters of a password as %xx, "
+            "or leave it out and use PGPASSFILE"
+        ) from None
+    schema, pooler, pool = ours.get("schema", "ade"), ours.get("pooler", "auto"), ours.get("pool", str(_POOL_SIZE))
+    if not schema.isidentifier() or not schema.isascii() or len(schema) > 40:
+        raise SettingsError("postgresql://…: schema must be a short plain name")
+    if pooler not in _POOLERS:
+        raise SettingsError(f"postgresql://…: pooler must be one of {', '.join(_POOLERS)}")
+    if not (pool.isascii() and pool.isdigit() and 1 <= int(pool) <= 200):
+        raise SettingsError("postgresql://…: pool must be a whole number from 1 to 200")
+    where = f"{told.get('host') or told.get('hostaddr') or 'localhost'}"
+    where += f":{told['port']}" if told.get("port") else ""
+    if told.get("service"):
+        where = f"service {told['service']}"
+    return PostgresAddress(
+        shown=f"postgresql://{where}/{told.get('dbname') or ''}",
+        schema=schema,
+        pooler=pooler,
+        pool=int(pool),
+        conninfo=plain,
+    )
+
+
+class Link(psycopg.Connection[Row]):
+    """A connection that knows when it was last known to work."""
+
+    checked_at = 0.0
+
+
+class Statements(dict[str, str]):
+    """The statements of sql/queries.sql by name, for one schema."""
+
+    def __init__(self, schema: str) -> None:
+        super().__init__()
+        text = resources.files("infra.postgres").joinpath("sql/queries.sql").read_text(encoding="utf-8")
+        name = ""
+        for line in text.splitlines():
+            if line.startswith("-- ") and line.endswith(" --"):
+                name = line[3:-3]
+                self[name] = ""
+            elif name and not line.startswith("-- "):
+                self[name] += in_schema(line, schema) + "\n"
+
+
+def in_schema(text: str, schema: str) -> str:
+    """Our SQL, written for the schema "ade", for another."""
+    return text if schema == "ade" else text.replace("ade.", f'"{schema}".')
+
+
+class Connections:
+    """A pool of connections and how calls over them are made. Safe to share between threads; opened when first used."""
+
+    def __init__(
+        self,
+        database: PostgresAddress,
+        *,
+        deadline: float = 30.0,
+        try_seconds: float = 15.0,
+        longest_wait: float = 2.0,
+        size: int | None = None,
+        on_retry: Callable[[str, str], None] = lambda _what, _why: None,
+        on_note: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        """`try_seconds`: after which a single try is cut off, so that a silent network cannot hold its caller."""
+        self.database = database
+        self.service = str(database)
+        self.sql = Statements(database.schema)
+        self.ahead: float | None = None  # by how much our clock was ahead of the server's on the last new connection
+        self.on_note = on_note
+        self._deadline = deadline
+        self._try_seconds = try_seconds
+        self._longest_wait = longest_wait
+        self._on_retry = on_retry
+        self._size = size or database.pool
+        self._opening = threading.Lock()
+        self._pool: ConnectionPool[Link] | None = None
+        self._broken_at = 0.0
+        self._why = ""  # the last error of connecting
+        self._definite: str | None = None  # an error of connecting that trying again will not change
+        self._watch = _Watch()
+
+    def within(self, seconds: float) -> "Connections":
+        """Connections whose calls end within `seconds`, several tries included."""
+        return Connections(
+            self.database,
+            deadline=seconds / 2,
+            try_seconds=seconds / 4,
+            longest_wait=seconds / 12,
+            size=2,
+            on_retry=self._on_retry,
+            on_note=self.on_note,
+        )
+
+    def __call__(self, what: str, act: Act[T]) -> T:
+        """Do `act` on a connection until it returns or the deadline is over; it may run several times."""
+        until, retried = time.monotonic() + self._deadline, False
+        for tries in itertools.count():
+            link: Link | None = None
+            try:
+                with self._lent(until) as link, self._watch(link, self._try_seconds):
+                    return act(link, retried)
+            except psycopg.Error as error:
+                broken = link is not None and (link.closed or isinstance(error, errors.ReadOnlySqlTransaction))
+                if broken:
+                    self._broken_at = time.monotonic()
+                    retried = True
+                self._raise_definite(what, error)
+                pause = random.uniform(0, min(0.05 * 2**tries, self._longest_wait))  # noqa: S311 - jitter is no secret
+                if broken and tries == 0:
+                    pause = 0.0  # a connection that idled too long, or a server that is back already
+                if time.monotonic() + pause >= until:
+                    raise StoreUnavailable(
+                        f"{self.service} did not answer {what}: {self._said(error)}; is it up?"
+                    ) from None
+                self._on_retry(what, self.database.hide(type(error).__name__))
+                time.sleep(pause)
+        raise AssertionError  # pragma: no cover - the loop above has no end
+
+    def run(self, what: str, name: str, /, **values: Any) -> list[Row]:
+        """One statement of sql/queries.sql that gives rows; safe to repeat."""
+        return self(what, lambda db, _retried: db.execute(self.sql[name], values).fetchall())
+
+    def change(self, what: str, name: str, /, **values: Any) -> int:
+        """One statement that gives no rows; how many it changed."""
+        return self(what, lambda db, _retried: db.execute(self.sql[name], values).rowcount)
+
+    def connect(self) -> tuple[Link, bool]:
+        """A connection outside of the pool, for who keeps it; and whether it is a session of its own."""
+        link = Link.connect(self._conninfo(), autocommit=True, prepare_threshold=None)
+        try:
+            return link, not self._configure(link)
+        except BaseException:
+            link.close()
+            raise
+
+    def close(self) -> None:
+        with self._opening:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close(timeout=2)
+        self._watch.close()
+
+    def _conninfo(self) -> str:
+        given = conninfo_to_dict(self.database.conninfo)
+        usual = {
+            "application_name": "ade-drop",
+            "connect_timeout": str(max(2, int(self._try_seconds / 2))),
+            "keepalives_idle": "10",
+            "keepalives_interval": "5",
+            "keepalives_count": "3",
+            "tcp_user_timeout": str(int(self._try_seconds * 1000)),
+        }
+        return make_conninfo(self.database.conninfo, **{k: v for k, v in usual.items() if k not in given})
+
+    def _open(self) -> "ConnectionPool[Link]":
+        with self._opening:
+            if self._pool is None:
+                outer = self
+
+                class Known(Link):
+                    """Remembers why connecting fails: the pool only waits and tries again."""
+
+                    @classmethod
+                    def connect(cls, *args: Any, **kwargs: Any) -> Any:
+                        try:
+                            return super().connect(*args, **kwargs)
+                        except psycopg.Error as error:
+                            outer._connecting_failed(error)
+                            raise
+
+                self._pool = ConnectionPool(
+                    self._conninfo(),
+                    connection_class=Known,
+                    kwargs={"autocommit": True, "prepare_threshold": 2},
+                    min_size=0,
+                    max_size=self._size,
+                    open=False,
+                    configure=self._configured,
+                    check=self._check,
+                    reconnect_timeout=0.0,  # whoever needs one tries again: see __call__
+                    max_idle=300.0,
+                    num_workers=2,
+                    name=f"ade-{id(self):x}",
+                )
+                self._pool.open()
+            return self._pool
+
+    @contextlib.contextmanager
+    def _lent(self, until: float) -> Iterator[Link]:
+        pool = self._open()
+        self._definite = None
+        # A short wait: a connection that is refused, or one that comes later, is checked by the next try.
+        link = pool.getconn(timeout=max(0.05, min(until - time.monotonic(), _CONNECT_LOOK_SECONDS)))
+        try:
+            yield link
+        except errors.ReadOnlySqlTransaction:
+            link.close()  # this server is a standby now; the next connection asks for the primary again
+            raise
+        finally:
+            pool.putconn(link)
+
+    def _configured(self, link: Link) -> None:
+        try:
+            self._configure(link)
+        except psycopg.Error as error:
+            self._connecting_failed(error)
+            raise
+        except StoreUnavailable as error:
+            self._definite = str(error)
+            raise psycopg.OperationalError(str(error)) from None
+
+    def _configure(self, link: Link) -> bool:
+        """Make a new connection ours; whether a pooler may take its session away between two transactions."""
+        began = time.time()
+        try:
+            row = link.execute(self.sql["version"], prepare=False).fetchone()
+        except (errors.UndefinedTable, errors.InvalidSchemaName):
+            raise CallRefused(f"{self.service} has no schema {self.database.schema!r} of ade-drop; {_REMEDY}") from None
+        ended = time.time()
+        version, theirs, served_by = row or (0, ended, 0)
+        self.ahead = max(began - theirs, 0.0) or min(ended - theirs, 0.0)
+        check_version(version or 0, self.service)
+        pooled = self.database.pooler == "transaction" or (
+            self.database.pooler == "auto" and served_by != link.info.backend_pid
+        )
+        if pooled:
+            link.prepare_threshold = None
+        else:
+            link.execute(f"SET statement_timeout = {int(self._try_seconds * 1000)}", prepare=False)
+        link.checked_at = time.monotonic()
+        return pooled
+
+    def _check(self, link: Link) -> None:
+        """Before a connection is lent: whether it outlived the last failure, if there was one since it was well."""
+        if link.checked_at <= self._broken_at:
+            with self._watch(link, min(self._try_seconds, 2.0)):
+                link.execute("SELECT 1", prepare=False)
+            link.checked_at = time.monotonic()
+
+    def _connecting_failed(self, error: psycopg.Error) -> None:
+        self._why = self.database.hide(str(error))
+        if isinstance(error, _REFUSED):
+            self._definite = f"{self.service} refused the connection: {self._why}"
+        elif error.sqlstate is None and any(words in str(error) for words in _REFUSED_WORDS):
+            # What the server says while connecting comes without its code.
+            self._definite = f"{self.service} refused the connection: {self._why}"
+
+    def _said(self, error: psycopg.Error) -> str:
+        return (self._why if isinstance(error, PoolTimeout) else "") or self.database.hide(str(error))
+
+    def _raise_definite(self, what: str, error: psycopg.Error) -> None:
+        if isinstance(error, PoolTimeout):
+            if self._definite is not None:
+                raise CallRefused(self._definite) from None
+            return
+        if transient(error):
+            return
+        said = self.database.hide(str(error.diag.message_primary or error))
+        if isinstance(error, errors.UndefinedTable | errors.UndefinedFunction | errors.InvalidSchemaName):
+            said += f"; {_REMEDY}"
+        elif isinstance(error, errors.InsufficientPrivilege):
+            said += "; docs/postgres.md says which role may do what"
+        raise CallRefused(f"{self.service} refused {what}: {type(error).__name__}, {said}") from error
+
+
+_REFUSED = (errors.InvalidPassword, errors.InvalidAuthorizationSpecification, errors.InvalidCatalogName)
+_REFUSED_WORDS = (
+    "authentication failed",
+    "no pg_hba.conf entry",
+    "does not exist",
+    "no password supplied",
+    "not permitted to log in",
+)
+
+
+def transient(error: psycopg.Error) -> bool:
+    """Whether the same call may well succeed a moment later.
+
+    Connections that are refused or break, a server that starts, stops or recovers, a full disk, too many connections,
+    a statement that took too long, a deadlock, and a standby that is promoted meanwhile.
+    """
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | errors.ReadOnlySqlTransaction)
+
+
+def check_version(found: int, service: str) -> None:
+    """Raise CallRefused where this program and the schema are more than one version apart."""
+    if found < SCHEMA_VERSION:
+        raise CallRefused(f"{service} has schema version {found} and this program needs {SCHEMA_VERSION}; {_REMEDY}")
+    if found > SCHEMA_VERSION + 1:
+        raise CallRefused(
+            f"{service} was upgraded by a newer ade-drop (schema version {found}; this program knows up to "
+            f"{SCHEMA_VERSION + 1}); upgrade this process"
+        )
+
+
+class _Watch:
+    """Cuts off connections whose statement takes too long: libpq itself would wait for a silent peer forever."""
+
+    def __init__(self) -> None:
+        self._some = threading.Condition()
+        self._busy: dict[Link, float] = {}
+        self._thread: threading.Thread | None = None
+        self._idle = False
+        self._ended = False
+
+    @contextlib.contextmanager
+    def __call__(self, link: Link, seconds: float) -> Iterator[None]:
+        with self._some:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="postgres-watch", daemon=True)
+                self._thread.start()
+            if self._idle:
+                self._some.notify()
+            self._busy[link] = time.monotonic() + seconds
+        try:
+            yield
+        finally:
+            with self._some:
+                self._busy.pop(link, None)
+
+    def close(self) -> None:
+        with self._some:
+            self._ended = True
+            self._some.notify()
+
+    def _run(self) -> None:
+        with self._some:
+            while not self._ended:
+                if not self._busy:
+                    self._idle = True
+                    self._some.wait()
+                    self._idle = False
+                    continue
+                now = time.monotonic()
+                for link in [link for link, until in self._busy.items() if until <= now]:
+                    del self._busy[link]
+                    _cut(link)
+                self._some.wait(0.5)
+
+
+def _cut(link: Link) -> None:
+    """End a connection under the one who waits for it, who then sees it broken."""
+    with contextlib.suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(link.fileno())) as own:
+        own.shutdown(socket.SHUT_RDWR)

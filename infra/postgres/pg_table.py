@@ -1,0 +1,384 @@
+"""JobTable on PostgreSQL. Its multi-step writes are functions of the schema (sql/migrations), the rest sql/queries.sql.
+
+Every write carries a name of its own (`writer`): where the answer to an earlier try was lost, the name in the row tells
+whether that try had got through. A row's fence starts above those of its tenant's removed rows; how high that is, is
+remembered here and corrected by the server where it is out of date.
+"""
+
+import copy
+import itertools
+import secrets
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+
+from core.chores import resting
+from core.errors import RecordNewer, RowUnreadable
+from core.jobs import Job, State, first
+from core.ports import Caps, Clock, JobQuery, NewerRow, Page, Pause, Refused
+from core.records import dump_job, load_job
+from infra.postgres.connections import Connections, Link, Row, in_schema
+from infra.postgres.listening import JOBS, PostgresBells
+
+_STATES = frozenset(State)
+# States that most rows are in, which the index of states leaves out.
+_COMMON = frozenset({State.SUCCEEDED, State.EXPIRED})
+_UNCOMMON = "state NOT IN ('SUCCEEDED', 'EXPIRED')"  # in the words of that index
+_TOLD = ("job_id", "tenant", "workflow", "state", "created_at")  # beside the record in every version; see NewerRow
+_BATCH = 500
+_LOOKED_AT = 2000  # rows whose records one page looks into
+_FLOOR_PASSED = "AD001"
+_MOST_FLOORS = 10_000
+_FIRST = {"after_at": float("-inf"), "after_id": ""}
+
+
+class PostgresJobTable:
+    """One schema of a database, made by `ade infra init`. Safe to share between threads."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        bells: PostgresBells,
+        wake_at: Callable[[Job], float | None],
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        """`clock`: whose time leases go by; None: the server's, which all machines share."""
+        self._db = connections
+        self._bells = bells
+        self._wake_at = wake_at
+        self._clock = clock
+        self._floors: dict[str, int] = {}
+        self._seen = threading.local()  # a change between two waits of a thread is not lost
+
+    def within(self, seconds: float) -> "PostgresJobTable":
+        """The same table by calls that end within `seconds`, for heartbeats; connections of its own, to be closed."""
+        hasty = copy.copy(self)
+        hasty._db = self._db.within(seconds)  # noqa: SLF001 - one of us
+        return hasty
+
+    def close(self) -> None:
+        self._db.close()
+
+    def add(self, job: Job) -> tuple[Job, bool]:
+        writer = _writer()
+        while True:
+            floor = self._floors.get(job.tenant, 0)
+            new = first(job, floor)
+            row = self._columns(new, writer) | {"workflow": job.workflow, "line": job.line, "floor": floor}
+            row |= {"created_at": job.created_at, "tenant": job.tenant}
+            made, there, passed = self._db(f"add {job.job_id}", lambda db, _retried: self._add(db, row))  # noqa: B023 - called at once
+            if passed is not None:
+                self._remember_floor(job.tenant, passed)
+                continue
+            found = new if there is None else load_job(there, job.job_id)
+            if made:
+                self._bells.ring(JOBS)
+            return found, made
+
+    def get(self, job_id: str) -> Job | None:
+        rows = self._db.run(f"get {job_id}", "get_job", job_id=job_id)
+        return load_job(rows[0][0], job_id) if rows else None
+
+    def get_all(self, job_ids: Collection[str]) -> dict[str, Job]:
+        found: dict[str, Job] = {}
+        wanted = sorted(set(job_ids))
+        for begin in range(0, len(wanted), _BATCH):
+            rows = self._db.run("get jobs", "get_jobs", job_ids=wanted[begin : begin + _BATCH])
+            found |= {job.job_id: job for job in _readable(({"job_id": i, "doc": doc} for i, doc in rows))}
+        return found
+
+    def replace(self, old: Job, new: Job) -> Job | None:
+        written = replace(new, rev=old.rev + 1)
+        row = self._columns(written, _writer()) | {"old_rev": old.rev}
+
+        def act(db: Link, retried: bool) -> bool:  # noqa: FBT001 - as every act
+            if db.execute(self._db.sql["replace_job"], row).rowcount == 1:
+                return True
+            return retried and db.execute(self._db.sql["written_by"], row).fetchone() is not None
+
+        if not self._db(f"write {old.job_id}", act):
+            return None
+        self._bells.ring(JOBS)
+        return written
+
+    def admit(self, old: Job, new: Job, caps: Caps) -> Job | Refused | None:
+        written = replace(new, rev=old.rev + 1)
+        row = self._columns(written, _writer()) | {"old_rev": old.rev, "tenant": new.tenant, "workflow": new.workflow}
+        row |= {"cap_tenant": caps.tenant, "cap_workflow": caps.workflow, "exact": False}
+
+        def act(db: Link, retried: bool) -> Row:  # noqa: FBT001 - as every act
+            (found,) = db.execute(self._db.sql["admit_job"], row | {"retried": retried}).fetchall()
+            return found
+
+        outcome = self._db(f"start {old.job_id}", act)
+        if outcome[0] == "again":
+            row["exact"] = True
+            outcome = self._db(f"start {old.job_id}", act)
+        match outcome[0]:
+            case "started":
+                self._bells.ring(JOBS)
+                return written
+            case "moved":
+                return None
+            case scope:
+                return _refused(scope, outcome, caps)
+
+    def remove(self, old: Job) -> bool:
+        row = {"job_id": old.job_id, "rev": old.rev, "tenant": old.tenant, "fence": old.fence}
+
+        def act(db: Link, retried: bool) -> bool:  # noqa: FBT001 - as every act
+            if (gone := db.execute(self._db.sql["remove_job"], row).fetchone()) and gone[0]:
+                return True
+            return retried and db.execute(self._db.sql["get_job"], row).fetchone() is None
+
+        removed = self._db(f"remove {old.job_id}", act)
+        self._bells.ring(JOBS)
+        return removed
+
+    def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
+        if query.plain:
+            rows, cursor = self._list(query, limit, cursor)
+            newer: list[NewerRow] = []
+            return Page(jobs=tuple(_readable(map(_named, rows), newer)), cursor=cursor, newer=tuple(newer))
+        # What stands only in the records is looked for in a bounded number of them; the next page goes on from there.
+        found: list[Job] = []
+        for _ in range(0, _LOOKED_AT, _BATCH):
+            rows, following = self._list(query, _BATCH, cursor)
+            for row in rows:
+                job = next(_readable([_named(row)]), None)
+                if job is not None and query.holds(job):
+                    found.append(job)
+                    if len(found) == limit:
+                        last = following is None and row is rows[-1]
+                        return Page(jobs=tuple(found), cursor=None if last else _cursor(row))
+            cursor = following
+            if cursor is None:
+                break
+        return Page(jobs=tuple(found), cursor=cursor)
+
+    def _list(self, query: JobQuery, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
+        """Rows that fit by what is known without their records, and where to go on."""
+        text, values = _listing(query, limit + 1, cursor)
+        text = in_schema(text, self._db.database.schema)
+        rows = self._db("list jobs", lambda db, _retried: db.execute(text, values).fetchall())
+        return rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else None
+
+    def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
+        rows = self._db.run("read a line", "line", line=line)
+        newer: list[NewerRow] = []
+        jobs = tuple(_readable(map(_named, rows), newer))
+        if whole and newer:
+            raise newer[0].why
+        return jobs
+
+    def attention(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return self._awake("attention", before, limit)
+
+    def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
+        return self._awake("outdated", before, limit)
+
+    def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
+        found: dict[str, RowUnreadable] = {}
+        for _, job_id, state, doc in self._walk("every_row"):
+            try:
+                job = load_job(doc, job_id)
+            except RowUnreadable as error:
+                found[job_id] = error
+            else:
+                if job.state != state:
+                    found[job_id] = RowUnreadable(
+                        f"row {job.job_id} says {state} in its column, {job.state} in its record"
+                    )
+            if len(found) >= limit:
+                break
+        return found
+
+    def counts(self, tenant: str | None = None) -> dict[State, int]:
+        rows = (
+            self._db.run("count jobs", "counts")
+            if tenant is None
+            else self._db.run("count jobs", "counts_of_tenant", tenant=tenant)
+        )
+        return {State(state): n for state, n in rows if state in _STATES}
+
+    def count(self, states: frozenset[State], *, before: float) -> int:
+        ((n,),) = self._db.run("count jobs", "count_created_before", states=_names(states), before=before)
+        return int(n)
+
+    def tenants(self) -> dict[str, dict[State, int]]:
+        found: dict[str, dict[State, int]] = {}
+        for tenant, state, n in self._db.run("count jobs", "counts_by_tenant"):
+            if state in _STATES:  # else edited by hand; `damaged` tells
+                found.setdefault(tenant, {})[State(state)] = n
+        return found
+
+    def recount(self) -> int:
+        """A start counts the rows themselves, so nothing can be wrong; what nobody needs any more goes."""
+        self._db.change("tidy up", "tidy", now=self._now())
+        return 0
+
+    def pause(self, pause: Pause) -> None:
+        row = {"tenant": pause.tenant or "", "workflow": pause.workflow or "", "since": pause.since, "by": pause.by}
+
+        def act(db: Link, _retried: bool) -> None:  # noqa: FBT001 - as every act
+            with db.transaction():
+                db.execute(self._db.sql["lock_pauses"])
+                db.execute(self._db.sql["add_pause"], row)
+
+        self._db("pause", act)
+
+    def resume(self, tenant: str | None, workflow: str | None) -> bool:
+        row = {"tenant": tenant or "", "workflow": workflow or ""}
+
+        def act(db: Link, retried: bool) -> bool:  # noqa: FBT001 - as every act
+            return db.execute(self._db.sql["remove_pause"], row).rowcount > 0 or retried
+
+        gone = self._db("resume", act)
+        self._bells.ring(JOBS)
+        return gone
+
+    def pauses(self) -> tuple[Pause, ...]:
+        return tuple(
+            Pause(tenant=tenant or None, workflow=workflow or None, since=since, by=by)
+            for tenant, workflow, since, by in self._db.run("read pauses", "pauses")
+        )
+
+    def hold(self, name: str, owner: str, seconds: float) -> bool:
+        return self._db.change(f"hold {name}", "hold", name=name, owner=owner, seconds=seconds, now=self._now()) == 1
+
+    def let_go(self, name: str, owner: str) -> None:
+        self._db.change(f"let go {name}", "let_go", name=name, owner=owner)
+
+    def generation(self, name: str) -> int:
+        rows = self._db.run(f"read generation {name}", "generation", name=name)
+        return int(rows[0][0]) if rows else 0
+
+    def advance(self, name: str) -> None:
+        self._db.change(f"advance {name}", "advance", name=name)
+
+    def wait(self, seconds: float) -> None:
+        seen = getattr(self._seen, "count", None)
+        self._bells.wait(JOBS, self._bells.count(JOBS) if seen is None else seen, seconds)
+        self._seen.count = self._bells.count(JOBS)
+
+    def _add(self, db: Link, row: dict[str, Any]) -> tuple[bool, str | None, int | None]:
+        """Whether it was made, else the record that is there; or the fence that the row must start above."""
+        try:
+            ((made, there),) = db.execute(self._db.sql["add_job"], row).fetchall()
+        except psycopg.Error as error:
+            if error.sqlstate != _FLOOR_PASSED:
+                raise
+            return False, None, int(error.diag.message_detail or 0)
+        return made, there, None
+
+    def _now(self) -> float | None:
+        return None if self._clock is None else self._clock.now()
+
+    def _columns(self, job: Job, writer: int) -> dict[str, Any]:
+        return {
+            "job_id": job.job_id,
+            "state": str(job.state),
+            "wake_at": self._wake_at(job),
+            "resting": resting(job),
+            "rev": job.rev,
+            "writer": writer,
+            "doc": dump_job(job),
+        }
+
+    def _remember_floor(self, tenant: str, floor: int) -> None:
+        if len(self._floors) >= _MOST_FLOORS:
+            self._floors.clear()
+        self._floors[tenant] = floor
+
+    def _awake(self, name: str, before: float, limit: int) -> tuple[Job, ...]:
+        rows = self._walk(name, before=before, batch=min(limit + 1, _BATCH))
+        # As many readable rows as requested: unreadable ones would stay first forever.
+        return tuple(itertools.islice(_readable({"job_id": i, "doc": doc} for _, i, doc in rows), limit))
+
+    def _walk(self, name: str, *, batch: int = _BATCH, **values: Any) -> Iterator[Row]:
+        """The rows of a statement that begin with the moment and the id by which they are sorted, batch by batch."""
+        after = dict(_FIRST)
+        while True:
+            rows = self._db.run("read rows", name, limit=batch, **after, **values)
+            yield from rows
+            if len(rows) < batch:
+                return
+            after = {"after_at": rows[-1][0], "after_id": rows[-1][1]}
+
+
+def _writer() -> int:
+    return secrets.randbits(63)
+
+
+def _names(states: Iterable[State]) -> list[str]:
+    return sorted(str(state) for state in states)
+
+
+def _cursor(row: Row) -> str:
+    return f"{row[4]!r}|{row[0]}"
+
+
+def _named(row: Row) -> dict[str, Any]:
+    return dict(zip((*_TOLD, "doc"), row, strict=True))
+
+
+def _readable(rows: Iterable[dict[str, Any]], newer: list[NewerRow] | None = None) -> Iterator[Job]:
+    """The jobs of the rows that can be read; `newer` receives the rows that a newer program wrote."""
+    for row in rows:
+        try:
+            yield load_job(row["doc"], row["job_id"])
+        except RecordNewer as error:
+            if newer is not None:
+                newer.append(NewerRow(**{name: row[name] for name in _TOLD}, why=error))
+        except RowUnreadable:
+            continue
+
+
+def _listing(query: JobQuery, limit: int, cursor: str | None) -> tuple[str, dict[str, Any]]:
+    """Newest first. Of each uncommon state the newest come from its own stretch of the index, and are then merged."""
+    where: list[str] = []
+    values: dict[str, Any] = {"limit": limit}
+    for name in ("tenant", "workflow"):
+        if (wanted := getattr(query, name)) is not None:
+            where.append(f"{name} = %({name})s")
+            values[name] = wanted
+    if cursor is not None:
+        at, _, job_id = cursor.partition("|")
+        where.append("(created_at, job_id) < (%(at)s, %(job_id)s)")
+        values |= {"at": float(at), "job_id": job_id}
+    for name, sign in (("created_from", ">="), ("created_to", "<")):
+        if (edge := getattr(query, name)) is not None:
+            where.append(f"created_at {sign} %({name})s")
+            values[name] = edge
+    if query.states is None:
+        parts = [where]
+    else:
+        parts = []
+        for n, state in enumerate(_names(query.states - _COMMON)):
+            parts.append([f"state = %(state{n})s", _UNCOMMON, *where])
+            values[f"state{n}"] = state
+        if common := _names(query.states & _COMMON):
+            parts.append(["state = ANY (%(common)s)", *where])
+            values["common"] = common
+    newest = "ORDER BY created_at DESC, job_id DESC LIMIT %(limit)s"
+    told = ", ".join((*_TOLD, "doc"))
+    selects = [f"(SELECT {told} FROM ade.jobs WHERE {' AND '.join(part or ['true'])} {newest})" for part in parts]  # noqa: S608 - from constants
+    nothing = f"(SELECT {told} FROM ade.jobs WHERE false)"  # noqa: S608 - from constants
+    return f"SELECT {told} FROM ({' UNION ALL '.join(selects or [nothing])}) AS found {newest}", values  # noqa: S608 - from constants
+
+
+def _refused(scope: str, outcome: Row, caps: Caps) -> Refused:
+    _, tenant, workflow, n = outcome
+    match scope:
+        case "pause":
+            what = f"workflow {workflow} of tenant {tenant}" if workflow else f"tenant {tenant}"
+            reason = f"waiting: paused, {what if tenant else 'everything'}"
+        case "tenant":
+            reason = f"waiting: tenant {tenant} {n}/{caps.tenant} running"
+        case _:
+            reason = f"waiting: workflow {workflow} {n}/{caps.workflow} running"
+    return Refused(reason=reason, scope=scope)

@@ -1,0 +1,137 @@
+-- Every statement of the adapters that is not a function of the schema. The line above a statement names it; the
+-- program puts the schema of the URL in the place of "ade". Multi-step writes are functions: see migrations/.
+
+-- version --
+-- Asked by every new connection: the schema's version, the server's time, and which process serves us.
+SELECT (SELECT max(version) FROM ade.versions), extract(epoch FROM clock_timestamp())::float8, pg_backend_pid()
+
+-- add_job --
+SELECT made, there FROM ade.add_job(%(job_id)s, %(tenant)s, %(workflow)s, %(line)s, %(created_at)s, %(state)s,
+  %(wake_at)s, %(resting)s, %(rev)s, %(writer)s, %(doc)s, %(floor)s)
+
+-- admit_job --
+SELECT outcome, of_tenant, of_workflow, running FROM ade.admit_job(%(job_id)s, %(old_rev)s, %(tenant)s, %(workflow)s,
+  %(state)s, %(wake_at)s, %(resting)s, %(rev)s, %(writer)s, %(doc)s, %(cap_tenant)s, %(cap_workflow)s, %(exact)s,
+  %(retried)s)
+
+-- replace_job --
+UPDATE ade.jobs SET state = %(state)s, wake_at = %(wake_at)s, resting = %(resting)s, rev = %(rev)s,
+  writer = %(writer)s, doc = %(doc)s WHERE job_id = %(job_id)s AND rev = %(old_rev)s
+
+-- written_by --
+SELECT 1 FROM ade.jobs WHERE job_id = %(job_id)s AND writer = %(writer)s
+
+-- remove_job --
+SELECT ade.remove_job(%(job_id)s, %(rev)s, %(tenant)s, %(fence)s)
+
+-- get_job --
+SELECT doc FROM ade.jobs WHERE job_id = %(job_id)s
+
+-- get_jobs --
+SELECT job_id, doc FROM ade.jobs WHERE job_id = ANY (%(job_ids)s)
+
+-- line --
+SELECT job_id, tenant, workflow, state, created_at, doc FROM ade.jobs
+WHERE hashtextextended(line, 0) = hashtextextended(%(line)s, 0) AND line = %(line)s ORDER BY created_at, job_id
+
+-- attention --
+SELECT wake_at, job_id, doc FROM ade.jobs WHERE wake_at IS NOT NULL AND NOT resting AND wake_at <= %(before)s
+  AND (wake_at, job_id) > (%(after_at)s, %(after_id)s) ORDER BY wake_at, job_id LIMIT %(limit)s
+
+-- outdated --
+SELECT wake_at, job_id, doc FROM ade.jobs WHERE wake_at IS NOT NULL AND resting AND wake_at <= %(before)s
+  AND (wake_at, job_id) > (%(after_at)s, %(after_id)s) ORDER BY wake_at, job_id LIMIT %(limit)s
+
+-- every_row --
+SELECT created_at, job_id, state, doc FROM ade.jobs WHERE (created_at, job_id) > (%(after_at)s, %(after_id)s)
+ORDER BY created_at, job_id LIMIT %(limit)s
+
+-- counts --
+SELECT state, sum(n)::bigint FROM ade.tallies GROUP BY state HAVING sum(n) <> 0
+
+-- counts_of_tenant --
+SELECT state, sum(n)::bigint FROM ade.tallies WHERE tenant = %(tenant)s GROUP BY state HAVING sum(n) <> 0
+
+-- counts_by_tenant --
+SELECT tenant, state, sum(n)::bigint FROM ade.tallies GROUP BY tenant, state HAVING sum(n) <> 0 ORDER BY tenant, state
+
+-- count_created_before --
+SELECT count(*) FROM ade.jobs WHERE state = ANY (%(states)s) AND created_at < %(before)s
+
+-- tidy --
+-- Slots that came to nothing, and leases of owners that died long ago, a batch at a time.
+WITH nothing AS (
+  DELETE FROM ade.tallies t WHERE (t.tenant, t.state, t.slot) IN
+    (SELECT tenant, state, slot FROM ade.tallies WHERE n = 0 LIMIT 1000 FOR UPDATE SKIP LOCKED)
+)
+DELETE FROM ade.leases l WHERE l.name IN
+  (SELECT name FROM ade.leases WHERE expires < ade.moment(%(now)s) - 86400 LIMIT 1000 FOR UPDATE SKIP LOCKED)
+
+-- lock_pauses --
+-- Waits for the starts that are under way, and holds back those that come.
+SELECT pg_advisory_xact_lock(hashtextextended('ade.pauses', 0))
+
+-- add_pause --
+INSERT INTO ade.pauses (tenant, workflow, since, by) VALUES (%(tenant)s, %(workflow)s, %(since)s, %(by)s)
+ON CONFLICT (tenant, workflow) DO NOTHING
+
+-- remove_pause --
+DELETE FROM ade.pauses WHERE tenant = %(tenant)s AND workflow = %(workflow)s
+
+-- pauses --
+SELECT tenant, workflow, since, by FROM ade.pauses ORDER BY since, tenant, workflow
+
+-- hold --
+INSERT INTO ade.leases AS l (name, owner, expires) VALUES (%(name)s, %(owner)s, ade.moment(%(now)s) + %(seconds)s)
+ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires = excluded.expires
+WHERE l.owner = excluded.owner OR l.expires <= ade.moment(%(now)s)
+  -- Nobody holds a lease for so long: the clock was set back, and its owner may have died long ago.
+  OR l.expires > excluded.expires + 60
+
+-- let_go --
+DELETE FROM ade.leases WHERE name = %(name)s AND owner = %(owner)s
+
+-- generation --
+SELECT n FROM ade.generations WHERE name = %(name)s
+
+-- advance --
+INSERT INTO ade.generations AS g (name, n) VALUES (%(name)s, 1) ON CONFLICT (name) DO UPDATE SET n = g.n + 1
+
+-- send --
+SELECT ade.send_messages(%(now)s, %(ids)s, %(tenants)s, %(priorities)s, %(delays)s, %(head_start)s)
+
+-- take --
+SELECT id, of_tenant, urgency, token, times, sent, ahead
+FROM ade.take_messages(%(now)s, %(most)s, %(visibility)s, %(avoid)s)
+
+-- hide --
+SELECT ade.hide_message(%(now)s, %(job_id)s, %(receipt)s, %(seconds)s)
+
+-- ack --
+SELECT ade.ack_message(%(job_id)s, %(receipt)s)
+
+-- present --
+SELECT job_id FROM ade.messages WHERE job_id = ANY (%(job_ids)s)
+
+-- bury --
+INSERT INTO ade.dead_letters AS d (job_id, tenant, priority, reason, at)
+VALUES (%(job_id)s, %(tenant)s, %(priority)s, %(reason)s, ade.moment(%(now)s))
+ON CONFLICT (job_id) DO UPDATE SET tenant = excluded.tenant, priority = excluded.priority, reason = excluded.reason,
+  at = excluded.at
+
+-- dead --
+SELECT job_id, tenant, priority, reason, at FROM ade.dead_letters ORDER BY at, job_id LIMIT %(limit)s
+
+-- redrive_all --
+DELETE FROM ade.dead_letters
+
+-- redrive --
+DELETE FROM ade.dead_letters WHERE job_id = %(job_id)s
+
+-- stats --
+SELECT count(*) FILTER (WHERE ready OR visible_at <= now.at),
+  count(*) FILTER (WHERE NOT ready AND visible_at > now.at AND receipt IS NOT NULL),
+  count(*) FILTER (WHERE NOT ready AND visible_at > now.at AND receipt IS NULL),
+  (SELECT count(*) FROM ade.dead_letters),
+  max(now.at - sent_at) FILTER (WHERE ready OR visible_at <= now.at)
+FROM (SELECT ade.moment(%(now)s) AS at) AS now LEFT JOIN ade.messages ON true

@@ -1,0 +1,464 @@
+"""Asks a person where the engine is unsure, and applies what a person decided.
+
+The questions come after structure, mapping and the reading decisions, and before anything is written. A decision is
+matched to columns by header, by letters or by a question's id; ids depend only on the kind and the place, so they are
+the same in every attempt on the same input. Nothing here holds a cell's value: headers that may be data are not shown.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from runner.engine.fields import Field
+from runner.engine.findings import ChosenReading, Findings
+from runner.engine.mapping.score import Contribution, MappingChoice
+from runner.engine.mapping.table_mapping import MappedTable
+from runner.engine.protocol import EngineStop, Order
+from runner.engine.values.decisions import Convention, ConventionChoice
+
+VERSION: Final = 1
+MOST_QUESTIONS: Final = 200
+_CANDIDATES: Final = 12
+_LONGEST: Final = 300
+# What a reading is of, and what it makes of a column's convention.
+_KIND: Final = {
+    "day_first": "date_order", "month_first": "date_order", "year_first": "date_order",
+    "point": "decimal", "comma": "decimal", "percent": "unit", "share": "unit",
+}  # fmt: skip
+_CHANGES: Final[dict[str, dict[str, Any]]] = {
+    "day_first": {"day_first": True, "dots_day_first": True, "year_first": False},
+    "month_first": {"day_first": False, "dots_day_first": False, "year_first": False},
+    "year_first": {"year_first": True, "short_years": True},
+    "point": {"decimal": "."},
+    "comma": {"decimal": ","},
+    "percent": {"in_percent": True},
+    "share": {"in_percent": False},
+}
+_LABELS: Final = {
+    "day_first": "day first: 31/12/2025", "month_first": "month first: 12/31/2025",
+    "year_first": "year first: 25/12/31",
+    "point": "a decimal point: 1.5", "comma": "a decimal comma: 1,5", "percent": "percent: 45 is 45 %",
+    "share": "shares: 0.45 is 45 %",
+}  # fmt: skip
+_WORD: Final = {
+    "day first": "day_first", "month first": "month_first", "year first": "year_first", ".": "point", ",": "comma",
+    "percent": "percent", "share": "share",
+}  # fmt: skip
+_READINGS: Final = {
+    "date_order": ("day_first", "month_first"), "decimal": ("point", "comma"), "unit": ("percent", "share"),
+}  # fmt: skip
+
+
+class Candidate(NamedTuple):
+    value: str | None
+    label: str
+    probability: float | None = None
+    reasons: tuple[Contribution, ...] = ()
+    header: str | None = None  # of the column that it is
+
+    def as_dict(self) -> dict[str, Any]:
+        sure = None if self.probability is None else round(min(1.0, max(0.0, self.probability)), 4)
+        reasons = [{"rule": r.rule[:200], "weight": r.delta} for r in self.reasons[:20]]
+        made = {"value": self.value, "label": _short(self.label), "probability": sure, "reasons": reasons}
+        return made | ({"header": self.header[:500]} if self.header is not None else {})
+
+
+class Question(NamedTuple):
+    id: str
+    kind: str
+    text: str
+    candidates: tuple[Candidate, ...]
+    chosen: str | None
+    input: str | None = None
+    sheet: str | None = None
+    table: str | None = None
+    column: str | None = None
+    header: str | None = None
+    field: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "input": self.input,
+            "sheet": self.sheet,
+            "table": self.table,
+            "column": self.column,
+            "header": None if self.header is None else self.header[:500],
+            "field": self.field,
+            "text": self.text[:1000],
+            "chosen": self.chosen,
+            "candidates": [c.as_dict() for c in self.candidates],
+        }
+
+
+def question_id(kind: str, *place: str) -> str:
+    return f"{kind}-{sha256(json.dumps(place).encode(errors='backslashreplace')).hexdigest()[:10]}"
+
+
+def folded(text: str) -> str:
+    """One spelling for upper and lower case and runs of blanks."""
+    return " ".join(text.split()).casefold()
+
+
+class Answers:
+    """A person's decision, matched to the tables at hand."""
+
+    def __init__(self, decision: Mapping[str, Any] | None, *, accept: bool = False) -> None:
+        body = (decision or {}).get("body") or {}
+        self._answers: list[dict[str, Any]] = list(body.get("answers") or ())
+        self.accept = accept or body.get("accept") is True
+        self._used: set[int] = set()
+        self._decided: set[tuple[str, int]] = set()  # table and column
+        self._without: set[tuple[str, str]] = set()  # table and required field that has no column there
+
+    def reading(self, reading: dict[str, Any], input_name: str, sheet: str) -> dict[str, Any]:
+        """What the manifest says about reading, with the header rows that were decided for a sheet."""
+        rows = self._header_rows(input_name, sheet)
+        if rows is None:
+            return reading
+        return reading | ({"header": "auto", "header_rows": rows} if rows else {"header": "none", "header_rows": []})
+
+    def has_header(self, input_name: str, sheet: str) -> bool:
+        """Whether a person settled the header of a sheet."""
+        return self._header_rows(input_name, sheet) is not None
+
+    def _header_rows(self, input_name: str, sheet: str) -> list[int] | None:
+        wanted = question_id("header", input_name, sheet)
+        for n, answer in enumerate(self._answers):
+            asked = answer.get("id")
+            if asked not in (None, wanted) or answer.get("sheet") not in (None, sheet):
+                continue
+            if answer.get("header_rows") is not None:
+                self._used.add(n)
+                return [int(row) for row in answer["header_rows"]]
+            if asked == wanted and "value" in answer:
+                self._used.add(n)
+                value = str(answer["value"] or "none")
+                return [int(value)] if value.isdecimal() else []
+        return None
+
+    def apply(self, table: MappedTable, fields: Sequence[Field]) -> None:
+        """Give a table's columns the fields that were decided."""
+        wanted = self._wanted(table, {f.name for f in fields if f.constant is None})
+        if not wanted:
+            return
+        given = {field for field in wanted.values() if field is not None}
+        self._decided |= {(table.source.id, position) for position in wanted}
+        table.choices = [_decided(choice, wanted, given) for choice in table.choices]
+
+    def _wanted(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
+        wanted: dict[int, str | None] = {}
+        given: set[str] = set()
+        for n, answer in enumerate(self._answers):
+            for position, field in self._pairs(table, answer, names):
+                if position in wanted or (field is not None and (field not in names or field in given)):
+                    continue
+                wanted[position] = field
+                self._used.add(n)
+                if field is not None:
+                    given.add(field)
+        return wanted
+
+    def _pairs(self, table: MappedTable, answer: dict[str, Any], names: set[str]) -> Iterator[tuple[int, str | None]]:
+        """The columns that an answer is about, each with the field that it gives."""
+        columns, asked = table.source.columns, answer.get("id")
+        says = "field" if "field" in answer else "value"
+        if says not in answer:
+            return
+        if asked is not None:
+            for position in range(len(columns)):
+                if asked == question_id("column", table.source.id, table.letters(position)):
+                    yield position, answer[says]
+            for name in names:
+                if asked == question_id("required", table.source.id, name):
+                    letters = answer[says] if says == "value" else answer.get("column")
+                    if letters is None and answer.get("header") is None:
+                        self._without.add((table.source.id, name))
+                        self._used.update(n for n, other in enumerate(self._answers) if other is answer)
+                    for position in range(len(columns)):
+                        if table.letters(position) == letters:
+                            yield position, name
+        if says == "field" and (answer.get("header") is not None or answer.get("column") is not None):
+            for position in range(len(columns)):
+                if self._names(answer, table, position):
+                    yield position, answer["field"]
+
+    def _names(self, answer: Mapping[str, Any], table: MappedTable, position: int) -> bool:
+        column = table.source.columns[position]
+        if answer.get("header") is None and answer.get("column") is None:
+            return False
+        if answer.get("sheet") not in (None, table.source.place.sheet):
+            return False
+        if answer.get("column") not in (None, table.letters(position)):
+            return False
+        header = answer.get("header")
+        spelled = {folded(column.name), *(folded(part) for part in column.parts[-1:])}
+        return header is None or (not column.generated and folded(header) in spelled)
+
+    def settle(
+        self, table: MappedTable, position: int, convention: Convention, choices: list[ConventionChoice]
+    ) -> tuple[Convention, list[ConventionChoice]]:
+        """A column's convention with the readings that were decided for it."""
+        for n, answer in enumerate(self._answers):
+            asked = question_id("reading", table.source.id, table.letters(position))
+            said = answer.get("reading") or (answer.get("value") if answer.get("id") == asked else None)
+            if said not in _KIND or not (answer.get("id") == asked or self._names(answer, table, position)):
+                continue
+            self._used.add(n)
+            convention = convention._replace(**_CHANGES[said])
+            choices = [_settled(c, said) if c.kind == _KIND[said] else c for c in choices]
+        return convention, choices
+
+    def is_decided(self, table: MappedTable, position: int) -> bool:
+        return (table.source.id, position) in self._decided
+
+    def is_without(self, table: MappedTable, field: str) -> bool:
+        return (table.source.id, field) in self._without
+
+    def takes(self, question: Question) -> bool:
+        """Whether an answer says yes to a question that has nothing else to be applied."""
+        for n, answer in enumerate(self._answers):
+            if answer.get("id") == question.id and answer.get("value") in [c.value for c in question.candidates]:
+                self._used.add(n)
+                return True
+        return False
+
+    def report(self, findings: Findings) -> None:
+        """Report answers that fit nothing in this file."""
+        for n in range(len(self._answers)):
+            if n not in self._used:
+                message = f"answer {n + 1} of the decision fits no column and no question of this file"
+                findings.add("decision_unused", "warning", message, rule="decision")
+
+
+def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], given: Collection[str]) -> MappingChoice:
+    if choice.position in wanted:
+        parts = (Contribution("decision", 1.0),)
+        field = wanted[choice.position]
+        return choice._replace(
+            field=field, probability=1.0, tier="decision", contributors=parts, note="decided by a person", doubt=None
+        )
+    if choice.field in given:
+        note = "a person gave its field to another column"
+        return choice._replace(field=None, contributors=(), note=note, doubt=None)
+    return choice
+
+
+def _settled(choice: ConventionChoice, said: str) -> ConventionChoice:
+    word = next(word for word, name in _WORD.items() if name == said)
+    return choice._replace(chosen=word, evidence={"decision": 1}, sure=True, message="", settle=None, code="")
+
+
+class Asking:
+    """Collects the questions of a job."""
+
+    def __init__(
+        self,
+        order: Order,
+        answers: Answers,
+        fields: Sequence[Field],
+        *,
+        valued: Collection[str],
+        headless: bool,
+    ) -> None:
+        """`valued`: fields that need no column. `headless`: the manifest says that there is no header row."""
+        mapping = order.manifest.get("mapping") or {}
+        self.mode: str = mapping.get("review") or "never"
+        low, high = mapping.get("unsure") or (0.3, 0.85)
+        self._low, self._high = float(low), float(high)
+        self._redact = bool(order.manifest.get("redact_headers"))
+        self._answers = answers
+        self._fields = {f.name: f for f in fields}
+        self._valued = valued
+        self._headless = headless
+        self._order = order
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.mode != "never" and not self._answers.accept
+
+    def questions(self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading]) -> list[Question]:
+        by_id = {t.source.id: t for t in tables}
+        found = [q for table in tables for q in self._headers(table)]
+        for table in tables:
+            missing = list(self._required(table))
+            near = {q.field for q in missing}
+            found += missing
+            found += self._columns(table, near)
+        for reading in readings:
+            place = by_id.get(reading.place.table) if reading.place else None
+            if place is not None and not reading.sure and reading.kind in _READINGS and reading.column is not None:
+                found += self._reading(place, reading)
+        unique = {q.id: q for q in found}
+        return [q for q in unique.values() if q.kind not in ("header", "drift") or not self._answers.takes(q)]
+
+    def drift(self, changes: str) -> list[Question]:
+        """The question whether columns that differ from the sender's last drop are meant; none once it is answered."""
+        question = Question(
+            question_id("drift", changes),
+            "drift",
+            f"The columns differ from those of the sender's last drop: {changes}. Is that meant?",
+            (Candidate("accept", "yes: go on with these columns"),),
+            "accept",
+            input=self._order.primary[0].name if self._order.primary else None,
+        )
+        return [] if self._answers.accept or self._answers.takes(question) else [question]
+
+    def _headers(self, table: MappedTable) -> Iterator[Question]:
+        source = table.source
+        doubt = next((c for c in source.table.choices if c.kind == "header" and not c.sure), None)
+        unnamed = source.table.generated_header and not self._headless
+        if (doubt is None and not unnamed) or self._answers.has_header(source.place.input, source.place.sheet):
+            return
+        rows = source.table.header_rows
+        chosen = str(rows[-1]) if rows else "none"
+        first = doubt.row if doubt is not None and doubt.row else source.table.range.top
+        options = dict.fromkeys([chosen, str(first), "none"])
+        said = doubt.message if doubt is not None and doubt.message else "no header row was found"
+        yield Question(
+            question_id("header", source.place.input, source.place.sheet),
+            "header",
+            f"Which row of sheet “{source.place.sheet}” is the header? {said[:1].upper()}{said[1:]}.",
+            tuple(Candidate(o, "there is no header row" if o == "none" else f"row {o}") for o in options),
+            chosen,
+            input=source.place.input,
+            sheet=source.place.sheet,
+            table=source.id,
+        )
+
+    def _required(self, table: MappedTable) -> Iterator[Question]:
+        taken = {c.field for c in table.choices if c.field is not None} | set(table.fields)
+        free = [c for c in table.choices if c.field is None and not self._answers.is_decided(table, c.position)]
+        for field in self._fields.values():
+            if not field.required or field.name in taken or field.name in self._valued:
+                continue
+            if self._answers.is_without(table, field.name):
+                continue
+            near = sorted(free, key=lambda c: -dict(c.runners_up).get(field.name, -1.0))[:_CANDIDATES]
+            columns = [self._column(table, c, dict(c.runners_up).get(field.name)) for c in near]
+            yield Question(
+                question_id("required", table.source.id, field.name),
+                "required",
+                f"Which column is “{field.label or field.name}”? It is required, and no column was found for it.",
+                (*columns, Candidate(None, "no column: leave it empty")),
+                None,
+                field=field.name,
+                **self._place(table),
+            )
+
+    def _column(self, table: MappedTable, choice: MappingChoice, probability: float | None) -> Candidate:
+        header = self._header(table, choice.position)
+        letters = table.letters(choice.position)
+        label = f"column {letters}" if header is None else f"column {letters}: {header}"
+        return Candidate(letters, label, probability, header=header)
+
+    def _columns(self, table: MappedTable, near: Collection[str | None]) -> Iterator[Question]:
+        sure = {c.field for c in table.choices if c.field is not None and c.probability >= self._high}
+        for choice in table.choices:
+            if self._answers.is_decided(table, choice.position) or not self._is_unsure(choice, sure, near):
+                continue
+            letters, header = table.letters(choice.position), self._header(table, choice.position)
+            pairs = dict(choice.runners_up)
+            options = [
+                Candidate(name, self._label(name), pairs[name])
+                for name in pairs
+                if name != choice.field and name not in sure
+            ]
+            if choice.field is not None:
+                options.insert(
+                    0, Candidate(choice.field, self._label(choice.field), choice.probability, choice.contributors)
+                )
+            named = f"Column {letters}" + (f" (“{header}”)" if header is not None else "")
+            yield Question(
+                question_id("column", table.source.id, letters),
+                "column",
+                f"Which field is {named[0].lower()}{named[1:]}?",
+                (*options[:_CANDIDATES], Candidate(None, "no field")),
+                choice.field,
+                column=letters,
+                header=header,
+                **self._place(table),
+            )
+
+    def _is_unsure(self, choice: MappingChoice, sure: Collection[str | None], near: Collection[str | None]) -> bool:
+        if self.mode == "always":
+            return True
+        if choice.field is not None:
+            return choice.probability < self._high or (choice.doubt is not None and bool(choice.doubt.settle))
+        open_ = [(f, p) for f, p in choice.runners_up if f not in sure and f not in near]
+        return any(p >= self._low for _, p in open_)
+
+    def _reading(self, table: MappedTable, reading: ChosenReading) -> Iterator[Question]:
+        position = next((n for n, column in enumerate(table.source.columns) if column.index == reading.column), None)
+        if position is None:
+            return
+        chosen = _WORD.get(reading.chosen)
+        if chosen is None:
+            return
+        letters, header = table.letters(position), self._header(table, position)
+        options = dict.fromkeys([chosen, *_READINGS[reading.kind]])
+        seen = tuple(Contribution(f"{name}: {count}", 0.0) for name, count in reading.evidence.items())
+        named = f"column {letters}" + (f" (“{header}”)" if header is not None else "")
+        yield Question(
+            question_id("reading", table.source.id, letters),
+            "reading",
+            f"How are the values of {named} written? Two readings fit.",
+            tuple(Candidate(o, _LABELS[o], None, seen if o == chosen else ()) for o in options),
+            chosen,
+            column=letters,
+            header=header,
+            field=reading.field,
+            **self._place(table),
+        )
+
+    def _place(self, table: MappedTable) -> dict[str, str]:
+        place = table.source.place
+        return {"input": place.input, "sheet": place.sheet, "table": place.table}
+
+    def _label(self, name: str) -> str:
+        field = self._fields.get(name)
+        return name if field is None or not field.label else f"{name} ({field.label})"
+
+    def _header(self, table: MappedTable, position: int) -> str | None:
+        """A column's header where it may be shown: it is a label for all we know, and the manifest does not hide it."""
+        column = table.source.columns[position]
+        if self._redact or column.generated or not table.header_is_certain:
+            return None
+        return column.name.encode(errors="replace").decode()
+
+    def stop(self, questions: Sequence[Question]) -> EngineStop:
+        """Write review.json; the end of a job that asks."""
+        shown = questions[:MOST_QUESTIONS]
+        if file := self._order.open_output("review.json"):
+            body = json.dumps(self._document(shown, len(questions) - len(shown)), ensure_ascii=False, indent=1)
+            file.write(body.encode(errors="replace") + b"\n")
+            file.close()
+        many = f"{len(questions)} question{'' if len(questions) == 1 else 's'}"
+        return EngineStop("needs_review", f"{many} for a person", remedy="answer them: see review.html")
+
+    def _document(self, questions: Sequence[Question], left_out: int) -> dict[str, Any]:
+        order = self._order
+        return {
+            "review_version": VERSION,
+            "job": {k: order.job.get(k) for k in ("job_id", "tenant", "workflow", "attempt")}
+            | {"params": order.params},
+            "inputs": [
+                {"role": i.role, "name": i.name, "sha256": i.sha256, "size": i.size}
+                for i in (*order.primary, *order.auxiliary, *order.mended)
+            ],
+            "why": self.mode if self.mode != "never" else "drift",
+            "decision": decision_facts(order.decision),
+            "questions": [q.as_dict() for q in questions],
+            "left_out": left_out,
+        }
+
+
+def decision_facts(decision: Mapping[str, Any] | None) -> dict[str, str] | None:
+    """How a decision is named in the artifact and in review.json."""
+    return None if decision is None else {k: str(decision.get(k) or "") for k in ("key", "version", "sha256", "by")}
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

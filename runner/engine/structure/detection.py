@@ -1,0 +1,275 @@
+"""Finds the tables of a sheet while its rows stream by: the steps of docs/structure.md, in order.
+
+Theory of operation. The classifier takes half a millisecond per row, too much for a million similar rows. So the
+detector keeps only the rows that can matter (keeping.py): the first ones of the sheet, every row unlike the usual ones,
+and a few rows around each of those. The rest are *plain*: their cells have the usual kinds of their columns. Plain rows
+are only counted, and are data like their neighbours. Memory is bounded by KEPT rows, whatever the sheet's size. At the
+end of the sheet the kept rows are described (facts.py, features.py), labelled (labelling.py), cut into drafts of tables
+(bands.py, or shortcuts.py where no classifier is needed) and shaped into tables (header_rows.py, captions.py,
+shaping.py). totals.py then reads the sheet again to check the totals.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
+from runner.engine.structure import features, labelling, shaping, shortcuts, totals
+from runner.engine.structure.bands import drafts
+from runner.engine.structure.facts import Row, row_of
+from runner.engine.structure.header_rows import Hints
+from runner.engine.structure.keeping import Headings, Late, Usual
+from runner.engine.structure.shaping import shape
+from runner.engine.structure.tables import Choice, Label, RowScores, Table
+
+LONG = 5_000  # rows of a sheet from which plain neighbours are data without classification
+# The chances of a plain row: almost certainly data, as the classifier would find at two hundred times the cost.
+PLAIN = [0.97 if label is Label.DATA else 0.006 for label in Label]
+
+Scores = Mapping[int, Mapping[str, float]]  # points from rules in `row_types/`: by row number, then by label
+
+
+class RowClassifier(labelling.LabelOrder, Protocol):
+    """Rates rows: the shipped trees, or in training a booster that has not seen the file."""
+
+    def chances_of(self, vectors: Sequence[Sequence[float]]) -> list[list[float]]: ...
+
+
+def tables_in(kept: Sequence[Row], hints: Hints, judge: RowClassifier) -> list[Table]:
+    """The tables of a sheet, from top to bottom and left to right."""
+    layout, scored = hints.layout, hints.scores
+
+    def classify(rows: Sequence[Row]) -> tuple[list[Label], list[list[float]]]:
+        total = rows[-1].ordinal + 1 if rows else 0
+        if total <= LONG:
+            rows = [replace(row, plain=False) for row in rows]
+        vectors = features.vectors(rows, total=total)
+        judged = iter(judge.chances_of([vector for vector in vectors if vector]))
+        chances = [next(judged) if vector else PLAIN for vector in vectors]
+        return labelling.decode(rows, chances, judge, _points(rows, layout, scored))
+
+    choices: list[Choice] = []
+    if hints.fixed is not None:
+        if (only := shortcuts.draft(kept, hints.fixed, classify)) is not None:
+            return [shape(only, hints)]
+        choices.append(shortcuts.missing(hints.fixed))
+    known, rest = shortcuts.take(kept, layout.declared_tables)
+    one = shortcuts.find(rest, hints) if not known else None
+    guessed = [one] if one else shaping.prune(drafts(rest, classify) if rest else [], hints, known)
+    for draft in (known + guessed)[:1]:
+        draft.choices += choices
+    found = [shape(draft, hints) for draft in known + guessed]
+    return sorted(found, key=lambda table: (table.range.top, table.range.left))
+
+
+def _points(rows: Sequence[Row], layout: Layout, scored: Scores) -> labelling.Points:
+    """The points of the built-in detectors and of the rules, summed."""
+    points = labelling.points(rows, layout)
+    for number, scores in scored.items():
+        sums = points.setdefault(number, {})
+        for name, delta in scores.items():
+            sums[name] = sums.get(name, 0.0) + delta
+    return points
+
+
+AROUND = features.WINDOW  # rows kept before and after an unusual one
+KEPT = 4_000  # rows kept; unusual rows after that are counted with the rest
+SPARSE = 1_200  # rows kept after which a long sheet with few unusual rows is taken to have only dirt, no more tables
+SPARSE_SHARE = 8  # rows of such a sheet per kept row
+CELLS = 250_000  # cells in kept rows, blank ones included: a limit for wide sheets
+NAMED = {"header": 20.0}  # points for a header row in the manifest
+FAR = 3  # blank rows above a row that make it unusual
+
+
+class TableDetector:
+    """Consumes the rows of one sheet in order and returns its tables."""
+
+    def __init__(
+        self,
+        *,
+        row_scores: RowScores | None = None,
+        headings: Headings | None = None,
+        reading: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`reading`: the manifest's options for header rows and captions."""
+        self._row_scores = row_scores
+        self._headings = headings
+        options = reading or {}
+        self._header = () if options.get("header") == "none" else tuple(options.get("header_rows") or ()) or None
+        self._captions = str(options.get("group_rows") or "drop")
+        self._late = Late(headings, row_scores)
+        self._scores: dict[int, Mapping[str, float]] = {}
+        self._ruled: set[int] = set()
+        self._rows: list[Row] = []
+        self._usual = Usual()
+        self._recent: deque[tuple[int, Sequence[object], int, int]] = deque(maxlen=AROUND)
+        self._plain = 0  # plain rows since the last kept one
+        self._wanted = 0  # rows still to be kept whatever they contain
+        self._cells = 0
+        self._full = False  # no more rows are kept; unusual ones are counted with the rest
+        self._total = 0
+        self._last = 0
+
+    def add(self, number: int, values: Sequence[object]) -> None:
+        """Add the next row; rows must ascend, blank ones may be skipped."""
+        self._take(number, values, self._score(number, values))
+
+    def _score(self, number: int, values: Sequence[object]) -> Mapping[str, float] | None:
+        """The points of a row from declared names and rules."""
+        headings, rules = self._headings, self._row_scores
+        spelled = headings(number, values) if headings is not None else None
+        ruled = rules(number, values) if rules is not None else None
+        if ruled:
+            self._ruled.add(number)
+        if self._header and number in self._header:
+            return NAMED
+        if spelled and ruled:
+            return {k: spelled.get(k, 0.0) + ruled.get(k, 0.0) for k in {*spelled, *ruled}}
+        return spelled or ruled
+
+    def add_blocks(self, blocks: Iterable[Block]) -> None:
+        """Add blocks of rows; long runs of plain rows at a fraction of the cost of `add`."""
+        for numbers, columns in blocks:
+            for at, (number, values) in enumerate(zip(numbers, zip(*columns, strict=True), strict=True)):
+                if self._full and len(self._recent) == AROUND:
+                    self._count_all(numbers[at:], [column[at:] for column in columns] if at else columns)
+                    break
+                self._add_fast(number, values if values[-1] is not None else trimmed(list(values)))
+
+    def _add_fast(self, number: int, values: Sequence[object]) -> None:
+        """Like `add`, at half the cost for a row that is certainly plain."""
+        scores = self._score(number, values)
+        if (
+            scores
+            or (self._wanted and not self._full)
+            or len(self._recent) < AROUND
+            or number - self._last > FAR
+            or not (self._full or self._usual.is_plain(values))
+        ):
+            self._take(number, values, scores)
+            return
+        self._plain += 1
+        self._recent.append((number, values, number - self._last - 1, self._total))
+        self._total += 1
+        self._last = number
+
+    def _count_all(self, numbers: list[int], columns: list[list[Value]]) -> None:
+        """Count the rest of a block when no more rows are kept; only the last rows may be restored."""
+        self._late.scan(numbers, columns)
+        for at in range(max(0, len(numbers) - AROUND), len(numbers)):
+            values = trimmed([column[at] for column in columns])
+            above = numbers[at - 1] if at else self._last
+            self._recent.append((numbers[at], values, numbers[at] - above - 1, self._total + at))
+        self._plain += len(numbers)
+        self._total += len(numbers)
+        self._last = numbers[-1]
+
+    def _take(self, number: int, values: Sequence[object], scores: Mapping[str, float] | None) -> None:
+        gap = number - self._last - 1
+        if scores:
+            self._scores[number] = scores
+        if self._full:
+            self._late.row(number, values, scores or {})
+            self._late.note_lone(number, values)
+            self._count(number, values)
+            return
+        if scores or self._usual.is_unusual(values) or gap >= FAR:
+            self._wanted = AROUND + 1
+            is_unusual = True
+        else:
+            is_unusual = False
+        if not self._wanted:
+            self._count(number, values)
+            return
+        self._flush()
+        if not self._keep(number, values, gap, self._total, plain=not is_unusual):
+            return  # only blanks: ignored
+        self._wanted -= 1
+        self._total += 1
+        self._last = number
+
+    def _count(self, number: int, values: Sequence[object]) -> None:
+        """Count a row without keeping it; the last ones of a sheet are restored at its end."""
+        if len(self._recent) == AROUND:
+            self._plain += 1
+        self._recent.append((number, values, number - self._last - 1, self._total))
+        self._total += 1
+        self._last = number
+
+    def _flush(self) -> None:
+        """Keep the plain rows right before a kept one: they are its neighbours."""
+        for number, values, gap, ordinal in self._recent:
+            self._keep(number, values, gap, ordinal, plain=True)
+        self._recent.clear()
+
+    def _keep(self, number: int, values: Sequence[object], gap: int, ordinal: int, *, plain: bool) -> bool:
+        row = row_of(number, values, ordinal=ordinal, gap=gap)
+        if row is None:
+            return False
+        row.skipped, self._plain = self._plain, 0
+        row.plain = plain
+        self._cells += len(row.values)
+        self._rows.append(row)
+        kept = len(self._rows)
+        sparse = kept >= SPARSE and self._total >= SPARSE_SHARE * kept
+        self._full = kept >= KEPT or self._cells >= CELLS or sparse
+        return True
+
+    def rows(self, layout: Layout) -> list[Row]:
+        """The kept rows, with the facts from the layout."""
+        self._flush()
+        _add_layout(self._rows, layout)
+        return self._rows
+
+    def tables(self, layout: Layout | None = None) -> list[Table]:
+        """The tables of the rows added so far, from top to bottom."""
+        layout = layout or Layout()
+        kept = self.rows(layout)
+        if not kept:
+            return []
+        names = self._headings
+        hints = Hints(self._scores, layout, frozenset(self._ruled), captions=self._captions, fixed=self._header)
+        if names is not None:
+            hints = replace(hints, spelled=names.spelled, key=names.key)
+        found = tables_in(kept, hints, labelling.load())
+        return [
+            self._late.leave_out(table, {row.filled[0] for row in kept if row.number in table.groups})
+            for table in found
+        ]
+
+
+def _add_layout(rows: Iterable[Row], layout: Layout) -> None:
+    """Add merges and bold cells to the rows' facts."""
+    starts: dict[int, int] = {}
+    for top, left, _, right in layout.merged:
+        if right > left:
+            starts[top] = starts.get(top, 0) + 1
+    for row in rows:
+        row.merged = starts.get(row.number, 0)
+        if row.number <= layout.styled_rows and row.filled:
+            bold = layout.bold.get(row.number, ())
+            row.bold = sum(1 for at in row.filled if at + 1 in bold) / len(row.filled)
+
+
+def find_tables(
+    sheet: Sheet,
+    *,
+    row_scores: RowScores | None = None,
+    headings: Headings | None = None,
+    reading: Mapping[str, Any] | None = None,
+) -> list[Table]:
+    """The tables of a sheet, from top to bottom and left to right; `reading`: the manifest's options."""
+    try:
+        detector = _fed(sheet, TableDetector(row_scores=row_scores, headings=headings, reading=reading))
+    except OutOfOrder:
+        detector = _fed(sheet, TableDetector(row_scores=row_scores, headings=headings, reading=reading))
+    tables = totals.settle(detector.tables(sheet.layout()), blocks_of(sheet))
+    if reading and reading.get("total_rows") == "keep":
+        tables = [replace(t, choices=tuple(c for c in t.choices if c.kind != "total")) for t in tables]
+    return tables
+
+
+def _fed(sheet: Sheet, detector: TableDetector) -> TableDetector:
+    detector.add_blocks(blocks_of(sheet))
+    return detector

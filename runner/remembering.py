@@ -1,0 +1,74 @@
+"""In: a committed job whose decision is to be remembered. Out: the workflow's memory with what was decided.
+
+Called before result.json is written, so whoever sees a result finds its lesson in the memory. It may be called again by
+any finisher: what a person has said since, or at that very moment, is not counted again.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from core.decisions import MAX_DECISION_BYTES, Answer, Decision, DecisionInvalid, parse_decision
+from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge
+from core.jobs import Job
+from core.keys import place
+from core.memories import HeaderFact, Memory, MemoryInvalid, folded, learn, own_key
+from core.ports import ObjectStore
+from infra.memories import change_memory
+from infra.reviews import read_questions
+from runner.results import job_folder
+
+
+def remember(store: ObjectStore, job: Job) -> str:
+    """Learn from a job's decision; returns why nothing could be learnt, or an empty text."""
+    if job.decision is None or job.decided_at is None:
+        return ""
+    try:
+        body = store.read(job.decision.key, version=job.decision.version, limit=MAX_DECISION_BYTES)
+        decision = parse_decision(body)
+    except (ObjectMissing, ObjectChanged, ObjectTooLarge, DecisionInvalid) as error:
+        return f"its decision is gone: {error}"
+    if not decision.remember or not decision.answers:
+        return ""
+    at = datetime.fromtimestamp(job.decided_at, UTC).replace(microsecond=0)
+    facts = _facts(decision, job, store)
+    try:
+        if facts:
+            change_memory(
+                store, own_key(job.tenant, job.workflow), lambda m: learn(m, _unknown(m, facts, at), at=at),
+                pause=lambda _seconds: None,
+            )  # fmt: skip
+    except (MemoryInvalid, ObjectTooLarge) as error:
+        return f"the memory cannot be changed: {error}"
+    return ""
+
+
+def _unknown(memory: Memory, facts: list[HeaderFact], at: datetime) -> list[HeaderFact]:
+    """Facts without those that a person has said since, or that were learnt from this very decision before."""
+    known = {(folded(e.header), e.field) for e in memory.headers if e.said_at is not None and e.said_at >= at}
+    return [fact for fact in facts if (folded(fact.header), fact.field) not in known]
+
+
+def _facts(decision: Decision, job: Job, store: ObjectStore) -> list[HeaderFact]:
+    sender = place(next(i.ref.key for i in job.inputs if i.role == "primary")).folder.rstrip("/")
+    questions: dict[str, dict[str, Any]] = {}
+    if any(answer.id is not None for answer in decision.answers):
+        questions = {q["id"]: q for q in read_questions(store, job_folder(job))}
+    pairs = [pair for answer in decision.answers if (pair := _pair(answer, questions)) is not None]
+    return [HeaderFact(header, field, decision.by, sender) for header, field in dict(pairs).items()]
+
+
+def _pair(answer: Answer, questions: dict[str, dict[str, Any]]) -> tuple[str, str | None] | None:
+    """The header and the field that an answer is about; None if it is about something else."""
+    given = answer.model_fields_set
+    if answer.header is not None:
+        return (answer.header, answer.field) if "field" in given else None
+    question = questions.get(answer.id or "")
+    if question is None or not ({"field", "value"} & given):
+        return None
+    said = answer.field if "field" in given else answer.value
+    if question["kind"] == "column" and question["header"] is not None:
+        return question["header"], said
+    if question["kind"] == "required" and said is not None:
+        header = next((c.get("header") for c in question["candidates"] if c["value"] == said), None)
+        return (header, question["field"]) if header is not None else None
+    return None

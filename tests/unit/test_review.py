@@ -1,0 +1,197 @@
+"""What is asked where the engine is unsure, and what an answer does."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from engine_jobs import run_job
+
+from runner.engine.protocol import read_order
+from runner.engine.review import Answers, Asking
+
+FIELDS = [{"name": "street", "required": True}, {"name": "city", "required": True}, {"name": "start", "type": "date"}]
+ROWS = [["QZORT", "city", "start"], ["Mayor 1", "Lugo", "03/04/2025"], ["Sol 2", "Vigo", "05/06/2025"]]
+UNSURE = {"fields": FIELDS, "mapping": {"review": "unsure"}}
+SCHEMAS = Path(__file__).parents[2]
+
+
+def asked(done):
+    return {(q["kind"], q["field"] or q["header"] or q["column"]) for q in done.questions}
+
+
+def answers(*said, **more):
+    return {"answers": list(said), **more}
+
+
+def test_a_job_asks_for_a_required_field_and_for_dates_that_have_two_readings(tmp_path):
+    done = run_job(tmp_path, ROWS, **UNSURE)
+    assert asked(done) == {("required", "street"), ("reading", "start")}
+    assert (done.folder / "normalized.xlsx").exists() is False
+    street = next(q for q in done.questions if q["kind"] == "required")
+    assert [(c["value"], c.get("header")) for c in street["candidates"]] == [("A", "QZORT"), (None, None)]
+
+
+def test_a_job_asks_nothing_unless_the_manifest_says_so(tmp_path):
+    assert run_job(tmp_path, ROWS, fields=FIELDS).end["ok"]
+
+
+def test_a_file_that_leaves_no_doubt_is_not_asked_about(tmp_path):
+    rows = [["street", "city", "start"], ["Mayor 1", "Lugo", "2025-04-03"]]
+    assert run_job(tmp_path, rows, **UNSURE).end["ok"]
+
+
+def test_answers_are_applied_and_named_in_the_artifact(tmp_path):
+    decision = answers({"header": "qzort ", "field": "street"}, {"header": "start", "reading": "month_first"})
+    done = run_job(tmp_path, ROWS, **UNSURE, decision=decision)
+    assert done.rows()[1][:2] == ["Mayor 1", "Lugo"]
+    assert done.column("start")[0].strftime("%Y-%m-%d") == "2025-03-04"
+    assert done.artifact["decision"] == {"key": "k", "version": "v", "sha256": "0" * 64, "by": "ann"}
+    assert "decision_unused" not in done.artifact["validation"]["by_code"]
+    (street,) = [m for m in done.artifact["mapping"] if m["target"] == "street"]
+    assert street["note"] == "decided by a person"
+
+
+def test_answers_by_the_ids_of_questions_do_the_same(tmp_path):
+    street, start = run_job(tmp_path / "1", ROWS, **UNSURE).questions
+    decision = answers({"id": street["id"], "value": "A"}, {"id": start["id"], "value": "day_first"})
+    done = run_job(tmp_path / "2", ROWS, **UNSURE, decision=decision)
+    assert done.column("start")[0].strftime("%Y-%m-%d") == "2025-04-03"
+    assert done.column("street") == ["Mayor 1", "Sol 2"]
+
+
+def test_the_decision_on_the_page_is_valid_and_settles_every_question(tmp_path):
+    done = run_job(tmp_path / "1", ROWS, **UNSURE)
+    page = (done.folder / "review.html").read_text()
+    ready = json.loads(page.split("<pre>")[1].split("</pre>")[0].replace("&quot;", '"'))
+    assert run_job(tmp_path / "2", ROWS, **UNSURE, decision={**ready, "by": "ann"}).end["ok"]
+
+
+def test_what_a_decision_leaves_open_is_asked_again(tmp_path):
+    done = run_job(tmp_path, ROWS, **UNSURE, decision=answers({"header": "QZORT", "field": "street"}))
+    assert asked(done) == {("reading", "start")}
+    assert json.loads((done.folder / "review.json").read_bytes())["decision"]["by"] == "ann"
+
+
+@pytest.mark.parametrize("more", [{"decision": {"accept": True}}, {"accept": True}])
+def test_accepting_asks_nothing_more(tmp_path, more):
+    assert run_job(tmp_path, ROWS, **UNSURE, **more).end["ok"]
+
+
+def test_always_asks_about_every_column_until_all_are_answered(tmp_path):
+    always = {"fields": FIELDS, "mapping": {"review": "always"}}
+    rows = [["street", "city"], ["Mayor 1", "Lugo"]]
+    done = run_job(tmp_path / "1", rows, **always)
+    assert asked(done) == {("column", "street"), ("column", "city")}
+    decision = answers({"header": "street", "field": "street"}, {"header": "city", "field": "city"})
+    assert run_job(tmp_path / "2", rows, **always, decision=decision).end["ok"]
+
+
+def test_a_required_field_may_be_left_without_a_column(tmp_path):
+    street, _ = run_job(tmp_path / "1", ROWS, **UNSURE).questions
+    decision = answers({"id": street["id"], "value": None}, {"header": "start", "reading": "day_first"})
+    done = run_job(tmp_path / "2", ROWS, **UNSURE, decision=decision)
+    assert done.end["ok"]
+    assert done.artifact["validation"]["by_code"]["missing_field"] == 1
+
+
+def test_a_column_may_be_decided_to_be_no_field(tmp_path):
+    done = run_job(tmp_path, ROWS, fields=FIELDS, decision=answers({"header": "city", "field": None}))
+    assert done.mapped()["city"] is None
+
+
+def test_a_decision_is_applied_even_where_nothing_is_asked(tmp_path):
+    done = run_job(tmp_path, ROWS, fields=FIELDS, decision=answers({"column": "A", "field": "street"}))
+    assert done.column("street") == ["Mayor 1", "Sol 2"]
+
+
+def test_a_field_that_was_decided_is_taken_from_the_column_that_had_it(tmp_path):
+    done = run_job(tmp_path, ROWS, fields=FIELDS, decision=answers({"header": "QZORT", "field": "city"}))
+    assert (done.mapped()["QZORT"], done.mapped()["city"]) == ("city", None)
+
+
+def test_answers_that_fit_nothing_are_warnings(tmp_path):
+    decision = answers({"header": "nowhere", "field": "city"}, {"id": "column-0123456789", "value": "city"})
+    done = run_job(tmp_path, ROWS, fields=FIELDS, decision=decision)
+    assert done.artifact["validation"]["by_code"]["decision_unused"] == 2
+
+
+def test_a_file_in_which_nothing_is_found_is_asked_about_instead_of_failing(tmp_path):
+    rows = [["QZORT", "QWIRN"], ["Mayor 1", "Lugo"], ["Sol 2", "Vigo"]]
+    assert run_job(tmp_path / "1", rows, fields=FIELDS[:2]).error["code"] == "nothing_mapped"
+    assert asked(run_job(tmp_path / "2", rows, fields=FIELDS[:2], mapping={"review": "unsure"})) >= {
+        ("required", "street"), ("required", "city"),
+    }  # fmt: skip
+
+
+def test_a_table_without_a_header_is_asked_about(tmp_path):
+    rows = [[1, 2.5], [2, 3.5], [3, 4.5]]
+    fields = [{"name": "n", "type": "integer", "synonyms": ["A"]}]
+    done = run_job(tmp_path / "1", rows, fields=fields, mapping={"review": "unsure"})
+    (header,) = [q for q in done.questions if q["kind"] == "header"]
+    assert [c["value"] for c in header["candidates"]] == ["none", "1"]
+    decision = answers({"id": header["id"], "value": "none"}, accept=False)
+    done = run_job(tmp_path / "2", rows, fields=fields, mapping={"review": "unsure"}, decision=decision)
+    assert not done.end.get("error") or "header" not in {q["kind"] for q in done.questions}
+    done = run_job(
+        tmp_path / "3", rows, fields=fields, mapping={"review": "unsure"},
+        decision=answers({"header_rows": [1]}, accept=True),
+    )  # fmt: skip
+    assert done.artifact["sheets"][0]["tables"][0]["header_rows"] == [1]
+
+
+def test_review_json_keeps_its_published_schema(tmp_path):
+    schema = json.loads((SCHEMAS / "docs/review.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    done = run_job(tmp_path, ROWS, **UNSURE)
+    jsonschema.Draft202012Validator(schema).validate(json.loads((done.folder / "review.json").read_bytes()))
+    assert schema == json.loads((SCHEMAS / "runner/engine/review.schema.json").read_text())
+
+
+def test_no_cell_value_is_in_a_review(tmp_path):
+    rows = [["QZORT", "city", "start"], ["Sekrit 1", "Sekrit 2", "03/04/2025"], ["Sekrit 3", "Sekrit 4", "05/06/2025"]]
+    done = run_job(tmp_path, rows, **UNSURE)
+    for name in ("review.json", "review.html"):
+        text = (done.folder / name).read_text()
+        assert "Sekrit" not in text
+        assert "2025" not in text.replace("31/12/2025", "").replace("12/31/2025", "")
+
+
+def test_headers_are_not_shown_where_the_manifest_hides_them(tmp_path):
+    done = run_job(tmp_path, ROWS, **UNSURE, redact_headers=True)
+    assert "QZORT" not in (done.folder / "review.json").read_text() + (done.folder / "review.html").read_text()
+    assert "column A" in (done.folder / "review.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "header", ["<script>alert(1)</script>", "</pre><b>", "a" * 5000, "x\u202ey", "tab\tnew\nline", '"quoted"', "=1+1"]
+)
+def test_a_hostile_header_is_only_text_on_the_page(tmp_path, header):
+    rows = [[header, "city"], ["Mayor 1", "Lugo"], ["Sol 2", "Vigo"]]
+    done = run_job(tmp_path, rows, fields=FIELDS[:2], mapping={"review": "always"})
+    page = (done.folder / "review.html").read_text()
+    body = page.split("</style>")[1]
+    for bad in ("<script", "</pre><b>", "\u202e"):
+        assert bad not in body
+    assert "default-src 'none'" in page
+    assert len(page) < 60_000
+
+
+def drifted(decision=None):
+    order = read_order(
+        {
+            "order": 1, "job": {}, "manifest": {"mapping": {"review": "never"}}, "params": {}, "outputs": {}, "config": {},
+            "inputs": [{"role": "primary", "name": "a.csv", "path": "a"}],
+        },
+        Path(),
+    )  # fmt: skip
+    answers = Answers(decision and {"body": decision})
+    return Asking(order, answers, [], valued=(), headless=False).drift("new: “Fax”")
+
+
+def test_columns_that_drifted_are_asked_about_until_somebody_accepts_them():
+    (question,) = drifted()
+    assert (question.kind, "new: “Fax”" in question.text) == ("drift", True)
+    assert drifted({"answers": [{"id": question.id, "value": "accept"}]}) == []
+    assert drifted({"accept": True}) == []
+    assert drifted({"answers": [{"id": "drift-0000000000", "value": "accept"}]}) == [question]
