@@ -22,7 +22,7 @@ from core.keys import decision_key
 from core.ports import JobQuery, Pause
 
 _MEMORY_BYTES = 4 * 1024 * 1024
-_SESSION_SECONDS = 12 * 3600
+SESSION_SECONDS = 12 * 3600
 _STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -176,7 +176,7 @@ def sign_in(call: Call) -> Answer:
     answer.set_cookie(
         COOKIE,
         body.token,
-        max_age=_SESSION_SECONDS,
+        max_age=SESSION_SECONDS,
         httponly=True,
         samesite="strict",
         secure=call.office.guard.is_secure(call.request),

@@ -63,7 +63,7 @@ def _submit_keys(call: Call, body: models.KeysBody) -> Response:
 def _submit_form(call: Call, given: list[tuple[str, Any]]) -> Response:
     office = call.office
     with office.spool.scratch() as scratch:
-        parcel = _parcel(given, scratch)
+        parcel = parcel_of(given, scratch)
         _check_tenant(call, parcel.tenant)
 
         def act() -> Accepted:
@@ -83,7 +83,7 @@ def _accepted(done: Accepted) -> Response:
     return Response(json_bytes(done.shape()), status_code=202, headers=headers, media_type="application/json")
 
 
-def _parcel(given: list[tuple[str, Any]], scratch: Path) -> HttpDrop:
+def parcel_of(given: list[tuple[str, Any]], scratch: Path) -> HttpDrop:
     """The form's parts as a drop; its files are on the disk by now."""
     words: dict[str, str] = {}
     files: dict[str, Path] = {}

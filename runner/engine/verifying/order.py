@@ -1,6 +1,7 @@
 """Carries out an order to verify: takes a box's outputs, returns verified counts and writes the page about them."""
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
@@ -36,7 +37,7 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
             artifact = verify(order, paths)
             _make_rejects(order, artifact, paths.get(DESCRIPTION), folder)
             _write_profile(order, artifact, folder)
-            page, name, summary = report(artifact), REPORT, artifact["summary"]
+            page, name, summary = report(artifact, at=time.time()), REPORT, artifact["summary"]
         target = order["outputs"].get(name)
         if target is not None:
             with open_target(target, folder) as file:
