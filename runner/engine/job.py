@@ -27,7 +27,7 @@ from runner.engine.mapping.table_mapping import (
 )
 from runner.engine.mending import Mending
 from runner.engine.protocol import EngineStop, EventWriter, Order
-from runner.engine.rejects import DESCRIPTION, RejectsDescription, RowErrors, refusal, rejected_rows
+from runner.engine.rejects import DESCRIPTION, RejectsDescription, RowErrors, refusal, rejected_rows, rejected_runs
 from runner.engine.review import Answers, Asking
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
@@ -61,7 +61,7 @@ class EngineJob:
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
-        self.answers = Answers(order.decision, accept=order.accept)
+        self.answers = Answers(order.decision, accept=order.accept, readings=order.readings)
 
     def run(self) -> dict[str, Any]:
         """Run the job and return the summary for the end event."""
@@ -321,7 +321,8 @@ class EngineJob:
     def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
         """End the job with its artifact and rejects if more rows have errors than the manifest accepts."""
         bad = rejected_rows(sources)
-        stop = refusal(self.order.manifest, bad, artifact.rows + (bad if self.split else 0))
+        rows = artifact.rows + (bad if self.split else 0)
+        stop = refusal(self.order.manifest, bad, rows, rejected_runs(sources))
         if stop is None:
             return
         self.findings.add("rows_rejected", "error", stop.message, rule=str(stop.where["rule"]))
