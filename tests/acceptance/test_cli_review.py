@@ -100,3 +100,19 @@ def test_a_person_walks_through_the_questions_on_a_terminal(ade, asked):
         terminal.type("\n")
         assert terminal.end() == 0
     assert drained(ade, asked)["state"] == "SUCCEEDED"
+
+
+def test_a_manifest_that_asks_is_tried_and_answered_at_the_desk(ade):
+    ade.within = True
+    ade.write("a.csv", CSV)
+    ade.write("manifest.json", MANIFEST)
+    tried = ("try", "a.csv", "--manifest", "manifest.json", "--out", "out")
+    assert "a.csv.decision.json" in ade(*tried, expect=6, ADE_SANDBOX="process").out
+    assert {path.name for path in (ade.home / "out").iterdir()} == {"review.json", "review.html", "logs.txt"}
+    answers = [{"header": "Qzx 7", "field": "street"}, {"header": "opened", "reading": "day_first"}]
+    ade.write("a.csv.decision.json", {"decision": 1, "by": "ann", "answers": answers})
+    ade(*tried, ADE_SANDBOX="process")
+    assert json.loads((ade.home / "out" / "artifact.json").read_text())["decision"]["by"] == "ann"
+    assert not (ade.home / "out" / "review.json").exists()
+    ade.write("a.csv.decision.json", {"decision": 1})
+    assert "$.by: is missing" in ade(*tried, expect=2, ADE_SANDBOX="process").err
