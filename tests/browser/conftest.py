@@ -20,6 +20,7 @@ SWITCHES = (
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 SHOTS = Path(__file__).parents[2] / "build" / "browser"
+TOKENS = (("operator", None), ("reader", None), ("sender", "initech"), ("sender", "globex"))
 MANIFEST: dict[str, Any] = {
     "manifest": 1,
     "name": "members",
@@ -47,7 +48,16 @@ class ConsoleDriver:
     def token(self, scope: str, tenant: str | None = None) -> str:
         name = f"{scope} {tenant or 'all'}"
         if name not in self.tokens:
-            words = ["token", "new", "--name", name, "--scope", scope, *(["--tenant", tenant] if tenant else []), "--json"]
+            words = [
+                "token",
+                "new",
+                "--name",
+                name,
+                "--scope",
+                scope,
+                *(["--tenant", tenant] if tenant else []),
+                "--json",
+            ]
             self.tokens[name] = str(self.ade(*words).json["token"])
         return self.tokens[name]
 
@@ -73,11 +83,14 @@ class ConsoleDriver:
 
 @pytest.fixture(scope="session")
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleDriver]:
-    ade = Ade(tmp_path_factory.mktemp("browser"))
+    ade = Ade(tmp_path_factory.mktemp("browser"), within=True)
     env = {"ADE_CONSOLE_LISTEN": "127.0.0.1:0", "ADE_CONSOLE_TOKENLESS": "false", "ADE_CONSOLE_RATE": "500"}
     with ade.up(**env) as running:
         url = next(str(event["console"]) for event in running.events if event["event"] == "up")
-        yield ConsoleDriver(ade, url)
+        made = ConsoleDriver(ade, url)
+        for scope, tenant in TOKENS:  # the console learns of new ones within two seconds
+            made.token(scope, tenant)
+        yield made
 
 
 @pytest.fixture(scope="session")
