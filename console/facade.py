@@ -19,7 +19,7 @@ from infra.wiring import Stack
 from runner.results import job_folder
 from runner.sandbox.claims import printable
 
-LOG_BYTES = 64 * 1024 * 1024
+LOG_BYTES = 8 * 1024 * 1024
 _DOCUMENT_BYTES = 64 * 1024 * 1024
 _KEPT_BYTES = 48 * 1024 * 1024
 _RECENT = 300  # ended jobs that rates and causes are computed from

@@ -59,6 +59,7 @@ def create_app(
             office.close()
 
     app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _http_errors(wrong)})
+    app.router.redirect_slashes = False  # it would send a caller to whatever Host they named
     app.add_middleware(Bounds, most=stack.settings.console_body_mb * 1024 * 1024)
     app.state.office = office
     return app

@@ -1,5 +1,6 @@
 """Operations on jobs: submit, look, download, follow, act."""
 
+import shutil
 from http import HTTPStatus
 from pathlib import Path
 from secrets import token_hex
@@ -63,7 +64,7 @@ def _submit_keys(call: Call, body: models.KeysBody) -> Response:
 def _submit_form(call: Call, given: list[tuple[str, Any]]) -> Response:
     office = call.office
     with office.spool.scratch() as scratch:
-        parcel = parcel_of(given, scratch)
+        parcel = parcel_of(given, scratch, office.stack.settings.worker_fsize_mb)
         _check_tenant(call, parcel.tenant)
 
         def act() -> Accepted:
@@ -83,7 +84,7 @@ def _accepted(done: Accepted) -> Response:
     return Response(json_bytes(done.shape()), status_code=202, headers=headers, media_type="application/json")
 
 
-def parcel_of(given: list[tuple[str, Any]], scratch: Path) -> HttpDrop:
+def parcel_of(given: list[tuple[str, Any]], scratch: Path, megabytes: int = 1024) -> HttpDrop:
     """The form's parts as a drop; its files are on the disk by now."""
     words: dict[str, str] = {}
     files: dict[str, Path] = {}
@@ -94,10 +95,14 @@ def parcel_of(given: list[tuple[str, Any]], scratch: Path) -> HttpDrop:
                 raise ProblemError(
                     HTTPStatus.UNPROCESSABLE_ENTITY, f"two files are called {called[:100]!r}; rename one"
                 )
+            if (value.size or 0) > megabytes * 1024 * 1024:
+                raise ProblemError(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                    f"{called[:100]!r} is over {megabytes} MB, the most that an input may have (ADE_WORKER_FSIZE_MB)",
+                )
             files[called] = scratch / token_hex(8)
             with files[called].open("xb") as target:
-                while block := value.file.read(1024 * 1024):
-                    target.write(block)
+                shutil.copyfileobj(value.file, target, 1024 * 1024)
         elif name in ("tenant", "manifest", "path", "data_time"):
             words[name] = _text(value)
         else:

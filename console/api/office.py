@@ -1,5 +1,6 @@
 """What every request works with: the ports through their doors, made once for the server."""
 
+import re
 import tempfile
 from dataclasses import dataclass, field
 from secrets import token_hex
@@ -18,6 +19,7 @@ from infra.logs import Log
 from infra.wiring import Stack
 from runner.control import Control
 
+_JOB_ID = re.compile(r"[a-z0-9-]{1,100}")
 _EMBEDDED_LOOK_SECONDS, _REMOTE_LOOK_SECONDS = 0.5, 2.0
 
 
@@ -61,7 +63,7 @@ class Office:
 
     def seen(self, job_id: str, principal: Principal) -> Job:
         """A job that the caller may see; one of another tenant is not there for them."""
-        job = self.facade.job(job_id, tenant=principal.tenant)
+        job = self.facade.job(job_id, tenant=principal.tenant) if _JOB_ID.fullmatch(job_id) else None
         if job is None:
             raise not_found(job_id)
         return job

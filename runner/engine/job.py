@@ -13,6 +13,8 @@ from runner.engine.checking import FieldChecks, RowCheck
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
+from runner.engine.mapping.recall import Recall, read_memories
+from runner.engine.mapping.score import THRESHOLD
 from runner.engine.mapping.table_mapping import (
     MappedTable,
     OutColumn,
@@ -25,7 +27,7 @@ from runner.engine.mapping.table_mapping import (
 )
 from runner.engine.mending import Mending
 from runner.engine.protocol import EngineStop, EventWriter, Order
-from runner.engine.rejects import DESCRIPTION, RejectsDescription, RowErrors, refusal, rejected_rows
+from runner.engine.rejects import DESCRIPTION, RejectsDescription, RowErrors, refusal, rejected_rows, rejected_runs
 from runner.engine.review import Answers, Asking
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
@@ -59,7 +61,7 @@ class EngineJob:
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
-        self.answers = Answers(order.decision, accept=order.accept)
+        self.answers = Answers(order.decision, accept=order.accept, readings=order.readings)
 
     def run(self) -> dict[str, Any]:
         """Run the job and return the summary for the end event."""
@@ -188,16 +190,18 @@ class EngineJob:
         self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
     ) -> list[MappedTable]:
         mapped: list[MappedTable] = []
+        recall = Recall(read_memories([(m.path, m.key) for m in self.order.memories]))
         for source in sources:
             with source.streaming():
                 mapped += [
                     map_table(
                         table,
                         fields,
-                        threshold=float(self.mapping.get("threshold", 0.5)),
+                        threshold=float(self.mapping.get("threshold", THRESHOLD)),
                         detectors=package.detectors,
                         hooks=hooks,
                         lookups=self.lookups,
+                        recall=recall,
                         filled=self._filled(fields),
                     )
                     for table in source.tables
@@ -317,7 +321,8 @@ class EngineJob:
     def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
         """End the job with its artifact and rejects if more rows have errors than the manifest accepts."""
         bad = rejected_rows(sources)
-        stop = refusal(self.order.manifest, bad, artifact.rows + (bad if self.split else 0))
+        rows = artifact.rows + (bad if self.split else 0)
+        stop = refusal(self.order.manifest, bad, rows, rejected_runs(sources))
         if stop is None:
             return
         self.findings.add("rows_rejected", "error", stop.message, rule=str(stop.where["rule"]))

@@ -87,7 +87,8 @@ class TableBooks:
         """Account for a job that ends without an output after its rows were read."""
         if not self.skipped:
             self.skipped = True
-            self.kinds["skipped_table"] = self.kinds.pop("data")
+            self.kinds["skipped_table"] = self.kinds.pop("data") | self.kinds["rejected"]
+            self.kinds["rejected"] = RowSet()
 
     @property
     def rows(self) -> RowSet:

@@ -18,6 +18,7 @@ from runner.engine.reading import Block, Layout, Row, Sheet, Value, blocks_of, o
 from runner.engine.reading.books import Remark, Remarking
 from runner.engine.reading.errors import InputUnreadable
 from runner.engine.spool import SpooledSheet
+from runner.engine.writing.parts import MAX_TEXT, cut, too_long
 
 TO_DO: Final = "ade: what to do"
 KINDS: Final = ("key", "row", "top")  # the row that names the columns, a row of data, any other row above it
@@ -232,7 +233,9 @@ class MendedSheet:
                 if places is not None:
                     at = places[column] if column < len(places) else None
                 if at is not None and at not in headings.skipped:
-                    made[column][n] = values[at] if at < len(values) else None
+                    value = values[at] if at < len(values) else None
+                    if not _is_cut(made[column][n], value):
+                        made[column][n] = value
             self._mended.applied.add(block.numbers[n])
         return Block(block.numbers, made)
 
@@ -273,6 +276,11 @@ def _added(values: Sequence[Value], at: int) -> frozenset[int]:
 
 def _holds(values: Sequence[Value], skipped: frozenset[int]) -> bool:
     return any(v is not None and str(v).strip() for n, v in enumerate(values) if n not in skipped)
+
+
+def _is_cut(own: Value, mended: Value) -> bool:
+    """Whether a mended value is the start of a text that rejects.xlsx had no room for; the whole text stays."""
+    return type(own) is str and type(mended) is str and too_long(own) and mended == cut(own, MAX_TEXT)
 
 
 def _label(value: Value) -> str:

@@ -23,6 +23,7 @@ from runner.engine.writing.parts import MAX_TEXT, cut, holdable, spelled, too_lo
 
 DESCRIPTION: Final = "rejects.jsonl"
 WORKBOOK: Final = "rejects.xlsx"
+MAX_RUNS: Final = 300_000  # runs of rows to split off; an artifact has room for about twice as many
 MARKED_ROWS: Final = 20_000  # rows whose cells are marked one by one; those beyond say to see the report
 MAX_COLUMNS: Final = 16_384 - 2  # two columns are added
 _SHOWN: Final = 12  # allowed values that a comment lists
@@ -185,8 +186,16 @@ def rejected_rows(sources: Iterable[SurveyedInput]) -> int:
     return sum(table.rejected.count for source in sources for table in source.tables)
 
 
-def refusal(manifest: Mapping[str, Any], bad: int, rows: int) -> EngineStop | None:
-    """The end of a job with more rows with errors than its manifest accepts; None where it accepts them."""
+def rejected_runs(sources: Iterable[SurveyedInput]) -> int:
+    """How many runs of rows with errors there are."""
+    return sum(len(table.rejected) for source in sources for table in source.tables)
+
+
+def refusal(manifest: Mapping[str, Any], bad: int, rows: int, runs: int = 0) -> EngineStop | None:
+    """The end of a job with more rows with errors than its manifest accepts; None where it accepts them.
+
+    `runs`: how often good and bad rows take turns. The artifact lists every run of rows that are split off.
+    """
     if not bad:
         return None
     share = bad / rows if rows else 1.0
@@ -194,6 +203,9 @@ def refusal(manifest: Mapping[str, Any], bad: int, rows: int) -> EngineStop | No
     where: dict[str, str] = {"remedy": "correct the rows, which rejects.xlsx lists if output.rejects is true"}
     if manifest.get("on_error") == "reject":
         return EngineStop("rows_rejected", f"{said}; on_error is reject", rule="on_error", **where)
+    if manifest.get("on_error") == "split" and runs > MAX_RUNS:
+        what = f"{said}, in more than {MAX_RUNS:,} places; that is too many to split off"
+        return EngineStop("rows_rejected", what, rule="on_error", **where)
     most = manifest.get("max_error_rate")
     if most is not None and share > float(most):
         return EngineStop("rows_rejected", f"{said}; max_error_rate is {most}", rule="max_error_rate", **where)

@@ -92,6 +92,8 @@ def run_job(
     row_rules: list[dict[str, Any]] | None = None,
     decision: dict[str, Any] | None = None,
     accept: bool = False,
+    memory: bytes | None = None,
+    sender: str = "",
     **manifest: Any,
 ) -> Outcome:
     """One job over `rows` (a sheet, or sheets by name) or over several `files`, with Python `rules` by path."""
@@ -132,6 +134,10 @@ def run_job(
         (folder / "decision.json").write_bytes(body)
         parse_decision(body)
         order["decision"] = {"path": "decision.json", "key": "k", "version": "v", "sha256": "0" * 64, "by": "ann"}
+    if memory is not None:
+        (folder / "memory-0.json").write_bytes(memory)
+        named = {"path": "memory-0.json", "key": "k", "version": "v", "sha256": "0" * 64}
+        order |= {"memories": [named], "sender": sender}
     if accept:
         order["review"] = "accept"
     return run_order(order, folder)

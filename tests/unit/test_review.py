@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 from engine_jobs import run_job
 
+from core.memories import parse_memory
 from runner.engine.protocol import read_order
 from runner.engine.review import Answers, Asking
 
@@ -195,3 +196,18 @@ def test_columns_that_drifted_are_asked_about_until_somebody_accepts_them():
     assert drifted({"answers": [{"id": question.id, "value": "accept"}]}) == []
     assert drifted({"accept": True}) == []
     assert drifted({"answers": [{"id": "drift-0000000000", "value": "accept"}]}) == [question]
+
+
+def test_a_reading_that_a_sender_was_asked_about_once_is_not_asked_again(tmp_path):
+    rows = [["street", "city", "start"], ["Mayor 1", "Lugo", "03/04/2025"], ["Sol 2", "Vigo", "05/06/2025"]]
+    entry = {"sender": "north", "header": "START", "reading": "month_first", "at": "2026-01-01T00:00:00Z"}
+    memory = json.dumps({"memory": 1, "readings": [entry]}).encode()
+    parse_memory(memory)
+    assert asked(run_job(tmp_path / "1", rows, **UNSURE, memory=memory, sender="south")) == {("reading", "start")}
+    done = run_job(tmp_path / "2", rows, **UNSURE, memory=memory, sender="north")
+    assert done.column("start")[0].strftime("%Y-%m-%d") == "2025-03-04"
+    (reading,) = [r for r in done.artifact["readings"] if r["kind"] == "date_order"]
+    assert (reading["evidence"], reading["sure"]) == ({"memory": 1}, True)
+    decision = answers({"header": "start", "reading": "day_first"})
+    done = run_job(tmp_path / "3", rows, **UNSURE, memory=memory, sender="north", decision=decision)
+    assert done.column("start")[0].strftime("%Y-%m-%d") == "2025-04-03"

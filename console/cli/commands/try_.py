@@ -32,7 +32,7 @@ from runner.results import outcome, result_body
 from runner.staging import StagedSource, StagingFailed, stage
 
 _TENANT = "desk"
-_NAMES = ("normalized.xlsx", "artifact.json", "report.html", "logs.txt", "result.json", *REVIEW_FILES)
+_NAMES = ("normalized.xlsx", "rejects.xlsx", "artifact.json", "report.html", "logs.txt", "result.json", *REVIEW_FILES)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
