@@ -298,4 +298,7 @@ def test_the_commands_of_the_page_make_the_schema(tmp_path: Path):
         )
         assert done.returncode == 0, done.stderr
         schema = parse_database(url).schema
-        assert [line.split()[0] for line in done.stdout.splitlines() if f" {schema} " in f"{line} "] == ["missing", "created"]
+        assert [line.split()[0] for line in done.stdout.splitlines() if f" {schema} " in f"{line} "] == [
+            "missing",
+            "created",
+        ]
