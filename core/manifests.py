@@ -81,7 +81,7 @@ class Inputs(Strict):
 
 
 class Mapping(Strict):
-    threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
+    threshold: Annotated[float, Field(ge=0, le=1)] = 0.7
     unmapped: Literal["keep", "prefix", "drop"] = "keep"
     review: Literal["never", "unsure", "always"] = "never"
     memory: Annotated[tuple[Pattern, ...], Field(max_length=10)] = ()

@@ -14,6 +14,7 @@ from psycopg import errors, sql
 
 from core.errors import CallRefused, StoreUnavailable
 from core.settings import Settings
+from core.verdicts import FAULTS
 from infra.addresses import is_postgres
 from infra.aws.provision import Step
 from infra.postgres.connections import (
@@ -29,6 +30,7 @@ ROLES = ("runner", "handler", "reader")
 _LOCK = 0x61646564  # of this program; whoever migrates waits for it
 _NAME = re.compile(r"(\d{3})_[a-z0-9_]+\.sql")
 _CONNECT_SECONDS = 10
+_FAULTS = " ".join(f"WHEN '{verdict}' THEN '{fault}'" for verdict, fault in FAULTS.items())
 
 
 def migrations() -> dict[int, str]:
@@ -85,7 +87,10 @@ def _migrate(db: Link, database: PostgresAddress, *, apply: bool) -> Iterator[St
 
 
 def _grant(db: Link, database: PostgresAddress, *, apply: bool) -> list[Step]:
-    """The roles and their rights. A server where we may not create roles keeps the schema: its owner then does all."""
+    """The view for people, the roles and their rights.
+
+    Where we may not create roles, the schema is complete without them, and every process connects as its owner.
+    """
     names = [f"{database.schema}_{role}" for role in ROLES]
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
@@ -94,6 +99,8 @@ def _grant(db: Link, database: PostgresAddress, *, apply: bool) -> list[Step]:
             Step(kind="role", name=name, action="keep") if name in there else _role(db, name, apply=apply)
             for name in names
         ]
+        if apply:
+            db.execute(in_schema(_read("jobs_view.sql").replace("FAULTS END", f"{_FAULTS} END"), database.schema))
         if apply and all(step.action != "unsupported" for step in steps):
             db.execute(_for_roles(database.schema))
     return steps
@@ -112,10 +119,13 @@ def _role(db: Link, name: str, *, apply: bool) -> Step:
 
 
 def _for_roles(schema: str) -> str:
-    text = resources.files("infra.postgres").joinpath("sql/roles.sql").read_text(encoding="utf-8")
-    text = re.sub(r"\bSCHEMA ade\b", f'SCHEMA "{schema}"', text)
+    text = re.sub(r"\bSCHEMA ade\b", f'SCHEMA "{schema}"', _read("roles.sql"))
     text = re.sub(r"\bade_(runner|handler|reader)\b", rf'"{schema}_\1"', text)
     return in_schema(text, schema)
+
+
+def _read(name: str) -> str:
+    return resources.files("infra.postgres").joinpath(f"sql/{name}").read_text(encoding="utf-8")
 
 
 def _version(db: Link, schema: str) -> int:

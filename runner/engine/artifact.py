@@ -7,6 +7,7 @@ from runner.engine import a1
 from runner.engine.drift import Shares
 from runner.engine.findings import Findings
 from runner.engine.ledger import OUTSIDE, TableBooks
+from runner.engine.mapping.evidence import LIKE
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn
 from runner.engine.mending import Mending
 from runner.engine.protocol import Order
@@ -121,6 +122,7 @@ class Artifact:
             "inputs": [self._input(s) for s in self._sources]
             + [{"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.auxiliary]
             + [{"role": "mended", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.mended],
+            "memories": [{"key": m.key, "version": m.version, "sha256": m.sha256} for m in order.memories],
             "sheets": [self._sheet(s, row) for s in self._sources for row in s.sheets],
             "readings": [r.as_dict() for r in self._findings.readings],
             "mapping": [m for t in self._tables.values() for m in self._mapping(t)],
@@ -213,14 +215,18 @@ class Artifact:
                     "header": header,
                     "header_cell": a1.cell(rows[-1], column.index) if rows else None,
                     "target": choice.field,
-                    "score": choice.score,
-                    "contributors": [{"rule": c.rule, "delta": c.delta} for c in choice.contributors],
-                    "runners_up": [{"field": f, "score": s} for f, s in choice.runners_up],
+                    "probability": choice.probability,
+                    "contributors": [{"rule": self._rule(c.rule), "weight": c.delta} for c in choice.contributors],
+                    "runners_up": [{"field": f, "probability": p} for f, p in choice.runners_up],
                     "note": choice.note,
                     **({"dropped_cells": dropped[choice.position]} if choice.position in dropped else {}),
                 }
             )
         return out
+
+    def _rule(self, rule: str) -> str:
+        """Without the confirmed header that it names, where headers are not to be told."""
+        return LIKE if self._redact and rule.startswith(LIKE) else rule
 
     def _transforms(self, stream: TableStream) -> list[dict[str, Any]]:
         return [

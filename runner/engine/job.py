@@ -13,6 +13,8 @@ from runner.engine.checking import FieldChecks, RowCheck
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
+from runner.engine.mapping.recall import Recall, read_memories
+from runner.engine.mapping.score import THRESHOLD
 from runner.engine.mapping.table_mapping import (
     MappedTable,
     OutColumn,
@@ -188,16 +190,18 @@ class EngineJob:
         self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
     ) -> list[MappedTable]:
         mapped: list[MappedTable] = []
+        recall = Recall(read_memories([(m.path, m.key) for m in self.order.memories]))
         for source in sources:
             with source.streaming():
                 mapped += [
                     map_table(
                         table,
                         fields,
-                        threshold=float(self.mapping.get("threshold", 0.5)),
+                        threshold=float(self.mapping.get("threshold", THRESHOLD)),
                         detectors=package.detectors,
                         hooks=hooks,
                         lookups=self.lookups,
+                        recall=recall,
                         filled=self._filled(fields),
                     )
                     for table in source.tables

@@ -70,6 +70,15 @@ class PreviousProfile(NamedTuple):
     sha256: str
 
 
+class MemoryFile(NamedTuple):
+    """What was learnt: a file, and the object that it is a copy of."""
+
+    path: Path
+    key: str
+    version: str
+    sha256: str
+
+
 class Order(NamedTuple):
     job: dict[str, Any]
     manifest: dict[str, Any]
@@ -85,6 +94,7 @@ class Order(NamedTuple):
     previous: "PreviousProfile | None" = None
     decision: dict[str, Any] | None = None  # a person's: key, version, sha256, by and, as `body`, what it says
     accept: bool = False  # nobody decided in time: ask nothing
+    memories: tuple[MemoryFile, ...] = ()  # the most specific last
     readings: tuple[tuple[str, str], ...] = ()  # header and reading: how this sender writes dates and numbers
 
     def open_output(self, name: str) -> IO[bytes] | None:
@@ -145,6 +155,10 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
         else None,
         decision=_decision(raw.get("decision"), folder),
         accept=raw.get("review") == "accept",
+        memories=tuple(
+            MemoryFile(folder / m["path"], m.get("key") or m["path"], m.get("version") or "", m.get("sha256") or "")
+            for m in raw.get("memories") or ()
+        ),
         readings=_readings(raw, folder),
     )
 

@@ -20,6 +20,7 @@ from runner.engine.values.decisions import Convention, ConventionChoice
 VERSION: Final = 1
 MOST_QUESTIONS: Final = 200
 _CANDIDATES: Final = 12
+_SETTLED: Final = frozenset({"confirmed", "decision", "hook"})  # somebody said so before
 _LONGEST: Final = 300
 # What a reading is of, and what it makes of a column's convention.
 _KIND: Final = {
@@ -247,7 +248,9 @@ def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], given: Col
     if choice.position in wanted:
         parts = (Contribution("decision", 1.0),)
         field = wanted[choice.position]
-        return choice._replace(field=field, score=1.0, contributors=parts, note="decided by a person", doubt=None)
+        return choice._replace(
+            field=field, probability=1.0, tier="decision", contributors=parts, note="decided by a person", doubt=None
+        )
     if choice.field in given:
         note = "a person gave its field to another column"
         return choice._replace(field=None, contributors=(), note=note, doubt=None)
@@ -363,7 +366,7 @@ class Asking:
         return Candidate(letters, label, probability, header=header)
 
     def _columns(self, table: MappedTable, near: Collection[str | None]) -> Iterator[Question]:
-        sure = {c.field for c in table.choices if c.field is not None and c.score >= self._high}
+        sure = {c.field for c in table.choices if c.field is not None and c.probability >= self._high}
         for choice in table.choices:
             if self._answers.is_decided(table, choice.position) or not self._is_unsure(choice, sure, near):
                 continue
@@ -375,7 +378,9 @@ class Asking:
                 if name != choice.field and name not in sure
             ]
             if choice.field is not None:
-                options.insert(0, Candidate(choice.field, self._label(choice.field), choice.score, choice.contributors))
+                options.insert(
+                    0, Candidate(choice.field, self._label(choice.field), choice.probability, choice.contributors)
+                )
             named = f"Column {letters}" + (f" (“{header}”)" if header is not None else "")
             yield Question(
                 question_id("column", table.source.id, letters),
@@ -392,7 +397,8 @@ class Asking:
         if self.mode == "always":
             return True
         if choice.field is not None:
-            return choice.score < self._high or (choice.doubt is not None and bool(choice.doubt.settle))
+            likely = choice.probability >= (self._low if choice.tier in _SETTLED else self._high)
+            return not likely or (choice.doubt is not None and bool(choice.doubt.settle))
         open_ = [(f, p) for f, p in choice.runners_up if f not in sure and f not in near]
         return any(p >= self._low for _, p in open_)
 

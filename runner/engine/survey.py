@@ -8,7 +8,7 @@ from typing import Any, Final
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.ledger import SheetBooks
-from runner.engine.mapping.headers import normalized
+from runner.engine.mapping.spelling import normalized
 from runner.engine.mending import Mending, claimed, mends
 from runner.engine.protocol import EngineStop, InputFile
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book

@@ -1,6 +1,9 @@
 """The schema of a PostgreSQL database: migrations that run once, versions that meet, and roles with the least rights."""
 
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -11,9 +14,11 @@ import psycopg
 import pytest
 
 from core.errors import CallRefused, SettingsError
-from core.jobs import State, move, start
+from core.jobs import JobError, State, move, start
 from core.ports import Caps, JobQuery, Message, Pause
 from core.settings import Settings, shown_url
+from core.verdicts import Verdict
+from infra.local.sqlite import JOBS_VIEW
 from infra.postgres.connections import SCHEMA_VERSION, Connections, parse_database
 from infra.postgres.listening import PostgresBells
 from infra.postgres.pg_queue import PostgresWorkQueue
@@ -159,6 +164,7 @@ class TestRoles:
             job, made = table.add(a_job("handler"))
             queue.send(Message.of(job))
             assert table.replace(job, replace(job, enqueued_at=NOW)) is not None
+            assert table.add_sent(a_job("handler with its message"), 0.0)[1]
             table.advance("acme")
             assert table.hold("sweep", "h", 30)
             table.let_go("sweep", "h")
@@ -254,3 +260,45 @@ class TestAddresses:
 
     def test_a_service_file_names_the_database(self, tmp_path: Path):
         assert str(parse_database("postgresql:///?service=fleet")) == "postgresql://service fleet/"
+
+
+@pytest.mark.slow
+def test_the_view_for_people_shows_what_docs_say_and_survives_a_damaged_row():
+    url = postgres_adapters.emptied()
+    schema = parse_database(url).schema
+    with closing(Connections(parse_database(url))) as links, closing(PostgresBells(links)) as bells:
+        table = PostgresJobTable(links, bells, job_wake_at)
+        error = JobError(verdict=Verdict.RULE_ERROR, message="line 3")
+        table.add(a_job("a", state=State.FAILED, error=error))
+        table.add(a_job("b"))
+    with psycopg.connect(servers.postgres().endpoint, autocommit=True) as db:
+        db.execute(f"UPDATE {schema}.jobs SET doc = '{{' WHERE job_id = 'acme-members-b'")
+        shown = db.execute(f"SELECT * FROM {schema}.jobs_view ORDER BY job_id")
+        names = [column.name for column in shown.description or ()]
+        first, second = [dict(zip(names, row, strict=True)) for row in shown]
+    assert (first["error_verdict"], first["error_fault"], first["inputs"]) == ("rule_error", "config", 1)
+    assert second["reason"] == "the record cannot be read"
+    sqlite = re.findall(
+        r" AS (\w+)|^SELECT (\w+), (\w+), (\w+), (\w+)", JOBS_VIEW.partition("FROM (\n")[0], re.MULTILINE
+    )
+    assert set(names) == {name for found in sqlite for name in found if name} | {"rev"}
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page_make_the_schema(tmp_path: Path):
+    """As docs/postgres.md says, with a server that is there."""
+    page = (Path(__file__).parents[2] / "docs" / "postgres.md").read_text()
+    script = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
+    with fresh_schema("d") as url:
+        script = script.replace("postgresql://ade@db.example.com/ade", f"'{url}'")
+        env = {k: v for k, v in os.environ.items() if not k.startswith("ADE_")}
+        env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"
+        done = subprocess.run(
+            ["bash", "-euc", script], env=env, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        schema = parse_database(url).schema
+        assert [line.split()[0] for line in done.stdout.splitlines() if f" {schema} " in f"{line} "] == [
+            "missing",
+            "created",
+        ]

@@ -10,8 +10,11 @@ from runner.engine import a1
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
-from runner.engine.mapping.headers import joined, likeness
-from runner.engine.mapping.score import ColumnIn, Contribution, Doubt, MappingChoice, Sample, choose
+from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample
+from runner.engine.mapping.headers import likeness
+from runner.engine.mapping.recall import Recall
+from runner.engine.mapping.score import Doubt, MappingChoice, choose
+from runner.engine.mapping.spelling import joined
 from runner.engine.protocol import EngineStop
 from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.rules.hooks import Hooks
@@ -164,9 +167,9 @@ class MappedTable:
             "column": a1.letters(column.index),
             "header": None if column.generated else column.name,
             "field": choice.field,
-            "score": choice.score,
-            "reasons": [{"rule": c.rule, "delta": c.delta} for c in choice.contributors],
-            "runners_up": [{"field": f, "score": s} for f, s in choice.runners_up],
+            "probability": choice.probability,
+            "reasons": [{"rule": c.rule, "weight": c.delta} for c in choice.contributors],
+            "runners_up": [{"field": f, "probability": p} for f, p in choice.runners_up],
             "note": choice.note,
         }
 
@@ -246,6 +249,7 @@ def map_table(
     detectors: Sequence[Rule],
     hooks: Hooks,
     lookups: Lookups,
+    recall: Recall = EMPTY,
     filled: str | None = None,
 ) -> MappedTable:
     fields = [f for f in fields if f.name != filled]
@@ -256,7 +260,7 @@ def map_table(
     ]
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
-    choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed)
+    choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed, recall=recall)
     if hooks.has("after_mapping"):
         choices = _remapped(source, choices, hooks, {f.name for f in fields if f.constant is None})
     return MappedTable(source, choices, samples, filled)
@@ -340,9 +344,17 @@ def _remapped(source: SourceTable, choices: list[MappingChoice], hooks: Hooks, n
         letter = letters[choice.position]
         if letter in changes and changes[letter] != choice.field:
             parts = (Contribution("hooks.after_mapping", 1.0),)
-            out.append(choice._replace(field=changes[letter], contributors=parts, note="decided by a hook", doubt=None))
+            out.append(
+                choice._replace(
+                    field=changes[letter], contributors=parts, note="decided by a hook", doubt=None, tier="hook"
+                )
+            )
         elif choice.field in given and letter not in changes:
-            out.append(choice._replace(field=None, contributors=(), note="a hook gave its field to another column"))
+            out.append(
+                choice._replace(
+                    field=None, contributors=(), note="a hook gave its field to another column", tier="none"
+                )
+            )
         else:
             out.append(choice)
     return out
