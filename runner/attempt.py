@@ -1,10 +1,11 @@
 """One attempt at a job: stage the inputs, run the box, upload its outputs. The worker decides what follows."""
 
+import contextlib
 import hashlib
 import re
 import shutil
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
+from infra.telemetry import Telemetry
 from runner.pins import Pins
 from runner.sandbox.install.layers import LayerRefused, Layers
 from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, make_order, stage
@@ -26,6 +28,15 @@ _PROBE_INPUT = b"id\n1\n"
 _PROBE_MANIFEST = parse_manifest(b'{"manifest": 1, "name": "probe", "fields": [{"name": "id"}]}')
 _PROBE_JOB = Job(job_id="probe", identity="", tenant="_probe", workflow="probe", subject="probe.csv")
 _PLACE = re.compile(r"(?:[a-z0-9+]+://|(?<![\w.…/])/(?=[\w.]))[^\s'\",;()]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of an attempt, for its trace."""
+
+    name: str  # "stage", "box" or "upload"
+    start: float
+    end: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +55,9 @@ class Outcome:
     given: ObjectRef | None = None  # the decision that the row had when the attempt began
     pins: Pins | None = None  # what the attempt was really given; None: it did not get that far
     terms: ReviewTerms | None = None  # how long a person has to decide
+    phases: tuple[Phase, ...] = ()
+    start_seconds: float = 0.0  # until the box began to work
+    passes: dict[str, float] = field(default_factory=dict)  # seconds by pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +71,18 @@ class Boxes:
 class Attempts:
     """Runs attempts in one scratch folder of this machine."""
 
-    def __init__(self, store: ObjectStore, boxes: Boxes, settings: Settings, scratch: Path, lanes: Lanes) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        boxes: Boxes,
+        settings: Settings,
+        scratch: Path,
+        lanes: Lanes,
+        *,
+        telemetry: Telemetry | None = None,
+    ) -> None:
         self._store = store
+        self._now = (telemetry or Telemetry()).now
         self._lanes = lanes
         self._boxes = boxes
         self._settings = settings
@@ -71,24 +95,38 @@ class Attempts:
         self, job: Job, *, killed: Callable[[], Verdict | None], on_event: Callable[[dict[str, Any]], None]
     ) -> Outcome:
         """Never raises, whatever the job, its files or the store do."""
+        phases: list[Phase] = []
+        return replace(self._run(job, phases, killed=killed, on_event=on_event), phases=tuple(phases))
+
+    def _run(
+        self,
+        job: Job,
+        phases: list[Phase],
+        *,
+        killed: Callable[[], Verdict | None],
+        on_event: Callable[[dict[str, Any]], None],
+    ) -> Outcome:
         folder = self.folder(job)
         shutil.rmtree(folder, ignore_errors=True)
         try:
-            folder.mkdir(parents=True)
-            staged = stage(self._store, job, folder, file_mb=self._settings.worker_fsize_mb)
+            with self._timed("stage", phases):
+                folder.mkdir(parents=True)
+                staged = stage(self._store, job, folder, file_mb=self._settings.worker_fsize_mb)
             if (stopped := killed()) is not None:
                 return Outcome(verdict=stopped)
-            report = run_box(
-                self._boxes,
-                staged,
-                folder,
-                label=f"{job.job_id}-{job.fence}",
-                tenant=job.tenant,
-                settings=self._settings,
-                killed=killed,
-                on_event=on_event,
-            )
-            files = self._upload(job, deliverables(report))
+            with self._timed("box", phases):
+                report = run_box(
+                    self._boxes,
+                    staged,
+                    folder,
+                    label=f"{job.job_id}-{job.fence}",
+                    tenant=job.tenant,
+                    settings=self._settings,
+                    killed=killed,
+                    on_event=on_event,
+                )
+            with self._timed("upload", phases):
+                files = self._upload(job, deliverables(report))
             return Outcome(
                 verdict=report.verdict,
                 message=report.message if FAULTS[report.verdict] is not Fault.OURS else without_places(report.message),
@@ -101,6 +139,8 @@ class Attempts:
                 given=job.decision,
                 pins=staged.pins,
                 terms=staged.manifest.review,
+                start_seconds=report.start_seconds,
+                passes=report.passes,
             )
         except StagingFailed as error:
             return self._ended(error.verdict, str(error))
@@ -112,6 +152,14 @@ class Attempts:
             return self._ended(Verdict.STORE_FAILED, f"{type(error).__name__}: {error}")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _timed(self, name: str, phases: list[Phase]) -> Iterator[None]:
+        began = self._now()
+        try:
+            yield
+        finally:
+            phases.append(Phase(name, began, self._now()))
 
     def check_box(self) -> None:
         """Run a small built-in job in a box; raises SandboxUnavailable if no box can be built."""
