@@ -281,7 +281,8 @@ class Worker:
             mutate(self._table, job_id, lambda j: _forgiven(j, held.fence))
             return
         message = outcome.detail or outcome.message
-        log.info("attempt_ended", verdict=str(outcome.verdict), state=str(moved.state), message=message)
+        fault = str(moved.error.fault) if moved.error else str(Fault.NOBODY)
+        log.info("attempt_ended", verdict=str(outcome.verdict), fault=fault, state=str(moved.state), message=message)
         self._follow(moved, unwritten.delivery)
 
     def _broken(self, delivery: Delivery, error: Exception) -> None:
