@@ -7,7 +7,7 @@ taken from counters or, where a table has to count, remembered for as long as co
 import json
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -19,11 +19,13 @@ from infra.wiring import Stack
 from runner.results import job_folder
 from runner.sandbox.claims import printable
 
-LOG_BYTES = 64 * 1024 * 1024
+LOG_BYTES = 8 * 1024 * 1024
 _DOCUMENT_BYTES = 64 * 1024 * 1024
 _KEPT_BYTES = 48 * 1024 * 1024
 _RECENT = 300  # ended jobs that rates and causes are computed from
 _LEAST_FRESH, _WORTH, _MOST_FRESH = 0.5, 20.0, 60.0  # an answer is kept for twenty times as long as it took
+_ANSWERS = 200
+_STALE_SECONDS = 2.0  # an answer that is older than that is waited for
 _MEMORY = ".memory.json"
 
 T = TypeVar("T")
@@ -271,7 +273,7 @@ def _well(ask: Callable[[], object]) -> str:
 class Fresh(Generic[T]):
     """An answer that is asked for again once it is too old: the longer it took, the longer it is kept.
 
-    While one thread asks again, the others get the answer from before; only the first ever waits.
+    While one thread asks again, the others get the answer from before, unless that is too old for anybody.
     """
 
     def __init__(self, ask: Callable[[], T], steady: Callable[[], float]) -> None:
@@ -281,15 +283,17 @@ class Fresh(Generic[T]):
         self._known: tuple[T, float] | None = None  # and until when it is fresh
 
     def get(self) -> T:
-        known = self._known
-        if known is not None and self._steady() < known[1]:
+        known, now = self._known, self._steady()
+        if known is not None and now < known[1]:
             return known[0]
+        if known is not None and now > known[1] + _STALE_SECONDS:
+            known = None  # too old to be of use to anybody
         if not self._asking.acquire(blocking=known is None):
             return known[0] if known is not None else self.get()
         try:
             again = self._known
-            if again is not None and again is not known:
-                return again[0]
+            if again is not None and self._steady() < again[1]:
+                return again[0]  # somebody asked while we waited
             began = self._steady()
             answer = self._ask()
             now = self._steady()
@@ -299,10 +303,27 @@ class Fresh(Generic[T]):
         finally:
             self._asking.release()
 
+
+class SharedAnswers:
+    """Whole answers by what was asked, so that many who ask the same cost as much as one."""
+
+    def __init__(self, steady: Callable[[], float]) -> None:
+        self._steady = steady
+        self._kept: OrderedDict[Hashable, Fresh[bytes]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, what: Hashable, ask: Callable[[], bytes]) -> bytes:
+        with self._lock:
+            fresh = self._kept.setdefault(what, Fresh(ask, self._steady))
+            self._kept.move_to_end(what)
+            while len(self._kept) > _ANSWERS:
+                self._kept.popitem(last=False)
+        return fresh.get()
+
     def forget(self) -> None:
-        known = self._known
-        if known is not None:
-            self._known = (known[0], 0.0)
+        """Something was changed by us: whoever asks next sees it."""
+        with self._lock:
+            self._kept.clear()
 
 
 class _Documents:

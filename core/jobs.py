@@ -103,6 +103,17 @@ class OutputFile:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Mends:
+    """Which of a job's inputs are mended rejects, and the first drop that its result completes."""
+
+    files: tuple[tuple[str, str], ...]  # key of an input, and the job whose rejects it mends
+    job_id: str  # the job of the first drop
+    subject: str
+    stamp: float
+    created_at: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Review:
     """What the last attempt that needed a person asked, and what happens if nobody answers."""
 
@@ -129,6 +140,7 @@ class Job:
     config_place: str = ""  # the package's folder or zip; what the names inside it are relative to
     config_digest: str = ""
     inputs: tuple[InputRef, ...] = ()
+    mends: Mends | None = None  # set by the attempt that found keys of rejects.xlsx in an input
     memories: tuple[ObjectRef, ...] = ()  # what was learnt before, most specific last; not part of its identity
     decision: ObjectRef | None = None  # a person's answer, for the next attempt or that of the last one
     decided_at: float | None = None  # when that decision was uploaded

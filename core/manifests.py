@@ -81,7 +81,7 @@ class Inputs(Strict):
 
 
 class Mapping(Strict):
-    threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
+    threshold: Annotated[float, Field(ge=0, le=1)] = 0.7
     unmapped: Literal["keep", "prefix", "drop"] = "keep"
     review: Literal["never", "unsure", "always"] = "never"
     memory: Annotated[tuple[Pattern, ...], Field(max_length=10)] = ()
@@ -154,6 +154,13 @@ class Output(Strict):
     findings_sheet: bool = False
     header: Literal["name", "label"] = "name"
     provenance: bool = False
+    rejects: bool = False  # write rejects.xlsx, the sender's own rows with errors
+
+
+class DriftPolicy(Strict):
+    """What happens if a drop's columns differ from those of the sender's last one."""
+
+    columns: Literal["accept", "review", "fail"] = "accept"
 
 
 class Schedule(Strict):
@@ -213,6 +220,9 @@ class Manifest(Strict):
     reading: Reading = Reading()
     output: Output = Output()
     on_rule_error: Literal["finding", "fail"] = "finding"
+    on_error: Literal["keep", "split", "reject"] = "keep"
+    max_error_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    drift: DriftPolicy = DriftPolicy()
     redact_headers: bool = False
     params: dict[str, Scalar] = Field(default_factory=dict)
     sweep: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = Field(default_factory=dict)
@@ -263,6 +273,9 @@ class Manifest(Strict):
             names.add(name)
         if sum(len(f.pattern or "") for f in self.fields) > MAX_PATTERN_CHARACTERS:
             raise wrong("have patterns that are too long together", f"{MAX_PATTERN_CHARACTERS} characters", "fields")
+        if self.on_error == "split" and not self.output.rejects:
+            remedy = '"output": {"rejects": true}, so that the rows are written somewhere'
+            raise wrong("is split, but output.rejects is false", remedy, "on_error")
         self._check_lookups()
         self._check_rules()
         if both := sorted(set(self.params) & set(self.sweep)):

@@ -1,4 +1,4 @@
-"""What a workflow has learnt: confirmed headers, spellings of allowed values and the shapes of each sender's tables.
+"""What a workflow has learnt: confirmed headers, spellings of allowed values, and each sender's shapes and readings.
 
 A memory is an object in the bucket, `configs/<tenant>/<workflow>.memory.json` (shared ones below `configs/_shared/`).
 It holds labels and counts, never a cell's value, except spellings of an enumeration's values. The functions here are
@@ -25,6 +25,7 @@ MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
 MAX_HEADERS: Final = 20_000
 MAX_SPELLINGS: Final = 20_000
 MAX_SHAPES: Final = 2_000
+MAX_READINGS: Final = 5_000
 MAX_SENDERS: Final = 16  # that one entry names
 MAX_COUNT: Final = 1_000_000_000
 _PROBLEMS: Final = 20
@@ -36,6 +37,12 @@ Who = Annotated[str, Field(max_length=200)]
 Sender = Annotated[str, Field(max_length=1024)]
 Count = Annotated[int, Field(ge=1, le=MAX_COUNT, strict=True)]
 FieldName = Annotated[str, Field(pattern=FIELD_NAME)]
+Reading = Literal["day_first", "month_first", "year_first", "point", "comma", "percent", "share"]
+# What a reading is of: of each there is one per sender and header.
+_READ: Final = {
+    "day_first": "dates", "month_first": "dates", "year_first": "dates",
+    "point": "numbers", "comma": "numbers", "percent": "unit", "share": "unit",
+}  # fmt: skip
 Entry = TypeVar("Entry", bound="Learnt")
 
 
@@ -103,6 +110,18 @@ class ShapeEntry(Learnt):
         return (self.sender, self.sheet)
 
 
+class ReadingEntry(Learnt):
+    """How a sender writes the dates or numbers under a header. Other senders may write them differently."""
+
+    sender: Sender
+    header: Label
+    reading: Reading
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.sender, folded(self.header), _READ[self.reading])
+
+
 class Memory(Strict):
     """One memory. Entries stand in the order of their keys, so that the same facts make the same bytes."""
 
@@ -110,6 +129,7 @@ class Memory(Strict):
     headers: Annotated[tuple[HeaderEntry, ...], Field(max_length=MAX_HEADERS)] = ()
     values: Annotated[tuple[SpellingEntry, ...], Field(max_length=MAX_SPELLINGS)] = ()
     shapes: Annotated[tuple[ShapeEntry, ...], Field(max_length=MAX_SHAPES)] = ()
+    readings: Annotated[tuple[ReadingEntry, ...], Field(max_length=MAX_READINGS)] = ()
 
     def settled(self) -> dict[str, HeaderEntry]:
         """Folded header -> the entry that counts: the newest person's word, else the most frequent one."""
@@ -148,12 +168,24 @@ class ShapeFact(NamedTuple):
     by: str = ""
 
 
-Fact = HeaderFact | SpellingFact | ShapeFact
+class ReadingFact(NamedTuple):
+    sender: str
+    header: str
+    reading: str
+    by: str = ""
+
+
+Fact = HeaderFact | SpellingFact | ShapeFact | ReadingFact
 
 
 def folded(text: str) -> str:
     """One spelling for upper and lower case and runs of blanks."""
     return " ".join(text.split()).casefold()
+
+
+def reading_kind(reading: str) -> str:
+    """What a reading is of: dates, numbers or the unit."""
+    return _READ.get(reading, "")
 
 
 def own_key(tenant: str, workflow: str) -> str:
@@ -169,6 +201,14 @@ def is_shared(key: str) -> bool:
     return key.startswith(SHARED) and key.endswith(_ENDING)
 
 
+_LIMITS: Final = (
+    ("headers", MAX_HEADERS),
+    ("values", MAX_SPELLINGS),
+    ("shapes", MAX_SHAPES),
+    ("readings", MAX_READINGS),
+)
+
+
 def parse_memory(body: bytes) -> Memory:
     """Validate a memory's bytes; raise MemoryInvalid with one problem per mistake."""
     if len(body) > MAX_MEMORY_BYTES:
@@ -180,7 +220,7 @@ def parse_memory(body: bytes) -> Memory:
         raise MemoryInvalid([Problem("$", what, "a JSON object in UTF-8")]) from None
     if not isinstance(raw, dict):
         raise MemoryInvalid([Problem("$", f"is {shown(raw)}", "a JSON object: { ... }")])
-    for name, most in (("headers", MAX_HEADERS), ("values", MAX_SPELLINGS), ("shapes", MAX_SHAPES)):
+    for name, most in _LIMITS:
         if isinstance(given := raw.get(name), list) and len(given) > most:
             raise MemoryInvalid([Problem(f"$.{name}", f"is a list of {len(given)}", f"at most {most} items")])
     try:
@@ -200,7 +240,7 @@ def parse_memory(body: bytes) -> Memory:
 def serialized(memory: Memory) -> bytes:
     """A memory's bytes: one entry a line, always the same for the same facts."""
     lists = []
-    for name in ("headers", "values", "shapes"):
+    for name in ("headers", "values", "shapes", *(["readings"] if memory.readings else [])):
         lines = ",\n".join(
             json.dumps(e.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, sort_keys=True)
             for e in getattr(memory, name)
@@ -215,8 +255,15 @@ def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
     headers = {e.key: e for e in memory.headers}
     values = {e.key: e for e in memory.values}
     shapes = {e.key: e for e in memory.shapes}
+    readings = {e.key: e for e in memory.readings}
     for fact in facts:
         said: dict[str, Any] = {"at": at, "by": fact.by, "said_at": at if fact.by else None}
+        if isinstance(fact, ReadingFact):
+            entry = _made(
+                ReadingEntry, sender=fact.sender, header=" ".join(fact.header.split()), reading=fact.reading, **said
+            )
+            _newest(readings, entry)
+            continue
         if isinstance(fact, ShapeFact):
             _add(
                 shapes,
@@ -235,7 +282,7 @@ def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
             _add(headers, _made(HeaderEntry, header=" ".join(fact.header.split()), field=fact.field, **said))
         else:
             _add(values, _made(SpellingEntry, field=fact.field, value=fact.value, means=fact.means, **said))
-    return _ordered(_built(headers.values(), values.values(), shapes.values()))
+    return _ordered(_built(headers.values(), values.values(), shapes.values(), readings.values()))
 
 
 def merge(one: Memory, other: Memory) -> Memory:
@@ -249,7 +296,10 @@ def merge(one: Memory, other: Memory) -> Memory:
         _add(values, value)
     for shape in other.shapes:
         _add(shapes, shape)
-    return _ordered(_built(headers.values(), values.values(), shapes.values()))
+    readings = {e.key: e for e in one.readings}
+    for reading in other.readings:
+        _newest(readings, reading)
+    return _ordered(_built(headers.values(), values.values(), shapes.values(), readings.values()))
 
 
 def forget(
@@ -271,12 +321,13 @@ def forget(
         headers=tuple(e for e in memory.headers if not goes(e)),
         values=tuple(e for e in memory.values if not goes(e)),
         shapes=tuple(e for e in memory.shapes if not goes(e)),
+        readings=tuple(e for e in memory.readings if not goes(e)),
     )
     return left, _size(memory) - _size(left)
 
 
 def _size(memory: Memory) -> int:
-    return len(memory.headers) + len(memory.values) + len(memory.shapes)
+    return len(memory.headers) + len(memory.values) + len(memory.shapes) + len(memory.readings)
 
 
 def _made(kind: Callable[..., Entry], **given: Any) -> Entry:
@@ -305,16 +356,30 @@ def _add(known: dict[tuple[str, ...], Entry], entry: Entry) -> None:
     )
 
 
+def _newest(known: dict[tuple[str, ...], ReadingEntry], entry: ReadingEntry) -> None:
+    """Of one sender's readings of one header the newest counts."""
+    old = known.get(entry.key)
+    if old is None or (entry.at, entry.reading) >= (old.at, old.reading):
+        count = 1 if old is None or old.reading != entry.reading or old.at == entry.at else old.count + entry.count
+        known[entry.key] = entry.model_copy(update={"count": min(MAX_COUNT, count)})
+
+
 def serial(entry: Learnt) -> str:
     """An entry's own words without its counts; breaks ties the same way everywhere."""
     return json.dumps(entry.model_dump(mode="json", exclude={"count", "senders"}), ensure_ascii=False, sort_keys=True)
 
 
-def _built(headers: Iterable[HeaderEntry], values: Iterable[SpellingEntry], shapes: Iterable[ShapeEntry]) -> Memory:
+def _built(
+    headers: Iterable[HeaderEntry],
+    values: Iterable[SpellingEntry],
+    shapes: Iterable[ShapeEntry],
+    readings: Iterable[ReadingEntry],
+) -> Memory:
     return Memory(
         headers=_fitting(list(headers), MAX_HEADERS),
         values=_fitting(list(values), MAX_SPELLINGS),
         shapes=_fitting(list(shapes), MAX_SHAPES),
+        readings=_fitting(list(readings), MAX_READINGS),
     )
 
 
@@ -334,7 +399,12 @@ def _ordered(memory: Memory) -> Memory:
     def in_order(entries: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(sorted(entries, key=lambda e: e.key))
 
-    return Memory(headers=in_order(memory.headers), values=in_order(memory.values), shapes=in_order(memory.shapes))
+    return Memory(
+        headers=in_order(memory.headers),
+        values=in_order(memory.values),
+        shapes=in_order(memory.shapes),
+        readings=in_order(memory.readings),
+    )
 
 
 def _no_constant(name: str) -> None:

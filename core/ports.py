@@ -363,6 +363,7 @@ class Delivery:
     receipt: str  # names this delivery; a later delivery of the message makes it stale
     receives: int
     sent_at: float
+    record: str | None = None  # the job's row when it was taken, where the queue can see it: saves a read
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -32,9 +32,12 @@ _KNOWN = frozenset(field.name for field in fields(Job)) - {"unknown"}
 
 
 def record_version(job: Job) -> int:
-    """The lowest version that holds a job: programs of version 1 know no reviews and would ignore a decision."""
-    reviewed = job.state is State.REVIEW or job.review is not None or job.decision is not None
-    return 2 if reviewed or (job.error is not None and job.error.verdict not in _FIRST) else 1
+    """The lowest version that holds a job: programs of version 1 know no reviews and would ignore a decision.
+
+    They would lose nothing of a job that mends rejects, but would not point the first drop's latest.json to it.
+    """
+    newer = job.state is State.REVIEW or any((job.review, job.decision, job.mends))
+    return 2 if newer or (job.error is not None and job.error.verdict not in _FIRST) else 1
 
 
 def dump_job(job: Job) -> str:

@@ -17,6 +17,9 @@ class Verdict(StrEnum):
     OK = "ok"
     INPUT_UNREADABLE = "input_unreadable"  # encrypted, truncated, hostile, not a spreadsheet
     NOTHING_MAPPED = "nothing_mapped"  # no column of the input matches a declared field
+    ROWS_REJECTED = "rows_rejected"  # more rows have errors than the manifest accepts
+    DRIFTED = "drifted"  # the columns differ from the sender's last drop, and the manifest does not accept that
+    MENDS = "mends"  # the input mends the rejects of a result that it does not belong to or that is gone
     NEEDS_REVIEW = "needs_review"  # the engine is unsure, and the manifest says that a person decides
     REVIEW_EXPIRED = "review_expired"  # nobody decided in time
     INPUT_GONE = "input_gone"  # the pinned version was replaced before it was read
@@ -41,6 +44,9 @@ FAULTS: dict[Verdict, Fault] = {
     Verdict.OK: Fault.NOBODY,
     Verdict.INPUT_UNREADABLE: Fault.INPUT,
     Verdict.NOTHING_MAPPED: Fault.INPUT,
+    Verdict.ROWS_REJECTED: Fault.INPUT,
+    Verdict.DRIFTED: Fault.INPUT,
+    Verdict.MENDS: Fault.INPUT,
     Verdict.NEEDS_REVIEW: Fault.NOBODY,
     Verdict.REVIEW_EXPIRED: Fault.INPUT,
     Verdict.INPUT_GONE: Fault.INPUT,
@@ -62,4 +68,4 @@ FAULTS: dict[Verdict, Fault] = {
 }
 
 # Ends without a workbook whose other outputs are published: they show what was found, or what is asked.
-EXPLAINED = frozenset({Verdict.NOTHING_MAPPED, Verdict.NEEDS_REVIEW})
+EXPLAINED = frozenset({Verdict.NOTHING_MAPPED, Verdict.ROWS_REJECTED, Verdict.DRIFTED, Verdict.NEEDS_REVIEW})

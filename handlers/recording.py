@@ -35,7 +35,7 @@ from core.jobs import (
 )
 from core.ports import Clock, JobTable, WorkQueue
 from infra.lanes import Lanes
-from infra.queueing import enqueue_all, mutate
+from infra.queueing import add, enqueue_all, mutate
 from infra.statuses import Statuses, status_key
 from infra.telemetry import Telemetry
 
@@ -160,7 +160,8 @@ class Recorder:
     def _record(self, job: Job, planned: Planned, line: "_Line", done: Recorded, followups: FollowUps) -> None:
         wanted = replace(job, stamp=line.planned.stamp)
         root = self._telemetry.root("drop", start=followups.began)
-        job, created = self._add(replace(wanted, trace=root.trace) if root is not None else wanted, line.known)
+        wanted = replace(wanted, trace=root.trace) if root is not None else wanted
+        job, created = self._add(wanted, line.known, planned.delay)
         if root is not None and created:
             root.end(
                 self._telemetry.now(),
@@ -179,6 +180,8 @@ class Recorder:
         if job.state is State.QUEUED and job.enqueued_at is None:
             followups.send(job, planned.delay)
             done.queued.append(job)
+        elif created and job.state is State.QUEUED:
+            done.queued.append(job)  # its message was sent with it
         elif job.state is State.SUCCEEDED and job.unpublished:
             followups.send(job, 0.0)  # its receiver updates latest.json
 
@@ -199,7 +202,7 @@ class Recorder:
 
     def place(self, placeholder: Job, done: Recorded, followups: FollowUps) -> None:
         """Record a row that says what is missing; replace it if that changed."""
-        job, created = self._add(placeholder, {})
+        job, created = self._add(placeholder, {}, 0.0)
         if created:
             done.created.append(job)
             followups.announce(job)
@@ -210,11 +213,12 @@ class Recorder:
             if (written := self._table.replace(job, updated)) is not None:
                 followups.announce(written)
 
-    def _add(self, job: Job, known: dict[str, Job]) -> tuple[Job, bool]:
+    def _add(self, job: Job, known: dict[str, Job], delay: float) -> tuple[Job, bool]:
         """Insert, under a longer id if another job has the short one; `known`: rows that exist already."""
         for length in LENGTHS:
             job = replace(job, job_id=job_id(job.tenant, job.workflow, job.identity, length))
-            row, created = (known[job.job_id], False) if job.job_id in known else self._table.add(job)
+            there = known.get(job.job_id)
+            row, created = (there, False) if there else add(self._table, self._queue, self._clock, job, delay=delay)
             if row.identity == job.identity:
                 return row, created
         raise IllegalTransition(f"job id {job.job_id} is taken by another job at every length")

@@ -7,7 +7,7 @@ import the other.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from core.jobs import Job
+from core.jobs import Job, State
 from core.ports import Clock, JobTable, Message, WorkQueue
 from infra.lanes import Lanes
 
@@ -31,6 +31,15 @@ def mutate(
             return written
         job = None
     return None
+
+
+def add(table: JobTable, queue: WorkQueue, clock: Clock, job: Job, *, delay: float = 0.0) -> tuple[Job, bool]:
+    """Insert a job. Where table and queue are one database, its message is sent with it, and the row says so."""
+    one = getattr(table, "database", None)
+    if one is None or one != getattr(queue, "database", None) or job.state is not State.QUEUED or job.enqueued_at:
+        return table.add(job)
+    added: tuple[Job, bool] = table.add_sent(replace(job, enqueued_at=clock.now()), delay)  # type: ignore[attr-defined]
+    return added
 
 
 def enqueue(table: JobTable, queue: WorkQueue, clock: Clock, job: Job, *, delay: float = 0.0) -> Job:

@@ -68,7 +68,8 @@ def assemble(
         wait=stack.table.wait,
         telemetry=stack.telemetry,
     )
-    attempts = Attempts(stack.store, boxes, settings, stack.run_dir / presence.owner, lanes, telemetry=stack.telemetry)
+    scratch = stack.run_dir / presence.owner
+    attempts = Attempts(stack.store, boxes, settings, scratch, lanes, find=stack.table.get, telemetry=stack.telemetry)
     surroundings = Surroundings(
         make_checks(
             stack.store,

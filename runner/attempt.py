@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
-from core.jobs import Job, ObjectRef, OutputFile
+from core.jobs import Job, Mends, ObjectRef, OutputFile
 from core.keys import staging_folder
 from core.manifests import Limits, ReviewTerms, parse_manifest
 from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
@@ -18,10 +18,11 @@ from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
 from infra.telemetry import Telemetry
+from runner.origins import find_origin, mended_input, mends_of, stage_origin
 from runner.pins import Pins
 from runner.sandbox.install.layers import LayerRefused, Layers
-from runner.staging import OUTPUTS, Staged, StagingFailed, box_limits, make_order, stage
-from runner.verify import run_verified
+from runner.staging import Staged, StagingFailed, box_limits, box_outputs, make_order, stage
+from runner.verify import PROFILE, run_verified
 
 _BLOCK = 1024 * 1024
 _PROBE_INPUT = b"id\n1\n"
@@ -51,6 +52,7 @@ class Outcome:
     summary: dict[str, Any] = field(default_factory=dict)
     sandbox: dict[str, Any] = field(default_factory=dict)
     suspicion: str = ""  # evidence of a bug in the engine
+    mends: Mends | None = None  # the drop that its result completes
     blameless: bool = False  # an outage (runner/surroundings.py): the job keeps its attempt
     given: ObjectRef | None = None  # the decision that the row had when the attempt began
     pins: Pins | None = None  # what the attempt was really given; None: it did not get that far
@@ -80,7 +82,10 @@ class Attempts:
         lanes: Lanes,
         *,
         telemetry: Telemetry | None = None,
+        find: Callable[[str], Job | None] = lambda _: None,
     ) -> None:
+        """`find`: a job by its id, for inputs that mend the rejects of an earlier one."""
+        self._find = find
         self._store = store
         self._now = (telemetry or Telemetry()).now
         self._lanes = lanes
@@ -114,19 +119,11 @@ class Attempts:
                 staged = stage(self._store, job, folder, file_mb=self._settings.worker_fsize_mb)
             if (stopped := killed()) is not None:
                 return Outcome(verdict=stopped)
-            with self._timed("box", phases):
-                report = run_box(
-                    self._boxes,
-                    staged,
-                    folder,
-                    label=f"{job.job_id}-{job.fence}",
-                    tenant=job.tenant,
-                    settings=self._settings,
-                    killed=killed,
-                    on_event=on_event,
-                )
+            report, mends = self._boxed(job, staged, folder, phases, killed=killed, on_event=on_event)
             with self._timed("upload", phases):
                 files = self._upload(job, deliverables(report))
+            if report.verdict is Verdict.OK and mends is None and PROFILE in report.outputs:
+                self._store.put(staging_folder(job.job_id, job.fence) + PROFILE, report.outputs[PROFILE])
             return Outcome(
                 verdict=report.verdict,
                 message=report.message if FAULTS[report.verdict] is not Fault.OURS else without_places(report.message),
@@ -136,6 +133,7 @@ class Attempts:
                 summary=summarize(report),
                 sandbox=isolation_facts(self._boxes.sandbox),
                 suspicion=report.suspicion,
+                mends=mends,
                 given=job.decision,
                 pins=staged.pins,
                 terms=staged.manifest.review,
@@ -160,6 +158,39 @@ class Attempts:
             yield
         finally:
             phases.append(Phase(name, began, self._now()))
+
+    def _boxed(
+        self,
+        job: Job,
+        staged: Staged,
+        folder: Path,
+        phases: list[Phase],
+        *,
+        killed: Callable[[], Verdict | None],
+        on_event: Callable[[dict[str, Any]], None],
+    ) -> tuple[BoxReport, Mends | None]:
+        """Run the box; again with other inputs for as long as it finds one that mends the rejects of another job."""
+        files: dict[str, str] = {}
+        mends: Mends | None = None
+        while True:
+            with self._timed("box", phases):
+                report = run_box(
+                    self._boxes,
+                    staged,
+                    folder,
+                    label=f"{job.job_id}-{job.fence}",
+                    tenant=job.tenant,
+                    settings=self._settings,
+                    killed=killed,
+                    on_event=on_event,
+                )
+            claim = mended_input(job, report, files)
+            if claim is None:
+                return report, mends
+            files |= claim
+            origin = find_origin(job, files, self._find)
+            mends = mends_of(files, origin)
+            staged = stage_origin(self._store, staged, origin, folder, file_mb=self._settings.worker_fsize_mb)
 
     def check_box(self) -> None:
         """Run a small built-in job in a box; raises SandboxUnavailable if no box can be built."""
@@ -231,7 +262,7 @@ def run_box(
         tenant=tenant,
         scratch=folder,
         job=staged.order,
-        outputs=OUTPUTS,
+        outputs=box_outputs(staged.manifest),
         limits=box_limits(staged.manifest.limits, settings),
         network=staged.manifest.runtime_network_access,
         trusted=trusted,
@@ -244,7 +275,7 @@ def run_box(
 def deliverables(report: BoxReport) -> dict[str, Path]:
     """The files to publish: all after success, the audit if it explains the failure, otherwise only the log."""
     taken = report.verdict is Verdict.OK or report.verdict in EXPLAINED
-    paths = dict(sorted(report.outputs.items())) if taken else {}
+    paths = {name: path for name, path in sorted(report.outputs.items()) if name != PROFILE} if taken else {}
     if report.log is not None and report.log.exists():
         paths["logs.txt"] = report.log
     return paths

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, parse_decision
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge
 from core.jobs import Job, ObjectRef
-from core.keys import decision_key
+from core.keys import decision_key, place
 from core.memories import MAX_MEMORY_BYTES, MemoryInvalid, own_key, parse_memory
 from core.ports import ObjectStore
 
@@ -37,6 +37,11 @@ class Pins(NamedTuple):
 def decision_place(job: Job) -> str:
     """Where a decision on a job is expected: beside the first of its inputs."""
     return decision_key(min(i.ref.key for i in job.inputs if i.role == "primary"))
+
+
+def sender_of(job: Job) -> str:
+    """Who dropped a job's file: the folder of the inbox below the tenant."""
+    return place(min(i.ref.key for i in job.inputs if i.role == "primary")).folder.rstrip("/")
 
 
 def fits_job(decision: Decision, job: Job) -> bool:
@@ -65,6 +70,7 @@ def stage_pins(store: PinnedSource, job: Job, scratch: Path) -> Pins:
         memories.append((taken[0], _facts(*taken, path)))
     if memories:
         order["memories"] = [facts for _, facts in memories]
+        order["sender"] = sender_of(job)
     return Pins(used, tuple(ref for ref, _ in memories), order)
 
 

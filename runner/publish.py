@@ -31,9 +31,24 @@ from infra.reviews import REVIEW_FILES
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry
 from runner.remembering import remember
-from runner.results import AUDIT, LATEST_VERSION, job_folder, latest_body, latest_key, outcome, result_body, result_key
+from runner.results import (
+    AUDIT,
+    LATEST_VERSION,
+    job_folder,
+    latest_body,
+    latest_key,
+    mended_latest_key,
+    mended_order,
+    outcome,
+    profile_head,
+    profile_key,
+    profile_order,
+    result_body,
+    result_key,
+)
 from runner.tracing import job_moved, published
 
+PROFILE = "profile.json"
 _SMALL = 1024 * 1024
 _SLOW_SECONDS = 10.0  # a finisher that took longer may have been suspended while others moved the job on
 
@@ -91,6 +106,7 @@ class Publisher:
                 if outcome(job) is State.SUCCEEDED:
                     self._remember(job)
                     self._point_latest(job, began)
+                    self._keep_profile(job)
                 if not self._write_result(job, body, current):
                     self._take_back_latest(job)
                     return None
@@ -155,7 +171,7 @@ class Publisher:
             return  # it was published before it expired, so nothing is staged
         if job.state is State.PUBLISHING and job.attempts_total == 1:
             staged = staging_folder(job.job_id, job.fence)
-            self._store.delete_all([staged + file.name for file in job.files])
+            self._store.delete_all([*(staged + file.name for file in job.files), staged + PROFILE])
         else:
             self._store.delete_prefix(staging_folder(job.job_id))
 
@@ -231,7 +247,11 @@ class Publisher:
 
     def _point_latest(self, job: Job, began: float | None = None) -> None:
         """Point latest.json to this job unless it names a newer one. `began`: when its files were surely staged."""
-        key, mine = latest_key(job), (job.stamp, job.created_at, job.job_id)
+        self._point(job, latest_key(job), (job.stamp, job.created_at, job.job_id), began)
+        if (key := mended_latest_key(job)) is not None:
+            self._point(job, key, mended_order(job), began)
+
+    def _point(self, job: Job, key: str, mine: tuple[float, float, str], began: float | None = None) -> None:
         for tries in range(5):
             current = self._store.head(key)
             order = _order(self._read(key)) if current else None
@@ -241,9 +261,30 @@ class Publisher:
             if (tries or slow or job.state is State.SUCCEEDED) and not self._unchanged(job):
                 return
             try:
-                self._store.put(
-                    key, latest_body(job), if_version=current.version if current else None, if_absent=current is None
-                )
+                version = current.version if current else None
+                self._store.put(key, latest_body(job, mine), if_version=version, if_absent=current is None)
+            except PreconditionFailed:
+                continue
+            return
+
+    def _keep_profile(self, job: Job) -> None:
+        """Keep what this drop looked like for the sender's next one, unless a newer drop's profile is kept already.
+
+        The profile is copied unread; the line above it, by which profiles are ordered, is ours.
+        """
+        key, body = profile_key(job), self._read(staging_folder(job.job_id, job.fence) + PROFILE)
+        if key is None or body is None or len(body) > _SMALL // 2:
+            return
+        mine = (job.stamp, job.created_at, job.job_id)
+        for _ in range(5):
+            current = self._store.head(key)
+            order = profile_order(self._read(key)) if current else None
+            if order is not None and order > mine:
+                return
+            try:
+                version = current.version if current else None
+                kept = profile_head(job) + body
+                self._store.put(key, kept, if_version=version, if_absent=current is None)
             except PreconditionFailed:
                 continue
             return
@@ -263,6 +304,7 @@ class Publisher:
         A delete is not conditional, so it may hit what a newer job wrote a moment ago. Such a job was committed in the
         table before it wrote, so latest.json is pointed to the newest job of the line again.
         """
+        self._retract_mended(job)
         order = _order(self._read(latest_key(job)))
         if order is not None and order[-1] != job.job_id:
             return
@@ -278,6 +320,17 @@ class Publisher:
         ]
         if not fall_back:
             others = [j for j in others if (j.stamp, j.created_at, j.job_id) > mine or j.generation == job.generation]
+        if others:
+            self._point_latest(max(others, key=lambda j: (j.stamp, j.created_at, j.job_id)))
+
+    def _retract_mended(self, job: Job) -> None:
+        """Take back the first drop's latest.json where it names this job, and let it name the newest of its line."""
+        key = mended_latest_key(job)
+        if key is None or job.mends is None or _order(self._read(key)) != mended_order(job):
+            return
+        self._store.delete(key)
+        line = self._table.line(replace(job, subject=job.mends.subject).line, whole=True)
+        others = [j for j in line if j.state in (State.PUBLISHING, State.SUCCEEDED)]
         if others:
             self._point_latest(max(others, key=lambda j: (j.stamp, j.created_at, j.job_id)))
 

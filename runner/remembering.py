@@ -7,14 +7,14 @@ any finisher: what a person has said since, or at that very moment, is not count
 from datetime import UTC, datetime
 from typing import Any
 
-from core.decisions import MAX_DECISION_BYTES, Answer, Decision, DecisionInvalid, parse_decision
+from core.decisions import MAX_DECISION_BYTES, READINGS, Answer, Decision, DecisionInvalid, parse_decision
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge
 from core.jobs import Job
-from core.keys import place
-from core.memories import HeaderFact, Memory, MemoryInvalid, folded, learn, own_key
+from core.memories import HeaderFact, Memory, MemoryInvalid, ReadingFact, folded, learn, own_key, reading_kind
 from core.ports import ObjectStore
 from infra.memories import change_memory
 from infra.reviews import read_questions
+from runner.pins import sender_of
 from runner.results import job_folder
 
 
@@ -42,19 +42,39 @@ def remember(store: ObjectStore, job: Job) -> str:
     return ""
 
 
-def _unknown(memory: Memory, facts: list[HeaderFact], at: datetime) -> list[HeaderFact]:
+def _unknown(memory: Memory, facts: list[HeaderFact | ReadingFact], at: datetime) -> list[HeaderFact | ReadingFact]:
     """Facts without those that a person has said since, or that were learnt from this very decision before."""
-    known = {(folded(e.header), e.field) for e in memory.headers if e.said_at is not None and e.said_at >= at}
-    return [fact for fact in facts if (folded(fact.header), fact.field) not in known]
+    said = [e for e in (*memory.headers, *memory.readings) if e.said_at is not None and e.said_at >= at]
+    known = {e.key for e in said}
+    return [fact for fact in facts if _key(fact) not in known]
 
 
-def _facts(decision: Decision, job: Job, store: ObjectStore) -> list[HeaderFact]:
-    sender = place(next(i.ref.key for i in job.inputs if i.role == "primary")).folder.rstrip("/")
+def _key(fact: HeaderFact | ReadingFact) -> tuple[str, ...]:
+    """The key of the entry that a fact would make."""
+    if isinstance(fact, HeaderFact):
+        return (folded(fact.header), fact.field or "")
+    return (fact.sender, folded(fact.header), reading_kind(fact.reading))
+
+
+def _facts(decision: Decision, job: Job, store: ObjectStore) -> list[HeaderFact | ReadingFact]:
+    sender = sender_of(job)
     questions: dict[str, dict[str, Any]] = {}
     if any(answer.id is not None for answer in decision.answers):
         questions = {q["id"]: q for q in read_questions(store, job_folder(job))}
     pairs = [pair for answer in decision.answers if (pair := _pair(answer, questions)) is not None]
-    return [HeaderFact(header, field, decision.by, sender) for header, field in dict(pairs).items()]
+    read = [pair for answer in decision.answers if (pair := _reading(answer, questions)) is not None]
+    return [
+        *(HeaderFact(header, field, decision.by, sender) for header, field in dict(pairs).items()),
+        *(ReadingFact(sender, header, reading, decision.by) for header, reading in read),
+    ]
+
+
+def _reading(answer: Answer, questions: dict[str, dict[str, Any]]) -> tuple[str, str] | None:
+    """The header and the reading that an answer is about; None if it is about something else."""
+    question = questions.get(answer.id or "")
+    said = answer.reading or (answer.value if question is not None and question["kind"] == "reading" else None)
+    header = answer.header if answer.header is not None else question["header"] if question is not None else None
+    return (header, said) if header is not None and said in READINGS else None
 
 
 def _pair(answer: Answer, questions: dict[str, dict[str, Any]]) -> tuple[str, str | None] | None:

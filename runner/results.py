@@ -4,10 +4,11 @@ import json
 from typing import Any
 
 from core.jobs import Job, State, stamp_text
-from core.keys import line_folder, output_folder
+from core.keys import INBOX, line_folder, output_folder, place
 
 LATEST_VERSION = 1
-AUDIT = ("artifact.json", "report.html")  # published without a workbook if they explain a failure
+_HEAD = 1000  # bytes of the first line of a profile
+AUDIT = ("artifact.json", "report.html", "rejects.xlsx")  # published without a workbook if they explain a failure
 
 
 def job_folder(job: Job) -> str:
@@ -54,6 +55,7 @@ def result_body(job: Job) -> bytes:
             {"role": i.role, "name": i.name, "key": i.ref.key, "version": i.ref.version, "size": i.ref.size}
             for i in job.inputs
         ],
+        **({} if job.mends is None else {"mends": {"job_id": job.mends.job_id, "subject": job.mends.subject}}),
         "config_digest": job.config_digest,
         "files": [{"name": f.name, "size": f.size, "sha256": f.sha256} for f in job.files],
         "summary": {k: v for k, v in job.summary.items() if k != "progress"},
@@ -69,13 +71,55 @@ def result_body(job: Job) -> bytes:
     return json.dumps(body, indent=2, ensure_ascii=False).encode()
 
 
-def latest_body(job: Job) -> bytes:
+def profile_key(job: Job) -> str | None:
+    """Where the profile of a sender's last drop is: beside the outputs of its inbox folder, one for each workflow."""
+    primary = next((i.ref.key for i in job.inputs if i.role == "primary"), None)
+    if primary is None or not primary.startswith(f"{INBOX}{job.tenant}/"):
+        return None
+    return f"{line_folder(job.tenant, place(primary).folder, job.workflow)}profile.json"
+
+
+def profile_head(job: Job) -> bytes:
+    """The first line of a kept profile."""
+    return (
+        json.dumps({"kept": 1, "job_id": job.job_id, "order": [job.stamp, job.created_at, job.job_id]}).encode() + b"\n"
+    )
+
+
+def profile_order(body: bytes | None) -> tuple[float, float, str] | None:
+    """How a kept profile is ordered among others; None where it does not say so."""
+    try:
+        stamp, created, job_id = json.loads((body or b"").split(b"\n", 1)[0][:_HEAD])["order"]
+        return float(stamp), float(created), str(job_id)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
+
+
+def mended_latest_key(job: Job) -> str | None:
+    """Where the first drop's latest.json is, for a job that completes another drop than its own."""
+    if job.mends is None or job.mends.subject == job.subject:
+        return None
+    return f"{line_folder(job.tenant, job.mends.subject, job.workflow)}latest.json"
+
+
+def mended_order(job: Job) -> tuple[float, float, str]:
+    """Where a job that mends another drop stands in that drop's line: right behind its first result.
+
+    A newer version of the drop comes later, whenever the mended rows arrived; of two mends the later upload does.
+    """
+    if job.mends is None:
+        return (job.stamp, job.created_at, job.job_id)
+    return (job.mends.stamp, job.mends.created_at, f"{job.mends.job_id}~{job.stamp:020.6f}~{job.job_id}")
+
+
+def latest_body(job: Job, order: tuple[float, float, str] | None = None) -> bytes:
+    """`order`: among the results of its line, where that is not the job's own."""
     body = {
         "latest": LATEST_VERSION,
         "job_id": job.job_id,
         "result": result_key(job),
         "params": job.params,
         "uploaded_at": stamp_text(job.stamp),
-        "order": [job.stamp, job.created_at, job.job_id],
+        "order": list(order or (job.stamp, job.created_at, job.job_id)),
     }
     return json.dumps(body, indent=2, ensure_ascii=False).encode()

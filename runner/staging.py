@@ -15,6 +15,7 @@ from core.ports import BoxLimits, Fetched
 from core.settings import Settings
 from core.verdicts import Verdict
 from runner.pins import Pins, stage_pins
+from runner.results import profile_key
 
 
 class StagedSource(Protocol):
@@ -27,6 +28,13 @@ class StagedSource(Protocol):
 
 _NAMES = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
 OUTPUTS = ("normalized.xlsx", "artifact.json", "review.json")
+REJECTS = "rejects.jsonl"
+MAX_PROFILE_BYTES = 1024 * 1024
+
+
+def box_outputs(manifest: Manifest) -> tuple[str, ...]:
+    """The files that a box may write."""
+    return (*OUTPUTS, REJECTS) if manifest.output.rejects else OUTPUTS
 
 
 class StagingFailed(Exception):
@@ -44,6 +52,16 @@ class Staged:
     config: Path | None
     requirements: Path | None
     pins: Pins | None = None
+
+
+def stage_file(store: StagedSource, ref: ObjectRef, to: Path, *, file_mb: int) -> Fetched:
+    """Fetch one input; raises StagingFailed if it is gone or too large."""
+    try:
+        return store.fetch(ref.key, to, version=ref.version, limit=file_mb * 1024 * 1024)
+    except (ObjectMissing, ObjectChanged) as error:
+        raise StagingFailed(Verdict.INPUT_GONE, str(error)) from error
+    except ObjectTooLarge as error:
+        raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
 
 
 def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Staged:
@@ -72,7 +90,21 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Stag
         raise StagingFailed(Verdict.CONFIG_REFUSED, str(error)) from error
     pins = stage_pins(store, job, scratch)
     order = make_order(job, manifest, inputs, config) | pins.order
+    if (previous := _previous(store, job, scratch)) is not None:
+        order["previous"] = previous
     return Staged(manifest, order, config, _requirements(config), pins)
+
+
+def _previous(store: StagedSource, job: Job, scratch: Path) -> dict[str, Any] | None:
+    """The profile of the sender's last drop; None if there is none. It is no reason for a job to fail."""
+    key = profile_key(job)
+    if key is None:
+        return None
+    try:
+        fetched = store.fetch(key, scratch / "in" / "previous.json", limit=MAX_PROFILE_BYTES)
+    except (ObjectMissing, ObjectChanged, ObjectTooLarge):
+        return None
+    return {"path": "in/previous.json", "key": key, "sha256": fetched.sha256}
 
 
 def make_order(job: Job, manifest: Manifest, inputs: list[dict[str, Any]], config: Path | None) -> dict[str, Any]:

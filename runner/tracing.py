@@ -64,9 +64,10 @@ def _trace(
         attempt=job.attempts_total, fence=job.fence, runner=owner, verdict=str(outcome.verdict),
         state=str(state) if state else None, failed=None if outcome.verdict in _FINE else str(outcome.verdict),
     )  # fmt: skip
+    boxes = [phase for phase in outcome.phases if phase.name == "box"]
     for phase in outcome.phases:
         inside = telemetry.span(phase.name, attempt, start=phase.start, end=phase.end)
-        if phase.name != "box":
+        if phase not in boxes[-1:]:  # the measurements are those of the last one
             continue
         # Passes 3 to 5 take turns, chunk by chunk; they are shown one after the other.
         at = phase.start

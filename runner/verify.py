@@ -19,11 +19,13 @@ from core.ports import BoxLimits, BoxOrder, BoxReport, Sandbox, Verification
 from core.verdicts import EXPLAINED, Verdict
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
+PROFILE = "profile.json"
+DESCRIPTION, REJECTS = "rejects.jsonl", "rejects.xlsx"  # the box describes the one, the verification writes the other
 REVIEW, PAGE = "review.json", "review.html"
 REPORT_MB = 16
 LEAST_SECONDS = 10.0  # for outputs that were finished at the last moment
-_COUNTS = ("tables", "rows_in", "rows_out", "sheets_out", "columns_mapped", "columns_unmapped")
-_LEFT_OUT = ("total", "group", "note", "repeated_header", "hidden", "skipped_table", "outside")
+_COUNTS = ("tables", "rows_in", "rows_out", "sheets_out", "columns_mapped", "columns_unmapped", "rows_with_errors")
+_LEFT_OUT = ("total", "group", "note", "repeated_header", "hidden", "rejected", "skipped_table", "outside")
 _FINDINGS = ("error", "warning", "info")
 _INPUT = ("role", "name", "sha256", "size")
 _MOST = 2**53
@@ -45,8 +47,8 @@ def run_verified(
     """Run a job and verify its outputs, in the same box if that is safe; `limits` are those of the verification."""
     wanted = Verification(
         job=_order(job.job),
-        outputs=(REPORT, PAGE),
-        limits=replace(limits, file_mb=REPORT_MB),
+        outputs=_made(job),
+        limits=replace(limits, file_mb=_file_mb(job)),
         least_seconds=LEAST_SECONDS,
     )
     report = sandbox.run(replace(job, verification=wanted), killed=killed, on_event=on_event)
@@ -81,8 +83,9 @@ def verified(
     )
     if seen.verdict is Verdict.OK and page in seen.outputs:
         claim = asked(seen.claim) if page == PAGE else counts(seen.claim)
-        outputs = taken | {page: seen.outputs[page]}
-        return replace(spent, claim=claim, outputs=outputs, passes=passes(seen.claim))
+        made = {name: seen.outputs[name] for name in (page, PROFILE, REJECTS) if name in seen.outputs}
+        taken.pop(DESCRIPTION, None)
+        return replace(spent, claim=claim, outputs=taken | made, passes=passes(seen.claim))
     refusal = _refusal(seen)
     suspicion = seen.suspicion
     if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT and not suspicion:
@@ -113,9 +116,11 @@ def _second_box(
                 "review": report.verdict is Verdict.NEEDS_REVIEW,
             },
         },
-        outputs=(REPORT, PAGE),
+        outputs=_made(job),
         limits=replace(
-            limits, file_mb=REPORT_MB, wall_seconds=max(LEAST_SECONDS, job.limits.wall_seconds - report.wall_seconds)
+            limits,
+            file_mb=_file_mb(job),
+            wall_seconds=max(LEAST_SECONDS, job.limits.wall_seconds - report.wall_seconds),
         ),
         trusted=True,
         grouped=False,  # limits on address space suffice; a cgroup would cost as much as the work
@@ -123,11 +128,21 @@ def _second_box(
     return sandbox.run(order, killed=killed)
 
 
+def _made(job: BoxOrder) -> tuple[str, ...]:
+    """What the verification writes."""
+    return (REPORT, PAGE, PROFILE, REJECTS) if DESCRIPTION in job.outputs else (REPORT, PAGE, PROFILE)
+
+
+def _file_mb(job: BoxOrder) -> int:
+    return max(REPORT_MB, job.limits.file_mb) if DESCRIPTION in job.outputs else REPORT_MB
+
+
 def _expected(verdict: Verdict) -> tuple[tuple[str, ...], str]:
     """The outputs of a job that ended so, and the page that is made of them."""
     if verdict is Verdict.NEEDS_REVIEW:
         return (REVIEW,), PAGE
-    return ((ARTIFACT,) if verdict in EXPLAINED else (ARTIFACT, WORKBOOK)), REPORT
+    audit = (ARTIFACT, DESCRIPTION)
+    return (audit if verdict in EXPLAINED else (*audit, WORKBOOK)), REPORT
 
 
 def asked(claim: dict[str, Any]) -> dict[str, Any]:
@@ -192,9 +207,17 @@ def _order(job: dict[str, Any]) -> dict[str, Any]:
             "title": str(manifest.get("name", "")),
             "formats": sorted(f for f in formats if f),
             "decision": _named(job.get("decision")),
-            "why": (manifest.get("mapping") or {}).get("review", "never"),
+            "memories": [{k: str(one[k]) for k in ("key", "version", "sha256")} for one in job.get("memories") or ()],
+            "why": _why(manifest),
         },
     }
+
+
+def _why(manifest: dict[str, Any]) -> str:
+    """Why a job of a manifest may ask a person; "never": it may not."""
+    why = str((manifest.get("mapping") or {}).get("review", "never"))
+    drifts = (manifest.get("drift") or {}).get("columns") == "review"
+    return "drift" if why == "never" and drifts else why
 
 
 def _named(decision: dict[str, Any] | None) -> dict[str, str] | None:

@@ -20,6 +20,7 @@ from core.errors import AdeError, RecordNewer, StoreUnavailable
 from core.jobs import Job, JobError, Retry, Review, State, ask, decide, move, since, start
 from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
+from core.records import load_job
 from core.settings import Settings
 from core.verdicts import EXPLAINED, Fault, Verdict
 from infra.local.presence import Presence
@@ -130,7 +131,8 @@ class Worker:
         if unwritten is not None:
             self._settle(replace(unwritten, delivery=delivery))
             return None
-        job = self._table.get(delivery.message.job_id)
+        job_id, record = delivery.message.job_id, delivery.record
+        job = self._table.get(job_id) if record is None else load_job(record, job_id)
         if job is not None and job.state is State.RUNNING:
             job = self.rescue(job)
         if job is None or job.state in (State.AWAITING, State.SCHEDULED, State.RUNNING):
@@ -326,7 +328,7 @@ class Worker:
         if job.cancel_requested_at is not None and verdict in _CANCELLABLE:
             verdict = Verdict.CANCELLED
         summary = {k: v for k, v in job.summary.items() if k != "progress"} | outcome.summary
-        facts: dict[str, Any] = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox}
+        facts: dict[str, Any] = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox, "mends": outcome.mends}
         if outcome.pins is not None:
             facts["memories"] = outcome.pins.memories
         if verdict is Verdict.OK:

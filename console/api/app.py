@@ -2,9 +2,8 @@
 
 import asyncio
 import contextlib
-import html
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from http import HTTPStatus
 
 import anyio.to_thread
@@ -12,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -29,19 +28,25 @@ THREADS = 8  # that look at table and store; more would only take turns
 _READ_SECONDS = 30.0  # the longest silence while a body arrives
 _LARGEST_URL = 8192
 
+WrongPage = Callable[[Request, ProblemError], Response]
+
 
 def create_app(
-    stack: Stack, log: Log, *, pages: Mapping[str, Page] | None = None, more: tuple[BaseRoute, ...] = ()
+    stack: Stack,
+    log: Log,
+    *,
+    pages: Mapping[str, Page] | None = None,
+    extra: tuple[Operation, ...] = (),
+    wrong: WrongPage | None = None,
 ) -> Starlette:
-    """`pages`: what a browser gets at a path of the API; `more`: further routes, such as style sheets."""
+    """`pages`: what a browser gets at a path of the API; `extra`: what only pages ask for; `wrong`: errors as pages."""
     office = Office.over(stack, log)
-    shown = {"/": _front_page} | dict(pages or {})
+    shown = dict(pages or {})
     by_path: dict[str, dict[str, Operation]] = {}
-    for operation in OPERATIONS:
+    for operation in (*OPERATIONS, *extra):
         by_path.setdefault(operation.path, {})[operation.method] = operation
-    routes: list[BaseRoute] = [Route("/openapi.json", Door(office, _openapi(), None))]
-    routes += [Route(path, Door(office, operations, shown.get(path))) for path, operations in by_path.items()]
-    routes += more
+    routes: list[BaseRoute] = [Route("/openapi.json", Door(office, _openapi(), None, None))]
+    routes += [Route(path, Door(office, operations, shown.get(path), wrong)) for path, operations in by_path.items()]
 
     @contextlib.asynccontextmanager
     async def life(_app: Starlette) -> AsyncIterator[None]:
@@ -53,7 +58,8 @@ def create_app(
             tidying.cancel()
             office.close()
 
-    app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _http_error})
+    app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _http_errors(wrong)})
+    app.router.redirect_slashes = False  # it would send a caller to whatever Host they named
     app.add_middleware(Bounds, most=stack.settings.console_body_mb * 1024 * 1024)
     app.state.office = office
     return app
@@ -77,8 +83,11 @@ def _openapi() -> dict[str, Operation]:
 class Door:
     """One path: judges who calls, then lets the operation of the method, or the page, answer."""
 
-    def __init__(self, office: Office, operations: dict[str, Operation], page: Page | None) -> None:
+    def __init__(
+        self, office: Office, operations: dict[str, Operation], page: Page | None, wrong: WrongPage | None
+    ) -> None:
         self._office = office
+        self._wrong = wrong
         self._operations = operations | ({"HEAD": operations["GET"]} if "GET" in operations else {})
         self._page = page
 
@@ -106,6 +115,8 @@ class Door:
                 self._office.log.error("request_failed", path=request.url.path, error=what)  # noqa: TRY400 - our own log
                 said = "a fault of ade-drop; the log has `request_failed` with the reason. Please report it"
                 problem = ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, said)
+            if self._wrong is not None and request.method == "GET" and wants_page(request):
+                return self._wrong(request, problem)
             return respond(problem)
 
     async def _judged(self, request: Request, operation: Operation | None) -> Response:
@@ -136,7 +147,11 @@ class Door:
             call = Call(request, office, principal)
             given = await run_in_threadpool(self._page, call)
             return given if isinstance(given, Response) else await given
-        return await perform(operation, request, office, principal)
+        try:
+            return await perform(operation, request, office, principal)
+        finally:
+            if request.method not in ("GET", "HEAD"):
+                office.answers.forget()
 
 
 def wants_page(request: Request) -> bool:
@@ -197,16 +212,25 @@ class Bounds:
 
 
 def _bare(problem: ProblemError) -> Response:
-    response = respond(problem)
+    return _guarded(respond(problem))
+
+
+def _guarded(response: Response) -> Response:
     for name, value in SECURITY_HEADERS.items():
         response.headers.setdefault(name, value)
     return response
 
 
-async def _http_error(request: Request, error: Exception) -> Response:
-    status = HTTPStatus(error.status_code) if isinstance(error, HTTPException) else HTTPStatus.NOT_FOUND
-    said = f"nothing is at {request.url.path[:200]}; GET /openapi.json lists what there is"
-    return _bare(ProblemError(status, said if status is HTTPStatus.NOT_FOUND else status.phrase))
+def _http_errors(wrong: WrongPage | None) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def answer(request: Request, error: Exception) -> Response:
+        status = HTTPStatus(error.status_code) if isinstance(error, HTTPException) else HTTPStatus.NOT_FOUND
+        said = f"nothing is at {request.url.path[:200]}; GET /openapi.json lists what there is"
+        problem = ProblemError(status, said if status is HTTPStatus.NOT_FOUND else status.phrase)
+        if wrong is not None and wants_page(request):
+            return _guarded(wrong(request, problem))
+        return _bare(problem)
+
+    return answer
 
 
 async def _tidy(office: Office) -> None:
@@ -215,16 +239,3 @@ async def _tidy(office: Office) -> None:
         with contextlib.suppress(Exception):
             await run_in_threadpool(office.submissions.tidy)
         await asyncio.sleep(86400)
-
-
-def _front_page(call: Call) -> Response:
-    """Until there are pages: where the API is, and how many jobs there are."""
-    facts = call.office.facade.overview(call.principal.tenant)
-    rows = "".join(f"<tr><td>{html.escape(state)}</td><td>{n}</td></tr>" for state, n in facts.states.items())
-    links = "".join(
-        f'<li><a href="{path}">{path}</a></li>' for path in ("/jobs", "/overview", "/metrics", "/openapi.json")
-    )
-    return HTMLResponse(
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>ade-drop</title><h1>ade-drop</h1>'
-        f"<table><caption>Jobs</caption>{rows}</table><ul>{links}</ul></html>"
-    )

@@ -18,6 +18,7 @@ from core.jobs import Job
 from core.ports import JobTable
 
 _SILENCE_SECONDS = 15.0  # after which a comment keeps proxies from closing the stream
+_LONGEST_SECONDS = 600.0  # then the client comes back, and whether it may is asked again
 _MOST_JOBS = 2000
 _SENT_AT_ONCE = 256 * 1024
 _BATCH = 100
@@ -53,14 +54,17 @@ class Followers:
 
     async def follow(self, job_id: str, have: tuple[int, int]) -> AsyncIterator[str]:
         """Events of one job until it has ended: `state`, `log`, `end`. `have`: fence and bytes of its log."""
-        followed = self._jobs.setdefault(job_id, _Followed())
+        followed = self._jobs.get(job_id)
+        if followed is None or followed.done or followed.gone:
+            followed = self._jobs[job_id] = _Followed()  # whoever watched its last end has their own
         followed.watchers += 1
+        until = asyncio.get_running_loop().time() + _LONGEST_SECONDS
         self._wake()
         try:
             yield f"retry: {RETRY_MILLISECONDS}\n\n"
             fence, after = have
             told: Any = None
-            while not self._closed:
+            while not self._closed and asyncio.get_running_loop().time() < until:
                 changed = self._changed
                 job = followed.job
                 if followed.gone:
@@ -89,8 +93,8 @@ class Followers:
                     yield ": still here\n\n"
         finally:
             followed.watchers -= 1
-            if followed.watchers <= 0:
-                self._jobs.pop(job_id, None)
+            if followed.watchers <= 0 and self._jobs.get(job_id) is followed:
+                del self._jobs[job_id]
 
     async def counts(self, tenant: str | None) -> AsyncIterator[str]:
         """Counts by tenant and state as they change: `overview`."""
@@ -99,7 +103,8 @@ class Followers:
         try:
             yield f"retry: {RETRY_MILLISECONDS}\n\n"
             told: Any = None
-            while not self._closed:
+            until = asyncio.get_running_loop().time() + _LONGEST_SECONDS
+            while not self._closed and asyncio.get_running_loop().time() < until:
                 changed = self._changed
                 shown = {name: states for name, states in self._counts.items() if tenant in (None, name)}
                 if shown != told:
@@ -180,7 +185,7 @@ class Followers:
 def resume(last: str | None) -> tuple[int, int]:
     """Fence and bytes of a Last-Event-ID; from the start if it is not valid."""
     fence, _, after = (last or "").partition(".")
-    if fence.isdecimal() and after.isdecimal() and len(fence) + len(after) < 30:
+    if fence.isdecimal() and after.isdecimal() and len(fence) + len(after) < 20:
         return int(fence), int(after)
     return -1, 0
 

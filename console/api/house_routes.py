@@ -23,7 +23,7 @@ from core.ports import JobQuery, Pause
 from infra import meters
 
 _MEMORY_BYTES = 4 * 1024 * 1024
-_SESSION_SECONDS = 12 * 3600
+SESSION_SECONDS = 12 * 3600
 _STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -177,7 +177,7 @@ def sign_in(call: Call) -> Answer:
     answer.set_cookie(
         COOKIE,
         body.token,
-        max_age=_SESSION_SECONDS,
+        max_age=SESSION_SECONDS,
         httponly=True,
         samesite="strict",
         secure=call.office.guard.is_secure(call.request),

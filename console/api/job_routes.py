@@ -1,6 +1,6 @@
 """Operations on jobs: submit, look, download, follow, act."""
 
-import json
+import shutil
 from http import HTTPStatus
 from pathlib import Path
 from secrets import token_hex
@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from console.api import models
 from console.api.access import Permission
 from console.api.following import resume
-from console.api.operations import Answer, Call, Operation, checked
+from console.api.operations import Answer, Call, Operation, checked, json_bytes
 from console.api.problems import ProblemError
 from console.api.submissions import Accepted, HttpDrop, file_name
 from console.cli.job_facts import job_shape, newer_shape
@@ -64,7 +64,7 @@ def _submit_keys(call: Call, body: models.KeysBody) -> Response:
 def _submit_form(call: Call, given: list[tuple[str, Any]]) -> Response:
     office = call.office
     with office.spool.scratch() as scratch:
-        parcel = _parcel(given, scratch)
+        parcel = parcel_of(given, scratch, office.stack.settings.worker_fsize_mb)
         _check_tenant(call, parcel.tenant)
 
         def act() -> Accepted:
@@ -81,10 +81,10 @@ def _accepted(done: Accepted) -> Response:
     headers = {"Idempotency-Replayed": "true"} if done.repeated else {}
     if len(done.jobs) == 1:
         headers["Location"] = f"/jobs/{done.jobs[0].job_id}"
-    return Response(json.dumps(done.shape()), status_code=202, headers=headers, media_type="application/json")
+    return Response(json_bytes(done.shape()), status_code=202, headers=headers, media_type="application/json")
 
 
-def _parcel(given: list[tuple[str, Any]], scratch: Path) -> HttpDrop:
+def parcel_of(given: list[tuple[str, Any]], scratch: Path, megabytes: int = 1024) -> HttpDrop:
     """The form's parts as a drop; its files are on the disk by now."""
     words: dict[str, str] = {}
     files: dict[str, Path] = {}
@@ -95,10 +95,14 @@ def _parcel(given: list[tuple[str, Any]], scratch: Path) -> HttpDrop:
                 raise ProblemError(
                     HTTPStatus.UNPROCESSABLE_ENTITY, f"two files are called {called[:100]!r}; rename one"
                 )
+            if (value.size or 0) > megabytes * 1024 * 1024:
+                raise ProblemError(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                    f"{called[:100]!r} is over {megabytes} MB, the most that an input may have (ADE_WORKER_FSIZE_MB)",
+                )
             files[called] = scratch / token_hex(8)
             with files[called].open("xb") as target:
-                while block := value.file.read(1024 * 1024):
-                    target.write(block)
+                shutil.copyfileobj(value.file, target, 1024 * 1024)
         elif name in ("tenant", "manifest", "path", "data_time"):
             words[name] = _text(value)
         else:
@@ -166,10 +170,16 @@ async def put_upload(call: Call) -> Answer:
 
 def list_jobs(call: Call) -> Answer:
     query: models.JobsQuery = call.query
-    return _listed(call, query.query(call.principal.tenant), query.limit, query.cursor, query.tenant)
+
+    def ask() -> bytes:
+        listed = _listed(call, query.query(call.principal.tenant), query.limit, query.cursor, query.tenant)
+        return json_bytes(listed)
+
+    body = call.office.answers.get((call.principal.tenant, query.model_dump_json()), ask)
+    return Response(body, media_type="application/json")
 
 
-def _listed(call: Call, query: JobQuery, limit: int, cursor: str | None, asked: str | None) -> Answer:
+def _listed(call: Call, query: JobQuery, limit: int, cursor: str | None, asked: str | None) -> dict[str, Any]:
     if asked is not None and not call.principal.sees(asked):
         return {"jobs": [], "newer": [], "cursor": None}
     try:

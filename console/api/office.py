@@ -1,5 +1,6 @@
 """What every request works with: the ports through their doors, made once for the server."""
 
+import re
 import tempfile
 from dataclasses import dataclass, field
 from secrets import token_hex
@@ -12,12 +13,13 @@ from console.api.guarding import Guard
 from console.api.metrics import HttpCounts
 from console.api.problems import not_found
 from console.api.submissions import Submissions
-from console.facade import Facade
+from console.facade import Facade, SharedAnswers
 from core.jobs import Job
 from infra.logs import Log
 from infra.wiring import Stack
 from runner.control import Control
 
+_JOB_ID = re.compile(r"[a-z0-9-]{1,100}")
 _EMBEDDED_LOOK_SECONDS, _REMOTE_LOOK_SECONDS = 0.5, 2.0
 
 
@@ -34,6 +36,7 @@ class Office:
     spool: Spool
     downloads: Downloads
     followers: Followers
+    answers: SharedAnswers
     counts: HttpCounts = field(default_factory=HttpCounts)
 
     @classmethod
@@ -55,11 +58,12 @@ class Office:
             spool=spool,
             downloads=Downloads(stack.store, spool),
             followers=Followers(facade, stack.table, seconds=seconds),
+            answers=SharedAnswers(stack.clock.steady),
         )
 
     def seen(self, job_id: str, principal: Principal) -> Job:
         """A job that the caller may see; one of another tenant is not there for them."""
-        job = self.facade.job(job_id, tenant=principal.tenant)
+        job = self.facade.job(job_id, tenant=principal.tenant) if _JOB_ID.fullmatch(job_id) else None
         if job is None:
             raise not_found(job_id)
         return job

@@ -1,5 +1,6 @@
 """The OpenAPI document, made from the operations and their models; docs/openapi.json is the same."""
 
+import json
 import re
 from collections.abc import Iterable
 from http import HTTPStatus
@@ -14,10 +15,10 @@ from console.api.operations import Operation
 
 OPERATIONS: tuple[Operation, ...] = (*job_routes.OPERATIONS, *house_routes.OPERATIONS)
 _REF = "#/components/schemas/{model}"
-_ALWAYS = (401, 421, 429, 503)
+_ALWAYS = (401, 414, 421, 429, 503)
 _PARAMETERS = {
     "job_id": {"type": "string", "pattern": "^[a-z0-9-]{1,100}$"},
-    "key": {"type": "string", "minLength": 1, "maxLength": 1024},
+    "key": {"type": "string", "minLength": 1, "maxLength": 300},
 }
 _ABOUT = (
     "Drop spreadsheets with a manifest, follow their jobs, fetch what they made. Without a token only on the machine "
@@ -145,3 +146,7 @@ def _bytes(media: str) -> dict[str, Any]:
     if media.startswith("application/json"):
         return {}
     return {"type": "string"} if media.startswith("text/") else {"type": "string", "format": "binary"}
+
+
+if __name__ == "__main__":
+    print(json.dumps(document(), indent=1))

@@ -1,15 +1,17 @@
 """What an operation of the API is: its path, who may call it, what it takes and gives. Routes and OpenAPI follow."""
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from console.api.access import Permission, Principal
 from console.api.problems import ProblemError
@@ -79,7 +81,15 @@ def as_response(given: Any, status: int) -> Response:
         return given
     if isinstance(given, BaseModel):
         return Response(given.model_dump_json(), status_code=status, media_type="application/json")
-    return JSONResponse(given, status_code=status)
+    return Response(json_bytes(given), status_code=status, media_type="application/json")
+
+
+def json_bytes(value: Any) -> bytes:
+    """JSON that every client reads, whatever a row holds: no NaN, no half characters."""
+    try:
+        return to_json(value, inf_nan_mode="null")
+    except ValueError:
+        return json.dumps(value, default=str).encode()
 
 
 async def read_json(model: type[Model], request: Request) -> Model:

@@ -1,9 +1,10 @@
 """Errors as problem+json (RFC 9457): each says what is wrong, where, and what to do next."""
 
+import json
 from http import HTTPStatus
 from typing import Any
 
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 
 from core.decisions import DecisionInvalid
 from core.errors import (
@@ -66,7 +67,7 @@ def problem_of(error: Exception) -> ProblemError | None:
     return None
 
 
-def respond(problem: ProblemError) -> JSONResponse:
+def respond(problem: ProblemError) -> Response:
     body = {
         "type": "about:blank",
         "title": problem.status.phrase,
@@ -74,8 +75,9 @@ def respond(problem: ProblemError) -> JSONResponse:
         "detail": str(problem),
         **problem.more,
     }
-    return JSONResponse(
-        body, status_code=int(problem.status), headers=problem.headers, media_type="application/problem+json"
+    raw = json.dumps(body)  # in ASCII: a message may quote half a character
+    return Response(
+        raw, status_code=int(problem.status), headers=problem.headers, media_type="application/problem+json"
     )
 
 

@@ -20,7 +20,7 @@ MANIFEST = """\
      "then": {"field": "start_date", "op": "present"},
      "severity": "warning"}
   ],
-  "mapping": {"threshold": 0.5, "unmapped": "keep"},
+  "mapping": {"threshold": 0.7, "unmapped": "keep"},
   "params": {"home_region": "North"}
 }
 """

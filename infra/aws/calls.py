@@ -37,6 +37,15 @@ _MODELS = botocore.loaders.create_loader()  # parsing a service's model takes lo
 
 def client(address: Address, *, read_timeout: float = 30.0, connect_timeout: float = 5.0) -> Any:
     """A boto3 client, safe to share between threads; `Caller` does all the waiting and retrying."""
+    return _client(address, read_timeout, connect_timeout, for_links=False)
+
+
+def link_client(address: Address) -> Any:
+    """A client that signs URLs for others to use, and so asks for no checksum of a body that it does not know."""
+    return _client(address, 30.0, 5.0, for_links=True)
+
+
+def _client(address: Address, read_timeout: float, connect_timeout: float, *, for_links: bool) -> Any:
     own_server = address.endpoint is not None
     config = Config(
         connect_timeout=connect_timeout,
@@ -44,8 +53,9 @@ def client(address: Address, *, read_timeout: float = 30.0, connect_timeout: flo
         retries={"total_max_attempts": 1},
         max_pool_connections=32,
         # Older S3 clones only support Content-MD5, which we send ourselves.
-        request_checksum_calculation="when_required" if own_server else "when_supported",
+        request_checksum_calculation="when_required" if own_server or for_links else "when_supported",
         response_checksum_validation="when_required" if own_server else "when_supported",
+        signature_version="s3v4" if for_links else None,
         s3={"addressing_style": address.options.get("addressing", "path" if own_server else "auto")},
     )
     with _LOCK:

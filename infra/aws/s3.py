@@ -33,7 +33,7 @@ from core.errors import (
 from core.keys import WORK, check_key, refusal
 from core.ports import Fetched, Folder, Level, ObjectInfo
 from infra.addresses import Address
-from infra.aws.calls import Answered, Caller, client
+from infra.aws.calls import Answered, Caller, client, link_client
 from infra.aws.s3_reads import InFile, InMemory, Memo, Sink, read_to_end
 from infra.aws.s3_uploads import PART_BYTES, Uploads
 
@@ -63,6 +63,7 @@ class S3Store:
         self._address = address
         self._bucket = address.name
         self._s3 = client(address)
+        self._links: Any = None  # made by the first link
         self._call = caller or Caller(str(address))
         if address.endpoint is not None:
             self._s3.meta.events.register("before-call.s3.DeleteObjects", _vouch)
@@ -170,7 +171,9 @@ class S3Store:
         if save_as is not None and not write:
             given["ResponseContentDisposition"] = f"attachment; filename*=UTF-8''{quote(save_as, safe='')}"
         name = "put_object" if write else "get_object"
-        made: str = self._s3.generate_presigned_url(name, Params=given, ExpiresIn=seconds)
+        if self._links is None:
+            self._links = link_client(self._address)
+        made: str = self._links.generate_presigned_url(name, Params=given, ExpiresIn=seconds)
         return made
 
     def copy(self, source: str, target: str) -> None:

@@ -19,7 +19,7 @@ from infra.local.sqlite import Database
 _STATES = frozenset(State)
 _SET_BACK_SECONDS = 60.0
 _NEWEST = "ORDER BY created_at DESC, job_id DESC"
-_MOST_SCANNED = 2000  # rows that one page scans at most where no index has the answer
+_MOST_SCANNED = 1000  # rows that one page scans at most where no index has the answer
 _BATCH = 200
 _KNOWN = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
 

@@ -385,6 +385,7 @@ class _Watch:
         self._some = threading.Condition()
         self._busy: dict[Link, float] = {}
         self._thread: threading.Thread | None = None
+        self._idle = False
         self._ended = False
 
     @contextlib.contextmanager
@@ -393,7 +394,7 @@ class _Watch:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="postgres-watch", daemon=True)
                 self._thread.start()
-            if not self._busy:
+            if self._idle:
                 self._some.notify()
             self._busy[link] = time.monotonic() + seconds
         try:
@@ -411,7 +412,9 @@ class _Watch:
         with self._some:
             while not self._ended:
                 if not self._busy:
+                    self._idle = True
                     self._some.wait()
+                    self._idle = False
                     continue
                 now = time.monotonic()
                 for link in [link for link, until in self._busy.items() if until <= now]:

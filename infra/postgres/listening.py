@@ -54,8 +54,11 @@ class PostgresBells:
 
     def ring(self, bell: str) -> None:
         """Tell everybody who waits, here and elsewhere."""
-        self.ring_here(bell)
         with self._heard:
+            self._count[bell] += 1
+            self._heard.notify_all()
+            if bell in self._pending:
+                return  # it will be rung, once for all
             self._pending.add(bell)
             self._start()
         self._wake()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
-from infra.postgres.connections import Connections
+from infra.postgres.connections import Connections, PostgresAddress
 from infra.postgres.listening import QUEUE, PostgresBells
 
 # One step of priority is worth this head start over messages sent later: urgent work overtakes,
@@ -30,6 +30,11 @@ class PostgresWorkQueue:
         self._bells = bells
         self._clock = clock
         self._woken = threading.Event()
+
+    @property
+    def database(self) -> PostgresAddress:
+        """Which one it is; see infra.queueing.add."""
+        return self._db.database
 
     def within(self, seconds: float) -> "PostgresWorkQueue":
         """The same queue by calls that end within `seconds`, for heartbeats; connections of its own, to be closed."""
@@ -140,15 +145,16 @@ class PostgresWorkQueue:
             "receive", "take", now=self._now(), most=most, visibility=float(visibility), avoid=sorted(avoid)
         )
         if rows and rows[0][0] is None:
-            return (), float("inf") if rows[0][6] is None else rows[0][6]
+            return (), float("inf") if rows[0][7] is None else rows[0][7]
         return tuple(
             Delivery(
                 message=Message(job_id=job_id, tenant=tenant, priority=priority),
                 receipt=f"{token}.{job_id}",
                 receives=times,
                 sent_at=sent,
+                record=record,
             )
-            for job_id, tenant, priority, token, times, sent, _ in rows
+            for job_id, tenant, priority, token, times, sent, record, _ in rows
         ), 0.0
 
 

@@ -18,10 +18,11 @@ import psycopg
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, State, first
-from core.ports import Caps, Clock, JobQuery, NewerRow, Page, Pause, Refused
+from core.ports import Caps, Clock, JobQuery, Message, NewerRow, Page, Pause, Refused
 from core.records import dump_job, load_job
-from infra.postgres.connections import Connections, Link, Row, in_schema
-from infra.postgres.listening import JOBS, PostgresBells
+from infra.postgres.connections import Connections, Link, PostgresAddress, Row, in_schema
+from infra.postgres.listening import JOBS, QUEUE, PostgresBells
+from infra.postgres.pg_queue import PRIORITY_SECONDS
 
 _STATES = frozenset(State)
 # States that most rows are in, which the index of states leaves out.
@@ -54,6 +55,11 @@ class PostgresJobTable:
         self._floors: dict[str, int] = {}
         self._seen = threading.local()  # a change between two waits of a thread is not lost
 
+    @property
+    def database(self) -> PostgresAddress:
+        """Which one it is; see infra.queueing.add."""
+        return self._db.database
+
     def within(self, seconds: float) -> "PostgresJobTable":
         """The same table by calls that end within `seconds`, for heartbeats; connections of its own, to be closed."""
         hasty = copy.copy(self)
@@ -64,12 +70,23 @@ class PostgresJobTable:
         self._db.close()
 
     def add(self, job: Job) -> tuple[Job, bool]:
+        return self._insert(job, {"send": False, "now": None, "priority": 0, "delay": 0.0})
+
+    def add_sent(self, job: Job, delay: float) -> tuple[Job, bool]:
+        """`add`, and send the job's message in the same transaction if it was made: both, or neither."""
+        message = {"send": True, "now": self._now(), "priority": Message.of(job).priority, "delay": float(delay)}
+        added, made = self._insert(job, message)
+        if made:
+            self._bells.ring(QUEUE)
+        return added, made
+
+    def _insert(self, job: Job, message: dict[str, Any]) -> tuple[Job, bool]:
         writer = _writer()
         while True:
             floor = self._floors.get(job.tenant, 0)
             new = first(job, floor)
             row = self._columns(new, writer) | {"workflow": job.workflow, "line": job.line, "floor": floor}
-            row |= {"created_at": job.created_at, "tenant": job.tenant}
+            row |= {"created_at": job.created_at, "tenant": job.tenant, "head_start": PRIORITY_SECONDS} | message
             made, there, passed = self._db(f"add {job.job_id}", lambda db, _retried: self._add(db, row))  # noqa: B023 - called at once
             if passed is not None:
                 self._remember_floor(job.tenant, passed)

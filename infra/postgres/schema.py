@@ -14,6 +14,7 @@ from psycopg import errors, sql
 
 from core.errors import CallRefused, StoreUnavailable
 from core.settings import Settings
+from core.verdicts import FAULTS
 from infra.addresses import is_postgres
 from infra.aws.provision import Step
 from infra.postgres.connections import (
@@ -29,6 +30,7 @@ ROLES = ("runner", "handler", "reader")
 _LOCK = 0x61646564  # of this program; whoever migrates waits for it
 _NAME = re.compile(r"(\d{3})_[a-z0-9_]+\.sql")
 _CONNECT_SECONDS = 10
+_FAULTS = " ".join(f"WHEN '{verdict}' THEN '{fault}'" for verdict, fault in FAULTS.items())
 
 
 def migrations() -> dict[int, str]:
@@ -84,33 +86,46 @@ def _migrate(db: Link, database: PostgresAddress, *, apply: bool) -> Iterator[St
         yield Step(kind="schema", name=schema, action="create", detail=detail)
 
 
-def _grant(db: Link, database: PostgresAddress, *, apply: bool) -> Iterator[Step]:
-    """The roles and their rights. A server that lets us make no roles keeps the schema; its owner then does all."""
+def _grant(db: Link, database: PostgresAddress, *, apply: bool) -> list[Step]:
+    """The view for people, the roles and their rights.
+
+    Where we may not create roles, the schema is complete without them, and every process connects as its owner.
+    """
     names = [f"{database.schema}_{role}" for role in ROLES]
-    there = {name for (name,) in db.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)", (names,))}
-    unsupported = ""
-    for name in names:
-        action, detail = ("keep" if name in there else "create"), ""
-        if apply and name not in there:
-            try:
-                db.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(name)))
-            except errors.DuplicateObject:
-                action = "keep"  # another init was faster
-            except errors.InsufficientPrivilege:
-                action, detail = "unsupported", "needs CREATEROLE"
-                unsupported = name
-        yield Step(kind="role", name=name, action=action, detail=detail)
-    if apply and not unsupported:
-        with db.transaction():
-            db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+    with db.transaction():
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        there = {name for (name,) in db.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)", (names,))}
+        steps = [
+            Step(kind="role", name=name, action="keep") if name in there else _role(db, name, apply=apply)
+            for name in names
+        ]
+        if apply:
+            db.execute(in_schema(_read("jobs_view.sql").replace("FAULTS END", f"{_FAULTS} END"), database.schema))
+        if apply and all(step.action != "unsupported" for step in steps):
             db.execute(_for_roles(database.schema))
+    return steps
+
+
+def _role(db: Link, name: str, *, apply: bool) -> Step:
+    try:
+        if apply:
+            with db.transaction():
+                db.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(name)))
+    except (errors.DuplicateObject, errors.UniqueViolation):  # roles belong to all databases of a server
+        return Step(kind="role", name=name, action="keep")
+    except errors.InsufficientPrivilege:
+        return Step(kind="role", name=name, action="unsupported", detail="needs CREATEROLE")
+    return Step(kind="role", name=name, action="create")
 
 
 def _for_roles(schema: str) -> str:
-    text = resources.files("infra.postgres").joinpath("sql/roles.sql").read_text(encoding="utf-8")
-    text = re.sub(r"\bSCHEMA ade\b", f'SCHEMA "{schema}"', text)
+    text = re.sub(r"\bSCHEMA ade\b", f'SCHEMA "{schema}"', _read("roles.sql"))
     text = re.sub(r"\bade_(runner|handler|reader)\b", rf'"{schema}_\1"', text)
     return in_schema(text, schema)
+
+
+def _read(name: str) -> str:
+    return resources.files("infra.postgres").joinpath(f"sql/{name}").read_text(encoding="utf-8")
 
 
 def _version(db: Link, schema: str) -> int:

@@ -4,10 +4,14 @@ import json
 from typing import Any, Final
 
 from runner.engine import a1
+from runner.engine.drift import Shares
 from runner.engine.findings import Findings
 from runner.engine.ledger import OUTSIDE, TableBooks
+from runner.engine.mapping.evidence import LIKE
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn
+from runner.engine.mending import Mending
 from runner.engine.protocol import Order
+from runner.engine.rejects import rejected_rows
 from runner.engine.review import decision_facts
 from runner.engine.rules.load import RulePackage
 from runner.engine.sources import SourceTable
@@ -32,8 +36,10 @@ class Artifact:
         tables: list[MappedTable],
         columns: list[OutColumn],
         findings: Findings,
+        mending: Mending | None = None,
     ) -> None:
         self._order = order
+        self._mending = mending
         self._package = package
         self._sources = sources
         self._tables = {t.source.id: t for t in tables}
@@ -42,11 +48,30 @@ class Artifact:
         self._streams: list[TableStream] = []
         self._sheets: list[tuple[str, int]] = []
         self._rows = 0
+        self._rejects: int | None = None  # rows of rejects.xlsx; None: nobody asked for it
+        self.profile: dict[str, Any] | None = None
+        self.drift: dict[str, Any] | None = None
+        self._withheld = ""  # why there is no output though rows were read
         self._extra: list[dict[str, Any]] = []
         self._redact = bool(order.manifest.get("redact_headers"))
 
-    def streamed(self, streams: list[TableStream], workbook: NormalizedBook) -> None:
+    @property
+    def shares(self) -> dict[str, Shares]:
+        """What the columns of each table hold."""
+        return {stream.table_id: stream.shares for stream in self._streams}
+
+    @property
+    def rows(self) -> int:
+        """Rows of data in the output."""
+        return self._rows
+
+    def withhold(self, why: str) -> None:
+        """The job ends without an output after all."""
+        self._withheld, self._rows, self._sheets, self._extra = why, 0, [], []
+
+    def streamed(self, streams: list[TableStream], workbook: NormalizedBook, rejects: int | None) -> None:
         self._streams = streams
+        self._rejects = rejects
         self._sheets = workbook.sheets()
         self._extra = workbook.extra
         self._rows = sum(s.rows for s in streams)
@@ -71,6 +96,7 @@ class Artifact:
             "columns_mapped": len(mapped),
             "columns_unmapped": unmapped,
             "findings": self._findings.by_severity(),
+            "rows_with_errors": rejected_rows(self._sources),
         }
 
     def write(self, times: dict[str, float], summary: dict[str, Any]) -> None:
@@ -94,7 +120,9 @@ class Artifact:
             "config": {"digest": order.config_digest, "rules": self._package.files},
             **({"decision": decision} if (decision := decision_facts(order.decision)) else {}),
             "inputs": [self._input(s) for s in self._sources]
-            + [{"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.auxiliary],
+            + [{"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.auxiliary]
+            + [{"role": "mended", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.mended],
+            "memories": [{"key": m.key, "version": m.version, "sha256": m.sha256} for m in order.memories],
             "sheets": [self._sheet(s, row) for s in self._sources for row in s.sheets],
             "readings": [r.as_dict() for r in self._findings.readings],
             "mapping": [m for t in self._tables.values() for m in self._mapping(t)],
@@ -103,6 +131,9 @@ class Artifact:
             "output": self._output(),
             "pass_history": self._passes(times),
             "summary": summary,
+            **({"mends": self._mending.as_dict()} if self._mending else {}),
+            **({"profile": self.profile} if self.profile else {}),
+            **({"drift": self.drift} if self.drift else {}),
         }
 
     def _input(self, source: SurveyedInput) -> dict[str, Any]:
@@ -146,6 +177,8 @@ class Artifact:
         skipped = "a hook skipped it" if table in source.skipped else None
         if skipped is None and table.id not in self._tables:
             skipped = "no column matches a declared field" if table.has_data else "it has no data rows"
+        elif skipped is None and self._withheld:
+            skipped = self._withheld
         elif skipped is None and books.skipped:
             skipped = "no column of any table matches a declared field"
         return {
@@ -182,14 +215,18 @@ class Artifact:
                     "header": header,
                     "header_cell": a1.cell(rows[-1], column.index) if rows else None,
                     "target": choice.field,
-                    "score": choice.score,
-                    "contributors": [{"rule": c.rule, "delta": c.delta} for c in choice.contributors],
-                    "runners_up": [{"field": f, "score": s} for f, s in choice.runners_up],
+                    "probability": choice.probability,
+                    "contributors": [{"rule": self._rule(c.rule), "weight": c.delta} for c in choice.contributors],
+                    "runners_up": [{"field": f, "probability": p} for f, p in choice.runners_up],
                     "note": choice.note,
                     **({"dropped_cells": dropped[choice.position]} if choice.position in dropped else {}),
                 }
             )
         return out
+
+    def _rule(self, rule: str) -> str:
+        """Without the confirmed header that it names, where headers are not to be told."""
+        return LIKE if self._redact and rule.startswith(LIKE) else rule
 
     def _transforms(self, stream: TableStream) -> list[dict[str, Any]]:
         return [
@@ -242,6 +279,7 @@ class Artifact:
             "rows": self._rows,
             "columns": columns,
             "extra_sheets": self._extra,
+            **({} if self._rejects is None else {"rejects": {"rows": self._rejects}}),
         }
 
     def _passes(self, times: dict[str, float]) -> list[dict[str, Any]]:

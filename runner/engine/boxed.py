@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from runner.engine.job import EngineJob
-from runner.engine.protocol import EngineStop, EventWriter, place_of, read_order
+from runner.engine.protocol import EXPLAINED, EngineStop, EventWriter, place_of, read_order
 
 SAID: Final = 0  # the final event was written, whatever it says
 UNSAID: Final = 70
@@ -31,7 +31,7 @@ def _run(order: dict[str, Any], channel: TextIO | None, folder: Path) -> int:
     summary, problem = _work(order, voice, folder)
     asked = order.get("verification")
     code = None if problem is None else problem[0]
-    if asked is not None and code in (None, "nothing_mapped", "needs_review"):
+    if asked is not None and (code is None or code in EXPLAINED):
         ended = {"audit": code is not None, "review": code == "needs_review"}
         asked = {**asked, "verify": {**asked["verify"], **ended}}
         _verify(asked, EventWriter(channel, last="verified"), folder)

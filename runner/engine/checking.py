@@ -29,12 +29,13 @@ _A_VALID: Final = {
 class Origin:
     """The source rows of a chunk, and their table."""
 
-    __slots__ = ("findings", "place", "rows")
+    __slots__ = ("errors", "findings", "place", "rows")
 
     def __init__(self, findings: Findings, place: FindingPlace, rows: list[int]) -> None:
         self.findings = findings
         self.place = place
         self.rows = rows
+        self.errors: dict[int, list[tuple[int | None, str | None, str, str]]] = {}  # index -> what is wrong there
 
     def flag(
         self,
@@ -51,6 +52,8 @@ class Origin:
     ) -> None:
         """Add a finding for each index, at the cell in `column` (1-based, in the sheet)."""
         for i in indexes:
+            if severity == "error":
+                self.errors.setdefault(i, []).append((column, field, code, message))
             self.findings.add(
                 code, severity, message, place=self.place, row=self.rows[i], column=column, field=field,
                 rule=rule, file=file, line=line,

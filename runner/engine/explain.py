@@ -105,11 +105,16 @@ def _column(m: dict[str, Any]) -> str:
     name = f"  column {m['column']}" + (f" “{m['header']}”" if m["header"] else "")
     if m["target"] is None:
         return f"{name} is not mapped: {m['note'] or 'it matches no declared field'}."
-    parts = ", ".join(f"{c['rule']} {c['delta']:+.2f}" for c in m["contributors"])
-    line = f"{name} is {m['target']} (score {m['score']:.2f}: {parts})"
+    parts = ", ".join(f"{c['rule']} {c['weight']:+.1f}" for c in m["contributors"])
+    line = f"{name} is {m['target']} ({_percent(m['probability'])}: {parts})"
     if m["runners_up"]:
-        line += "; next: " + ", ".join(f"{r['field']} {r['score']:.2f}" for r in m["runners_up"])
+        line += "; next: " + ", ".join(f"{r['field']} {_percent(r['probability'])}" for r in m["runners_up"])
     return line + (f"; {m['note']}." if m["note"] else ".")
+
+
+def _percent(probability: float) -> str:
+    """Rounded down: only what is certain is called certain."""
+    return f"{int(100 * probability)} %"
 
 
 def _transform(t: dict[str, Any]) -> str:

@@ -7,12 +7,14 @@ from itertools import count
 from time import perf_counter
 from typing import IO, Any, Final, NoReturn
 
-from runner.engine import conventions
+from runner.engine import conventions, drift
 from runner.engine.artifact import Artifact
 from runner.engine.checking import FieldChecks, RowCheck
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
+from runner.engine.mapping.recall import Recall, read_memories
+from runner.engine.mapping.score import THRESHOLD
 from runner.engine.mapping.table_mapping import (
     MappedTable,
     OutColumn,
@@ -23,7 +25,9 @@ from runner.engine.mapping.table_mapping import (
     nothing_mapped,
     unused_rules,
 )
+from runner.engine.mending import Mending
 from runner.engine.protocol import EngineStop, EventWriter, Order
+from runner.engine.rejects import DESCRIPTION, RejectsDescription, RowErrors, refusal, rejected_rows, rejected_runs
 from runner.engine.review import Answers, Asking
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
@@ -49,10 +53,15 @@ class EngineJob:
         self.lookups = Lookups(order.auxiliary, self.findings)
         manifest = order.manifest
         self.strict = manifest.get("on_rule_error") == "fail"
+        self.split = manifest.get("on_error") == "split"
+        self.mending = Mending(self.findings)
+        self.drift_policy: str = (manifest.get("drift") or {}).get("columns", "accept")
+        self.before: dict[str, Any] | None = None  # the profile of the sender's last drop
+        self.column_changes: dict[str, list[dict[str, Any]]] = {}  # from it to this drop; a review may ask about them
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
-        self.answers = Answers(order.decision, accept=order.accept)
+        self.answers = Answers(order.decision, accept=order.accept, readings=order.readings)
 
     def run(self) -> dict[str, Any]:
         """Run the job and return the summary for the end event."""
@@ -88,6 +97,7 @@ class EngineJob:
         if empty and expects_columns(fields, {*package.transforms, tables[0].filled}):
             self._ask(asking, tables)
             self._stop_unmapped(package, sources, tables, fields)
+        self._compare_columns(package, sources, tables, fields)
         self._settle(sources, tables, fields)
         self._ask(asking, tables)
         self.answers.report(self.findings)
@@ -106,10 +116,13 @@ class EngineJob:
             tables=tables,
             columns=columns,
             findings=self.findings,
+            mending=self.mending,
         )
         filled = self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
         if empty and fields and not filled:
             self._stop_unmapped(package, sources, tables, fields)
+        self._compare_values(artifact, tables)
+        self._stop_rejected(artifact, sources)
         summary = artifact.summary()
         hooks.tell("on_job_end", summary=summary)
         summary["findings"] = self.findings.by_severity()
@@ -128,7 +141,9 @@ class EngineJob:
         if not files:
             raise EngineStop("engine_error", "the order has no primary input", remedy="see docs/engine-order.md")
         reading = self.order.manifest.get("reading") or {}
-        sources = [SurveyedInput(f, reading) for f in files]
+        for file in self.order.mended:
+            self.mending.read(file)
+        sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
         for n, source in enumerate(sources):
             survey(
@@ -139,6 +154,8 @@ class EngineJob:
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables:
                 self.findings.add("no_table", "error", f"{source.file.name} contains no table", rule="structure")
+        if self.order.mended:
+            self.mending.report()
         if hooks.has("after_structure"):
             leave_out(sources, hooks, self.findings)
         self.times.spend("structure", clock)
@@ -173,16 +190,18 @@ class EngineJob:
         self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
     ) -> list[MappedTable]:
         mapped: list[MappedTable] = []
+        recall = Recall(read_memories([(m.path, m.key) for m in self.order.memories]))
         for source in sources:
             with source.streaming():
                 mapped += [
                     map_table(
                         table,
                         fields,
-                        threshold=float(self.mapping.get("threshold", 0.5)),
+                        threshold=float(self.mapping.get("threshold", THRESHOLD)),
                         detectors=package.detectors,
                         hooks=hooks,
                         lookups=self.lookups,
+                        recall=recall,
                         filled=self._filled(fields),
                     )
                     for table in source.tables
@@ -202,7 +221,10 @@ class EngineJob:
 
     def _ask(self, asking: Asking, tables: list[MappedTable]) -> None:
         """End the job with its questions if a person must decide."""
-        if asking.is_wanted and (questions := asking.questions(tables, self.findings.readings)):
+        questions = asking.questions(tables, self.findings.readings) if asking.is_wanted else []
+        if self.drift_policy == "review" and any(self.column_changes.values()) and not self.order.mended:
+            questions += asking.drift(drift.words(self.column_changes))
+        if questions:
             raise asking.stop(questions)
 
     def _filler(self, fields: list[Field]) -> list[str]:
@@ -234,6 +256,81 @@ class EngineJob:
         artifact = Artifact(
             self.order, package=package, sources=sources, tables=tables, columns=columns, findings=self.findings
         )
+        artifact.write(self.times, artifact.summary())
+        raise stop
+
+    def _compare_columns(
+        self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
+    ) -> None:
+        """Compare the columns with those of the sender's last drop; ends the job if the manifest does not accept it."""
+        previous = self.order.previous
+        if previous is None:
+            return
+        self.before = drift.read_profile(previous.path.read_bytes()) if previous.path.exists() else None
+        if self.before is None:
+            what = "the profile of the sender's last drop cannot be read; this drop is compared with nothing"
+            self.findings.add("drift_unknown", "info", what, rule="drift")
+            return
+        self.column_changes = drift.columns_drift(self.before, self._profile(tables, {}))
+        if not any(self.column_changes.values()):
+            return
+        what = f"the columns differ from those of the sender's last drop: {drift.words(self.column_changes)}"
+        severity = {"accept": "info", "review": "warning", "fail": "error"}[self.drift_policy]
+        self.findings.add("drift_columns", severity, what, rule="drift")
+        if self.drift_policy == "fail":
+            self._leave_all_out(sources)
+            columns, _ = lay_out(fields, [], policy="drop")
+            artifact = Artifact(
+                self.order, package=package, sources=sources, tables=tables, columns=columns, findings=self.findings
+            )
+            artifact.withhold("the columns differ from those of the sender's last drop")
+            artifact.drift = self._drift({}, [])
+            artifact.write(self.times, artifact.summary())
+            raise EngineStop(
+                "drifted", what, rule="drift",
+                remedy='correct the file, or accept its columns once with "drift": {"columns": "accept"}',
+            )  # fmt: skip
+
+    def _compare_values(self, artifact: Artifact, tables: list[MappedTable]) -> None:
+        """Profile the drop, and compare its values and rows with those of the sender's last one."""
+        artifact.profile = self._profile(tables, artifact.shares)
+        if self.before is None:
+            return
+        rows, values = (
+            drift.rows_drift(self.before, artifact.profile),
+            drift.values_drift(self.before, artifact.profile),
+        )
+        artifact.drift = self._drift(rows, values)
+        if rows["out_of_range"]:
+            what = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
+            self.findings.add("drift_rows", "info", what, rule="drift")
+        for one in values:
+            said = {"types": "kinds of values", "blank": "share of blank cells", "wrong": "share of wrong values"}
+            what = f"the {said[one['what']]} of {one['header']} differ from the sender's last drop"
+            self.findings.add("drift_values", "info", what, field=one["field"], rule="drift")
+
+    def _profile(self, tables: list[MappedTable], shares: Mapping[str, drift.Shares]) -> dict[str, Any]:
+        redact = bool(self.order.manifest.get("redact_headers"))
+        return drift.profile((t.headings(redact=redact), shares.get(t.source.id)) for t in tables)
+
+    def _drift(self, rows: dict[str, Any], values: list[dict[str, Any]]) -> dict[str, Any]:
+        previous = self.order.previous
+        named = {"key": previous.key, "sha256": previous.sha256} if previous else {}
+        return {"previous": named, "columns": self.column_changes, "values": values, **({"rows": rows} if rows else {})}
+
+    def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
+        """End the job with its artifact and rejects if more rows have errors than the manifest accepts."""
+        bad = rejected_rows(sources)
+        rows = artifact.rows + (bad if self.split else 0)
+        stop = refusal(self.order.manifest, bad, rows, rejected_runs(sources))
+        if stop is None:
+            return
+        self.findings.add("rows_rejected", "error", stop.message, rule=str(stop.where["rule"]))
+        for source in sources:
+            for books in source.books.values():
+                for table in books.tables:
+                    table.withhold()
+        artifact.withhold("too many rows have errors")
         artifact.write(self.times, artifact.summary())
         raise stop
 
@@ -280,9 +377,13 @@ class EngineJob:
     ) -> bool:
         """Run passes 3 to 5; returns whether any field got a value."""
         title, name = str(self.order.manifest.get("name", "")), self.output.get("sheet") or "Normalized"
-        with self._opened("normalized.xlsx") as file:
+        errors = RowErrors((c.field for c in artifact.columns if c.field), wanted=DESCRIPTION in self.order.outputs)
+        for table in tables:
+            table.source.split = self.split
+        with self._opened("normalized.xlsx") as file, self._opened(DESCRIPTION) as described:
+            rejects = RejectsDescription(described, errors)
             workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
-            line = self._pipeline(artifact.columns, package, hooks, workbook.main)
+            line = self._pipeline(artifact.columns, package, hooks, workbook.main, errors)
             spelled = {
                 name: values
                 for name, check in line.checks.items()
@@ -291,18 +392,20 @@ class EngineJob:
             streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
             clock = perf_counter()
             refs = _refs()
-            for source in sources:
+            for number, source in enumerate(sources):
                 with source.streaming():
                     self._pour(source, streams)
+                    rejects.add(number, source)
                     source.close_books(streams, refs)
                 for books in source.books.values():
                     books.report(self.findings)
+            rejects.close()
             reading = perf_counter() - clock - sum(line.times.values())
             for stream in streams.values():
                 stream.report_left_out()
             self._note_split(workbook)
             workbook.finish(hooks.sheets(), self.findings if self.output.get("findings_sheet") else None)
-        artifact.streamed(list(streams.values()), workbook)
+        artifact.streamed(list(streams.values()), workbook, rejects.rows if described else None)
         self.times |= line.times
         self.times["read"] = reading
         return any(s.filled for s in streams.values())
@@ -328,7 +431,12 @@ class EngineJob:
                 file.close()
 
     def _pipeline(
-        self, columns: list[OutColumn], package: RulePackage, hooks: Hooks, sheet: SheetWriter | None
+        self,
+        columns: list[OutColumn],
+        package: RulePackage,
+        hooks: Hooks,
+        sheet: SheetWriter | None,
+        errors: RowErrors,
     ) -> Pipeline:
         fields = {c.field.name: c.field for c in columns if c.field is not None}
         return Pipeline(
@@ -340,6 +448,8 @@ class EngineJob:
             findings=self.findings,
             sheet=sheet,
             strict=self.strict,
+            errors=errors,
+            split=self.split,
         )
 
     def _pour(self, source: SurveyedInput, streams: Mapping[str, TableStream]) -> None:

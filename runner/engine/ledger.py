@@ -16,7 +16,7 @@ from runner.engine.sources import SourceTable
 from runner.engine.spool import Extent, SpooledSheet
 
 # Kinds of rows inside a table that are not data: the words for one and for several, and how to keep them.
-LEFT_OUT: Final = ("total", "group", "note", "repeated_header", "hidden", "skipped_table")
+LEFT_OUT: Final = ("total", "group", "note", "repeated_header", "hidden", "rejected", "skipped_table")
 OUTSIDE: Final = "outside"
 _REASONS: Final = {
     "total": ("a total", "totals", '"reading": {"total_rows": "keep"}'),
@@ -72,7 +72,9 @@ class TableBooks:
         self.skipped = skipped
         self.kinds: dict[str, RowSet] = {kind: RowSet.of(rows) & read for kind, rows in source.left_out.items()}
         self.kinds["hidden"] = source.hidden
-        self.kinds["skipped_table" if skipped else "data"] = source.taken
+        rejected = source.rejected if source.split else RowSet()
+        self.kinds["rejected"] = rejected
+        self.kinds["skipped_table" if skipped else "data"] = source.taken - rejected if rejected else source.taken
         self.around: dict[str, RowSet] = {}  # titles above it and notes below it
         box, rows = source.table.range, [n for kind in source.left_out.values() for n in kind]
         self.top, self.bottom = (
@@ -80,6 +82,13 @@ class TableBooks:
             max([box.bottom, *rows]),
         )  # a repeated header is further down
         self.columns = sum(1 << c.index for c in source.table.columns)
+
+    def withhold(self) -> None:
+        """Account for a job that ends without an output after its rows were read."""
+        if not self.skipped:
+            self.skipped = True
+            self.kinds["skipped_table"] = self.kinds.pop("data") | self.kinds["rejected"]
+            self.kinds["rejected"] = RowSet()
 
     @property
     def rows(self) -> RowSet:

@@ -4,7 +4,7 @@ from typing import Any
 
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
-from runner.engine.mapping.headers import normalized
+from runner.engine.mapping.spelling import normalized
 from runner.engine.protocol import EngineStop, InputFile
 from runner.engine.reading import InputUnreadable, open_book
 from runner.engine.sources import SourceTable, chunks

@@ -8,6 +8,8 @@ from typing import IO, Any, Final, NamedTuple, TextIO
 
 from runner.engine.fields import Field
 
+# Ends without a workbook whose artifact says why.
+EXPLAINED: Final = frozenset({"nothing_mapped", "rows_rejected", "drifted", "needs_review"})
 _DEEP: Final = 12  # frames of a traceback that are reported
 
 
@@ -43,12 +45,37 @@ def place_of(error: Exception) -> dict[str, str | int]:
     return where
 
 
+class MendedJob(NamedTuple):
+    """The job whose rejects a file mends, and the names of that job's inputs, by which keys number them."""
+
+    job: str
+    inputs: tuple[str, ...]
+
+
 class InputFile(NamedTuple):
     role: str
     name: str
     file: str  # the file's own name; a hint for the format
     path: Path
     size: int
+    sha256: str
+    mends: MendedJob | None = None
+
+
+class PreviousProfile(NamedTuple):
+    """The profile of the sender's last drop (see drift.py)."""
+
+    path: Path
+    key: str
+    sha256: str
+
+
+class MemoryFile(NamedTuple):
+    """What was learnt: a file, and the object that it is a copy of."""
+
+    path: Path
+    key: str
+    version: str
     sha256: str
 
 
@@ -58,13 +85,17 @@ class Order(NamedTuple):
     params: dict[str, Any]
     primary: list[InputFile]
     auxiliary: list[InputFile]
+    mended: list[InputFile]  # files whose rows replace rows of the primary inputs
     config: Path | None
     config_digest: str
     outputs: dict[str, Path | int]
     sandbox: dict[str, Any]
     fields: list[Field]
+    previous: "PreviousProfile | None" = None
     decision: dict[str, Any] | None = None  # a person's: key, version, sha256, by and, as `body`, what it says
     accept: bool = False  # nobody decided in time: ask nothing
+    memories: tuple[MemoryFile, ...] = ()  # the most specific last
+    readings: tuple[tuple[str, str], ...] = ()  # header and reading: how this sender writes dates and numbers
 
     def open_output(self, name: str) -> IO[bytes] | None:
         """Open an output for writing; None if the order does not ask for it."""
@@ -101,6 +132,7 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
             folder / i["path"],
             int(i.get("size") or 0),
             i.get("sha256") or "",
+            MendedJob(i["mends"]["job"], tuple(i["mends"]["inputs"])) if i.get("mends") else None,
         )
         for i in raw["inputs"]
     ]
@@ -112,14 +144,33 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
         params=dict(raw.get("params") or {}),
         primary=[i for i in inputs if i.role == "primary"],
         auxiliary=[i for i in inputs if i.role == "auxiliary"],
+        mended=[i for i in inputs if i.role == "mended"],
         config=folder / config["path"] if config.get("path") else None,
         config_digest=config.get("digest") or "",
         outputs={n: t if isinstance(t, int) else folder / t for n, t in raw["outputs"].items()},
         sandbox=dict(raw.get("sandbox") or {}),
         fields=[Field(f) for f in manifest.get("fields") or ()],
+        previous=PreviousProfile(folder / given["path"], given.get("key") or "", given.get("sha256") or "")
+        if (given := raw.get("previous"))
+        else None,
         decision=_decision(raw.get("decision"), folder),
         accept=raw.get("review") == "accept",
+        memories=tuple(
+            MemoryFile(folder / m["path"], m.get("key") or m["path"], m.get("version") or "", m.get("sha256") or "")
+            for m in raw.get("memories") or ()
+        ),
+        readings=_readings(raw, folder),
     )
+
+
+def _readings(raw: Mapping[str, Any], folder: Path) -> tuple[tuple[str, str], ...]:
+    """What the memories say about the sender's dates and numbers, the most specific last."""
+    sender = raw.get("sender")
+    found = []
+    for memory in raw.get("memories") or () if sender is not None else ():
+        entries = json.loads((folder / memory["path"]).read_bytes()).get("readings") or ()
+        found += [(str(e["header"]), str(e["reading"])) for e in entries if e.get("sender") == sender]
+    return tuple(found)
 
 
 def _decision(raw: Mapping[str, Any] | None, folder: Path) -> dict[str, Any] | None:

@@ -1,110 +1,122 @@
-"""report.html: a verified artifact as one readable page. No scripts, nothing fetched, no cell values.
+"""report.html: a verified artifact as one page for the person who sent the file. No scripts, no cell values.
 
-It is made where outputs are verified, never where rules run. All text in it is the box's, so all of it is escaped, and
-the page forbids its reader's browser everything but its own style.
+The file, the time and the verdict come first, then what to fix, then what became what, then the details. It is made
+where outputs are verified, never where rules run. All text in it is the box's, so all of it is escaped, and the page
+forbids its reader's browser everything but its own style.
 """
 
-import re
 from base64 import b64encode
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final
 
-from runner.engine.explain import evidence, explain, span, where
+from runner.engine import drawing
+from runner.engine.drawing import bounded, escape
+from runner.engine.explain import explain, span
 
 _STYLE: Final = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#1c2733}"
-    "h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%}"
-    "th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #d8dee6;vertical-align:top}"
-    "th{background:#1f3864;color:#fff;position:sticky;top:0}.n{text-align:right;font-variant-numeric:tabular-nums}"
-    ".error{color:#b00020}.warning{color:#8a5a00}.info{color:#44546a}.muted{color:#6b7787}"
-    ".tiles{display:flex;gap:1rem;flex-wrap:wrap}.tile{border:1px solid #d8dee6;border-radius:.4rem;padding:.6rem 1rem}"
-    ".tile b{display:block;font-size:1.3rem}code{background:#f2f4f7;padding:0 .2rem}"
+    drawing.STYLE + "*{box-sizing:border-box}body{font:16px/1.55 system-ui,sans-serif;max-width:70rem;margin:0 auto;"
+    "padding:1.5rem 1rem 4rem;color:var(--ink);background:var(--page)}h1{font-size:1.5rem;margin:0;"
+    "overflow-wrap:anywhere}h2{font-size:1.15rem;margin:0 0 .6rem}p{margin:.4rem 0}"
+    "section,.verdict{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:1rem 1.2rem;"
+    "margin:1rem 0}.verdict{border-left:.5rem solid var(--good)}.verdict.bad{border-left-color:var(--error)}"
+    ".verdict.fair{border-left-color:var(--warning)}.verdict p:first-child{font-size:1.15rem;font-weight:600}"
+    "table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left;padding:.35rem .6rem;"
+    "border-bottom:1px solid var(--line);vertical-align:top}th{color:var(--soft);font-weight:600}"
+    "td{overflow-wrap:anywhere;min-width:3rem}.tiles{display:flex;gap:.6rem;flex-wrap:wrap}"
+    ".tile{border:1px solid var(--line);border-radius:.5rem;padding:.4rem .9rem;color:var(--soft)}"
+    ".tile b{display:block;font-size:1.2rem;color:var(--ink)}code{background:var(--none);padding:0 .25rem;"
+    "border-radius:.2rem}.fixes{list-style:none;padding:0;margin:0}.fixes li{padding:.6rem 0;"
+    "border-bottom:1px solid var(--line)}.fixes .cells{margin-left:.4rem;line-height:1.8}"
+    "details>summary{cursor:pointer;font-weight:600}.explained li{overflow-wrap:anywhere}"
+    "@media print{:root{--page:#fff;--card:#fff;--ink:#000}body{max-width:none;padding:0;font-size:11pt}"
+    "section{break-inside:auto;border:0;padding:0}tr,li{break-inside:avoid}.scroll{overflow:visible}}"
 )
 SHOWN: Final = 500
-MAX_SECTION: Final = 2 * 1024 * 1024  # characters of one list; artifact.json has all of it
-_LONGEST: Final = 2000  # characters of one text
 _POLICY: Final = (
     "default-src 'none'; "
     f"style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; "
     "base-uri 'none'; form-action 'none'"
 )
-_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-_CUT: Final = "<p>The list is cut short here; artifact.json has all of it.</p>"
 
 
-def escape(text: str) -> str:
-    """Text for a page; the standard library's own function loads a table of two thousand entities."""
-    if len(text) > _LONGEST:
-        text = text[: _LONGEST - 1] + "…"
-    if not text.isprintable():
-        text = _HIDDEN.sub("\ufffd", text)
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return text.replace('"', "&quot;").replace("'", "&#x27;")
-
-
-def _bounded(lines: Iterable[str]) -> tuple[str, str]:
-    """As many of the lines as a section has room for, and a note where that is not all of them."""
-    kept: list[str] = []
-    room = MAX_SECTION
-    for line in lines:
-        room -= len(line)
-        if room < 0:
-            return "".join(kept), _CUT
-        kept.append(line)
-    return "".join(kept), ""
-
-
-def report(artifact: dict[str, Any]) -> str:
-    """The page."""
-    job, summary = artifact["job"], artifact["summary"]
-    title = f"{job.get('workflow') or 'job'} · {job.get('job_id') or ''}"
-    counts = summary["findings"]
-    tiles = (
-        ("rows", summary["rows_out"]),
-        ("rows left out", sum(summary["left_out"].values())),
-        ("tables", summary["tables"]),
-        ("columns mapped", summary["columns_mapped"]),
-        ("columns unmapped", summary["columns_unmapped"]),
-        ("errors", counts["error"]),
-        ("warnings", counts["warning"]),
-    )
-    body = "".join(f'<div class="tile"><b>{n}</b>{escape(name)}</div>' for name, n in tiles)
+def report(artifact: dict[str, Any], *, at: float | None = None) -> str:
+    """The page. `at`: when the job ended."""
+    names = [one["name"] for one in artifact["inputs"] if one["role"] != "auxiliary"]
+    title = names[0] if len(names) == 1 else f"{artifact['job'].get('workflow') or 'job'}, {len(names)} files"
+    when = "" if at is None else f", {datetime.fromtimestamp(at, UTC):%d %B %Y, %H:%M} UTC"
+    fixes, drift = drawing.fixes(artifact), drawing.drift(artifact)
+    parts = [
+        _section("What to fix", fixes) if fixes else "",
+        _section("What became what", drawing.columns(artifact) + "<h3>The sheet</h3>" + drawing.grids(artifact)),
+        _section("Since the sender's last drop", drift) if drift else "",
+        _section("How values were read", made) if (made := drawing.readings(artifact)) else "",
+        _details(artifact),
+    ]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{escape(title)}</title>'
-        '<meta name="viewport" content="width=device-width"><style>'
-        f'{_STYLE}</style></head><body><h1>{escape(title)}</h1><div class="tiles">{body}</div>'
-        f"{_mapping(artifact)}{_left_out(artifact)}{_readings(artifact)}{_findings(artifact['validation'])}"
-        f"{_decisions(artifact)}</body></html>\n"
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head><body><main>'
+        f'<h1>{escape(title)}</h1><p class="soft">{escape(str(artifact["job"].get("workflow") or ""))}{when}</p>'
+        f"{_verdict(artifact)}{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{title}</h2>{body}</section>"
+
+
+def _verdict(artifact: dict[str, Any]) -> str:
+    """What became of the file, in one sentence, and the counts behind it."""
+    summary, output = artifact["summary"], artifact["output"]
+    errors, warnings = summary["findings"]["error"], summary["findings"]["warning"]
+    rejected = summary["left_out"].get("rejected", 0)
+    rows = _many(summary["rows_out"], "row")
+    if not output["sheets"]:
+        kind, said = "bad", "The file was not taken over: nothing was written."
+    elif rejected:
+        kind, said = "fair", f"{rows} taken over; {_many(rejected, 'row')} sent back to be fixed."
+    elif errors:
+        kind, said = "fair", f"{rows} taken over; {_many(errors, 'value')} to fix."
+    else:
+        kind, said = "good", f"{rows} taken over; nothing to fix." if not warnings else f"{rows} taken over."
+    if kind == "good" and warnings:
+        said += f" {_many(warnings, 'value')} to check."
+    left = sum(summary["left_out"].values())
+    tiles = (
+        ("rows written", summary["rows_out"]),
+        ("rows left out", left),
+        ("columns used", summary["columns_mapped"]),
+        ("columns not used", summary["columns_unmapped"]),
+        ("errors", errors),
+        ("warnings", warnings),
+    )
+    body = "".join(f'<div class="tile"><b>{n:,}</b>{name}</div>' for name, n in tiles)
+    return f'<div class="verdict {kind}"><p>{said}</p><div class="tiles">{body}</div></div>'
+
+
+def _many(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def _details(artifact: dict[str, Any]) -> str:
+    job = artifact["job"]
+    return (
+        f"<section><details><summary>Details</summary><p>Job {escape(str(job.get('job_id') or ''))}, attempt "
+        f"{escape(str(job.get('attempt') or ''))}.</p>{_left_out(artifact)}{_findings(artifact['validation'])}"
+        f"{_decisions(artifact)}</details></section>"
     )
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[str]) -> str:
-    head = "".join(f"<th>{escape(h)}</th>" for h in heads)
-    body, note = _bounded(rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+    head = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
+    body, note = bounded(rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}'
 
 
 def _row(*cells: object, kind: str = "") -> str:
     return f'<tr class="{escape(kind)}">' + "".join(f"<td>{escape(str(c))}</td>" for c in cells) + "</tr>"
-
-
-def _mapping(artifact: dict[str, Any]) -> str:
-    rows = (
-        _row(
-            m["table"],
-            m["column"],
-            m["header"] or "",
-            m["target"] or "-",
-            f"{m['score']:.2f}",
-            ", ".join(f"{c['rule']} {c['delta']:+.2f}" for c in m["contributors"]) or (m["note"] or ""),
-            kind="" if m["target"] else "muted",
-        )
-        for m in artifact["mapping"]
-    )
-    heads = ("table", "column", "header", "field", "score", "why")
-    return "<h2>Columns</h2>" + (_table(heads, rows) if artifact["mapping"] else "<p>No column was mapped.</p>")
 
 
 def _left_out(artifact: dict[str, Any]) -> str:
@@ -133,30 +145,14 @@ def _left_out(artifact: dict[str, Any]) -> str:
         if sheet.get("skipped"):
             rows.append(_row(f"{sheet['input']}, {sheet['name']}", "the whole sheet", sheet["skipped"], "-"))
     if not rows:
-        return "<h2>Left out</h2><p>Nothing: every row and column is in the output.</p>"
+        return "<h3>Left out</h3><p>Nothing: every row and column is in the output.</p>"
     note = f"<p>{SHOWN} of {total} places are listed; artifact.json has them all.</p>" if total > SHOWN else ""
-    return "<h2>Left out</h2>" + note + _table(("sheet", "what", "taken for", "table"), rows)
-
-
-def _readings(artifact: dict[str, Any]) -> str:
-    """Choices between two readings, guesses first."""
-    made = sorted(artifact["readings"], key=lambda one: bool(one["sure"]))
-    if not made:
-        return ""
-    rows = [
-        _row(
-            one["kind"].replace("_", " "), one["chosen"], where(one), evidence(one),
-            "yes" if one["sure"] else "a guess", one.get("settle", ""), kind="" if one["sure"] else "warning",
-        )
-        for one in made[:SHOWN]
-    ]  # fmt: skip
-    note = f"<p>{SHOWN} of {len(made)} are listed.</p>" if len(made) > SHOWN else ""
-    return "<h2>Readings</h2>" + note + _table(("reading", "chosen", "where", "evidence", "sure", "to settle it"), rows)
+    return "<h3>Left out</h3>" + note + _table(("sheet", "what", "taken for", "table"), rows)
 
 
 def _findings(validation: dict[str, Any]) -> str:
     if not validation["total"]:
-        return "<h2>Findings</h2><p>None.</p>"
+        return "<h3>Findings</h3><p>None.</p>"
     totals = (
         _row(t["severity"], t["code"], t["field"] or "", t["count"], kind=t["severity"]) for t in validation["totals"]
     )
@@ -170,14 +166,14 @@ def _findings(validation: dict[str, Any]) -> str:
     ]  # fmt: skip
     note = f"<p>{len(shown)} of {validation['total']} are listed.</p>" if validation["total"] > len(shown) else ""
     return (
-        "<h2>Findings</h2>"
+        "<h3>Findings</h3>"
         + _table(("severity", "code", "field", "count"), totals)
-        + "<h2>Where</h2>"
+        + "<h3>Where</h3>"
         + note
         + _table(("severity", "code", "field", "sheet", "cell", "what", "rule"), rows)
     )
 
 
 def _decisions(artifact: dict[str, Any]) -> str:
-    lines, note = _bounded(f"<li>{escape(line)}</li>" for line in explain(artifact))
-    return f"<h2>Decisions</h2><ul>{lines}</ul>{note}"
+    lines, note = bounded(f"<li>{escape(line)}</li>" for line in explain(artifact))
+    return f'<h3>Decisions</h3><ul class="explained">{lines}</ul>{note}'

@@ -105,10 +105,14 @@ def folded(text: str) -> str:
 class Answers:
     """A person's decision, matched to the tables at hand."""
 
-    def __init__(self, decision: Mapping[str, Any] | None, *, accept: bool = False) -> None:
+    def __init__(
+        self, decision: Mapping[str, Any] | None, *, accept: bool = False, readings: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """`readings`: what the memory says about this sender's columns; a decision goes before it."""
         body = (decision or {}).get("body") or {}
         self._answers: list[dict[str, Any]] = list(body.get("answers") or ())
         self.accept = accept or body.get("accept") is True
+        self._remembered = {(folded(header), _KIND[said]): said for header, said in readings if said in _KIND}
         self._used: set[int] = set()
         self._decided: set[tuple[str, int]] = set()  # table and column
         self._without: set[tuple[str, str]] = set()  # table and required field that has no column there
@@ -200,7 +204,13 @@ class Answers:
     def settle(
         self, table: MappedTable, position: int, convention: Convention, choices: list[ConventionChoice]
     ) -> tuple[Convention, list[ConventionChoice]]:
-        """A column's convention with the readings that were decided for it."""
+        """A column's convention with the readings that were decided for it, now or before."""
+        column = table.source.columns[position]
+        for choice in choices if not column.generated else ():
+            known = self._remembered.get((folded(column.name), choice.kind))
+            if known is not None and not choice.sure:
+                convention = convention._replace(**_CHANGES[known])
+                choices = [_settled(c, known, "memory") if c is choice else c for c in choices]
         for n, answer in enumerate(self._answers):
             asked = question_id("reading", table.source.id, table.letters(position))
             said = answer.get("reading") or (answer.get("value") if answer.get("id") == asked else None)
@@ -208,7 +218,7 @@ class Answers:
                 continue
             self._used.add(n)
             convention = convention._replace(**_CHANGES[said])
-            choices = [_settled(c, said) if c.kind == _KIND[said] else c for c in choices]
+            choices = [_settled(c, said, "decision") if c.kind == _KIND[said] else c for c in choices]
         return convention, choices
 
     def is_decided(self, table: MappedTable, position: int) -> bool:
@@ -237,16 +247,18 @@ def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], given: Col
     if choice.position in wanted:
         parts = (Contribution("decision", 1.0),)
         field = wanted[choice.position]
-        return choice._replace(field=field, score=1.0, contributors=parts, note="decided by a person", doubt=None)
+        return choice._replace(
+            field=field, probability=1.0, tier="decision", contributors=parts, note="decided by a person", doubt=None
+        )
     if choice.field in given:
         note = "a person gave its field to another column"
         return choice._replace(field=None, contributors=(), note=note, doubt=None)
     return choice
 
 
-def _settled(choice: ConventionChoice, said: str) -> ConventionChoice:
+def _settled(choice: ConventionChoice, said: str, by: str) -> ConventionChoice:
     word = next(word for word, name in _WORD.items() if name == said)
-    return choice._replace(chosen=word, evidence={"decision": 1}, sure=True, message="", settle=None, code="")
+    return choice._replace(chosen=word, evidence={by: 1}, sure=True, message="", settle=None, code="")
 
 
 class Asking:
@@ -291,6 +303,18 @@ class Asking:
                 found += self._reading(place, reading)
         unique = {q.id: q for q in found}
         return [q for q in unique.values() if q.kind not in ("header", "drift") or not self._answers.takes(q)]
+
+    def drift(self, changes: str) -> list[Question]:
+        """The question whether columns that differ from the sender's last drop are meant; none once it is answered."""
+        question = Question(
+            question_id("drift", changes),
+            "drift",
+            f"The columns differ from those of the sender's last drop: {changes}. Is that meant?",
+            (Candidate("accept", "yes: go on with these columns"),),
+            "accept",
+            input=self._order.primary[0].name if self._order.primary else None,
+        )
+        return [] if self._answers.accept or self._answers.takes(question) else [question]
 
     def _headers(self, table: MappedTable) -> Iterator[Question]:
         source = table.source
@@ -341,7 +365,7 @@ class Asking:
         return Candidate(letters, label, probability, header=header)
 
     def _columns(self, table: MappedTable, near: Collection[str | None]) -> Iterator[Question]:
-        sure = {c.field for c in table.choices if c.field is not None and c.score >= self._high}
+        sure = {c.field for c in table.choices if c.field is not None and c.probability >= self._high}
         for choice in table.choices:
             if self._answers.is_decided(table, choice.position) or not self._is_unsure(choice, sure, near):
                 continue
@@ -353,7 +377,9 @@ class Asking:
                 if name != choice.field and name not in sure
             ]
             if choice.field is not None:
-                options.insert(0, Candidate(choice.field, self._label(choice.field), choice.score, choice.contributors))
+                options.insert(
+                    0, Candidate(choice.field, self._label(choice.field), choice.probability, choice.contributors)
+                )
             named = f"Column {letters}" + (f" (“{header}”)" if header is not None else "")
             yield Question(
                 question_id("column", table.source.id, letters),
@@ -370,7 +396,7 @@ class Asking:
         if self.mode == "always":
             return True
         if choice.field is not None:
-            return choice.score < self._high or (choice.doubt is not None and bool(choice.doubt.settle))
+            return choice.probability < self._high or (choice.doubt is not None and bool(choice.doubt.settle))
         open_ = [(f, p) for f, p in choice.runners_up if f not in sure and f not in near]
         return any(p >= self._low for _, p in open_)
 
@@ -430,9 +456,9 @@ class Asking:
             | {"params": order.params},
             "inputs": [
                 {"role": i.role, "name": i.name, "sha256": i.sha256, "size": i.size}
-                for i in (*order.primary, *order.auxiliary)
+                for i in (*order.primary, *order.auxiliary, *order.mended)
             ],
-            "why": self.mode,
+            "why": self.mode if self.mode != "never" else "drift",
             "decision": decision_facts(order.decision),
             "questions": [q.as_dict() for q in questions],
             "left_out": left_out,

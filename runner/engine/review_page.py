@@ -9,7 +9,7 @@ from base64 import b64encode
 from hashlib import sha256
 from typing import Any, Final
 
-from runner.engine.report import escape
+from runner.engine.drawing import escape
 
 _STYLE: Final = (
     ":root{color-scheme:light dark;--ink:#1c2733;--soft:#5b6878;--line:#d8dee6;--card:#fff;--page:#f6f7f9;"

@@ -51,6 +51,10 @@ class RowSet:
     def __iter__(self) -> Iterator[Run]:
         return zip(self._firsts, self._lasts, strict=True)
 
+    def __len__(self) -> int:
+        """How many runs there are."""
+        return len(self._firsts)
+
     def __bool__(self) -> bool:
         return bool(self._firsts)
 

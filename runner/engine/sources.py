@@ -68,6 +68,8 @@ class SourceTable:
         self.top, self.bottom = _span(table, kept)
         self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may be above the data
         self.taken = RowSet()  # data rows, in the output unless the table is skipped
+        self.rejected = RowSet()  # data rows with errors
+        self.split = False  # rows with errors are not written
         self.hidden = RowSet()  # data rows that are left out because they are hidden
         self.merged = filling.within(merged, self.top, self.bottom)
 

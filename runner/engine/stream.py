@@ -7,10 +7,12 @@ from typing import Any, Final
 
 from runner.engine import a1, filling
 from runner.engine.checking import FieldChecks, Origin, RowCheck
+from runner.engine.drift import Shares
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn, TablePlan
 from runner.engine.reading import CellError, NoCachedValue
+from runner.engine.rejects import RowErrors
 from runner.engine.rules.columns import Cells
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import RulePackage
@@ -45,6 +47,8 @@ class Pipeline:
         findings: Findings,
         sheet: SheetWriter | None,
         strict: bool,
+        errors: RowErrors,
+        split: bool,
     ) -> None:
         self.columns = columns
         self.checks = checks
@@ -54,6 +58,8 @@ class Pipeline:
         self.findings = findings
         self.sheet = sheet
         self.strict = strict
+        self.errors = errors
+        self.split = split  # rows with errors are not written
         self.times = Times()
 
 
@@ -85,6 +91,7 @@ class TableStream:
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
         self.rows = 0
+        self.shares = Shares(self._own)
         self.filled = table.is_mapped  # whether any field has got a value
         used = set(plan.sources)
         self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
@@ -94,14 +101,24 @@ class TableStream:
         origin = Origin(line.findings, self._table.source.place, rows.numbers)
         clock = perf_counter()
         out, bad = self._transform(rows, origin, count)
+        self.shares.add(rows.columns, count)
+        for n, wrong in enumerate(bad):
+            if wrong and (at := self.sources[n]) is not None and at < self._own:
+                self.shares.wrong[at] += len(wrong)
         clock = line.times.spend("transform", clock)
         for n in self.left_out:
             self.left_out[n] += count - rows.columns[n].count(None)
         if not self.filled:
             self.filled = any(values.count(None) < count for values in self._by_field(out).values())
         self._validate(out, bad, origin, count)
+        if origin.errors:
+            line.errors.add(self._table.source, {rows.numbers[i]: found for i, found in origin.errors.items()})
+            if line.split:
+                good = _good(origin, count)
+                out, count = [[values[i] for i in good] for values in out], len(good)
+                origin = Origin(line.findings, origin.place, [origin.rows[i] for i in good])
         clock = line.times.spend("validate", clock)
-        if line.sheet is not None:
+        if line.sheet is not None and count:
             before = line.sheet.odd()
             line.sheet.write(out, count)
             for n, odd in enumerate(line.sheet.odd()):
@@ -292,7 +309,16 @@ class TableStream:
                     [index], code, severity, message, column=at.get(name or ""), field=name, rule=rule.name,
                     file=rule.file, line=rule.line,
                 )  # fmt: skip
+            if line.split and origin.errors:  # what is gathered is about the rows of the output
+                good = _good(origin, count)
+                columns = {name: [values[i] for i in good] for name, values in columns.items()}
+                given |= {"columns": columns, "rows": [origin.rows[i] for i in good]}
             line.hooks.tell("accumulate", **given)
+
+
+def _good(origin: Origin, count: int) -> list[int]:
+    """The indexes of rows without errors."""
+    return [i for i in range(count) if i not in origin.errors]
 
 
 def _given(field: Field | None) -> Any:

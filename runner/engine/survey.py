@@ -8,7 +8,8 @@ from typing import Any, Final
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.ledger import SheetBooks
-from runner.engine.mapping.headers import normalized
+from runner.engine.mapping.spelling import normalized
+from runner.engine.mending import Mending, claimed, mends
 from runner.engine.protocol import EngineStop, InputFile
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
 from runner.engine.sources import GROUP, PROVENANCE, Leaving, SourceTable
@@ -67,8 +68,9 @@ def _spellings(name: str) -> set[str]:
 class SurveyedInput:
     """A primary input: read once, and again only if a sheet is too large to spool."""
 
-    def __init__(self, file: InputFile, reading: dict[str, Any] | None = None) -> None:
+    def __init__(self, file: InputFile, reading: dict[str, Any] | None = None, mending: Mending | None = None) -> None:
         self.file = file
+        self._mending = mending
         declared = reading or {}
         self.options = TextOptions(**{key: declared.get(key) for key in ("encoding", "delimiter", "quote")})
         self.format = ""
@@ -85,6 +87,8 @@ class SurveyedInput:
         """Open the file; an unreadable one ends the job."""
         try:
             with open_book(self.file.path, name=self.file.file, options=self.options) as book:
+                if self._mending is not None:
+                    book.sheets = [self._mending.of(self.file.name, sheet) for sheet in book.sheets]
                 yield book
         except InputUnreadable as error:
             raise EngineStop(
@@ -154,6 +158,8 @@ def survey(
                     reading=decided(reading, source.file.name, sheet.name),
                 )  # fmt: skip
                 source.spools[sheet.index] = sheet
+                if (job := claimed(sheet)) is not None:
+                    raise mends(source.file, job)
                 placed = list(_placed(found, source, sheet, _leaving(sheet, reading, provenance=provenance)))
                 source.tables += placed
                 for table in placed:

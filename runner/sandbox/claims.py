@@ -79,6 +79,9 @@ CODES = frozenset(
     {
         "input_unreadable",
         "nothing_mapped",
+        "rows_rejected",
+        "drifted",
+        "mends",
         "needs_review",
         "rule_error",
         "config_refused",
@@ -88,7 +91,7 @@ CODES = frozenset(
     }
 )
 WHERE = frozenset(
-    {"input", "sheet", "table", "cell", "field", "rule", "file", "line", "reason", "remedy", "pass"}
+    {"input", "sheet", "table", "cell", "field", "rule", "file", "line", "reason", "remedy", "pass", "job"}
     | {"exception", "trace"}
 )
 

@@ -29,6 +29,9 @@ from runner.sandbox.claims import CappedLog, Channel, ChannelViolation
 _CODES = {
     "input_unreadable": Verdict.INPUT_UNREADABLE,
     "nothing_mapped": Verdict.NOTHING_MAPPED,
+    "rows_rejected": Verdict.ROWS_REJECTED,
+    "drifted": Verdict.DRIFTED,
+    "mends": Verdict.MENDS,
     "needs_review": Verdict.NEEDS_REVIEW,
     "rule_error": Verdict.RULE_ERROR,
     "config_refused": Verdict.CONFIG_REFUSED,
@@ -608,10 +611,10 @@ def _has_config(order: BoxOrder) -> bool:
 
 
 def _moved(job: dict[str, Any], root: str) -> dict[str, Any]:
-    """A decision and memories at the paths where the box sees them."""
-    moved: dict[str, Any] = {}
-    if job.get("decision"):
-        moved["decision"] = {**job["decision"], "path": f"{root}/{job['decision']['path']}"}
+    """A decision, the last profile and memories at the paths where the box sees them."""
+    moved: dict[str, Any] = {
+        name: {**job[name], "path": f"{root}/{job[name]['path']}"} for name in ("decision", "previous") if job.get(name)
+    }
     if job.get("memories"):
         moved["memories"] = [{**one, "path": f"{root}/{one['path']}"} for one in job["memories"]]
     return moved

@@ -4,6 +4,7 @@ import hashlib
 from contextlib import suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed
@@ -416,3 +417,17 @@ def test_more_keys_than_one_answer_holds_are_all_listed(store: ObjectStore):
     assert list(store.keys("work/")) == expected
     assert store.delete_prefix("work/") == 45
     assert list(store.keys("work/")) == []
+
+
+@pytest.mark.parametrize("name", ["plain.csv", ODD_NAMES["unicode"], ODD_NAMES["ampersand"]])
+def test_a_link_reads_and_writes_for_whoever_has_it(store: ObjectStore, name: str):
+    key = f"inbox/acme/{name}"
+    given = store.link(key, seconds=60, write=True)
+    if given is None:
+        assert store.link(key, seconds=60) is None  # nobody serves it but the API
+        return
+    httpx.put(given, content=b"by link").raise_for_status()
+    assert store.read(key, limit=100) == b"by link"
+    asked = store.link(key, seconds=60, save_as=name)
+    assert asked is not None
+    assert httpx.get(asked).raise_for_status().content == b"by link"

@@ -1,6 +1,7 @@
 """The schema of a PostgreSQL database: migrations that run once, versions that meet, and roles with the least rights."""
 
 import os
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -11,9 +12,11 @@ import psycopg
 import pytest
 
 from core.errors import CallRefused, SettingsError
-from core.jobs import State, move, start
+from core.jobs import JobError, State, move, start
 from core.ports import Caps, JobQuery, Message, Pause
 from core.settings import Settings, shown_url
+from core.verdicts import Verdict
+from infra.local.sqlite import JOBS_VIEW
 from infra.postgres.connections import SCHEMA_VERSION, Connections, parse_database
 from infra.postgres.listening import PostgresBells
 from infra.postgres.pg_queue import PostgresWorkQueue
@@ -52,6 +55,18 @@ class TestMigrations:
             done = list(pool.map(lambda _: init_database(parse_database(url), apply=True), range(4)))
         schemas = [step.action for steps in done for step in steps if step.kind == "schema"]
         assert sorted(schemas) == ["create", "keep", "keep", "keep"]
+
+    def test_an_owner_that_may_not_create_roles_gets_the_schema_all_the_same(self, url: str):
+        server, owner = servers.postgres().endpoint, f"owner{os.getpid()}"
+        with psycopg.connect(server, autocommit=True) as db:
+            db.execute(f"CREATE ROLE {owner} LOGIN")
+            db.execute(f"GRANT CREATE ON DATABASE postgres TO {owner}")
+            try:
+                steps = init_database(parse_database(url.replace("//ade@", f"//{owner}@")), apply=True)
+            finally:
+                db.execute(f"DROP OWNED BY {owner} CASCADE")
+                db.execute(f"DROP ROLE {owner}")
+        assert [step.action for step in steps] == ["create", *["unsupported"] * 3]
 
     def test_a_dry_run_makes_nothing(self, url: str):
         for _ in range(2):
@@ -242,3 +257,25 @@ class TestAddresses:
 
     def test_a_service_file_names_the_database(self, tmp_path: Path):
         assert str(parse_database("postgresql:///?service=fleet")) == "postgresql://service fleet/"
+
+
+@pytest.mark.slow
+def test_the_view_for_people_shows_what_docs_say_and_survives_a_damaged_row():
+    url = postgres_adapters.emptied()
+    schema = parse_database(url).schema
+    with closing(Connections(parse_database(url))) as links, closing(PostgresBells(links)) as bells:
+        table = PostgresJobTable(links, bells, job_wake_at)
+        error = JobError(verdict=Verdict.RULE_ERROR, message="line 3")
+        table.add(a_job("a", state=State.FAILED, error=error))
+        table.add(a_job("b"))
+    with psycopg.connect(servers.postgres().endpoint, autocommit=True) as db:
+        db.execute(f"UPDATE {schema}.jobs SET doc = '{{' WHERE job_id = 'acme-members-b'")
+        shown = db.execute(f"SELECT * FROM {schema}.jobs_view ORDER BY job_id")
+        names = [column.name for column in shown.description or ()]
+        first, second = [dict(zip(names, row, strict=True)) for row in shown]
+    assert (first["error_verdict"], first["error_fault"], first["inputs"]) == ("rule_error", "config", 1)
+    assert second["reason"] == "the record cannot be read"
+    sqlite = re.findall(
+        r" AS (\w+)|^SELECT (\w+), (\w+), (\w+), (\w+)", JOBS_VIEW.partition("FROM (\n")[0], re.MULTILINE
+    )
+    assert set(names) == {name for found in sqlite for name in found if name} | {"rev"}

@@ -8,7 +8,7 @@ import openpyxl
 import pytest
 
 from runner.engine.fields import Field
-from runner.engine.mapping.score import ColumnIn, Sample, choose
+from runner.engine.mapping.score import THRESHOLD, ColumnIn, Sample, choose
 
 LABELLED = Path(__file__).parents[3] / "shared" / "corpus" / "labelled"
 
@@ -24,7 +24,7 @@ def mapped(truth):
     book.close()
     columns = [ColumnIn(n, (str(h),), Sample(v)) for n, (h, *v) in enumerate(zip(headers, *rows, strict=True))]
     fields = [Field({"name": name}) for name in truth["target_fields"]]
-    found = choose(columns, fields, threshold=0.5, detected={}, allowed=lambda _: None)
+    found = choose(columns, fields, threshold=THRESHOLD, detected={}, allowed=lambda _: None)
     return {headers[c.position]: c.field for c in found if c.field is not None}
 
 

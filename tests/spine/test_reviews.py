@@ -119,6 +119,18 @@ def test_an_answer_by_a_questions_id_is_remembered_by_its_header(local):
     assert [(e.header, e.field) for e in memory.headers] == [("id", "id")]
 
 
+def test_a_reading_is_remembered_for_its_sender(local):
+    _, runner = asking(local)
+    answer(
+        local, answers=[{"header": "Date", "reading": "day_first"}, {"id": "x", "header": "Date", "reading": "comma"}]
+    )
+    local.work_off(runner)
+    memory = parse_memory(local.store.read(own_key("acme", "members"), limit=1 << 20))
+    assert [(e.sender, e.header, e.reading, e.by) for e in memory.readings] == [
+        ("d", "Date", "day_first", "ann"), ("d", "Date", "comma", "ann"),
+    ]  # fmt: skip
+
+
 def test_a_memory_that_nobody_can_read_stops_no_publication(local):
     local.put(own_key("acme", "members"), b"no json")
     job, runner = asking(local)

@@ -59,7 +59,8 @@ def order_to_verify(
     made["verify"] |= {"audit": audit, "review": review}
     inputs = [{"name": name, "path": name} for name in names]
     told = {"driver": isolation.driver, "level": isolation.level}
-    return {**made, "inputs": inputs, "sandbox": told, "outputs": {n: n for n in ("report.html", "review.html")}}
+    made_there = ("report.html", "review.html", "rejects.xlsx")
+    return {**made, "inputs": inputs, "sandbox": told, "outputs": {n: n for n in made_there}}
 
 
 def check(

@@ -12,6 +12,8 @@ from core.decisions import parse_decision
 from core.manifests import parse_manifest
 from core.ports import Isolation
 from runner.engine import boxed
+from runner.engine.protocol import EXPLAINED
+from runner.staging import box_outputs
 from tests.support.outputs import order_to_verify
 
 
@@ -31,7 +33,7 @@ class Outcome(NamedTuple):
 
     @property
     def artifact(self) -> dict[str, Any]:
-        assert self.end["ok"] is True or self.error["code"] == "nothing_mapped", self.end
+        assert self.end["ok"] is True or self.error["code"] in EXPLAINED, self.end
         return json.loads((self.folder / "artifact.json").read_bytes())
 
     @property
@@ -90,6 +92,8 @@ def run_job(
     row_rules: list[dict[str, Any]] | None = None,
     decision: dict[str, Any] | None = None,
     accept: bool = False,
+    memory: bytes | None = None,
+    sender: str = "",
     **manifest: Any,
 ) -> Outcome:
     """One job over `rows` (a sheet, or sheets by name) or over several `files`, with Python `rules` by path."""
@@ -122,7 +126,7 @@ def run_job(
         "inputs": [{"role": "primary", "name": n, "path": n, "size": 1, "sha256": "0" * 64} for n in names]
         + [{"role": "auxiliary", "name": n, "file": f"{n}.csv", "path": f"{n}.csv"} for n in aux or ()],
         "config": {"path": "config" if rules else None, "digest": "0" * 8},
-        "outputs": {n: n for n in ("normalized.xlsx", "artifact.json", "review.json")},
+        "outputs": {n: n for n in box_outputs(checked)},
         "sandbox": {"driver": "process", "level": "limits", "rungs": {"rlimits": True}},
     }
     if decision is not None:
@@ -130,6 +134,10 @@ def run_job(
         (folder / "decision.json").write_bytes(body)
         parse_decision(body)
         order["decision"] = {"path": "decision.json", "key": "k", "version": "v", "sha256": "0" * 64, "by": "ann"}
+    if memory is not None:
+        (folder / "memory-0.json").write_bytes(memory)
+        named = {"path": "memory-0.json", "key": "k", "version": "v", "sha256": "0" * 64}
+        order |= {"memories": [named], "sender": sender}
     if accept:
         order["review"] = "accept"
     return run_order(order, folder)
@@ -155,9 +163,9 @@ def run_order(order: dict[str, Any], folder: Path) -> Outcome:
 def _verify(order: dict[str, Any], folder: Path, end: dict[str, Any]) -> None:
     """What any job of any test writes is what the verifier lets through; the page about it is made here, too."""
     code = None if end["ok"] else end["error"]["code"]
-    audit, review = code in ("nothing_mapped", "needs_review"), code == "needs_review"
-    taken = {"review.json"} if review else {"artifact.json"} if audit else {"artifact.json", "normalized.xlsx"}
-    names = [n for n in order["outputs"] if n in taken]
+    audit, review = code in EXPLAINED, code == "needs_review"
+    taken = {"artifact.json", "rejects.jsonl"} if audit else {"artifact.json", "normalized.xlsx", "rejects.jsonl"}
+    names = [n for n in order["outputs"] if n in ({"review.json"} if review else taken)]
     if (not end["ok"] and not audit) or len(order["outputs"]) < 2 or "sandbox" not in order:
         return
     inputs = [{"size": 0, "sha256": "", **given} for given in order["inputs"]]

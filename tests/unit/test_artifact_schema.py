@@ -69,7 +69,7 @@ def test_the_summary_of_the_end_event_is_that_of_the_artifact(tmp_path):
 def test_the_explanation_says_each_decision_and_its_reason(tmp_path):
     text = "\n".join(explain(run_job(tmp_path, ROWS, fields=FIELDS).artifact))
     assert "table A1:C4, header row 1" in text
-    assert "column A “Code” is code (score" in text
+    assert "column A “Code” is code (99 %" in text
     assert "column C “Other” is not mapped" in text
     assert "error required, code: 1, first at Sheet1!A3: is blank" in text
     assert "no column was found for the required field gone" in text

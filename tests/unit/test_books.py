@@ -62,7 +62,7 @@ def test_a_plain_file_gets_no_finding(tmp_path):
     assert done.findings == []
     assert done.artifact["summary"] | {"columns_mapped": 0} == {
         "tables": 1, "rows_in": 20, "rows_out": 20, "left_out": {}, "sheets_out": 1, "columns_mapped": 0,
-        "columns_unmapped": 0, "findings": {"error": 0, "warning": 0, "info": 0},
+        "columns_unmapped": 0, "findings": {"error": 0, "warning": 0, "info": 0}, "rows_with_errors": 0,
     }  # fmt: skip
 
 

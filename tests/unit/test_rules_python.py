@@ -86,7 +86,7 @@ def test_detectors_add_scores_and_are_named_in_the_artifact(tmp_path):
     done = run(tmp_path, source, rows=[["Zzz", "n"], ["a1", 1], ["b2", 2]])
     first = done.artifact["mapping"][0]
     assert first["target"] == "code"
-    assert first["contributors"] == [{"rule": "columns.code.detect_shape", "delta": 0.8}]
+    assert first["contributors"][0] == {"rule": "columns.code.detect_shape", "weight": 9.6}
 
 
 def test_a_config_alone_declares_its_fields(tmp_path):

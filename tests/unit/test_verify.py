@@ -380,8 +380,8 @@ def test_no_text_of_an_artifact_becomes_markup():
     told = other(
         engine__readers=[EVIL], sheets__0__name=EVIL, sheets__0__input=EVIL, sheets__0__tables__0__why=[EVIL],
         mapping=[
-            {"table": EVIL, "column": "A", "header": EVIL, "header_cell": "A1", "target": EVIL, "score": 1,
-             "contributors": [{"rule": EVIL, "delta": 1}], "runners_up": [{"field": EVIL, "score": 1}], "note": EVIL}
+            {"table": EVIL, "column": "A", "header": EVIL, "header_cell": "A1", "target": EVIL, "probability": 1,
+             "contributors": [{"rule": EVIL, "weight": 1}], "runners_up": [{"field": EVIL, "probability": 1}], "note": EVIL}
         ],
         readings=[{"kind": "x", "chosen": EVIL, "evidence": {EVIL: 1}, "sure": False, "settle": EVIL, "field": EVIL}],
         validation={
@@ -401,7 +401,7 @@ def test_no_text_of_an_artifact_becomes_markup():
 
 def test_a_report_stays_small_and_says_where_it_was_cut():
     one = {
-        "table": "t", "column": "A", "header": "<" * 100_000, "header_cell": None, "target": None, "score": 0,
+        "table": "t", "column": "A", "header": "<" * 100_000, "header_cell": None, "target": None, "probability": 0,
         "contributors": [], "runners_up": [], "note": None,
     }  # fmt: skip
     page = report(other(mapping=[one] * 3000))

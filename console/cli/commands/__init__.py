@@ -11,6 +11,8 @@ COMMANDS = {
     "try": "run a manifest on local files: same engine and sandbox, no bucket",
     "scan": "show the tables that the engine finds in files",
     "map": "show which column of a file would become which field, and why",
+    "learn": "put confirmed columns into a memory",
+    "memory": "what a workflow has learnt: show, forget, export",
     "jobs": "list jobs, newest first",
     "status": "everything about one job",
     "logs": "what a job's rules printed",

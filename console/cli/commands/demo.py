@@ -49,6 +49,9 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         out.line(
             f"Done in {time.monotonic() - began:.1f} s. Explore it: ADE_STORAGE_DATA_DIR={home} {sys.argv[0]} jobs"
         )
+        out.line(
+            f"Open the console: ADE_STORAGE_DATA_DIR={home} {sys.argv[0]} serve, then {_console(settings)} in a browser"
+        )
     return exit_of(jobs)
 
 
@@ -122,3 +125,8 @@ def _show(home: Path, job: Job, out: Printer) -> None:
 def _note(out: Printer, text: str) -> None:
     if not out.as_json:
         out.line(text)
+
+
+def _console(settings: Settings) -> str:
+    listen = Settings().console_listen if settings.console_listen == "off" else settings.console_listen
+    return f"http://{listen}/"

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ EPILOG = """\
 examples:
   ade map members.xlsx --manifest manifest.json
   ade map june/*.csv --manifest manifest.json --json
+  ade map june/*.csv --manifest manifest.json --memory members.memory.json
 
 Structure and mapping only: nothing is converted, checked or written, and no Python of the config runs.
 """
@@ -23,12 +25,20 @@ Structure and mapping only: nothing is converted, checked or written, and no Pyt
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+")
     parser.add_argument("--manifest", metavar="M", required=True, type=Path)
+    parser.add_argument(
+        "--memory",
+        metavar="FILE",
+        action="append",
+        default=[],
+        type=Path,
+        help="what was learnt; the most specific last",
+    )
     parser.epilog = EPILOG
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     failed = False
-    for found in scanned(args.files, _order(args.manifest)):
+    for found in scanned(args.files, order_of(args.manifest, args.memory)):
         failed = failed or "error" in found
         if out.as_json:
             out.emit(found)
@@ -39,8 +49,8 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     return Exit.FAILED if failed else Exit.OK
 
 
-def _order(path: Path) -> dict[str, Any]:
-    """The engine's order: the manifest, and the lookup tables that exist."""
+def order_of(path: Path, memories: Sequence[Path] = ()) -> dict[str, Any]:
+    """What the engine is asked: the manifest, the memories, and the lookup tables that exist."""
     manifest = read_manifest(path).model_copy(update={"subscribe": ()})
     bucket = Settings.from_env(os.environ).storage_data_dir / "bucket"
     desk = lay_out(path, manifest, folder=inbox_folder("desk", ""), bucket=bucket)
@@ -49,7 +59,8 @@ def _order(path: Path) -> dict[str, Any]:
         for key, name in desk.workflow.auxiliary_keys().items()
         if key in desk.files
     ]
-    return {"manifest": manifest.model_dump(mode="json"), "inputs": lookups}
+    learnt = [{"path": str(memory.absolute()), "key": str(memory)} for memory in memories]
+    return {"manifest": manifest.model_dump(mode="json"), "inputs": lookups, "memories": learnt}
 
 
 def _show(found: dict[str, Any], out: Printer) -> None:
@@ -60,12 +71,12 @@ def _show(found: dict[str, Any], out: Printer) -> None:
                 column["column"],
                 column["header"] or "",
                 column["field"] or "-",
-                f"{column['score']:.2f}",
-                ", ".join(f"{r['field']} {r['score']:.2f}" for r in column["runners_up"]),
-                column["note"] or ", ".join(f"{r['rule']} {r['delta']:+.2f}" for r in column["reasons"]),
+                f"{column['probability']:.2f}",
+                ", ".join(f"{r['field']} {r['probability']:.2f}" for r in column["runners_up"]),
+                column["note"] or ", ".join(f"{r['rule']} {r['weight']:+.1f}" for r in column["reasons"]),
             )
             for column in table["columns"]
         ]
-        out.table(("COLUMN", "HEADER", "FIELD", "SCORE", "NEXT", "WHY"), rows)
+        out.table(("COLUMN", "HEADER", "FIELD", "PROBABILITY", "NEXT", "WHY"), rows)
     if not found["tables"]:
         out.note(f"{found['file']}: no table with data was found")

@@ -16,19 +16,23 @@ from console.cli.explain import explained
 from console.cli.guard import exit_of
 from console.cli.output import Printer, Progress
 from console.cli.service import Signals
+from core.decisions import DecisionInvalid, parse_decision
 from core.drops import plan
 from core.errors import UsageError
-from core.jobs import End, Job, JobError, State, decide, move, start
+from core.jobs import End, Job, JobError, Review, State, ask, decide, move, start
+from core.keys import DECISION, decision_key, is_decision
 from core.ports import ObjectInfo
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.clocks import SystemClock
+from infra.reviews import REVIEW_FILES
 from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_box, summarize
+from runner.pins import decision_place
 from runner.results import outcome, result_body
-from runner.staging import StagingFailed, stage
+from runner.staging import StagedSource, StagingFailed, stage
 
 _TENANT = "desk"
-_NAMES = ("normalized.xlsx", "artifact.json", "report.html", "logs.txt", "result.json")
+_NAMES = ("normalized.xlsx", "rejects.xlsx", "artifact.json", "report.html", "logs.txt", "result.json", *REVIEW_FILES)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +49,8 @@ class Trial:
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     settings = Settings.from_env(os.environ)
-    desk, files = _desk(args.manifest, args.files, settings)
-    trials = list(_trials(desk, files, args.out))
+    desk, files = desk_of(args.manifest, args.files, settings)
+    trials = list(trials_of(desk, files, args.out))
     with tempfile.TemporaryDirectory(prefix="ade-try-") as scratch, Signals() as signals:
         place = Path(scratch)
         with boxes(settings, place / "run") as sandbox:
@@ -64,7 +68,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     return exit_of([replace(job, state=outcome(job)) for job in ended])
 
 
-def _desk(manifest_path: Path, files: list[Path], settings: Settings) -> tuple[Desk, dict[str, Path]]:
+def desk_of(manifest_path: Path, files: list[Path], settings: Settings) -> tuple[Desk, dict[str, Path]]:
     """The manifest with its files, and the primary inputs by the keys they would have in the bucket."""
     manifest = read_manifest(manifest_path)
     folder = inbox_folder(_TENANT, "")
@@ -74,18 +78,34 @@ def _desk(manifest_path: Path, files: list[Path], settings: Settings) -> tuple[D
     keys = {folder + path.name: path for path in files}
     if len(keys) < len(files):
         raise UsageError("two files have the same name, so their results would collide; rename one")
+    beside = {decision_key(key): path.with_name(path.name + DECISION) for key, path in keys.items()}
+    keys |= {key: path for key, path in beside.items() if path.is_file()}
     return desk, {**keys, desk.workflow.info.key: manifest_path}
 
 
-def _trials(desk: Desk, files: dict[str, Path], out: Path) -> Iterator[Trial]:
-    primaries = [info_of(key, path) for key, path in files.items() if key != desk.workflow.info.key]
+def trials_of(desk: Desk, files: dict[str, Path], out: Path) -> Iterator[Trial]:
+    inputs = {key: path for key, path in files.items() if key != desk.workflow.info.key and not is_decision(path.name)}
+    primaries = [info_of(key, path) for key, path in inputs.items()]
     per_file = desk.workflow.manifest.inputs.per == "file"
     sets = [[p] for p in primaries] if per_file else [primaries]
     for chosen in sets:
-        jobs = _planned(desk, chosen)
+        jobs = [_decided(job, chosen, files) for job in _planned(desk, chosen)]
         for job in jobs:
             place = out / chosen[0].key.rpartition("/")[2] if len(sets) > 1 else out
             yield Trial(job, place / _params_name(job) if len(jobs) > 1 else place)
+
+
+def _decided(job: Job, primaries: list[ObjectInfo], files: dict[str, Path]) -> Job:
+    """The job with the decision that is beside one of its files."""
+    found = [(key, files[key]) for p in primaries if (key := decision_key(p.key)) in files]
+    for key, path in found[:1]:
+        try:
+            parse_decision(path.read_bytes())
+        except DecisionInvalid as error:
+            problems = "".join(f"\n  {p.path}: {p.problem} (allowed: {p.allowed})" for p in error.problems)
+            raise UsageError(f"{path} does not validate:{problems}") from None
+        return replace(job, decision=info_of(key, path).ref, decided_at=job.created_at)
+    return job
 
 
 def _planned(desk: Desk, primaries: list[ObjectInfo]) -> list[Job]:
@@ -108,7 +128,7 @@ def _params_name(job: Job) -> str:
 class TriedTable:
     """Runs trials one after the other and writes what would be in `outputs/`."""
 
-    def __init__(self, settings: Settings, boxes: Boxes, source: DeskSource, scratch: Path) -> None:
+    def __init__(self, settings: Settings, boxes: Boxes, source: StagedSource, scratch: Path) -> None:
         self._settings = settings
         self._boxes = boxes
         self._source = source
@@ -129,7 +149,8 @@ class TriedTable:
             job = self._ended(job, error.verdict, str(error), {})
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        (trial.out / "result.json").write_bytes(result_body(job))
+        if job.state is not State.REVIEW:
+            (trial.out / "result.json").write_bytes(result_body(job))
         return job
 
     def _attempt(self, job: Job, folder: Path, out: Path, stopped: Callable[[], Verdict | None]) -> Job:
@@ -153,6 +174,10 @@ class TriedTable:
         job = replace(job, files=files, summary=summarize(report), sandbox=isolation_facts(self._boxes.sandbox))
         if report.verdict is Verdict.OK:
             return move(job, State.PUBLISHING, now=self._clock.now())
+        if report.verdict is Verdict.NEEDS_REVIEW:
+            terms, questions = staged.manifest.review, int(job.summary.get("questions", 1))
+            review = Review(questions=questions, on_expiry=terms.on_expiry)
+            return ask(job, now=self._clock.now(), review=review, expires=terms.seconds, key=decision_place(job))
         return self._ended(job, report.verdict, report.message, report.where)
 
     def _ended(self, job: Job, verdict: Verdict, message: str, where: dict[str, Any]) -> Job:
@@ -177,6 +202,9 @@ def _print(trial: Trial, job: Job, out: Printer) -> None:
             out.line(f"  {name}: {value}")
         if (trial.out / "logs.txt").exists():
             out.line(f"  what the rules printed: {trial.out / 'logs.txt'}")
+    if job.state is State.REVIEW:
+        name = job.waiting_for[0].rpartition("/")[2]
+        out.line(f"  {job.reason}; answer in {name} beside the file: {trial.out / 'review.html'} has one to copy")
     for line in explained(trial.out / "artifact.json"):
         out.line(f"  {line}")
     out.line(f"  results: {trial.out}")

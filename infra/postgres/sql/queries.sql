@@ -7,7 +7,8 @@ SELECT (SELECT max(version) FROM ade.versions), extract(epoch FROM clock_timesta
 
 -- add_job --
 SELECT made, there FROM ade.add_job(%(job_id)s, %(tenant)s, %(workflow)s, %(line)s, %(created_at)s, %(state)s,
-  %(wake_at)s, %(resting)s, %(rev)s, %(writer)s, %(doc)s, %(floor)s)
+  %(wake_at)s, %(resting)s, %(rev)s, %(writer)s, %(doc)s, %(floor)s, %(send)s, %(now)s, %(priority)s, %(delay)s,
+  %(head_start)s)
 
 -- admit_job --
 SELECT outcome, of_tenant, of_workflow, running FROM ade.admit_job(%(job_id)s, %(old_rev)s, %(tenant)s, %(workflow)s,
@@ -101,7 +102,7 @@ INSERT INTO ade.generations AS g (name, n) VALUES (%(name)s, 1) ON CONFLICT (nam
 SELECT ade.send_messages(%(now)s, %(ids)s, %(tenants)s, %(priorities)s, %(delays)s, %(head_start)s)
 
 -- take --
-SELECT id, of_tenant, urgency, token, times, sent, ahead
+SELECT id, of_tenant, urgency, token, times, sent, record, ahead
 FROM ade.take_messages(%(now)s, %(most)s, %(visibility)s, %(avoid)s)
 
 -- hide --

@@ -1,39 +1,23 @@
 """How alike a header and a field's names are."""
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_WORD = re.compile(r"[^\W_]+", re.UNICODE)
-_LETTERS_OR_DIGITS = re.compile(r"\d+|[^\W\d_]+", re.UNICODE)
+from runner.engine.mapping.knowledge import is_similar, understood
+from runner.engine.mapping.spelling import joined, normalized
+
 _ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
-_SIGNS: Final = str.maketrans({"#": " number ", "№": " number ", "%": " percent ", "&": " and ", "@": " at "})
-_SAME: Final = {
-    "no": "number", "nr": "number", "num": "number", "nbr": "number", "pct": "percent", "qty": "quantity",
-    "amt": "amount", "addr": "address", "tel": "phone", "telephone": "phone", "ph": "phone", "mobile": "phone",
-    "mail": "email", "dept": "department", "desc": "description", "descr": "description", "acct": "account",
-    "emp": "employee", "cust": "customer", "org": "organization", "yr": "year", "mth": "month", "dt": "date",
-    "ident": "id", "identifier": "id", "identification": "id", "fname": "firstname", "lname": "lastname",
-    "surname": "lastname", "url": "website", "web": "website", "zipcode": "zip", "postcode": "zip",
-}  # fmt: skip
 _PAIRS: Final = {
-    ("e", "email"): ("email",),
-    ("e", "email", "address"): ("email",),
+    ("mail",): ("email",),
+    ("e", "mailing"): ("email",),
+    ("e", "mailing", "address"): ("email",),
     ("email", "address"): ("email",),
     ("first", "name"): ("firstname",),
-    ("given", "name"): ("firstname",),
     ("last", "name"): ("lastname",),
-    ("family", "name"): ("lastname",),
-    ("d", "o"): (),
-    ("dob",): ("date", "birth"),
-    ("birthdate",): ("date", "birth"),
-    ("birthday",): ("date", "birth"),
-    ("postal", "code"): ("zip",),
-    ("zip", "code"): ("zip",),
-    ("web", "site"): ("website",),
+    ("postal", "code"): ("postcode",),
+    ("url", "site"): ("url",),
 }
 _FILLERS: Final = frozenset({"the", "of", "a", "an", "and", "for", "in", "your", "please", "enter", "de", "la"})
 _GENERIC: Final = frozenset({"name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"})
@@ -41,27 +25,17 @@ NO_STEMS: Final[Mapping[str, int]] = {}
 EXACT: Final = 1.0
 SAME_WORDS: Final = 0.95
 FUZZY: Final = 0.9
+TELLING: Final = 1.5
+SIMILAR: Final = 0.7  # what a word counts that often stands for another
 REPLACED: Final = 0.5  # what is left of a likeness where each side has a word that the other has not
-
-
-@lru_cache(maxsize=8192)
-def normalized(text: str) -> str:
-    """Words in lower case, one blank between them: `MemberID ` and `member_id` are both `member id`."""
-    text = unicodedata.normalize("NFKD", _HUMP.sub(" ", text.strip())).translate(_SIGNS)
-    text = "".join(c for c in text if not unicodedata.combining(c))
-    return " ".join(_WORD.findall(text.casefold()))
-
-
-def joined(text: str) -> str:
-    """What two spellings of one name have in common: `Start date`, `start_date` and `startdate`."""
-    return normalized(text).replace(" ", "")
 
 
 @lru_cache(maxsize=8192)
 def words(text: str) -> frozenset[str]:
     """The telling words of a header, abbreviations spelled out, plurals cut, numbers apart: `Address2` has two."""
-    split = (part for word in normalized(text).split() for part in _LETTERS_OR_DIGITS.findall(word))
-    found = [_singular(_SAME.get(w, w)) for w in split]
+    found = [_singular(w) for w in understood(text).words]
+    if len(found) > 1:
+        found = ["number" if w == "n" else w for w in found]
     out: list[str] = []
     at = 0
     while at < len(found):
@@ -124,6 +98,25 @@ def overlap(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, in
     return REPLACED * shared / (shared + len(left) + len(right))
 
 
+def coverage(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, int] = NO_STEMS) -> str | None:
+    """Whether a header has the words of a name with slips (`nearly_same`) or in other words (`similar_words`), but
+    for generic ones (`generic_differs`), all of several and more (`covers`), or lacks some of them (`inside`).
+
+    Where it lacks some, those that it has must tell the field from others.
+    """
+    common, left, right = _compared(ours, theirs)
+    if common and not left and not right:
+        slips = all(_slip(a, b) for a in ours - theirs for b in theirs - ours)
+        return "nearly_same" if slips else "similar_words"
+    if common and not any(_weight(w) == 1 for w in left | right) and any(_weight(w) == 1 for w in common):
+        return "generic_differs"
+    if len(common) < 2 or bool(left) == bool(right):
+        return None
+    if left:
+        return "covers"
+    return "inside" if sum(w * _rarity(stems.get(word, 1)) for word, w in common.items()) >= TELLING else None
+
+
 def telling(ours: frozenset[str], theirs: frozenset[str]) -> int:
     """How many words that are not generic only one side has."""
     _, left, right = _compared(ours, theirs)
@@ -135,11 +128,13 @@ def _compared(ours: frozenset[str], theirs: frozenset[str]) -> tuple[dict[str, f
     shared = {word: _weight(word) for word in ours & theirs}
     left, right = set(ours - theirs), set(theirs - ours)
     for word in sorted(left):
-        twin = next((w for w in sorted(right) if _slip(word, w)), None)
+        twin, much = next(((w, 0.9) for w in sorted(right) if _slip(word, w)), (None, 0.0))
+        if twin is None:
+            twin, much = next(((w, SIMILAR) for w in sorted(right) if is_similar(word, w)), (None, 0.0))
         if twin is not None:
             left.discard(word)
             right.discard(twin)
-            shared[twin] = 0.9 * _weight(word)
+            shared[twin] = much * _weight(word)
     return shared, left, right
 
 

@@ -1,120 +1,53 @@
-"""Scores each pair of column and field from header, values and rules, then chooses.
+"""Chooses each column's field: one probability per pair, the best evidence first, none where none is likely enough.
 
-A header that is the field's name, label or synonym goes before everything else; then headers of the same words; then
-the sum of what header, values and rules say. A column whose field went to a better one gets its next choice only for
-reasons that did not speak for the first one as well.
+A header that is the field's name, label or synonym goes before everything else; then a header that was confirmed; then
+headers of the same words; then what is likely. A pair needs `mapping.threshold`, a probability. A column whose field
+went to a better one gets its next choice only for reasons that did not speak for the first one as well.
+
+For those who ask (review, drift, report): `MappingChoice` has the field (None: unmapped), its `probability`, what
+contributed in log-odds, `runners_up` with their probabilities (also of a column that stays unmapped: the first of them
+is the nearest), and `tier`, the kind of evidence: `rule`, `name`, `confirmed`, `words`, `likely` or `none`.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from math import exp
+from typing import Final, NamedTuple
 
 from runner.engine.fields import Field
 from runner.engine.mapping.assign import Rank, assign
-from runner.engine.mapping.headers import FUZZY, SAME_WORDS, bare_words, joined, likeness, overlap, telling, words
-from runner.engine.values.convert import Converter, fold, text_of
+from runner.engine.mapping.evidence import (
+    EMPTY,
+    PART,
+    PER_POINT,
+    Allowed,
+    ColumnIn,
+    Contribution,
+    Detected,
+    Evidence,
+    Sample,
+    Table,
+    Weigher,
+    contributions,
+    weighed,
+    weighed_values,
+    with_neighbours,
+)
+from runner.engine.mapping.headers import FUZZY, SAME_WORDS, bare_words, overlap, telling, words
+from runner.engine.mapping.recall import Recall
 
-# How far values that fit a type speak for the field, and values that do not speak against it.
-FOR: Final = {
-    "email": 0.5,
-    "url": 0.5,
-    "phone": 0.3,
-    "date": 0.25,
-    "datetime": 0.25,
-    "time": 0.3,
-    "boolean": 0.2,
-}
-FOR_NUMBER: Final = 0.1
-AGAINST: Final = -0.3
-GOOD: Final = 0.8
-POOR: Final = 0.3
-FEWEST: Final = 3
-_PROBES: Final = ("x", "Abc def", "17", "2026-01-31", "a.b@c.de", "M-1")
+__all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "Sample", "choose"]
 
-
-class Sample:
-    """The first values of a column, and what each type makes of them, worked out once."""
-
-    def __init__(self, values: Sequence[Any]) -> None:
-        self.values = [v for v in values if v is not None]
-        self.texts = [t for t in map(text_of, self.values) if t.strip()]
-        self._fits: dict[Any, float | None] = {}
-
-    def fit(self, field: Field) -> float | None:
-        """The share of values that are of the field's type; None where there is nothing to tell."""
-        key = (field.type, field.formats, field.decimal, field.day_first, field.clean)
-        if key not in self._fits:
-            self._fits[key] = self._fit(field)
-        return self._fits[key]
-
-    def _fit(self, field: Field) -> float | None:
-        if not self.values:
-            return None
-        out, bad = Converter(field, self.values).convert(self.values)
-        present = sum(v is not None for v in out)
-        return (present - len(bad)) / present if present else None
-
-
-def type_delta(sample: Sample, field: Field) -> float:
-    if field.type in ("text", "enum", "any") or len(sample.values) < FEWEST:
-        return 0.0
-    fit = sample.fit(field)
-    if fit is None:
-        return 0.0
-    if fit >= GOOD:
-        return round(FOR.get(field.type, FOR_NUMBER) * fit, 4)
-    return AGAINST if fit < POOR else 0.0
-
-
-def pattern_delta(sample: Sample, field: Field) -> float:
-    """A pattern that fits speaks for a field as far as it does not fit just anything."""
-    if field.pattern is None or len(sample.texts) < FEWEST:
-        return 0.0
-    converter = Converter(field)
-    texts = [text_of(v) for v in converter.convert(list(sample.texts))[0] if v is not None]
-    fit = sum(field.pattern.fullmatch(t) is not None for t in texts) / max(1, len(texts))
-    if fit >= GOOD:
-        loose = sum(field.pattern.fullmatch(p) is not None for p in _PROBES)
-        return round(0.5 * fit * max(0.0, 1 - loose / 3), 4)
-    return AGAINST if fit < POOR / 2 else 0.0
-
-
-def allowed_delta(sample: Sample, allowed: frozenset[Any] | None) -> float:
-    """Values that are all among the allowed ones speak for an enum; few different ones speak softly."""
-    if not allowed or len(sample.texts) < FEWEST:
-        return 0.0
-    folded = [fold(t) for t in sample.texts]
-    fit = sum(f in allowed for f in folded) / len(folded)
-    if fit >= GOOD:
-        return round((0.5 if len(set(folded)) > 2 else 0.3) * fit, 4)
-    return AGAINST if fit < POOR / 2 else 0.0
-
-
-LEAST_LIKENESS: Final = 0.2
+THRESHOLD: Final = 0.7
 RUNNERS_UP: Final = 3
-PART: Final = 0.95  # the last part of a stacked header says a little less than the whole
-TIE: Final = 0.02
-MOST_COMPARISONS: Final = 200_000
+LEAST_SHOWN: Final = 0.01  # probability of a runner-up
+SURE: Final = 0.95  # a guess that is as likely as this is not told
+TIE: Final = 0.1  # log-odds
 RULE_SAYS_SO: Final = 1.0  # a Python rule that gives a point says as much as the field's own name
-_KINDS: Final = ("name", "label", "synonym")
-_PARTS: Final = 4  # ranks of last parts come after those of whole headers
-_DOUBTED: Final = 10  # and those of blank or contradicting columns after both
-_SAME: Final = 20
-_REST: Final = 21
-
-
-class Contribution(NamedTuple):
-    rule: str
-    delta: float
-
-
-class ColumnIn(NamedTuple):
-    """A column of a source table as mapping sees it."""
-
-    position: int  # 0-based within the table
-    headers: tuple[str, ...]  # the whole name, then its last part where headers are stacked; none if generated
-    sample: Sample
-    letters: str = ""
+_CEILING: Final = 30.0  # log-odds
+_DOUBTED: Final = 10  # ranks of blank or contradicting columns come after those of all other names
+_CONFIRMED: Final = 20
+_SAME: Final = 21
+_REST: Final = 22
 
 
 class Doubt(NamedTuple):
@@ -132,44 +65,26 @@ class MappingChoice(NamedTuple):
 
     position: int
     field: str | None
-    score: float
+    probability: float
     contributors: tuple[Contribution, ...]
     runners_up: tuple[tuple[str, float], ...]
     note: str | None
     doubt: Doubt | None = None
-
-
-class Evidence(NamedTuple):
-    """What speaks for one pair of column and field."""
-
-    parts: tuple[Contribution, ...]
-    exact: int | None  # rank of a header that is one of the field's names; None for any other header
-    header: float
-    name: str  # of the field's names the one most like the header
-    values: float
-    rules: float
-    contradicted: bool  # the values are plainly not of the field's type
-
-    @property
-    def total(self) -> float:
-        return round(self.header + self.values + self.rules, 4)
-
-
-Detected = Mapping[int, Mapping[str, Sequence[Contribution]]]  # column index -> field -> what rules said
-Allowed = Callable[[Field], frozenset[Any] | None]
-Table = dict[tuple[int, int], Evidence]
+    tier: str = "none"
 
 
 def choose(
     columns: Sequence[ColumnIn],
     fields: Sequence[Field],
     *,
-    threshold: float,
+    threshold: float = THRESHOLD,
     detected: Detected,
     allowed: Allowed,
+    recall: Recall = EMPTY,
 ) -> list[MappingChoice]:
     """Decide every column's field."""
-    return _Chooser(columns, fields, threshold, _table(columns, fields, detected, allowed)).choices()
+    table = _table(columns, fields, detected, allowed, recall)
+    return _Chooser(columns, fields, threshold, table).choices()
 
 
 class _Chooser:
@@ -187,6 +102,9 @@ class _Chooser:
         for column, field in table:
             self._of_column.setdefault(column, []).append(field)
             self._of_field.setdefault(field, []).append(column)
+        self._odds = {pair: exp(min(_CEILING, one.total)) for pair, one in table.items()}
+        self._whole = {at: 1.0 + sum(self._odds[at, n] for n in mine) for at, mine in self._of_column.items()}
+        self._chances: dict[tuple[int, int], float] = {}  # of pairs that stood when they were chosen
         ranks = {pair: rank for pair in table if pair[1] not in self._given and (rank := self._rank(*pair))}
         self._ranks = ranks
         self._chosen = assign(ranks, self._stands)
@@ -195,37 +113,56 @@ class _Chooser:
     def choices(self) -> list[MappingChoice]:
         return [self._choice(column) for column in self._columns.values()]
 
+    def _chance(self, column: int, field: int, without: frozenset[int] = frozenset()) -> float:
+        """How likely a pair is among the fields of its column and none, apart from fields that are out of question."""
+        odds = self._odds[column, field]
+        return odds / (self._whole[column] - sum(self._odds[column, n] for n in without))
+
+    def _alone(self, column: int, field: int) -> float:
+        odds = self._odds[column, field]
+        return odds / (1.0 + odds)
+
     def _rank(self, column: int, field: int) -> Rank | None:
         """None where the evidence is not enough."""
         one = self._table[column, field]
-        if one.rules >= RULE_SAYS_SO and one.total >= self._threshold:
+        if one.rules >= RULE_SAYS_SO and self._alone(column, field) >= self._threshold:
             return Rank((0,), one.total)
         if one.exact is not None:
-            if one.header + one.rules < max(self._threshold, TIE):
+            if one.rules < 0 and one.header + one.rules < 0.5:
                 return None
             doubted = one.contradicted or not self._columns[column].sample.texts
             return Rank((one.exact + (_DOUBTED if doubted else 0),), one.total)
-        if one.total < self._threshold or one.total <= 0:
+        if self._alone(column, field) < self._threshold:
             return None
+        if one.confirmed:
+            return Rank((_CONFIRMED,), one.total)
         return Rank((_SAME,), one.total) if one.header >= SAME_WORDS * PART else Rank((_REST, -one.total), one.total)
 
     def _stands(self, column: int, field: int, chosen: Mapping[int, int]) -> bool:
-        """Whether a likely pair is still good evidence now that better ones are settled."""
-        if self._ranks[column, field].group[0] < _REST:
+        """Whether a pair is still good evidence now that better ones are settled."""
+        if self._ranks[column, field].group[0] < _CONFIRMED:
             return True
-        if column in self._torn:
-            return False
         taken = set(chosen.values()) | self._given
-        here = self._table[column, field].total
-        better = [g for g in self._of_column[column] if g != field and self._table[column, g].total >= here - TIE]
-        if any(g in taken and not self._speaks_alone(column, field, g) for g in better):
+        others = [g for g in self._of_column[column] if g != field]
+        apart = frozenset(g for g in others if g in taken and self._speaks_alone(column, field, g))
+        chance = self._chance(column, field, apart)
+        if chance >= self._threshold:
+            plain = self._table[column, field].plain
+            rivals = () if plain else tuple(self._also_named(column, field, taken))
+            if not rivals or self._ranks[column, field].group[0] < _REST:
+                self._chances[column, field] = chance
+                return True
+            self._torn[column] = (field, *rivals)
             return False
-        rivals = tuple(g for g in better if g not in taken and (column, g) in self._ranks) + tuple(
-            self._also_named(column, field, taken)
+        here = self._table[column, field].total
+        rivals = tuple(
+            g
+            for g in others
+            if g not in taken and abs(self._table[column, g].total - here) <= TIE and (column, g) in self._ranks
         )
         if rivals:
-            self._torn[column] = (field, *rivals)
-        return not rivals
+            self._torn.setdefault(column, (field, *rivals))
+        return False
 
     def _speaks_alone(self, column: int, field: int, taken: int) -> bool:
         """Whether something speaks for the field that does not speak for the taken one as well."""
@@ -234,7 +171,7 @@ class _Chooser:
         own = 0.0
         for header in self._columns[column].headers if one.name else ():
             own = max(own, FUZZY * overlap(bare_words(header) - shared, words(one.name) - shared))
-        return own + max(0.0, one.values - other.values) + one.rules >= self._threshold / 2
+        return own + max(0.0, one.values - other.values) / PER_POINT + one.rules >= 0.25
 
     def _also_named(self, column: int, field: int, taken: set[int]) -> Iterator[int]:
         """Fields without a column that the header names too: `Street number` where both are fields."""
@@ -251,12 +188,14 @@ class _Chooser:
     def _choice(self, column: ColumnIn) -> MappingChoice:
         at, mine = column.position, self._chosen.get(column.position)
         ranked = sorted((-self._table[at, n].total, n) for n in self._of_column.get(at, ()))
-        others = tuple((self._fields[n].name, -s) for s, n in ranked if n != mine and s < 0)[:RUNNERS_UP]
+        likely = [(n, round(self._chance(at, n), 4)) for _, n in ranked]
+        others = tuple((self._fields[n].name, p) for n, p in likely if n != mine and p >= LEAST_SHOWN)[:RUNNERS_UP]
         if mine is None:
-            best = (ranked[0][1], -ranked[0][0]) if ranked and ranked[0][0] < 0 else None
+            best = likely[0] if likely and likely[0][1] >= LEAST_SHOWN else None
             note, doubt = self._why_not(column, best)
             return MappingChoice(at, None, best[1] if best else 0.0, (), others, note, doubt)
         one = self._table[at, mine]
+        probability = round(self._chances.get((at, mine), self._alone(at, mine)), 4)
         name = self._fields[mine].name
         note, doubt = None, None
         rivals = self._rivals(at, mine)
@@ -276,13 +215,15 @@ class _Chooser:
                 f'{{"name": "{name}", "synonyms": [the header of the right column]}}',
             )
         else:
-            doubt = self._guess(column, mine)
-        return MappingChoice(at, name, one.total, one.parts, others, note, doubt)
+            doubt = self._guess(column, mine, probability)
+        return MappingChoice(at, name, probability, one.parts, others, note, doubt, self._tier(at, mine))
 
-    def _guess(self, column: ColumnIn, field: int) -> Doubt | None:
+    def _guess(self, column: ColumnIn, field: int, probability: float) -> Doubt | None:
         """Whether a column has a field for reasons that fall short of its name: other words, or only its values."""
         one, name = self._table[column.position, field], self._fields[field].name
-        if one.exact is not None or one.header >= SAME_WORDS * PART or one.rules > 0:
+        if one.exact is not None or one.header >= SAME_WORDS * PART or one.rules > 0 or one.confirmed:
+            return None
+        if probability >= SURE:
             return None
         settle = f'{{"name": "{name}", "synonyms": [the header of this column]}}'
         if not one.header:
@@ -298,7 +239,7 @@ class _Chooser:
             "mapping_doubtful",
             told,
             name,
-            {"likeness in percent": round(100 * one.header), "other words": other},
+            {"probability in percent": round(100 * probability), "other words": other},
             settle,
         )
 
@@ -340,11 +281,11 @@ class _Chooser:
                 return self._named_in_vain(column, n)
         if best is None:
             return "no field is like it", None
-        n, score = best
+        n, chance = best
         name = self._fields[n].name
-        if score >= self._threshold and (n in self._owner or n in self._given):
+        if chance >= self._threshold and (n in self._owner or n in self._given):
             return f"{name} went to a column that fits better", None
-        return f"best is {name} with {score:.2f}, below the threshold {self._threshold:.2f}", None
+        return f"nearest is {name} with {chance:.2f}, below the threshold {self._threshold:.2f}", None
 
     def _named_in_vain(self, column: ColumnIn, field: int) -> tuple[str, Doubt]:
         """Why a column does not get the field that its header names."""
@@ -358,71 +299,39 @@ class _Chooser:
         settle = f'a hook after_mapping that returns {{"mapping": {{"{column.letters}": "{name}"}}}}'
         return told, Doubt("duplicate_header", told, name, evidence, settle)
 
+    def _tier(self, column: int, field: int) -> str:
+        group = self._ranks[column, field].group[0]
+        if group == 0:
+            return "rule"
+        names = {_CONFIRMED: "confirmed", _SAME: "words", _REST: "likely"}
+        return names.get(int(group), "name")
 
-def _table(columns: Sequence[ColumnIn], fields: Sequence[Field], detected: Detected, allowed: Allowed) -> Table:
+
+def _table(
+    columns: Sequence[ColumnIn], fields: Sequence[Field], detected: Detected, allowed: Allowed, recall: Recall
+) -> Table:
+    weigher = Weigher(columns, fields, allowed, recall)
     table: Table = {}
-    wide = len(columns) * sum(len(f.names) for f in fields) > MOST_COMPARISONS
-    allowed_by_field = [allowed(f) for f in fields]
-    exact, stems = _index(fields), _stems(fields)
-    for column in columns:
-        said = detected.get(column.position, {})
-        named = _named(column.headers, exact, fields)
-        for n, field in enumerate(fields):
-            rank, header, name, word = named.get(n) or (None, *_likeness(() if wide else column.headers, field, stems))
-            parts = [Contribution(word, header)] if header else []
-            kind = type_delta(column.sample, field)
-            values = [
-                (f"type:{field.type}", kind),
-                ("pattern", pattern_delta(column.sample, field)),
-                ("allowed", allowed_delta(column.sample, allowed_by_field[n])),
-            ]
-            parts += [Contribution(rule, delta) for rule, delta in values if delta]
-            rules = list(said.get(field.name, ()))
-            if parts or rules:
-                table[column.position, n] = Evidence(
-                    (*parts, *rules), rank, header, name, round(sum(d for _, d in values), 4),
-                    round(sum(c.delta for c in rules), 4), kind == AGAINST,
-                )  # fmt: skip
+    for (at, n), pair in with_neighbours(weigher, weigher.numbers()).items():
+        rules = detected.get(at, {}).get(fields[n].name, ())
+        points = round(sum(c.delta for c in rules), 4)
+        if not (pair.values.keys() - {"near_other", "letters", "letters_lead", "nothing_said"}) and not rules:
+            continue
+        total = weighed(pair.values) + PER_POINT * points
+        told = (
+            *(Contribution(c.rule, round(PER_POINT * c.delta, 2)) for c in rules),
+            *contributions(pair, fields[n], weigher.classes[n]),
+        )
+        table[at, n] = Evidence(
+            parts=told,
+            exact=pair.exact,
+            header=pair.header,
+            name=pair.name,
+            values=weighed_values(pair.values),
+            rules=points,
+            contradicted="type_against" in pair.values,
+            confirmed=pair.values.get("confirmed", 0.0) > 0.5 or "said" in pair.values,
+            plain=bool(pair.values.get("meaning_plain")),
+            total=total,
+        )
     return table
-
-
-def _index(fields: Sequence[Field]) -> dict[str, list[tuple[int, int, str]]]:
-    """Every name of every field -> field, rank and the name itself."""
-    index: dict[str, list[tuple[int, int, str]]] = {}
-    for n, field in enumerate(fields):
-        for name, kind in field.names:
-            if key := joined(name):
-                index.setdefault(key, []).append((n, 1 + _KINDS.index(kind), name))
-    return index
-
-
-def _named(
-    headers: tuple[str, ...], index: Mapping[str, list[tuple[int, int, str]]], fields: Sequence[Field]
-) -> dict[int, tuple[int, float, str, str]]:
-    """Fields whose name, label or synonym a header is: rank, score, that name and the rule's word."""
-    found: dict[int, tuple[int, float, str, str]] = {}
-    for part, header in enumerate(headers):
-        for n, rank, name in index.get(joined(header), ()):
-            word = f"header:{_KINDS[rank - 1]}"
-            same = rank == 1 and header.strip().casefold() == fields[n].name.casefold()
-            mine = (rank - same + _PARTS * part, round(PART if part else 1.0, 4), name, word)
-            if n not in found or mine[0] < found[n][0]:
-                found[n] = mine
-    return found
-
-
-def _stems(fields: Sequence[Field]) -> Mapping[str, int]:
-    """How many fields have a word in one of their names."""
-    return Counter(w for f in fields for w in frozenset[str]().union(*(words(name) for name, _ in f.names)))
-
-
-def _likeness(headers: tuple[str, ...], field: Field, stems: Mapping[str, int]) -> tuple[float, str, str]:
-    best, which, how = 0.0, "", ""
-    for n, header in enumerate(headers):
-        for name, word in field.names:
-            alike = round(likeness(header, name, stems) * (PART if n else 1.0), 4)
-            if alike > best:
-                best, which, how = alike, name, word
-    if best < LEAST_LIKENESS:
-        return 0.0, "", ""
-    return best, which, f"header:{how}" if best >= SAME_WORDS else f"header:{how}~"

@@ -10,8 +10,11 @@ from runner.engine import a1
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
-from runner.engine.mapping.headers import joined, likeness
-from runner.engine.mapping.score import ColumnIn, Contribution, Doubt, MappingChoice, Sample, choose
+from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample
+from runner.engine.mapping.headers import likeness
+from runner.engine.mapping.recall import Recall
+from runner.engine.mapping.score import Doubt, MappingChoice, choose
+from runner.engine.mapping.spelling import joined
 from runner.engine.protocol import EngineStop
 from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.rules.hooks import Hooks
@@ -131,6 +134,15 @@ class MappedTable:
         chosen = {c.field: c.position for c in self.choices if c.field is not None}
         return chosen if self.filled is None else {**chosen, self.filled: self.source.place_of(GROUP)}
 
+    def headings(self, *, redact: bool) -> list[tuple[str, str | None]]:
+        """Each column's header and field; where the header may not be shown, its field or letters stand for it."""
+        fields = {c.position: c.field for c in self.choices}
+        hidden = redact or not self.header_is_certain
+        return [
+            (fields.get(n) or f"column {self.letters(n)}" if hidden or column.generated else column.name, fields.get(n))
+            for n, column in enumerate(self.source.columns)
+        ]
+
     @property
     def is_mapped(self) -> bool:
         """Whether any of its columns is a field."""
@@ -155,9 +167,9 @@ class MappedTable:
             "column": a1.letters(column.index),
             "header": None if column.generated else column.name,
             "field": choice.field,
-            "score": choice.score,
-            "reasons": [{"rule": c.rule, "delta": c.delta} for c in choice.contributors],
-            "runners_up": [{"field": f, "score": s} for f, s in choice.runners_up],
+            "probability": choice.probability,
+            "reasons": [{"rule": c.rule, "weight": c.delta} for c in choice.contributors],
+            "runners_up": [{"field": f, "probability": p} for f, p in choice.runners_up],
             "note": choice.note,
         }
 
@@ -237,6 +249,7 @@ def map_table(
     detectors: Sequence[Rule],
     hooks: Hooks,
     lookups: Lookups,
+    recall: Recall = EMPTY,
     filled: str | None = None,
 ) -> MappedTable:
     fields = [f for f in fields if f.name != filled]
@@ -247,7 +260,7 @@ def map_table(
     ]
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
-    choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed)
+    choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed, recall=recall)
     if hooks.has("after_mapping"):
         choices = _remapped(source, choices, hooks, {f.name for f in fields if f.constant is None})
     return MappedTable(source, choices, samples, filled)
@@ -331,9 +344,17 @@ def _remapped(source: SourceTable, choices: list[MappingChoice], hooks: Hooks, n
         letter = letters[choice.position]
         if letter in changes and changes[letter] != choice.field:
             parts = (Contribution("hooks.after_mapping", 1.0),)
-            out.append(choice._replace(field=changes[letter], contributors=parts, note="decided by a hook", doubt=None))
+            out.append(
+                choice._replace(
+                    field=changes[letter], contributors=parts, note="decided by a hook", doubt=None, tier="hook"
+                )
+            )
         elif choice.field in given and letter not in changes:
-            out.append(choice._replace(field=None, contributors=(), note="a hook gave its field to another column"))
+            out.append(
+                choice._replace(
+                    field=None, contributors=(), note="a hook gave its field to another column", tier="none"
+                )
+            )
         else:
             out.append(choice)
     return out

@@ -7,7 +7,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, Final
 
-from runner.engine.mapping.headers import distance, joined
+from runner.engine.mapping.headers import distance
+from runner.engine.mapping.spelling import joined
 from runner.engine.protocol import EngineStop
 
 _DIGITS: Final = re.compile(r"\d+")

@@ -1,5 +1,7 @@
 """Carries out an order to verify: takes a box's outputs, returns verified counts and writes the page about them."""
 
+import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
@@ -9,9 +11,11 @@ from runner.engine.report import report
 from runner.engine.review_page import review_page
 from runner.engine.verifying.balance import balance
 from runner.engine.verifying.document import ARTIFACT, MAX_BYTES, REVIEW, read_document
+from runner.engine.verifying.rejects_book import write_rejects
 from runner.engine.verifying.workbook_check import named, read_book
 
 WORKBOOK, REPORT, PAGE = "normalized.xlsx", "report.html", "review.html"
+DESCRIPTION, REJECTS, PROFILE = "rejects.jsonl", "rejects.xlsx", "profile.json"
 MAX_REVIEW: Final = 4 * 1024 * 1024
 _INPUT: Final = ("role", "name", "sha256", "size")
 _ODD: Final = "the verifier failed on the outputs"
@@ -31,7 +35,9 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
             )
         else:
             artifact = verify(order, paths)
-            page, name, summary = report(artifact), REPORT, summary_of(artifact)
+            _make_rejects(order, artifact, paths.get(DESCRIPTION), folder)
+            _write_profile(order, artifact, folder)
+            page, name, summary = report(artifact, at=time.time()), REPORT, summary_of(artifact)
         target = order["outputs"].get(name)
         if target is not None:
             with open_target(target, folder) as file:
@@ -51,6 +57,26 @@ def summary_of(artifact: dict[str, Any]) -> dict[str, Any]:
     return {**artifact["summary"], "passes": {one["pass"]: one["seconds"] for one in artifact["pass_history"]}}
 
 
+def _make_rejects(order: dict[str, Any], artifact: dict[str, Any], described: Path | int | None, folder: Path) -> None:
+    """Write rejects.xlsx from the box's description, which must have the rows that the artifact counts."""
+    wanted, target = artifact["output"].get("rejects", {}).get("rows", 0), order["outputs"].get(REJECTS)
+    rows = 0
+    if described is not None and target is not None:
+        with open(described, "rb") as source, open_target(target, folder) as file:  # noqa: PTH123 - as below
+            source.seek(0)
+            rows = write_rejects(source, file, job=str(order["job"]["job_id"]), title=order["verify"]["title"])
+    if rows != wanted and target is not None:
+        raise BadOutput(f"artifact.json counts {wanted} rows of rejects.xlsx, the box described {rows}")
+
+
+def _write_profile(order: dict[str, Any], artifact: dict[str, Any], folder: Path) -> None:
+    """The profile by itself, for the sender's next drop to be compared with."""
+    target, found = order["outputs"].get(PROFILE), artifact.get("profile")
+    if target is not None and found is not None:
+        with open_target(target, folder) as file:
+            file.write(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
+
+
 def verify(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dict[str, Any]:
     """Verify the outputs and return the artifact. Raises BadOutput."""
     asked = order["verify"]
@@ -61,6 +87,9 @@ def verify(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dict[str, 
     _same_job(order, artifact)
     if artifact.get("decision") != asked.get("decision"):
         raise BadOutput("artifact.json names another decision than the runner knows")
+    memories = asked.get("memories", [])
+    if artifact.get("memories", memories) != memories:
+        raise BadOutput("artifact.json names other memories than the runner knows")
     balance(artifact)
     if asked["audit"]:
         if artifact["output"]["rows"] or artifact["output"]["sheets"]:

@@ -90,17 +90,20 @@ CREATE TABLE ade.generations (
   n    bigint NOT NULL
 ) WITH (fillfactor = 50);
 
--- Insert a row if its id is free. `p_floor` is the fence that the caller started it above; where a row with a greater
--- one was removed, nothing is inserted and error AD001 tells that fence. It is read after the insert, so that it
--- knows of every row that had to go before this one could come.
+-- Insert a row if its id is free, and with it its message if one is wanted (p_send): both
+-- or neither. `p_floor` is the fence that the caller started it above; where a row with a greater one was removed,
+-- nothing is inserted and error AD001 tells that fence. It is read after the insert, so that it knows of every row that
+-- had to go before this one could come.
 CREATE FUNCTION ade.add_job(
   p_id text, p_tenant text, p_workflow text, p_line text, p_created float8, p_state text, p_wake float8,
-  p_resting boolean, p_rev bigint, p_writer bigint, p_doc text, p_floor bigint
+  p_resting boolean, p_rev bigint, p_writer bigint, p_doc text, p_floor bigint,
+  p_send boolean, p_now float8, p_priority integer, p_delay float8, p_head_start float8
 ) RETURNS TABLE (made boolean, there text) LANGUAGE plpgsql AS $$
 DECLARE
   v_floor  bigint;
   v_writer bigint;
   v_doc    text;
+  v_now    float8;
 BEGIN
   LOOP
     INSERT INTO ade.jobs (job_id, tenant, workflow, line, created_at, state, wake_at, resting, rev, writer, doc)
@@ -111,7 +114,18 @@ BEGIN
       IF v_floor > p_floor THEN
         RAISE EXCEPTION 'a row with a greater fence was removed' USING ERRCODE = 'AD001', DETAIL = v_floor::text;
       END IF;
-      RETURN QUERY SELECT true, NULL::text;
+      IF p_send THEN
+        v_now := coalesce(p_now, extract(epoch FROM clock_timestamp())::float8);
+        PERFORM pg_advisory_xact_lock_shared(hashtextextended(p_tenant, 100)); -- see open_lanes
+        INSERT INTO ade.messages (job_id, tenant, priority, rank, ready, visible_at, sent_at)
+        VALUES (p_id, p_tenant, p_priority, v_now - p_priority * p_head_start, p_delay <= 0, v_now + p_delay, v_now)
+        ON CONFLICT (job_id) DO UPDATE SET ready = excluded.ready, visible_at = excluded.visible_at, receipt = NULL;
+        IF NOT EXISTS (SELECT FROM ade.lanes l WHERE l.tenant = p_tenant) THEN
+          PERFORM ade.open_lanes(ARRAY[p_tenant]);
+        END IF;
+      END IF;
+      made := true;
+      RETURN NEXT;
       RETURN;
     END IF;
     SELECT j.writer, j.doc INTO v_writer, v_doc FROM ade.jobs j WHERE j.job_id = p_id;
@@ -135,13 +149,15 @@ CREATE FUNCTION ade.admit_job(
 ) RETURNS TABLE (outcome text, of_tenant text, of_workflow text, running bigint) LANGUAGE plpgsql AS $$
 DECLARE
   c_permits constant integer := 8;
-  v_near    boolean := p_exact;
+  -- A cap so low is always near.
+  v_near     boolean := p_exact OR p_cap_tenant BETWEEN 1 AND c_permits OR p_cap_workflow BETWEEN 1 AND c_permits;
   v_tenant   bigint;
   v_workflow bigint;
 BEGIN
   -- The answer to an earlier try of this call may have been lost; its own row must not refuse it.
   IF p_retried AND EXISTS (SELECT FROM ade.jobs j WHERE j.job_id = p_id AND j.writer = p_writer) THEN
-    RETURN QUERY SELECT 'started', ''::text, ''::text, 0::bigint;
+    outcome := 'started';
+    RETURN NEXT;
     RETURN;
   END IF;
   PERFORM pg_advisory_xact_lock_shared(hashtextextended('ade.pauses', 0));
@@ -151,10 +167,6 @@ BEGIN
     RETURN;
   END IF;
   IF p_cap_tenant > 0 OR p_cap_workflow > 0 THEN
-    SELECT count(*), count(*) FILTER (WHERE j.workflow = p_workflow) INTO v_tenant, v_workflow
-      FROM ade.jobs j WHERE j.state = 'RUNNING' AND j.tenant = p_tenant;
-    v_near := v_near OR (p_cap_tenant > 0 AND v_tenant > p_cap_tenant - c_permits)
-      OR (p_cap_workflow > 0 AND v_workflow > p_cap_workflow - c_permits);
     IF v_near THEN
       FOR permit IN 1..c_permits LOOP
         PERFORM pg_advisory_xact_lock(hashtextextended(p_tenant, permit));
@@ -172,13 +184,15 @@ BEGIN
       RETURN;
     ELSIF NOT v_near AND ((p_cap_tenant > 0 AND v_tenant > p_cap_tenant - c_permits)
       OR (p_cap_workflow > 0 AND v_workflow > p_cap_workflow - c_permits)) THEN
-      RETURN QUERY SELECT 'again', ''::text, ''::text, 0::bigint;
+      outcome := 'again';
+      RETURN NEXT;
       RETURN;
     END IF;
   END IF;
   UPDATE ade.jobs j SET state = p_state, wake_at = p_wake, resting = p_resting, rev = p_rev, writer = p_writer, doc = p_doc
     WHERE j.job_id = p_id AND j.rev = p_old_rev;
-  RETURN QUERY SELECT CASE WHEN FOUND THEN 'started' ELSE 'moved' END, ''::text, ''::text, 0::bigint;
+  outcome := CASE WHEN FOUND THEN 'started' ELSE 'moved' END;
+  RETURN NEXT;
 END $$;
 
 -- Remove a row, and keep its fence for those that come after it.
@@ -270,10 +284,14 @@ END $$;
 -- Up to p_most messages, a tenant at a time in turn; with none: one row without an id that says in how many seconds
 -- one becomes visible, if any is hidden.
 --
+-- `record` is the job's, where the table is in this database, too: who takes a message reads the job next.
+--
 -- Receivers pass each other by: of lanes and of messages each skips what another has locked. What is taken need not
 -- be on disk (synchronous_commit): a server that forgets it in a crash delivers the message again, as it may.
 CREATE FUNCTION ade.take_messages(p_now float8, p_most integer, p_visibility float8, p_avoid text[])
-RETURNS TABLE (id text, of_tenant text, urgency integer, token bigint, times integer, sent float8, ahead float8)
+RETURNS TABLE (
+  id text, of_tenant text, urgency integer, token bigint, times integer, sent float8, record text, ahead float8
+)
 LANGUAGE plpgsql AS $$
 DECLARE
   v_now    float8 := ade.moment(p_now);
@@ -329,6 +347,7 @@ BEGIN
     IF v_locked THEN
       UPDATE ade.lanes l SET served = nextval('ade.turns') WHERE l.tenant = v_lane;
     END IF;
+    SELECT j.doc INTO record FROM ade.jobs j WHERE j.job_id = id;
     RETURN NEXT;
   END LOOP;
   IF v_taken = 0 THEN
@@ -365,21 +384,3 @@ BEGIN
 EXCEPTION WHEN others THEN
   RETURN '{"reason": "the record cannot be read"}'::jsonb;
 END $$;
-
--- For a SQL shell; nothing reads it. Columns: docs/rows.md.
-CREATE VIEW ade.jobs_view AS
-SELECT job_id, tenant, workflow, state,
-  doc ->> 'reason' AS reason,
-  doc #>> '{error,verdict}' AS error_verdict,
-  doc #>> '{error,message}' AS error_message,
-  coalesce((doc ->> 'attempts_total')::integer, 0) AS attempts,
-  doc #>> '{lease,owner}' AS lease_owner,
-  to_timestamp((doc #>> '{lease,expires}')::float8) AS lease_expires,
-  (SELECT count(*) FROM jsonb_array_elements(coalesce(doc -> 'inputs', '[]')) AS i WHERE i ->> 'role' = 'primary') AS inputs,
-  (SELECT i #>> '{ref,key}' FROM jsonb_array_elements(coalesce(doc -> 'inputs', '[]')) AS i
-    WHERE i ->> 'role' = 'primary' LIMIT 1) AS input_key,
-  to_timestamp(created_at) AS created,
-  to_timestamp(wake_at) AS wake_at,
-  coalesce((doc ->> 'v')::integer, 1) AS v,
-  rev
-FROM (SELECT job_id, tenant, workflow, state, created_at, wake_at, rev, ade.record(doc) AS doc FROM ade.jobs) AS jobs;

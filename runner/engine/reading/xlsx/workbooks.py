@@ -352,6 +352,15 @@ class XlsxSheet:
         self._workbook = workbook
         self._listed = listed
 
+    @property
+    def workbook(self) -> Workbook:
+        return self._workbook
+
+    @property
+    def part(self) -> str:
+        """The name of the part that holds its cells."""
+        return self._listed.part
+
     def rows(self) -> Iterator[Row]:
         _ = self._survey  # `rows` must return them in order the first time
         return rows_of(self.blocks())

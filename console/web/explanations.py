@@ -1,0 +1,121 @@
+"""What an artifact says, ready for a page. An artifact is untrusted: whatever is wrong with it, the page is shown."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from runner.engine import drawing
+
+_PAGE = 100
+_NOTHING = Markup("")
+_MISSHAPEN = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingFilter:
+    """Which findings a viewer asked for; empty is any."""
+
+    severity: str = ""
+    code: str = ""
+    field: str = ""
+    column: str = ""
+    start: int = 0
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "FindingFilter":
+        start = query.get("start", "")
+        words = {name: query.get(name, "")[:200] for name in ("severity", "code", "field", "column")}
+        return cls(**words, start=int(start) if start.isdecimal() and len(start) < 8 else 0)
+
+    def as_query(self) -> dict[str, str]:
+        return {name: getattr(self, name) for name in ("severity", "code", "field", "column")}
+
+    def holds(self, finding: Mapping[str, Any]) -> bool:
+        column = str(finding.get("cell") or "").rstrip("0123456789")
+        return (
+            self.severity in ("", finding.get("severity"))
+            and self.code in ("", finding.get("code"))
+            and self.field in ("", finding.get("field"))
+            and self.column in ("", column)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FindingList:
+    shown: list[dict[str, Any]]
+    fitting: int
+    total: int
+    start: int
+    following: int | None  # where the next page starts
+    previous: int | None
+    severities: dict[str, int]
+    codes: dict[str, int]
+    fields: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The parts of an artifact as they are drawn; `trouble` says why there are none."""
+
+    trouble: str = ""
+    summary: Mapping[str, Any] | None = None
+    columns: Markup = _NOTHING
+    grids: Markup = _NOTHING
+    readings: Markup = _NOTHING
+    fixes: Markup = _NOTHING
+    drift: Markup = _NOTHING
+    findings: FindingList | None = None
+    decided_by: str = ""
+    memories: tuple[str, ...] = ()
+    passes: tuple[tuple[str, float], ...] = ()
+
+
+def explanation(artifact: dict[str, Any] | None, wanted: FindingFilter, *, link: str = "") -> Explanation | None:
+    """What to show of an artifact; None: there is none. `link`: where the marks of the grid lead."""
+    if artifact is None:
+        return None
+    try:
+        return _explained(artifact, wanted, link)
+    except _MISSHAPEN:
+        return Explanation(trouble="artifact.json is not one that this version understands; download it instead")
+
+
+def _explained(artifact: dict[str, Any], wanted: FindingFilter, link: str) -> Explanation:
+    decision = artifact.get("decision") or {}
+    return Explanation(
+        summary=artifact["summary"],
+        columns=_drawn(drawing.columns(artifact)),
+        grids=_drawn(drawing.grids(artifact, link=link)),
+        readings=_drawn(drawing.readings(artifact)),
+        fixes=_drawn(drawing.fixes(artifact)),
+        drift=_drawn(drawing.drift(artifact)),
+        findings=_findings(artifact["validation"], wanted),
+        decided_by=str(decision.get("by") or ""),
+        memories=tuple(str(one["key"]) for one in artifact.get("memories") or ()),
+        passes=tuple((str(one["pass"]), float(one["seconds"])) for one in artifact["pass_history"]),
+    )
+
+
+def _drawn(html: str) -> Markup:
+    return Markup(html)  # noqa: S704 - the engine's drawings escape every text
+
+
+def _findings(validation: Mapping[str, Any], wanted: FindingFilter) -> FindingList:
+    listed = [one for one in validation["findings"] if isinstance(one, dict)]
+    fitting = [one for one in listed if wanted.holds(one)]
+    start = min(wanted.start, max(0, len(fitting) - 1))
+    end = start + _PAGE
+    return FindingList(
+        shown=fitting[start:end],
+        fitting=len(fitting),
+        total=int(validation["total"]),
+        start=start,
+        following=end if end < len(fitting) else None,
+        previous=max(0, start - _PAGE) if start else None,
+        severities=dict(Counter(str(one["severity"]) for one in listed)),
+        codes=dict(Counter(str(one["code"]) for one in listed).most_common(50)),
+        fields=dict(Counter(str(one["field"]) for one in listed if one.get("field")).most_common(100)),
+    )

@@ -1,0 +1,279 @@
+"""The pages: each reads through the facade what its template shows. Nothing here changes anything."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from itertools import islice
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from console.api import models
+from console.api.access import Permission
+from console.api.operations import Call
+from console.api.problems import ProblemError
+from console.web import charts
+from console.web.explanations import Explanation, FindingFilter, explanation
+from console.web.rendering import job_acts, link, page
+from core.errors import AdeError, ManifestInvalid
+from core.jobs import Job, State
+from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
+from core.memories import MAX_MEMORY_BYTES
+from core.ports import JobQuery
+from core.verdicts import Fault, Verdict
+from runner.results import job_folder
+
+_PAGE = 50
+_VERSIONS = 20
+_CHART_DROPS = 40
+_SENDERS = 100
+_LEARNT = 50
+_FILTERS = (
+    "text", "state", "tenant", "workflow", "verdict", "fault", "runner", "created_from", "created_to", "ended_from",
+    "ended_to",
+)  # fmt: skip
+
+
+def overview(call: Call) -> Response:
+    facts = call.office.facade.overview(call.principal.tenant)
+    chart = charts.throughput(facts.recent.ends, facts.at, State.SUCCEEDED)
+    took = sorted(facts.recent.seconds)
+    waiting = ("AWAITING", "SCHEDULED", "QUEUED")
+    return page(
+        call,
+        "overview.html",
+        facts=facts,
+        chart=chart,
+        waiting=sum(facts.states.get(name, 0) for name in waiting),
+        middle=took[len(took) // 2] if took else None,
+        slow=took[int(len(took) * 0.95)] if took else None,
+        states=[str(state) for state in State if facts.states.get(state)],
+    )
+
+
+def jobs(call: Call) -> Response:
+    given, problem = _job_query(call)
+    found = None
+    if given is not None:
+        try:
+            found = call.office.facade.jobs(given.query(call.principal.tenant), limit=given.limit, cursor=given.cursor)
+        except ValueError:
+            problem = "This page is no longer there. Go back to the newest jobs."
+    if given is not None and given.tenant is not None and not call.principal.sees(given.tenant):
+        found = None
+        problem = f"You see the jobs of tenant {call.principal.tenant} only."
+    query = _wanted(call)
+    filters = {name: query[name] for name in _FILTERS if name in query}
+    states = query.get("state", [])
+    return page(
+        call,
+        "jobs.html",
+        found=found,
+        problem=problem,
+        query=query,
+        filters=filters,
+        unfolded=bool(set(filters) - {"text", "tenant", "workflow", "state"}),
+        chosen=[states] if isinstance(states, str) else states,
+        states=list(State),
+        verdicts=[verdict for verdict in Verdict if verdict is not Verdict.OK],
+        faults=[fault for fault in Fault if fault is not Fault.NOBODY],
+        acts=_acts_here(call),
+        filter_body=given.model_dump(mode="json", exclude_none=True, exclude={"limit", "cursor"}) if given else {},
+        older=link("/jobs", {**filters, "limit": query.get("limit")}, cursor=found.cursor)
+        if found is not None and found.cursor
+        else None,
+    )
+
+
+def _acts_here(call: Call) -> bool:
+    return call.principal.may(Permission.ACT)
+
+
+def _wanted(call: Call) -> dict[str, Any]:
+    """The query without its empty fields, which forms send as well."""
+    found: dict[str, Any] = {}
+    for name, value in call.request.query_params.multi_items():
+        if value:
+            found[name] = value if name not in found else [*_as_list(found[name]), value]
+    return found
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _job_query(call: Call) -> tuple[models.JobsQuery | None, str]:
+    try:
+        return models.JobsQuery.model_validate({"limit": _PAGE} | _wanted(call)), ""
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return None, f"Filter {'.'.join(str(part) for part in first['loc'])}: {first['msg']}."
+
+
+def job(call: Call) -> Response:
+    found = call.office.seen(call.job_id, call.principal)
+    return job_page(call, found)
+
+
+def job_page(call: Call, found: Job) -> Response:
+    facade = call.office.facade
+    wanted = FindingFilter.of(call.request.query_params)
+    at = f"/jobs/{found.job_id}"
+    explained = explanation(facade.artifact(found) if found.ended else None, wanted, link=f"{at}?")
+    folder = job_folder(found)
+    files = [(one.key.removeprefix(folder), one.size) for one in islice(facade.files(found), 200)]
+    return page(
+        call,
+        "job.html",
+        job=found,
+        at=at,
+        acts=job_acts(found, call.principal),
+        timeline=_timeline(facade.timeline(found), explained),
+        files=files,
+        versions=[one for one in facade.line(found)[-_VERSIONS:] if one.job_id != found.job_id][::-1],
+        explanation=explained,
+        wanted=wanted,
+    )
+
+
+def _timeline(entries: list[dict[str, Any]], explained: Explanation | None) -> list[dict[str, Any]]:
+    """The timeline with the passes of the attempt that wrote the artifact."""
+    began = max((n for n, entry in enumerate(entries) if entry["what"] == State.RUNNING), default=None)
+    if explained is None or began is None or any("seconds" in entry for entry in entries):
+        return entries
+    at, passes = entries[began]["at"], []
+    for name, seconds in explained.passes:
+        passes.append({"at": at, "what": f"pass {name}", "seconds": seconds})
+        at += seconds
+    return [*entries[: began + 1], *passes, *entries[began + 1 :]]
+
+
+def review(call: Call) -> Response:
+    """One job's questions, and which others wait."""
+    query = JobQuery(tenant=call.principal.tenant, states=frozenset({State.REVIEW}))
+    waiting = call.office.facade.jobs(query, limit=100)
+    asked = call.request.query_params.get("job", "")
+    chosen = next((one for one in waiting.jobs if one.job_id == asked), None)
+    if chosen is None and asked:
+        there = call.office.facade.job(asked, tenant=call.principal.tenant)
+        chosen = there if there is not None and there.state is State.REVIEW else None
+    if chosen is None and waiting.jobs:
+        chosen = waiting.jobs[-1]  # whoever waits longest
+    questions = None if chosen is None else _questions(call.office.facade.review(chosen))
+    others = [one for one in reversed(waiting.jobs) if chosen is None or one.job_id != chosen.job_id]
+    return page(
+        call,
+        "review.html",
+        waiting=waiting,
+        chosen=chosen,
+        questions=questions,
+        others=others,
+        gone=bool(asked) and (chosen is None or chosen.job_id != asked),
+    )
+
+
+def _questions(document: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
+    """The questions of review.json that a page can show; None: it cannot be read."""
+    listed = document.get("questions") if document is not None else None
+    if not isinstance(listed, list):
+        return None
+    return [one for one in listed if isinstance(one, dict) and _is_question(one)]
+
+
+def _is_question(one: dict[str, Any]) -> bool:
+    candidates = one.get("candidates")
+    return isinstance(one.get("id"), str) and isinstance(candidates, list) and all(_is_candidate(c) for c in candidates)
+
+
+def _is_candidate(one: Any) -> bool:
+    if not isinstance(one, dict) or not isinstance(one.get("value"), str | None):
+        return False
+    reasons = one.get("reasons") or []
+    return isinstance(reasons, list) and all(isinstance(reason, dict) for reason in reasons)
+
+
+def senders(call: Call) -> Response:
+    asked = call.request.query_params.get("tenant") or None
+    if asked is not None and not call.principal.sees(asked):
+        raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {call.principal.tenant}; name that tenant")
+    tenant = call.principal.tenant or asked
+    listed = call.office.facade.senders(tenant)
+    memories = {
+        (owner, workflow): _learnt(call, info.key, info.size)
+        for info, owner, workflow in call.office.facade.memories(tenant)
+    }
+    shown = []
+    for one in listed[:_SENDERS]:
+        drops = one["drops"][:_CHART_DROPS][::-1]
+        values = [_wrong_share(drop) for drop in drops]
+        known = [value for value in values if value is not None]
+        label = f"errors per row of the last {len(drops)} drops" + (f", now {known[-1]:.0%}" if known else "")
+        shown.append(
+            one
+            | {
+                "chart": charts.shares(values, label),
+                "now": known[-1] if known else None,
+                "memory": memories.pop((one["tenant"], one["workflow"]), None),
+            }
+        )
+    return page(
+        call, "senders.html", senders=shown, more=len(listed) - len(shown), tenant=tenant, other_memories=memories
+    )
+
+
+def _wrong_share(drop: Mapping[str, Any]) -> float | None:
+    rows, errors = drop.get("rows"), drop.get("errors")
+    return min(1.0, errors / rows) if isinstance(rows, int) and isinstance(errors, int) and rows > 0 else None
+
+
+def _learnt(call: Call, key: str, size: int) -> dict[str, Any]:
+    """The headers of a memory, newest first."""
+    document = call.office.facade.document(key) if size <= MAX_MEMORY_BYTES else None
+    headers = document.get("headers") if document is not None else None
+    entries = [one for one in headers if isinstance(one, dict)] if isinstance(headers, list) else []
+    entries.sort(key=lambda one: str(one.get("at") or ""), reverse=True)
+    return {"key": key, "headers": entries[:_LEARNT], "more": max(0, len(entries) - _LEARNT)}
+
+
+def drop(call: Call) -> Response:
+    """A form for a drop; `from` names a job whose manifest it starts with."""
+    recent = call.office.facade.senders(call.principal.tenant)[:_SENDERS]
+    known = [(one["tenant"], one["workflow"], one["last"]["job_id"]) for one in recent]
+    asked = call.request.query_params.get("from", "")
+    text, tenant, problem = _STARTER, call.principal.tenant or "", ""
+    if asked:
+        source = call.office.facade.job(asked, tenant=call.principal.tenant)
+        if source is not None and source.manifest is not None:
+            tenant = source.tenant
+            try:
+                raw = call.office.stack.store.read(
+                    source.manifest.key, version=source.manifest.version, limit=MAX_MANIFEST_BYTES
+                )
+                text = raw.decode("utf-8", "replace")
+            except AdeError as error:
+                problem = str(error)
+        else:
+            problem = f"There is no job {asked[:100]} with a manifest that you may see."
+    return page(call, "drop.html", known=known, asked=asked, text=text, tenant=tenant, problem=problem)
+
+
+def manifest_problems(text: bytes) -> list[dict[str, str]]:
+    """What is wrong with a manifest, one entry a mistake; nothing: it can be used."""
+    try:
+        parse_manifest(text)
+    except ManifestInvalid as error:
+        return [problem.as_dict() for problem in error.problems]
+    return []
+
+
+_STARTER = """{
+  "manifest": 1,
+  "name": "members",
+  "inputs": {"primary": ["*.xlsx", "*.csv"]},
+  "fields": [
+    {"name": "id", "type": "text", "required": true},
+    {"name": "email", "type": "email"},
+    {"name": "start_date", "type": "date"}
+  ]
+}
+"""

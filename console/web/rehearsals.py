@@ -1,0 +1,129 @@
+"""Runs a job in a box without a bucket or a table, to show what it would do: before a drop, and before a decision.
+
+It is `ade try` for a browser: the same staging, engine and sandbox. One at a time and with short limits, since it runs
+beside the console; a file that takes longer can be dropped, where it has a runner of its own.
+"""
+
+import hashlib
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from console.api.office import Office
+from console.api.problems import ProblemError
+from console.cli.boxes import boxes
+from console.cli.commands.try_ import Trial, TriedTable, desk_of, trials_of
+from console.cli.desk import DeskSource
+from core.errors import SandboxUnavailable
+from core.jobs import Job, ObjectRef, State
+from core.ports import Fetched, ObjectStore
+from runner.pins import decision_place
+from runner.staging import StagedSource
+
+LARGEST = 16 * 1024 * 1024
+_SECONDS = 30
+_WAIT_SECONDS = 20.0
+_ARTIFACT_BYTES = 64 * 1024 * 1024
+_ONE_AT_A_TIME = threading.Semaphore(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """How a job would end, and its artifact if it would have one."""
+
+    job: Job
+    artifact: dict[str, Any] | None
+    review: dict[str, Any] | None  # its questions, if it would ask
+
+
+class _WithDecision:
+    """A store in which one decision lies that nobody has put there."""
+
+    def __init__(self, store: ObjectStore, key: str, body: bytes) -> None:
+        self._store = store
+        self._key = key
+        self._body = body
+
+    def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
+        return self._body if key == self._key else self._store.read(key, version=version, limit=limit)
+
+    def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched:
+        return self._store.fetch(key, to, version=version, limit=limit)
+
+
+def rehearse_drop(office: Office, manifest: bytes, files: Mapping[str, Path], scratch: Path) -> Rehearsal:
+    """The first job of a drop. Raises ManifestInvalid, UsageError or ProblemError."""
+    size = sum(path.stat().st_size for path in files.values())
+    if size > LARGEST:
+        raise ProblemError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"the files have {size} bytes and a preview takes {LARGEST}; drop them to see the result",
+        )
+    beside = scratch / "drop"
+    beside.mkdir()
+    (beside / "manifest.json").write_bytes(manifest)
+    named: list[Path] = []
+    for name, path in files.items():
+        target = beside / name
+        if not target.resolve().is_relative_to(beside.resolve()):
+            raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, f"file name {name[:100]!r} leads out of the drop")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+        named.append(target)
+    desk, primaries = desk_of(beside / "manifest.json", _selected(named, beside), office.stack.settings)
+    trial = next(trials_of(desk, primaries, scratch / "out"))
+    return _run(office, trial.job, DeskSource({**desk.files, **primaries}), scratch)
+
+
+def _selected(named: list[Path], beside: Path) -> list[Path]:
+    """The files on top; those in folders are config or lookups, which the manifest finds itself."""
+    top = [path for path in named if path.parent == beside]
+    if not top:
+        raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "choose a file to preview first")
+    return top
+
+
+def rehearse_decision(office: Office, job: Job, decision: Mapping[str, Any], scratch: Path) -> Rehearsal:
+    """What a job in REVIEW would do with a decision; whatever it leaves open is taken as the engine would."""
+    body = json.dumps({**decision, "accept": True}, ensure_ascii=False).encode()
+    key = decision_place(job)
+    ref = ObjectRef(key=key, version="rehearsal", digest=hashlib.sha256(body).hexdigest(), size=len(body))
+    ready = replace(job, state=State.QUEUED, decision=ref, reason="", lease=None, waiting_for=(), due_at=None)
+    return _run(office, ready, _WithDecision(office.stack.store, key, body), scratch)
+
+
+def _run(office: Office, job: Job, source: StagedSource, scratch: Path) -> Rehearsal:
+    settings = replace(
+        office.stack.settings,
+        job_timeout_seconds=min(_SECONDS, office.stack.settings.job_timeout_seconds),
+        worker_cpu_seconds=min(_SECONDS, office.stack.settings.worker_cpu_seconds),
+    )
+    if not _ONE_AT_A_TIME.acquire(timeout=_WAIT_SECONDS):
+        raise ProblemError(
+            HTTPStatus.SERVICE_UNAVAILABLE, "others look at previews; try again", headers={"Retry-After": "10"}
+        )
+    try:
+        with boxes(settings, scratch / "run") as sandbox:
+            table = TriedTable(settings, sandbox, source, scratch)
+            ended = table.run(Trial(job, scratch / "out"), stopped=lambda: None)
+    except SandboxUnavailable as error:
+        raise ProblemError(
+            HTTPStatus.SERVICE_UNAVAILABLE, f"this machine has no sandbox to preview in: {error}"
+        ) from None
+    finally:
+        _ONE_AT_A_TIME.release()
+    return Rehearsal(ended, _json(scratch / "out" / "artifact.json"), _json(scratch / "out" / "review.json"))
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        if path.stat().st_size > _ARTIFACT_BYTES:
+            return None
+        read = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None

@@ -1,0 +1,148 @@
+"""Turns facts into pages: the templates, what they may call, and the files that pages load."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from console.api.access import LOCAL, Permission, Principal
+from console.api.operations import Call
+from console.cli.job_facts import note, plural, size, span
+from core.jobs import ENDED, RETRIABLE, Job, State
+from runner.engine import drawing
+
+STATIC = "/static/"
+_KINDS = {
+    State.SUCCEEDED: "good",
+    State.FAILED: "bad",
+    State.TIMED_OUT: "bad",
+    State.REVIEW: "ask",
+    State.RUNNING: "busy",
+    State.PUBLISHING: "busy",
+}
+_MENU = (
+    ("/", "Overview", "o", Permission.READ),
+    ("/jobs", "Jobs", "j", Permission.READ),
+    ("/review", "Review", "r", Permission.READ),
+    ("/senders", "Senders", "s", Permission.READ),
+    ("/drop", "Drop", "d", Permission.SUBMIT),
+)
+
+
+@cache
+def static_files() -> dict[str, tuple[bytes, str]]:
+    """What pages load, by name: bytes and media type. The style sheet begins with that of the engine's drawings."""
+    folder = files("console.web") / "static"
+    style = drawing.STYLE.encode() + b"\n" + (folder / "console.css").read_bytes()
+    return {
+        "console.css": (style, "text/css"),
+        "console.js": ((folder / "console.js").read_bytes(), "text/javascript"),
+        "icon.svg": ((folder / "icon.svg").read_bytes(), "image/svg+xml"),
+    }
+
+
+def static_link(name: str) -> str:
+    """Where a file is; another link once it changes, so browsers may keep it."""
+    body, _ = static_files()[name]
+    return f"{STATIC}{name}?v={hashlib.sha256(body).hexdigest()[:12]}"
+
+
+def when(at: float | None) -> Markup:
+    """A time, with the seconds since the epoch for the script to make it relative."""
+    if at is None:
+        return Markup("")
+    told = datetime.fromtimestamp(at, UTC)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        told.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        told.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        told.strftime("%d %b %Y, %H:%M:%S"),
+    )
+
+
+def state_kind(state: str) -> str:
+    """The colour of a state."""
+    return _KINDS.get(State(state), "calm") if state in State.__members__ else "calm"
+
+
+def link(path: str, query: Mapping[str, Any] | None = None, /, **changes: Any) -> str:
+    """A path with a query: what is given, changed; None and empty values are left out."""
+    merged = {**(query or {}), **changes}
+    return path + (f"?{text}" if (text := urlencode(_pairs(merged))) else "")
+
+
+def _pairs(query: Mapping[str, Any]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for name, value in query.items():
+        values = value if isinstance(value, list | tuple) else [value]
+        found += [(name, str(one)) for one in values if one not in (None, "")]
+    return found
+
+
+def job_acts(job: Job, principal: Principal) -> list[str]:
+    """What the viewer may do with a job as it is now."""
+    if not principal.may(Permission.ACT):
+        return []
+    acts = []
+    if job.state in RETRIABLE:
+        acts.append("retry")
+    if job.state not in ENDED and job.cancel_requested_at is None:
+        acts.append("cancel")
+    if job.state in ENDED:
+        acts.append("reset")
+    return [*acts, "remove"] if job.state in ENDED else acts
+
+
+@cache
+def _environment() -> Environment:
+    env = Environment(
+        loader=PackageLoader("console.web"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    env.filters |= {"when": when, "span": span, "size": size, "kind": state_kind, "note": note}
+    env.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
+    env.globals |= {"plural": plural, "link": link, "static": static_link, "bar": lambda p: Markup(drawing.bar(p))}  # noqa: S704 - numbers only
+    return env
+
+
+def fragment(template: str, **facts: Any) -> str:
+    return _environment().get_template(template).render(**facts)
+
+
+def page(call: Call, template: str, *, status: int = 200, **facts: Any) -> HTMLResponse:
+    """A page for whoever calls."""
+    return _shown(call.request, call.principal, template, status, facts)
+
+
+def bare_page(request: Request, template: str, *, status: int = 200, **facts: Any) -> HTMLResponse:
+    """A page for somebody whom we do not know (yet)."""
+    return _shown(request, None, template, status, facts)
+
+
+def _shown(
+    request: Request, principal: Principal | None, template: str, status: int, facts: dict[str, Any]
+) -> HTMLResponse:
+    path = request.url.path
+    menu = [
+        {"path": at, "name": name, "key": key, "here": path == at or (at != "/" and path.startswith(f"{at}/"))}
+        for at, name, key, right in _MENU
+        if principal is not None and principal.may(right)
+    ]
+    who = {
+        "who": principal,
+        "signed_in": principal is not None and principal is not LOCAL,
+        "may": {str(right): principal is not None and principal.may(right) for right in Permission},
+    }
+    return HTMLResponse(fragment(template, menu=menu, path=path, **who, **facts), status_code=status)

@@ -1,0 +1,226 @@
+"""The site: which page is at which path, and the few requests that only pages make."""
+
+import json
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+
+from console.api import models
+from console.api.access import Permission
+from console.api.guarding import COOKIE
+from console.api.house_routes import SESSION_SECONDS
+from console.api.job_routes import parcel_of
+from console.api.operations import Answer, Call, Operation, Page
+from console.api.problems import ProblemError
+from console.web import pages
+from console.web.explanations import FindingFilter, explanation
+from console.web.rehearsals import Rehearsal, rehearse_decision, rehearse_drop
+from console.web.rendering import STATIC, bare_page, fragment, static_files
+from core.decisions import parse_decision
+from core.errors import ObjectMissing
+from core.jobs import State
+from core.manifests import MAX_MANIFEST_BYTES
+from core.memories import Memory, forget, own_key
+from infra.memories import change_memory
+
+_PARTS = 100
+_LOGIN_BYTES = 4096
+_FOREVER = "public, max-age=31536000, immutable"
+
+PAGES: dict[str, Page] = {
+    "/": pages.overview,
+    "/jobs": pages.jobs,
+    "/jobs/{job_id}": pages.job,
+    "/review": pages.review,
+    "/senders": pages.senders,
+}
+
+
+class InputQuery(models.Given):
+    n: int = Field(default=0, ge=0, le=10_000, description="which of the job's inputs")
+
+
+def wrong_page(request: Request, problem: ProblemError) -> Response:
+    """What a browser gets instead of problem+json."""
+    if problem.status is HTTPStatus.UNAUTHORIZED and request.url.path != "/login":
+        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"/login?next={quote(here, safe='/')}", status_code=303)
+    status = int(problem.status)
+    response = bare_page(
+        request, "problem.html", status=status, title=problem.status.phrase, detail=str(problem), back="/jobs"
+    )
+    response.headers.update(problem.headers)
+    return response
+
+
+def static_file(call: Call) -> Answer:
+    name = str(call.request.path_params["name"])
+    found = static_files().get(name)
+    if found is None:
+        raise ObjectMissing(f"nothing here is called {name[:100]!r}")
+    body, kind = found
+    return Response(body, media_type=kind, headers={"Cache-Control": _FOREVER})
+
+
+def show_login(call: Call) -> Answer:
+    return bare_page(call.request, "login.html", next=_safe_next(call.request.query_params.get("next")), problem="")
+
+
+async def log_in(call: Call) -> Answer:
+    """The form of the login page: a token becomes a cookie that no script can read."""
+    form = await _form(call.request)
+    token, after = form.get("token", "").strip()[:200], _safe_next(form.get("next"))
+    try:
+        who = await run_in_threadpool(call.office.guard.signed_in, call.request, token)
+    except ProblemError as problem:
+        return bare_page(call.request, "login.html", status=int(problem.status), next=after, problem=str(problem) + ".")
+    answer = RedirectResponse(after, status_code=303)
+    answer.set_cookie(
+        COOKIE,
+        token,
+        max_age=SESSION_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=call.office.guard.is_secure(call.request),
+        path="/",
+    )
+    call.office.log.info("signed_in", by=who.name, token=who.id)
+    return answer
+
+
+def log_out(call: Call) -> Answer:
+    del call
+    answer = RedirectResponse("/login", status_code=303)
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return answer
+
+
+async def _form(request: Request) -> dict[str, str]:
+    length = request.headers.get("content-length", "")
+    if not length.isdecimal() or int(length) > _LOGIN_BYTES:
+        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the form is over {_LOGIN_BYTES} bytes")
+    try:
+        async with request.form(max_files=0, max_fields=5) as form:
+            return {name: value for name, value in form.items() if isinstance(value, str)}
+    except HTTPException as error:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error.detail}") from None
+
+
+def _safe_next(text: str | None) -> str:
+    """The path of the site to show after logging in; anything else is the overview."""
+    asked = text or "/"
+    parts = urlsplit(asked)
+    ours = asked.startswith("/") and not asked.startswith(("//", "/\\")) and not (parts.scheme or parts.netloc)
+    return asked if ours and asked.isprintable() and "\\" not in asked and len(asked) < 2000 else "/"
+
+
+async def check_manifest(call: Call) -> Answer:
+    """What is wrong with a manifest while it is being written."""
+    raw = bytearray()
+    async for chunk in call.request.stream():
+        raw += chunk
+        if len(raw) > MAX_MANIFEST_BYTES:
+            break
+    return {"problems": await run_in_threadpool(pages.manifest_problems, bytes(raw))}
+
+
+async def preview_drop(call: Call) -> Answer:
+    """What a drop would become, as a part of a page; nothing is stored."""
+    try:
+        async with call.request.form(max_files=_PARTS, max_fields=50, max_part_size=MAX_MANIFEST_BYTES + 1) as form:
+            return await run_in_threadpool(_preview, call, list(form.multi_items()))
+    except HTTPException as error:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error.detail}") from None
+
+
+def _preview(call: Call, given: list[tuple[str, Any]]) -> Response:
+    with call.office.spool.scratch() as scratch:
+        (scratch / "form").mkdir()
+        parcel = parcel_of(given, scratch / "form")
+        return _rehearsed(rehearse_drop(call.office, parcel.manifest, parcel.files, scratch))
+
+
+def preview_decision(call: Call) -> Answer:
+    """What a job would do with these answers, as a part of a page."""
+    body: models.DecideBody = call.body
+    job = call.office.seen(call.job_id, call.principal)
+    if job.state is not State.REVIEW:
+        raise ProblemError(HTTPStatus.CONFLICT, f"job {job.job_id} is {job.state}; it asks nothing any more")
+    decision = {
+        "decision": 1,
+        "workflow": job.workflow,
+        "by": call.principal.name,
+        "job": job.job_id,
+        "answers": body.answers,
+        "remember": False,
+    }
+    parse_decision(json.dumps({**decision, "accept": True}).encode())
+    with call.office.spool.scratch() as scratch:
+        return _rehearsed(rehearse_decision(call.office, job, decision, scratch))
+
+
+def _rehearsed(done: Rehearsal) -> Response:
+    questions = (done.review or {}).get("questions")
+    return HTMLResponse(
+        fragment(
+            "preview.html",
+            job=done.job,
+            explanation=explanation(done.artifact, FindingFilter()),
+            questions=len(questions) if isinstance(questions, list) else 0,
+        )
+    )
+
+
+def read_input(call: Call) -> Answer:
+    """What the sender sent, for whoever may see it and asks."""
+    query: InputQuery = call.query
+    job = call.office.seen(call.job_id, call.principal)
+    if query.n >= len(job.inputs):
+        raise ObjectMissing(f"job {job.job_id} has {len(job.inputs)} inputs, counted from 0; {query.n} is too high")
+    given = job.inputs[query.n]
+    info = call.office.stack.store.head(given.ref.key)
+    if info is None or info.version != given.ref.version:
+        raise ObjectMissing(f"{given.ref.key} is no longer as the job read it; it was replaced or removed since")
+    call.office.actions.note(call.principal, "read_input", tenant=job.tenant, job=job.job_id, key=given.ref.key)
+    return call.office.downloads.object(info, given.ref.key.rpartition("/")[2])
+
+
+def forget_header(call: Call) -> Answer:
+    """Take a header out of what was learnt."""
+    body: models.ForgetBody = call.body
+    if not call.principal.sees(body.tenant):
+        raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {call.principal.tenant}; name that tenant")
+    key, gone = own_key(body.tenant, body.workflow), 0
+
+    def change(memory: Memory) -> Memory:
+        nonlocal gone
+        left, gone = forget(memory, header=body.header)
+        return left
+
+    call.office.actions.note(call.principal, "forget", tenant=body.tenant, workflow=body.workflow, header=body.header)
+    change_memory(call.office.stack.store, key, change)
+    return JSONResponse({"key": key, "forgotten": gone})
+
+
+def _extra(method: str, path: str, handler: Any, right: Permission | None, **more: Any) -> Operation:
+    return Operation(method=method, path=path, name=handler.__name__, summary="", handler=handler, right=right, **more)
+
+
+EXTRA = (
+    _extra("GET", f"{STATIC}{{name}}", static_file, None, open=True),
+    _extra("GET", "/login", show_login, None, open=True),
+    _extra("POST", "/login", log_in, None, open=True),
+    _extra("POST", "/logout", log_out, None, open=True),
+    _extra("GET", "/drop", pages.drop, Permission.SUBMIT),
+    _extra("POST", "/drop/check", check_manifest, Permission.SUBMIT),
+    _extra("POST", "/drop/preview", preview_drop, Permission.SUBMIT),
+    _extra("POST", "/jobs/{job_id}/preview", preview_decision, Permission.DECIDE, body=models.DecideBody),
+    _extra("GET", "/jobs/{job_id}/input", read_input, Permission.INPUT, query=InputQuery),
+    _extra("POST", "/memory/forget", forget_header, Permission.DECIDE, body=models.ForgetBody),
+)

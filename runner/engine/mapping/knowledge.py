@@ -1,0 +1,230 @@
+"""General knowledge of headers, from `knowledge.json`: spellings of words, and which words mean what.
+
+`words` lists spellings of a word: abbreviations, other languages, compounds. `understood` takes a header apart into
+such words, also where they stand without blanks (`HOUSENO`, `CERTBEGINDATE`) or are cut off (`MUNICIPALI`).
+`concepts` lists phrases of these words that mean one thing, whatever a manifest calls it; many of them (`owner`,
+`object id`) are there so that a column is known to be something else.
+"""
+
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from runner.engine.mapping.spelling import LETTERS_OR_DIGITS, normalized
+
+_LONGEST: Final = 40  # letters of a word that is taken apart
+_SHORTEST: Final = 4
+_UNKNOWN: Final = 1.3  # what a letter costs that is part of no word
+_CUT: Final = 3  # letters that are left of a word that was cut off
+_EXACT, _MODIFIED, _NUMBERED = 1.0, 0.9, 0.8
+_AMBIGUOUS: Final = 0.6
+_REST: Final = 0.55  # a phrase beside words of another meaning
+
+
+class Concept(NamedTuple):
+    domain: str
+    values: str  # the class of values that it has
+
+
+class Meaning(NamedTuple):
+    """A header in known words."""
+
+    words: tuple[str, ...]
+    known: float  # the share of its letters that are part of known words
+
+
+class _Knowledge(NamedTuple):
+    spellings: Mapping[str, tuple[str, ...]]
+    by_start: Mapping[str, tuple[str, ...]]  # first letters -> words that may be cut off
+    concepts: Mapping[str, Concept]
+    phrases: Mapping[frozenset[str], tuple[str, ...]]
+    holding: Mapping[str, tuple[frozenset[str], ...]]  # word -> phrases that have it
+    modifiers: frozenset[str]
+    ambiguous: Mapping[str, tuple[str, ...]]  # headers that say too little to mean one thing
+    technical: frozenset[str]  # what programs write for themselves
+    similar: Mapping[str, frozenset[str]]
+    vocabulary: Mapping[str, frozenset[str]]
+    partners: Mapping[str, frozenset[str]]
+
+
+def _spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    spellings: dict[str, tuple[str, ...]] = {}
+    for phrase, others in raw["words"].items():
+        words = tuple(phrase.split())
+        for other in (*([phrase] if len(words) == 1 else ()), *others.split()):
+            spellings.setdefault(normalized(other).replace(" ", ""), words)
+    for concept in raw["concepts"].values():
+        for phrase in concept["phrases"].split(", "):
+            for word in phrase.split():
+                spellings.setdefault(word, (word,))
+    return spellings
+
+
+@cache
+def _knowledge() -> _Knowledge:
+    raw: dict[str, Any] = json.loads((Path(__file__).parent / "knowledge.json").read_bytes())
+    spellings = _spellings(raw)
+    by_start: dict[str, list[str]] = {}
+    for spelling in spellings:
+        if len(spelling) > _CUT + 1 and spelling.isascii():
+            for size in range(_CUT, len(spelling)):
+                by_start.setdefault(spelling[:size], []).append(spelling)
+    phrases: dict[frozenset[str], tuple[str, ...]] = {}
+    holding: dict[str, list[frozenset[str]]] = {}
+    for name, concept in raw["concepts"].items():
+        for phrase in concept["phrases"].split(", "):
+            key = frozenset(w for word in phrase.split() for w in spellings[word])
+            phrases[key] = tuple(dict.fromkeys((*phrases.get(key, ()), name)))
+            for word in key:
+                holding.setdefault(word, []).append(key)
+    partners: dict[str, set[str]] = {}
+    for one, other in raw["partners"]:
+        partners.setdefault(one, set()).add(other)
+        partners.setdefault(other, set()).add(one)
+    similar: dict[str, set[str]] = {}
+    for group in raw["similar"]:
+        for word in group.split():
+            similar.setdefault(word, set()).update(group.split())
+    return _Knowledge(
+        spellings,
+        {start: tuple(words) for start, words in by_start.items()},
+        {name: Concept(c["domain"], c["values"]) for name, c in raw["concepts"].items()},
+        phrases,
+        {word: tuple(dict.fromkeys(keys)) for word, keys in holding.items()},
+        frozenset(raw["modifiers"].split()),
+        {short: tuple(names.split(", ")) for short, names in raw["ambiguous"].items()},
+        frozenset(raw["technical"].split()),
+        {word: frozenset(others) for word, others in similar.items()},
+        {name: frozenset(text.split()) for name, text in raw["vocabulary"].items()},
+        {name: frozenset(others) for name, others in partners.items()},
+    )
+
+
+def concept(name: str) -> Concept:
+    return _knowledge().concepts[name]
+
+
+def is_technical(name: str) -> bool:
+    """Whether programs write it for themselves: a row number, a time of editing."""
+    return name in _knowledge().technical
+
+
+def vocabulary(name: str) -> frozenset[str]:
+    return _knowledge().vocabulary[name]
+
+
+def partners(name: str) -> frozenset[str]:
+    return _knowledge().partners.get(name, frozenset())
+
+
+def is_similar(one: str, other: str) -> bool:
+    """Whether two words often stand for each other: type and class, begin and start."""
+    return other in _knowledge().similar.get(one, ())
+
+
+@lru_cache(maxsize=8192)
+def understood(header: str) -> Meaning:
+    """A header's words in their usual spelling."""
+    words: list[str] = []
+    letters = known = 0
+    if (whole := normalized(header)) in _knowledge().ambiguous:
+        return Meaning((whole,), 1.0)
+    parts = [p for word in normalized(header).split() for p in LETTERS_OR_DIGITS.findall(word)]
+    for n, part in enumerate(parts):
+        found: tuple[str, ...] = (part,)
+        hits = len(part)
+        if not part.isdecimal():
+            found, hits = taken_apart(part, last=n == len(parts) - 1)
+        words += found
+        letters += len(part)
+        known += hits
+    return Meaning(tuple(words), known / letters if letters else 0.0)
+
+
+@lru_cache(maxsize=8192)
+def taken_apart(part: str, *, last: bool = True) -> tuple[tuple[str, ...], int]:
+    """The words of a run of letters, and how many of its letters are part of known words."""
+    spellings = _knowledge().spellings
+    if part in spellings:
+        return spellings[part], len(part)
+    singular = part[:-1] if len(part) > 3 and part.endswith("s") else part
+    if singular in spellings:
+        return spellings[singular], len(part)
+    if not _SHORTEST <= len(part) <= _LONGEST:
+        return (part,), 0
+    found, known = _cheapest(part, last=last)
+    return (found, known) if len(part) - known <= (len(part) - 4) // 4 else ((part,), 0)
+
+
+def _cheapest(part: str, *, last: bool) -> tuple[tuple[str, ...], int]:
+    """The way through a run of letters that costs least: few words, long ones, no letters between."""
+    spellings, by_start = _knowledge().spellings, _knowledge().by_start
+    size = len(part)
+    best: list[tuple[float, int, tuple[str, ...]]] = [(0.0, 0, ()), *((9e9, 0, ()) for _ in range(size))]
+    for at in range(size):
+        cost, known, words = best[at]
+        if cost > 8e9:
+            continue
+        if cost + _UNKNOWN < best[at + 1][0]:
+            best[at + 1] = (cost + _UNKNOWN, known, words)
+        for end in range(at + 2, size + 1):
+            piece = part[at:end]
+            here = spellings.get(piece)
+            price = 1.0 + (1.2 if end - at == 2 else 0.5 if end - at == 3 else 0.0)
+            if here is None and end == size and last and end - at >= _CUT and piece in by_start:
+                whole = by_start[piece]
+                meant = {spellings[w] for w in whole}
+                if len(meant) == 1 or end - at >= _CUT + 1:
+                    here, price = spellings[min(whole, key=len)], price + 0.7
+            if here is not None and cost + price < best[end][0]:
+                best[end] = (cost + price, known + end - at, (*words, *here))
+    _, known, words = best[size]
+    return words, known
+
+
+@lru_cache(maxsize=8192)
+def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
+    """What a header may mean, each with how plainly it says so (0 to 1), the plainest first."""
+    if may := _knowledge().ambiguous.get(normalized(header)):
+        return tuple((name, _AMBIGUOUS) for name in may)
+    meaning = understood(header)
+    found: dict[str, float] = {}
+    for words, score in _readings(meaning.words):
+        for name in _knowledge().phrases.get(words, ()):
+            found[name] = max(found.get(name, 0.0), score * meaning.known)
+    if not found:
+        whole = frozenset(meaning.words)
+        for phrase in _parts(whole):
+            rest = [w for w in whole - phrase if w not in _knowledge().modifiers and not w.isdecimal()]
+            score = _REST * len(phrase) / (len(phrase) + len(rest)) * meaning.known
+            for name in _knowledge().phrases[phrase]:
+                found[name] = max(found.get(name, 0.0), score)
+    return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _readings(words: tuple[str, ...]) -> Iterable[tuple[frozenset[str], float]]:
+    modifiers = _knowledge().modifiers
+    yield frozenset(words), _EXACT
+    plain = frozenset(w for w in words if not w.isdecimal())
+    yield plain, _NUMBERED
+    yield frozenset(w for w in words if w not in modifiers), _MODIFIED
+    yield plain - modifiers, _NUMBERED * _MODIFIED
+    for word in plain & modifiers:
+        yield plain - {word}, _MODIFIED
+
+
+def _parts(words: frozenset[str]) -> set[frozenset[str]]:
+    """The largest phrases that are part of a header."""
+    holding = _knowledge().holding
+    inside = {phrase for word in words for phrase in holding.get(word, ()) if phrase <= words}
+    most = max(map(len, inside), default=0)
+    return {phrase for phrase in inside if len(phrase) == most}
+
+
+def folded_words(text: str) -> list[str]:
+    """The words of a cell's text, for looking them up in a vocabulary."""
+    plain = text if text.isascii() else unicodedata.normalize("NFC", text)
+    return plain.casefold().replace(",", " ").replace(".", " ").split()

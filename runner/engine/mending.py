@@ -1,0 +1,287 @@
+"""Mended rejects: recognises a corrected `rejects.xlsx`, and puts its rows back into the input they came from.
+
+Every row of `rejects.xlsx` bears a key: the job, the number of the input, the sheet and the row it stands for. A file
+with such keys is not data of its own. The runner finds the job it names and stages that job's inputs; the engine then
+reads those, with each mended row in the place of the row its key names. So the result is that of a whole drop, checked
+as if the sender had corrected the first file. Nothing that a key says is believed: a row that does not exist, comes
+twice or names another job is left out and reported.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from runner.engine.findings import FindingPlace, Findings
+from runner.engine.protocol import EngineStop, InputFile
+from runner.engine.reading import Block, Layout, Row, Sheet, Value, blocks_of, open_book, rows_of
+from runner.engine.reading.books import Remark, Remarking
+from runner.engine.reading.errors import InputUnreadable
+from runner.engine.spool import SpooledSheet
+from runner.engine.writing.parts import MAX_TEXT, cut, too_long
+
+TO_DO: Final = "ade: what to do"
+KINDS: Final = ("key", "row", "top")  # the row that names the columns, a row of data, any other row above it
+_KEY = re.compile(r"ade: (key|row|top) ([a-z0-9][a-z0-9-]{0,79})/([0-9]{1,5})/([0-9]{1,5})/([0-9]{1,7})")
+_LOOKED_AT: Final = 200  # rows at the top of a sheet in which a key is looked for
+MAX_ROWS: Final = 1_048_576  # mended rows of one job
+
+
+def key(kind: str, job: str, number: int, sheet: int, row: int) -> str:
+    """The text of a row's key."""
+    return f"ade: {kind} {job}/{number}/{sheet}/{row}"
+
+
+def claimed(sheet: SpooledSheet) -> str | None:
+    """The job whose rejects a sheet seems to hold; None for any other sheet."""
+    block = next(iter(sheet.blocks()), None)
+    if block is None:
+        return None
+    for column in block.columns:
+        for value in column[:_LOOKED_AT]:
+            if value.__class__ is str and value[:5] == "ade: " and (found := _KEY.fullmatch(value.strip())):
+                return found[2]
+    return None
+
+
+def mends(file: InputFile, job: str) -> EngineStop:
+    """How the engine asks for the inputs of the job that a file mends."""
+    return EngineStop(
+        "mends",
+        f"{file.name} holds mended rejects of job {job}",
+        input=file.name,
+        job=job,
+        remedy="drop it where the first file was dropped; its rows are put back into that file",
+    )
+
+
+@dataclass(slots=True)
+class MendedRows:
+    """The rows that files mend in one sheet."""
+
+    rows: dict[int, tuple[list[Value], "MendedHeader"]] = field(default_factory=dict)
+    applied: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class MendedHeader:
+    """The row of a mended file that names its columns."""
+
+    row: int  # in the source; 0: it has no header, and columns are where they were
+    values: list[Value]
+    skipped: frozenset[int]  # positions of the columns that we added
+    places: list[int | None] | None = None  # for each column of the source, its position here; once it is known
+    place: FindingPlace | None = None
+
+
+class KeyedRow(NamedTuple):
+    """A row of a mended file that bears a key."""
+
+    number: int
+    values: list[Value]
+    headings: MendedHeader
+
+
+class Mending:
+    """All mended rows of a job."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._sheets: dict[tuple[str, int], MendedRows] = {}
+        self._origins: dict[tuple[str, int, int], tuple[FindingPlace, int]] = {}
+        self.jobs: list[str] = []
+        self.left_out = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._sheets) or bool(self.jobs)
+
+    @property
+    def rows(self) -> int:
+        """Rows that were put back."""
+        return sum(len(sheet.applied) for sheet in self._sheets.values())
+
+    def read(self, file: InputFile) -> None:
+        """Take the rows of a mended file; later files override earlier ones."""
+        if file.mends is None:
+            raise EngineStop("engine_error", "a mended input without its job", remedy="see docs/engine-order.md")
+        self.jobs.append(file.mends.job)
+        seen: set[tuple[int, int, int]] = set()
+        try:
+            with open_book(file.path, name=file.file) as book:
+                for sheet in book.sheets:
+                    self._read_sheet(file, sheet, seen)
+        except InputUnreadable as error:
+            raise EngineStop(
+                "input_unreadable", f"{file.name}: {error.message}", input=file.name, reason=error.code,
+                remedy=error.remedy,
+            ) from None  # fmt: skip
+
+    def _read_sheet(self, file: InputFile, sheet: Sheet, seen: set[tuple[int, int, int]]) -> None:
+        place = FindingPlace(file.name, sheet.name, "")
+        headings: MendedHeader | None = None
+        at = -1
+        for number, values in rows_of(blocks_of(sheet)):
+            at, found = _keyed(values, at)
+            if found is None:
+                if headings is not None and _holds(values, headings.skipped):
+                    self._leave(place, number, "mend_without_key", "has no key, so nobody knows what it mends")
+                continue
+            kind, job, where = found[1], found[2], (int(found[3]), int(found[4]), int(found[5]))
+            if file.mends is None or job != file.mends.job or where[0] >= len(file.mends.inputs):
+                self._leave(place, number, "mend_other_job", "has the key of another job than the rest of the file")
+            elif kind == "key":
+                headings = MendedHeader(where[2], values, _added(values, at), place=place)
+            elif kind == "row":
+                if where in seen:
+                    self._leave(place, number, "mend_twice", "has a key that is in the file twice; the first counts")
+                    continue
+                seen.add(where)
+                named = headings or MendedHeader(0, [], frozenset({at}))
+                source = (file.mends.inputs[where[0]], where[1], where[2])
+                self._take(source, place, KeyedRow(number, values, named))
+
+    def _take(self, source: tuple[str, int, int], place: FindingPlace, row: "KeyedRow") -> None:
+        """Keep a row for the row of the source (input, sheet, row) that its key names."""
+        name, sheet, number = source
+        if not _holds(row.values, row.headings.skipped):
+            what = "is blank except for its key; the row of the first file stays as it was"
+            self._leave(place, row.number, "mend_blank", what, "warning")
+            return
+        mended = self._sheets.setdefault((name, sheet), MendedRows())
+        if len(mended.rows) < MAX_ROWS:
+            mended.rows[number] = (row.values, row.headings)
+            self._origins[source] = (place, row.number)
+
+    def of(self, name: str, sheet: Sheet) -> Sheet:
+        """The sheet of an input with its mended rows in place."""
+        mended = self._sheets.get((name, sheet.index))
+        return sheet if mended is None else MendedSheet(sheet, mended, self._findings)
+
+    def report(self) -> None:
+        """Report rows whose key names no row of the input."""
+        for (name, index), sheet in self._sheets.items():
+            for row in sorted(set(sheet.rows) - sheet.applied):
+                place, number = self._origins[name, index, row]
+                self._leave(place, number, "mend_unknown_row", f"mends row {row} of {name}, which holds nothing")
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"jobs": self.jobs, "rows": self.rows, "left_out": self.left_out}
+
+    def _leave(self, place: FindingPlace, row: int, code: str, what: str, severity: str = "error") -> None:
+        self.left_out += 1
+        remedy = "; use the file as it was published, and keep the column “ade: key”" if severity == "error" else ""
+        self._findings.add(code, severity, f"row {row} {what}{remedy}", place=place, row=row, rule="mending")
+
+
+class MendedSheet:
+    """A sheet that streams its mended rows in the place of its own."""
+
+    def __init__(self, sheet: Sheet, mended: MendedRows, findings: Findings) -> None:
+        self.inner = sheet
+        self.name = sheet.name
+        self.index = sheet.index
+        self.visibility = sheet.visibility
+        self._mended = mended
+        self._findings = findings
+        headings = {id(h): h for _, h in mended.rows.values()}
+        self._named = [h for h in headings.values() if h.row]
+
+    def rows(self) -> Iterator[Row]:
+        return rows_of(self.blocks())
+
+    def layout(self) -> Layout:
+        return self.inner.layout()
+
+    def remarks(self) -> list[Remark]:
+        return self.inner.remarks() if isinstance(self.inner, Remarking) else []
+
+    def blocks(self) -> Iterator[Block]:
+        rows = self._mended.rows
+        for block in blocks_of(self.inner):
+            self._match(block)
+            hit = [n for n, number in enumerate(block.numbers) if number in rows]
+            yield self._replaced(block, hit) if hit else block
+
+    def _match(self, block: Block) -> None:
+        """Find the columns of mended files by the header of the source, once it comes by."""
+        for headings in self._named:
+            if headings.places is None and headings.row in block.numbers:
+                at = block.numbers.index(headings.row)
+                own = [column[at] for column in block.columns]
+                headings.places, lost = matched(own, headings.values, headings.skipped)
+                if lost:
+                    self._findings.add(
+                        "mend_column_gone", "warning",
+                        f"{lost} {'columns were' if lost > 1 else 'column was'} not found in the mended file; "
+                        "the values of the first file stay there",
+                        place=headings.place, row=None, rule="mending", count=lost,
+                    )  # fmt: skip
+
+    def _replaced(self, block: Block, hit: Sequence[int]) -> Block:
+        width = len(block.columns)
+        made = [list(column) for column in block.columns]
+        for n in hit:
+            values, headings = self._mended.rows[block.numbers[n]]
+            places = headings.places
+            if headings.row and places is None:
+                continue  # its header is below it or gone: nothing says which column is which
+            most = width if places is not None else max(width, len(values))
+            while len(made) < most:
+                made.append([None] * len(block.numbers))
+            for column in range(most):
+                at: int | None = column
+                if places is not None:
+                    at = places[column] if column < len(places) else None
+                if at is not None and at not in headings.skipped:
+                    value = values[at] if at < len(values) else None
+                    if not _is_cut(made[column][n], value):
+                        made[column][n] = value
+            self._mended.applied.add(block.numbers[n])
+        return Block(block.numbers, made)
+
+
+def matched(own: Sequence[Value], mended: Sequence[Value], skipped: frozenset[int]) -> tuple[list[int | None], int]:
+    """For each column of the source its position in the mended file, by header; and how many were not found."""
+    texts = [_label(v) for v in mended]
+    places: list[int | None] = []
+    names = [_label(v) for v in own]
+    moved = any(t and (n >= len(texts) or texts[n] != t) for n, t in enumerate(names))
+    for n, name in enumerate(names):
+        if not name:
+            places.append(None if moved else n)
+        elif n < len(texts) and texts[n] == name:
+            places.append(n)
+        else:
+            others = [m for m, text in enumerate(texts) if text == name and m not in skipped]
+            places.append(others[0] if len(others) == 1 else None)
+    if not moved:  # columns beyond the header, such as notes beside the table
+        places += [n for n in range(len(names), max([*skipped, len(names)])) if n not in skipped]
+    lost = sum(1 for name, at in zip(names, places, strict=False) if name and at is None)
+    return places, lost
+
+
+def _keyed(values: Sequence[Value], at: int) -> tuple[int, re.Match[str] | None]:
+    """Where a row's key is, first looked for where the last one was."""
+    for n in (at, *range(len(values) - 1, -1, -1)):
+        if 0 <= n < len(values):
+            value = values[n]
+            if value.__class__ is str and str(value)[:5] == "ade: " and (found := _KEY.fullmatch(str(value).strip())):
+                return n, found
+    return at, None
+
+
+def _added(values: Sequence[Value], at: int) -> frozenset[int]:
+    return frozenset({at, *(n for n, v in enumerate(values) if v.__class__ is str and str(v).strip() == TO_DO)})
+
+
+def _holds(values: Sequence[Value], skipped: frozenset[int]) -> bool:
+    return any(v is not None and str(v).strip() for n, v in enumerate(values) if n not in skipped)
+
+
+def _is_cut(own: Value, mended: Value) -> bool:
+    """Whether a mended value is the start of a text that rejects.xlsx had no room for; the whole text stays."""
+    return type(own) is str and type(mended) is str and too_long(own) and mended == cut(own, MAX_TEXT)
+
+
+def _label(value: Value) -> str:
+    return "" if value is None else " ".join(str(value).split())

@@ -1,0 +1,247 @@
+"""Rows with errors, set aside for their sender.
+
+The box describes them line by line (`rejects.jsonl`): the sender's own rows with their values and looks, the cells that
+are wrong, and what is wrong with them. `rejects.xlsx` is made from that description where outputs are verified
+(`verifying/rejects_book.py`), so nothing that ran beside rules ever writes a workbook that people open.
+"""
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from math import isfinite
+from typing import IO, Any, Final
+
+from runner.engine.fields import Field
+from runner.engine.looks import SheetLooks, sheet_looks
+from runner.engine.protocol import EngineStop
+from runner.engine.reading import CellError, NoCachedValue, Shown
+from runner.engine.rowsets import RowSet
+from runner.engine.sources import SourceTable
+from runner.engine.survey import SurveyedInput
+from runner.engine.writing.parts import MAX_TEXT, cut, holdable, spelled, too_long
+
+DESCRIPTION: Final = "rejects.jsonl"
+WORKBOOK: Final = "rejects.xlsx"
+MAX_RUNS: Final = 300_000  # runs of rows to split off; an artifact has room for about twice as many
+MARKED_ROWS: Final = 20_000  # rows whose cells are marked one by one; those beyond say to see the report
+MAX_COLUMNS: Final = 16_384 - 2  # two columns are added
+_SHOWN: Final = 12  # allowed values that a comment lists
+_LONGEST: Final = 1_000  # characters of what to do
+_LONGEST_MARK: Final = 400
+_UNMARKED: Final = "see artifact.json or report.html for what is wrong with this row"
+
+RowError = tuple[int | None, str | None, str, str]  # column of the sheet, field, code, message
+
+
+class RowErrors:
+    """What is wrong with the rows of a job, by table and row."""
+
+    def __init__(self, fields: Iterable[Field], *, wanted: bool) -> None:
+        """`wanted`: whether anybody will read the messages; else rows are only counted."""
+        self._fields = {f.name: f for f in fields}
+        self._wanted = wanted
+        self._marked = 0
+        self._errors: dict[tuple[str, int], list[RowError]] = {}
+
+    def add(self, table: SourceTable, errors: Mapping[int, list[RowError]]) -> None:
+        """Note rows (by number) of a chunk; chunks of a table come from top to bottom."""
+        table.rejected.add(sorted(errors))
+        if self._wanted and self._marked < MARKED_ROWS:
+            for row, found in errors.items():
+                self._errors[table.id, row] = found
+            self._marked += len(errors)
+
+    def marks(self, tables: Sequence[SourceTable], row: int) -> tuple[list[tuple[int, str]], str]:
+        """The cells of a row that are wrong, each with its comment, and what to do about the row."""
+        cells: dict[int, list[str]] = {}
+        todo: list[str] = []
+        for table in tables:
+            names = {c.index: c.name for c in table.columns}
+            for column, field, code, message in self._errors.get((table.id, row), ()):
+                where = names.get(column or 0) or field
+                said = f"{where}: {message}" if where else message
+                if said not in todo:
+                    todo.append(said)
+                if column is not None:
+                    cells.setdefault(column, []).append(message + self._hint(field, code))
+        marks = [(column, _cut("\n".join(texts), _LONGEST_MARK)) for column, texts in sorted(cells.items())]
+        return marks, _cut("; ".join(todo), _LONGEST) or _UNMARKED
+
+    def _hint(self, name: str | None, code: str) -> str:
+        """What would be right, as far as the manifest says."""
+        field = self._fields.get(name or "")
+        if field is None:
+            return ""
+        if code == "not_allowed" and field.allowed:
+            more = ", …" if len(field.allowed) > _SHOWN else ""
+            return f"; allowed: {', '.join(map(str, field.allowed[:_SHOWN]))}{more}"
+        if code == "type_error" and field.formats:
+            return f"; formats: {', '.join(field.formats[:_SHOWN])}"
+        return ""
+
+
+class RejectsDescription:
+    """Writes the description, input by input. Without a file it writes nothing."""
+
+    def __init__(self, file: IO[bytes] | None, errors: RowErrors) -> None:
+        self._file = file
+        self._errors = errors
+        self.rows = 0
+        self._styles: dict[str, int] = {}
+
+    def add(self, number: int, source: SurveyedInput) -> None:
+        """Describe the rejected rows of an input, the `number`th of its job, while it can be read."""
+        if self._file is None:
+            return
+        for index in source.spools:
+            tables = [t for t in source.tables if t.sheet.index == index and t.rejected]
+            if tables:
+                self._sheet(number, index, source, tables)
+
+    def close(self) -> None:
+        if self._file is not None and self.rows:
+            self._line({"end": True, "rows": self.rows})
+
+    def _sheet(self, number: int, index: int, source: SurveyedInput, tables: list[SourceTable]) -> None:
+        spool = source.spools[index]
+        wanted = RowSet()
+        for table in tables:
+            wanted = wanted | table.rejected
+        heads = {row: "top" for t in tables for row in (*t.table.titles, *t.table.header_rows)}
+        heads |= {t.table.header_rows[-1]: "key" for t in tables if t.table.header_rows}
+        columns = max((e.columns.bit_length() - 1 for e in spool.extents), default=1)
+        if columns > MAX_COLUMNS:
+            raise EngineStop(
+                "input_unreadable",
+                f"a sheet with rows to reject has {columns:,} columns; rejects.xlsx has room for {MAX_COLUMNS:,}",
+                input=source.file.name, sheet=spool.name, reason="too_large",
+                remedy='leave out "output": {"rejects": true}, or split the input by columns',
+            )  # fmt: skip
+        looks = self._looks(source, index, wanted, heads)
+        widths = [[n, width] for n, width in sorted(looks.widths.items()) if n <= columns]
+        headless = not any(kind == "key" for kind in heads.values())
+        self._line(
+            {"sheet": spool.name, "input": number, "index": index, "columns": columns, "widths": widths,
+             "headless": headless}
+        )  # fmt: skip
+        rows = wanted | RowSet.of(heads)
+        for block in spool.some_blocks(lambda extent: rows.meets(extent.first, extent.last)):
+            for row in rows.within(block.numbers[0], block.numbers[-1]).numbers():
+                at = _position(block.numbers, row)
+                if at is not None:
+                    values = [column[at] for column in block.columns]
+                    self._row(row, heads.get(row, "row"), values, looks, tables)
+        merged = [list(area) for area in spool.layout().merged if all(n in heads for n in range(area[0], area[2] + 1))]
+        if merged:
+            self._line({"merged": merged[:1000]})
+
+    def _looks(self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]) -> SheetLooks:
+        if source.format not in ("xlsx", "xlsm"):
+            return SheetLooks()
+        first = next(iter(wanted))[0]
+        rows = {*heads}
+        for n, row in enumerate(wanted.numbers()):
+            if n >= MARKED_ROWS:
+                break
+            rows.add(row)
+        with source.book() as book:
+            return sheet_looks(book.sheets[index], rows, first)
+
+    def _row(
+        self, row: int, kind: str, values: Sequence[Any], looks: SheetLooks, tables: Sequence[SourceTable]
+    ) -> None:
+        cells = []
+        for column, value in enumerate(values, 1):
+            style = looks.style(row, column)
+            said = _told(value, styled=style is not None)
+            if said is not None or (style is not None and kind != "row"):
+                number = None if style is None else self._style(looks.looks[style])
+                cells.append([column, said] if number is None else [column, said, number])
+        line: dict[str, Any] = {"row": row, "kind": kind, "cells": cells}
+        if row in looks.heights:
+            line["height"] = looks.heights[row]
+        if kind == "row":
+            self.rows += 1
+            marks, todo = self._errors.marks(tables, row)
+            line |= {"marks": marks, "do": todo}
+        self._line(line)
+
+    def _style(self, look: dict[str, Any]) -> int:
+        """The number of a look; described when it is first used."""
+        text = json.dumps(look, sort_keys=True)
+        if text not in self._styles:
+            self._styles[text] = len(self._styles)
+            self._line({"style": look})
+        return self._styles[text]
+
+    def _line(self, line: dict[str, Any]) -> None:
+        if self._file is not None:
+            said = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            self._file.write(said.encode(errors="replace") + b"\n")
+
+
+def rejected_rows(sources: Iterable[SurveyedInput]) -> int:
+    """Rows of data that have errors; a row that tables share counts for each of them."""
+    return sum(table.rejected.count for source in sources for table in source.tables)
+
+
+def rejected_runs(sources: Iterable[SurveyedInput]) -> int:
+    """How many runs of rows with errors there are."""
+    return sum(len(table.rejected) for source in sources for table in source.tables)
+
+
+def refusal(manifest: Mapping[str, Any], bad: int, rows: int, runs: int = 0) -> EngineStop | None:
+    """The end of a job with more rows with errors than its manifest accepts; None where it accepts them.
+
+    `runs`: how often good and bad rows take turns. The artifact lists every run of rows that are split off.
+    """
+    if not bad:
+        return None
+    share = bad / rows if rows else 1.0
+    said = f"{bad:,} of {rows:,} rows have errors ({share:.2%})"
+    where: dict[str, str] = {"remedy": "correct the rows, which rejects.xlsx lists if output.rejects is true"}
+    if manifest.get("on_error") == "reject":
+        return EngineStop("rows_rejected", f"{said}; on_error is reject", rule="on_error", **where)
+    if manifest.get("on_error") == "split" and runs > MAX_RUNS:
+        what = f"{said}, in more than {MAX_RUNS:,} places; that is too many to split off"
+        return EngineStop("rows_rejected", what, rule="on_error", **where)
+    most = manifest.get("max_error_rate")
+    if most is not None and share > float(most):
+        return EngineStop("rows_rejected", f"{said}; max_error_rate is {most}", rule="max_error_rate", **where)
+    return None
+
+
+def _position(numbers: Sequence[int], row: int) -> int | None:
+    at = bisect_left(numbers, row)
+    return at if at < len(numbers) and numbers[at] == row else None
+
+
+def _told(value: Any, *, styled: bool) -> Any:
+    """A cell's value as JSON: a text, a number, true or false, or an object for any other kind; None: blank."""
+    kind = type(value)
+    if value is None or kind is NoCachedValue:
+        return None
+    if kind is str:
+        return (cut(value, MAX_TEXT) if too_long(value) else value) or None
+    if kind is bool:
+        return value
+    if kind is Shown:
+        return int(value) if styled and holdable(int(value)) else value.shown
+    if kind is int and holdable(value):
+        return value
+    if kind is float:
+        return value if isfinite(value) else {"error": "#NUM!"}
+    if kind is CellError:
+        return {"error": str.__str__(value)}
+    if kind in (date, datetime) and holdable(value):
+        return {kind.__name__: value.replace(tzinfo=None).isoformat() if kind is datetime else value.isoformat()}
+    if kind is time:
+        return {"time": value.replace(tzinfo=None).isoformat()}
+    if kind is timedelta and holdable(value):
+        return {"seconds": value.total_seconds()}
+    return _cut(spelled(value), MAX_TEXT // 2)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,500 @@
+"""rejects.xlsx, made from the box's description of it: the sender's own rows, marked, and nothing but values.
+
+What the box says is checked line by line and written anew, so the workbook holds what this module can write: texts,
+numbers, dates, plain looks, comments. Formulas, links, macros, pictures, pivot tables and their caches, validations,
+conditional formats, names and hidden sheets of the sender's workbook are in no part of the description.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from math import isfinite
+from typing import IO, Any, Final
+
+from runner.engine import a1
+from runner.engine.mending import KINDS, TO_DO, key
+from runner.engine.protocol import BadOutput
+from runner.engine.reading.books import ERROR_CODES
+from runner.engine.writing import parts
+from runner.engine.writing.book import MAX_COLUMNS, MAX_ROWS, BookWriter, EntryWriter
+from runner.engine.writing.parts import attribute, cell_text, cut, escaped
+
+MAX_LINE: Final = 64 * 1024 * 1024
+MAX_COMMENTS: Final = 10_000  # of a sheet; further cells are only marked
+_MAX_STYLES: Final = 20_000
+_MAX_TEXT: Final = 32_767
+_MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_REL: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_PACK: Final = "http://schemas.openxmlformats.org/package/2006/relationships"
+_XML: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+_BORDERS: Final = frozenset({
+    "thin", "medium", "dashed", "dotted", "thick", "double", "hair", "mediumDashed", "dashDot", "mediumDashDot",
+    "dashDotDot", "mediumDashDotDot", "slantDashDot",
+})  # fmt: skip
+_ACROSS: Final = frozenset(["left", "center", "right", "fill", "justify", "centerContinuous", "distributed"])
+_DOWN: Final = frozenset(["top", "center", "bottom", "justify", "distributed"])
+_RGB = re.compile(r"[0-9A-F]{6}")
+_SIDES: Final = ("left", "right", "top", "bottom")
+_WRONG: Final = "FFC7CE"
+_ASKED: Final = "FFF2CC"
+_GREY: Final = "8A94A0"
+_HEAD: Final[dict[str, Any]] = {"font": {"bold": True}, "fill": "E7E6E6"}
+_TO_DO_HEAD: Final[dict[str, Any]] = {"font": {"bold": True}, "fill": _ASKED}
+_TO_DO_CELL: Final[dict[str, Any]] = {"fill": _ASKED, "align": {"v": "top", "wrap": True}}
+_KEY_CELL: Final[dict[str, Any]] = {"font": {"color": _GREY, "size": 8.0}}
+_FORMATS: Final = {date: "yyyy-mm-dd", datetime: "yyyy-mm-dd hh:mm:ss", time: "hh:mm:ss", timedelta: "[h]:mm:ss"}
+
+
+def write_rejects(described: IO[bytes], file: IO[bytes], *, job: str, title: str) -> int:
+    """Write the workbook; the number of rows in it. Raises BadOutput. Nothing described, nothing written."""
+    book: RejectsBook | None = None
+    sheet: _Sheet | None = None
+    for line in _lines(described):
+        if book is None:
+            book = RejectsBook(file, title=title)
+        if "style" in line:
+            book.looks.append(_look(line["style"]))
+            if len(book.looks) > _MAX_STYLES:
+                raise BadOutput("rejects.jsonl has too many styles")
+        elif "sheet" in line:
+            if sheet is not None:
+                sheet.close()
+            sheet = _Sheet(book, line, job)
+        elif "row" in line and sheet is not None:
+            sheet.write(line)
+        elif "merged" in line and sheet is not None:
+            sheet.merge(line["merged"])
+        elif line.get("end") is True and sheet is not None:
+            if line.get("rows") != book.rows:
+                raise BadOutput("rejects.jsonl counts other rows than it has")
+            sheet.close()
+            book.close()
+            return book.rows
+        else:
+            raise BadOutput("rejects.jsonl has a line that is not ours")
+    if book is not None:
+        raise BadOutput("rejects.jsonl has no end")
+    return 0
+
+
+def _lines(described: IO[bytes]) -> Iterator[dict[str, Any]]:
+    while raw := described.readline(MAX_LINE):
+        if not raw.endswith(b"\n"):
+            raise BadOutput("rejects.jsonl has a line without an end")
+        try:
+            line = json.loads(raw)
+            if b"\\u" in raw:
+                json.dumps(line, ensure_ascii=False).encode()
+        except (ValueError, RecursionError):
+            raise BadOutput("rejects.jsonl is not JSON") from None
+        if not isinstance(line, dict):
+            raise BadOutput("rejects.jsonl has a line that is not ours")
+        yield line
+
+
+class RejectsBook(BookWriter):
+    """The workbook: sheets of marked rows, with comments."""
+
+    def __init__(self, file: IO[bytes], *, title: str) -> None:
+        super().__init__(file, title=title)
+        self.looks: list[dict[str, Any]] = []
+        self.cells = CellStyles()
+        self.rows = 0
+        self.commented: list[int] = []
+
+    def close(self) -> None:
+        put, count = self.archive.put, len(self._sheets)
+        put("xl/workbook.xml", parts.workbook(self._sheets))
+        put("xl/_rels/workbook.xml.rels", parts.workbook_rels(count))
+        put("xl/styles.xml", self.cells.xml())
+        put("docProps/core.xml", parts.core(self._title))
+        put("docProps/app.xml", parts.app())
+        put("_rels/.rels", parts.root_rels())
+        more = '<Default Extension="vml" ContentType="application/vnd.openxmlformats-officedocument.vmlDrawing"/>'
+        more += "".join(
+            f'<Override PartName="/xl/comments{n}.xml" '
+            'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.comments+xml"/>'
+            for n in self.commented
+        )
+        put("[Content_Types].xml", parts.content_types(count).replace("</Types>", f"{more}</Types>"))
+        self.archive.close()
+
+
+class _Sheet:
+    """One sheet, written as its lines come."""
+
+    def __init__(self, book: RejectsBook, line: dict[str, Any], job: str) -> None:
+        self._book = book
+        self._job = job
+        self._input, self._index = _whole(line.get("input"), 0, 99_999), _whole(line.get("index"), 0, 99_999)
+        self._columns = _whole(line.get("columns"), 1, MAX_COLUMNS - 2)
+        name = line["sheet"]
+        if not isinstance(name, str):
+            raise BadOutput("rejects.jsonl has a sheet without a name")
+        self._number, _ = book.opened(cut(name, 200))
+        self._row = 0
+        self._last = 0
+        self._heads: dict[int, int] = {}
+        self._merged: list[str] = []
+        self._comments: list[tuple[int, int, str]] = []
+        self._entry: EntryWriter = book.archive.entry(f"xl/worksheets/sheet{self._number}.xml")
+        self._open(_pairs(line.get("widths")))
+        if line.get("headless") is True:
+            self._label_row()
+
+    def _open(self, widths: dict[int, float]) -> None:
+        added = {self._columns + 1: 60.0, self._columns + 2: 12.0}
+        cols = "".join(
+            f'<col min="{n}" max="{n}" width="{width:.2f}" customWidth="1"/>'
+            for n, width in sorted((widths | added).items())
+        )
+        active = ' tabSelected="1"' if self._number == 1 else ""
+        self._entry.write(
+            f'{_XML}<worksheet xmlns="{_MAIN}" xmlns:r="{_REL}"><sheetViews><sheetView{active} workbookViewId="0"/>'
+            f'</sheetViews><sheetFormatPr defaultRowHeight="15"/><cols>{cols}</cols><sheetData>'.encode()
+        )
+
+    def _label_row(self) -> None:
+        """Names for the added columns, where the source has no row of names."""
+        self._begin(None)
+        self._entry.write((self._labels(0) + "</row>").encode())
+
+    def _labels(self, row: int) -> str:
+        said = key("key", self._job, self._input, self._index, row)
+        return self._text(1, TO_DO, _TO_DO_HEAD) + self._text(2, said, _KEY_CELL)
+
+    def _text(self, added: int, text: str, look: dict[str, Any]) -> str:
+        style = self._book.cells.of(look)
+        place = f"{a1.letters(self._columns + added)}{self._row}"
+        return f'<c r="{place}" s="{style}" t="inlineStr">{cell_text(text)}</c>'
+
+    def _begin(self, height: float | None) -> None:
+        self._row += 1
+        if self._row > MAX_ROWS:
+            raise BadOutput("rejects.jsonl has more rows than a sheet holds")
+        tall = f' ht="{height:.2f}" customHeight="1"' if height is not None else ""
+        self._entry.write(f'<row r="{self._row}"{tall}>'.encode())
+
+    def write(self, line: dict[str, Any]) -> None:
+        row, kind = _whole(line["row"], self._last + 1, MAX_ROWS * 100), line.get("kind")
+        if kind not in KINDS:
+            raise BadOutput("rejects.jsonl has a row of no known kind")
+        self._last = row
+        height = line.get("height")
+        self._begin(_number(height, 0, 409) if height is not None else None)
+        marks = _marks(line.get("marks", []), self._columns)
+        cells = {column: (value, style) for column, value, style in self._cells(line.get("cells"))}
+        out = []
+        for column in sorted(cells.keys() | marks.keys()):
+            value, look = cells.get(column, (None, None))
+            if look is None:
+                look = {} if kind == "row" else _HEAD
+            if column in marks:
+                look = {**look, "fill": _WRONG}
+                self._comment(column, marks[column])
+            out.append(self._cell(column, value, look))
+        if kind == "key":
+            out.append(self._labels(row))
+        else:
+            if kind == "row":
+                self._book.rows += 1
+                out.append(self._text(1, _said(line.get("do"), 2_000), _TO_DO_CELL))
+            out.append(self._text(2, key(kind, self._job, self._input, self._index, row), _KEY_CELL))
+        if kind != "row":
+            self._heads[row] = self._row
+        self._entry.write(("".join(out) + "</row>").encode(errors="replace"))
+
+    def _cells(self, given: object) -> Iterator[tuple[int, Any, dict[str, Any] | None]]:
+        last = 0
+        for cell in _list(given):
+            if not isinstance(cell, list) or len(cell) not in (2, 3):
+                raise BadOutput("rejects.jsonl has a cell that is none")
+            last = _whole(cell[0], last + 1, self._columns)
+            look = None
+            if len(cell) == 3:
+                look = self._book.looks[_whole(cell[2], 0, len(self._book.looks) - 1)]
+            yield last, _value(cell[1]), look
+
+    def _cell(self, column: int, value: Any, look: dict[str, Any]) -> str:
+        kind = type(value)
+        if kind in _FORMATS and "format" not in look:
+            look = {**look, "format": _FORMATS[kind]}
+        style = self._book.cells.of(look)
+        opening = f'<c r="{a1.letters(column)}{self._row}" s="{style}"'
+        if value is None:
+            return f"{opening}/>"
+        if kind is str:
+            return f'{opening} t="inlineStr">{cell_text(value)}</c>'
+        if kind is bool:
+            return f'{opening} t="b"><v>{int(value)}</v></c>'
+        if kind in (int, float):
+            return f"{opening}><v>{value!r}</v></c>"
+        if kind is _Error:
+            return f'{opening} t="e"><v>{escaped(value)}</v></c>'
+        return f"{opening}><v>{parts.serial(value)}</v></c>"
+
+    def _comment(self, column: int, text: str) -> None:
+        if len(self._comments) < MAX_COMMENTS:
+            self._comments.append((self._row, column, text))
+
+    def merge(self, given: object) -> None:
+        for area in _list(given):
+            if not isinstance(area, list) or len(area) != 4:
+                raise BadOutput("rejects.jsonl has a merged cell that is none")
+            top, left, bottom, right = (_whole(n, 1, MAX_ROWS * 100) for n in area)
+            first, last = self._heads.get(top), self._heads.get(bottom)
+            if first and last and last - first == bottom - top and left <= right <= self._columns:
+                self._merged.append(f"{a1.cell(first, left)}:{a1.cell(last, right)}")
+
+    def close(self) -> None:
+        write = self._entry.write
+        write(b"</sheetData>")
+        if self._merged:
+            cells = "".join(f'<mergeCell ref="{area}"/>' for area in dict.fromkeys(self._merged))
+            write(f'<mergeCells count="{len(dict.fromkeys(self._merged))}">{cells}</mergeCells>'.encode())
+        tail = '<legacyDrawing r:id="rId1"/></worksheet>' if self._comments else "</worksheet>"
+        write(parts.SHEET_TAIL.replace("</worksheet>", tail).encode())
+        self._entry.close()
+        if self._comments:
+            self._write_comments()
+
+    def _write_comments(self) -> None:
+        n, put = self._number, self._book.archive.put
+        self._book.commented.append(n)
+        said = "".join(
+            f'<comment ref="{a1.cell(row, column)}" authorId="0"><text><t xml:space="preserve">{escaped(text)}</t>'
+            "</text></comment>"
+            for row, column, text in self._comments
+        )
+        put(
+            f"xl/comments{n}.xml",
+            f'{_XML}<comments xmlns="{_MAIN}"><authors><author>ade-drop</author></authors>'
+            f"<commentList>{said}</commentList></comments>",
+        )
+        put(f"xl/drawings/vmlDrawing{n}.vml", _notes(self._comments))
+        put(
+            f"xl/worksheets/_rels/sheet{n}.xml.rels",
+            f'{_XML}<Relationships xmlns="{_PACK}">'
+            f'<Relationship Id="rId1" Type="{_REL}/vmlDrawing" Target="../drawings/vmlDrawing{n}.vml"/>'
+            f'<Relationship Id="rId2" Type="{_REL}/comments" Target="../comments{n}.xml"/></Relationships>',
+        )
+
+
+def _notes(comments: list[tuple[int, int, str]]) -> str:
+    """The boxes in which spreadsheet programs show comments."""
+    shapes = "".join(
+        f'<v:shape id="_x0000_s{1025 + n}" type="#_x0000_t202" '
+        'style="position:absolute;width:200pt;height:60pt;visibility:hidden" fillcolor="#ffffe1" o:insetmode="auto">'
+        '<v:fill color2="#ffffe1"/><v:shadow color="black" obscured="t"/><v:path o:connecttype="none"/>'
+        '<v:textbox style="mso-direction-alt:auto"/><x:ClientData ObjectType="Note"><x:MoveWithCells/>'
+        f"<x:SizeWithCells/><x:AutoFill>False</x:AutoFill><x:Row>{row - 1}</x:Row><x:Column>{column - 1}</x:Column>"
+        "</x:ClientData></v:shape>"
+        for n, (row, column, _) in enumerate(comments)
+    )
+    return (
+        '<xml xmlns:v="urn:schemas-microsoft-com:vml" xmlns:o="urn:schemas-microsoft-com:office:office" '
+        'xmlns:x="urn:schemas-microsoft-com:office:excel"><o:shapelayout v:ext="edit"><o:idmap v:ext="edit" data="1"/>'
+        '</o:shapelayout><v:shapetype id="_x0000_t202" coordsize="21600,21600" o:spt="202" '
+        'path="m,l,21600r21600,l21600,xe"><v:stroke joinstyle="miter"/><v:path gradientshapeok="t" '
+        f'o:connecttype="rect"/></v:shapetype>{shapes}</xml>'
+    )
+
+
+class CellStyles:
+    """Hands out style numbers for looks that were checked."""
+
+    def __init__(self) -> None:
+        self._fonts = [_font({})]
+        self._fills = ['<patternFill patternType="none"/>', '<patternFill patternType="gray125"/>']
+        self._borders = [_border({})]
+        self._formats: list[str] = []
+        self._xfs = ['<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>']
+        self._known: dict[str, int] = {}
+
+    def of(self, look: dict[str, Any]) -> int:
+        text = json.dumps(look, sort_keys=True)
+        if text not in self._known:
+            self._known[text] = self._add(look)
+        return self._known[text]
+
+    def _add(self, look: dict[str, Any]) -> int:
+        font = _index(self._fonts, _font(look.get("font", {})))
+        fill = 0
+        if look.get("fill"):
+            solid = f'<fgColor rgb="FF{look["fill"]}"/><bgColor indexed="64"/>'
+            fill = _index(self._fills, f'<patternFill patternType="solid">{solid}</patternFill>')
+        border = _index(self._borders, _border(look.get("border", {})))
+        number = 164 + _index(self._formats, look["format"]) if look.get("format") else 0
+        align = look.get("align", {})
+        said = "".join(f' {name}="{align[k]}"' for k, name in (("h", "horizontal"), ("v", "vertical")) if k in align)
+        said += ' wrapText="1"' if align.get("wrap") else ""
+        inside = f"<alignment{said}/>" if said else ""
+        used = 'applyNumberFormat="1" applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
+        parts_used = f'numFmtId="{number}" fontId="{font}" fillId="{fill}" borderId="{border}" xfId="0"'
+        return _index(self._xfs, f"<xf {parts_used} {used}>{inside}</xf>")
+
+    def xml(self) -> str:
+        formats = "".join(
+            f'<numFmt numFmtId="{164 + n}" formatCode="{attribute(f)}"/>' for n, f in enumerate(self._formats)
+        )
+        fills = "".join(f"<fill>{f}</fill>" for f in self._fills)
+        return (
+            f'{_XML}<styleSheet xmlns="{_MAIN}">'
+            + (f'<numFmts count="{len(self._formats)}">{formats}</numFmts>' if formats else "")
+            + f'<fonts count="{len(self._fonts)}">{"".join(self._fonts)}</fonts>'
+            f'<fills count="{len(self._fills)}">{fills}</fills>'
+            f'<borders count="{len(self._borders)}">{"".join(self._borders)}</borders>'
+            '<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>'
+            f'<cellXfs count="{len(self._xfs)}">{"".join(self._xfs)}</cellXfs>'
+            '<cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>'
+        )
+
+
+def _index(kept: list[str], text: str) -> int:
+    if text not in kept:
+        kept.append(text)
+    return kept.index(text)
+
+
+def _font(font: dict[str, Any]) -> str:
+    marks = "".join(f"<{tag}/>" for key_, tag in (("bold", "b"), ("italic", "i"), ("underline", "u")) if font.get(key_))
+    colour = f'<color rgb="FF{font["color"]}"/>' if font.get("color") else ""
+    name = attribute(font.get("name", "Calibri"))
+    return f'<font>{marks}<sz val="{font.get("size", 11):g}"/>{colour}<name val="{name}"/></font>'
+
+
+def _border(border: dict[str, Any]) -> str:
+    sides = ""
+    for side in _SIDES:
+        if side in border:
+            style, colour = border[side]
+            sides += f'<{side} style="{style}"><color rgb="FF{colour or "000000"}"/></{side}>'
+        else:
+            sides += f"<{side}/>"
+    return f"<border>{sides}<diagonal/></border>"
+
+
+def _look(given: object) -> dict[str, Any]:
+    """A look with what we know of it and nothing else; odd parts are left out, for a look is no data."""
+    if not isinstance(given, dict):
+        raise BadOutput("rejects.jsonl has a style that is none")
+    look: dict[str, Any] = {}
+    font = given.get("font")
+    if isinstance(font, dict):
+        look["font"] = _plain_font(font)
+    if _is_colour(given.get("fill")):
+        look["fill"] = given["fill"]
+    border = given.get("border")
+    if isinstance(border, dict):
+        look["border"] = {
+            side: [style[0], style[1] if _is_colour(style[1]) else None]
+            for side in _SIDES
+            if isinstance(style := border.get(side), list) and len(style) == 2 and style[0] in _BORDERS
+        }
+    align = given.get("align")
+    if isinstance(align, dict):
+        look["align"] = (
+            ({"h": align["h"]} if align.get("h") in _ACROSS else {})
+            | ({"v": align["v"]} if align.get("v") in _DOWN else {})
+            | ({"wrap": True} if align.get("wrap") is True else {})
+        )
+    code = given.get("format")
+    if isinstance(code, str) and 0 < len(code) <= 255 and code.isprintable():
+        look["format"] = code
+    return look
+
+
+def _plain_font(font: dict[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = {name: True for name in ("bold", "italic", "underline") if font.get(name) is True}
+    if isinstance(font.get("name"), str) and font["name"].isprintable() and 0 < len(font["name"]) <= 60:
+        plain["name"] = font["name"]
+    if isinstance(font.get("size"), int | float) and 1 <= font["size"] <= 100:
+        plain["size"] = float(font["size"])
+    if _is_colour(font.get("color")):
+        plain["color"] = font["color"]
+    return plain
+
+
+def _is_colour(given: object) -> bool:
+    return isinstance(given, str) and _RGB.fullmatch(given) is not None
+
+
+class _Error(str):
+    """A spreadsheet error."""
+
+    __slots__ = ()
+
+
+def _value(given: object) -> Any:
+    if given is None or isinstance(given, bool):
+        return given
+    if isinstance(given, str):
+        return given
+    if isinstance(given, int) and abs(given) < 10**16:
+        return given
+    if isinstance(given, float) and isfinite(given):
+        return given
+    if isinstance(given, dict) and len(given) == 1:
+        [(kind, said)] = given.items()
+        try:
+            return _special(kind, said)
+        except (ValueError, TypeError, OverflowError):
+            pass
+    raise BadOutput("rejects.jsonl has a cell with something else than a value")
+
+
+def _special(kind: str, said: Any) -> Any:
+    if kind == "error" and said in ERROR_CODES:
+        return _Error(said)
+    if kind == "date":
+        return date.fromisoformat(said)
+    if kind == "datetime":
+        return datetime.fromisoformat(said).replace(tzinfo=None)
+    if kind == "time":
+        return time.fromisoformat(said).replace(tzinfo=None)
+    if kind == "seconds":
+        return timedelta(seconds=_number(said, 0, 1e12))
+    raise ValueError(kind)
+
+
+def _marks(given: object, columns: int) -> dict[int, str]:
+    marks: dict[int, str] = {}
+    for mark in _list(given):
+        if not isinstance(mark, list) or len(mark) != 2:
+            raise BadOutput("rejects.jsonl has a mark that is none")
+        marks[_whole(mark[0], 1, columns)] = _said(mark[1], 1_000)
+    return marks
+
+
+def _said(given: object, most: int) -> str:
+    if not isinstance(given, str):
+        raise BadOutput("rejects.jsonl has no text where one is due")
+    return cut(given, most)
+
+
+def _pairs(given: object) -> dict[int, float]:
+    pairs: dict[int, float] = {}
+    for pair in _list(given):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise BadOutput("rejects.jsonl has a width that is none")
+        pairs[_whole(pair[0], 1, MAX_COLUMNS)] = _number(pair[1], 0, 255)
+    return pairs
+
+
+def _list(given: object) -> list[Any]:
+    if not isinstance(given, list):
+        raise BadOutput("rejects.jsonl has no list where one is due")
+    return given
+
+
+def _whole(given: object, least: int, most: int) -> int:
+    if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
+        raise BadOutput("rejects.jsonl has a number that cannot be")
+    return given
+
+
+def _number(given: object, least: float, most: float) -> float:
+    if not isinstance(given, int | float) or isinstance(given, bool) or not least <= given <= most:
+        raise BadOutput("rejects.jsonl has a number that cannot be")
+    return float(given)

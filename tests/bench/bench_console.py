@@ -1,0 +1,334 @@
+"""What the console's pages cost with few and with many jobs in the table, and what watchers cost the runners.
+
+python -m tests.bench.bench_console [--small N] [--large N] [--dynamodb N] [--watchers N] [--drops N]
+
+0 leaves a part out. Pages are asked for in this process; the facade is made anew for `overview, cold`.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from console.facade import Facade
+from core.chores import wake_at
+from core.jobs import Job, JobError, ObjectRef, State
+from core.ports import JobQuery
+from core.records import dump_job
+from core.settings import Settings
+from core.verdicts import Verdict
+from infra.addresses import parse_address
+from infra.aws.provision import provision
+from infra.wiring import Stack, open_stack
+from tests.contract import servers
+from tests.support import keeper
+from tests.support.console import MANIFEST, api_rig
+
+ROUNDS = 60
+TENANTS = 20
+STATES = (*[State.SUCCEEDED] * 90, *[State.FAILED] * 7, State.CANCELLED, State.QUEUED, State.SKIPPED)
+
+
+def job(n: int) -> Job:
+    ref = ObjectRef(key=f"inbox/t{n % TENANTS}/d{n}/manifest.json", version="0" * 64, digest="0" * 64, size=300)
+    state = STATES[n * 7919 % len(STATES)]
+    at = 1_700_000_000.0 + n
+    return Job(
+        job_id=f"t{n % TENANTS}-members-{n:08d}",
+        identity=f"{n:064d}",
+        tenant=f"t{n % TENANTS}",
+        workflow=f"w{n % 3}",
+        subject=f"d{n}/m.xlsx",
+        state=state,
+        manifest=ref,
+        error=JobError(verdict=Verdict.RULE_ERROR, message="it broke") if state is State.FAILED else None,
+        created_at=at,
+        updated_at=at,
+        started_at=at,
+        ended_at=at + 1,
+        history=(("QUEUED", at), ("RUNNING", at), (str(state), at + 1)),
+        rev=1,
+    )
+
+
+def fill(folder: Path, n: int) -> None:
+    """Rows without the sync of each write: they would take an hour."""
+    with open_stack(Settings(storage_data_dir=folder)) as stack:
+        db = stack.table._db.read()  # type: ignore[attr-defined]
+        db.execute("PRAGMA synchronous = OFF")
+        db.execute("BEGIN IMMEDIATE")
+        rows = (
+            (
+                j.job_id,
+                j.tenant,
+                j.workflow,
+                j.line,
+                j.created_at,
+                str(j.state),
+                wake_at(j, stack.settings.timings),
+                1,
+                1,
+                dump_job(j),
+            )
+            for j in map(job, range(n))
+        )
+        db.executemany(
+            "INSERT INTO jobs (job_id, tenant, workflow, line, created_at, state, wake_at, resting, rev, doc)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            rows,
+        )
+        db.execute("COMMIT")
+
+
+def median(act: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """Milliseconds of CPU, of all threads of this process: others use this machine too."""
+    taken = []
+    for _ in range(rounds):
+        began = time.process_time()
+        act()
+        taken.append((time.process_time() - began) * 1000)
+    return statistics.median(taken)
+
+
+def pages(folder: Path, n: int) -> dict[str, float]:
+    with api_rig(folder) as rig:
+        client, stack = rig.client, rig.stack
+        one = f"t{(n // 2) % TENANTS}-members-{n // 2:08d}"
+        deep = f"{1_700_000_000.0 + n / 2!r}|zzz"
+        asked = {
+            "list": "/jobs",
+            "list, deep page": f"/jobs?cursor={deep}",
+            "list of a tenant": "/jobs?tenant=t3",
+            "list of failures": "/jobs?state=FAILED&state=TIMED_OUT",
+            "list of a tenant's failures": "/jobs?tenant=t3&state=FAILED",
+            "list by text": "/jobs?text=d1&limit=20",
+            "list by fault, workflow": "/jobs?fault=config&workflow=w1&limit=20",
+            "job": f"/jobs/{one}",
+            "metrics": "/metrics",
+            "overview": "/overview",
+        }
+
+        def get(path: str) -> None:
+            rig.office.answers.forget()  # or the same answer would be given for half a second
+            client.get(path).raise_for_status()
+
+        for path in asked.values():
+            get(path)
+        found = {name: median(lambda path=path: get(path)) for name, path in asked.items()}
+        found["overview, cold"] = median(lambda: Facade(stack).overview(), 12)
+        found["senders, cold"] = median(lambda: Facade(stack).senders("t3"), 12)
+    return found
+
+
+def embedded(small: int, large: int) -> None:
+    told: dict[int, dict[str, float]] = {}
+    for n in (small, large):
+        with tempfile.TemporaryDirectory(prefix="bench-console-") as folder:
+            fill(Path(folder), n)
+            told[n] = pages(Path(folder), n)
+    table("SQLite", small, told[small], large, told[large])
+
+
+def table(name: str, small: int, few: dict[str, float], large: int, many: dict[str, float]) -> None:
+    print(f"{name:<30} {small:>10,} jobs {large:>10,} jobs   times")
+    for what, before in few.items():
+        unit = "  " if what.endswith("requests") else "ms"
+        print(f"{what:<30} {before:>12.2f} {unit} {many[what]:>12.2f} {unit} {many[what] / max(before, 0.01):>7.2f}")
+
+
+def dynamodb(small: int, large: int) -> None:
+    with keeper.run_folder(), servers.credentials(server := servers.moto()):
+        told: dict[int, dict[str, float]] = {}
+        for n in (small, large):
+            with tempfile.TemporaryDirectory(prefix="bench-console-") as folder:
+                url = servers.url("dynamodb", f"bench-{n}", server)
+                settings = Settings(storage_data_dir=Path(folder), table_url=url)
+                provision(settings, apply=True)
+                with open_stack(settings) as stack:
+                    told[n] = _dynamodb_pages(stack, n)
+        assert parse_address(url)
+    table("DynamoDB (emulator)", small, told[small], large, told[large])
+
+
+def _dynamodb_pages(stack: Stack, n: int) -> dict[str, float]:
+    for one in map(job, range(n)):
+        stack.table.add(one)
+    facade = Facade(stack)
+    one = job(n // 2)
+    acts: dict[str, Callable[[], object]] = {
+        "list": lambda: facade.jobs(JobQuery(), limit=50),
+        "list of a tenant": lambda: facade.jobs(JobQuery(tenant="t3"), limit=50),
+        "list of failures": lambda: facade.jobs(JobQuery(states=frozenset({State.FAILED})), limit=50),
+        "job": lambda: facade.job(one.job_id),
+        "overview": facade.overview,
+    }
+    for act in acts.values():
+        act()
+    asked = 0
+
+    def count(**_: object) -> None:
+        nonlocal asked
+        asked += 1
+
+    stack.table._db.meta.events.register("before-call", count)  # type: ignore[attr-defined]
+    found = {}
+    for name, act in acts.items():
+        found[name], before = median(act, 9), asked
+        act()
+        found[f"{name}, requests"] = float(asked - before)
+    found["overview, cold"] = median(lambda: Facade(stack).overview(), 3)
+    return found
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """`ade up` in a process of its own; its console's address."""
+    given = {"ADE_STORAGE_DATA_DIR": str(folder), "ADE_CONSOLE_LISTEN": "127.0.0.1:0", "ADE_TENANT_CONCURRENCY": "0"}
+    words = [sys.executable, "-m", "console", "up", "--json"]
+    up = subprocess.Popen(
+        words, stdout=subprocess.PIPE, text=True, env=os.environ | given | {"ADE_WORKFLOW_CONCURRENCY": "0"}
+    )
+    assert up.stdout is not None
+    try:
+        address = ""
+        for line in up.stdout:
+            told = json.loads(line)
+            if told["event"] == "up":
+                address = told["console"]
+                break
+        threading.Thread(target=lambda: [None for _ in up.stdout or ()], daemon=True).start()
+        yield address
+    finally:
+        up.send_signal(signal.SIGTERM)
+        up.wait(60)
+
+
+def drop(folder: Path, wave: str, n: int) -> float:
+    """Put drops into the bucket, and wait for all of them; jobs a second."""
+    inbox = folder / "bucket" / "inbox" / "acme" / wave
+    rows = "".join(f"name {k},{k % 90}\n" for k in range(400))
+    with open_stack(replace(Settings(storage_data_dir=folder), log_level="error")) as stack:
+        (inbox).mkdir(parents=True)
+        for k in range(n):
+            (inbox / f"f{k}.csv").write_text(f"Name,Age\nfirst {k},1\n{rows}")
+        before = stack.table.counts().get(State.SUCCEEDED, 0)
+        began = time.monotonic()
+        (inbox / "manifest.json").write_text(json.dumps(MANIFEST))
+        while stack.table.counts().get(State.SUCCEEDED, 0) < before + n:
+            stack.table.wait(0.5)
+        return n / (time.monotonic() - began)
+
+
+async def _watch(address: str, watchers: int, until: Path) -> None:
+    """Half of them follow logs of jobs that run or wait, half ask for lists every second."""
+    host, port = urlsplit(address).hostname, urlsplit(address).port
+    answers = 0
+
+    async def follow(k: int) -> None:
+        while not os.access(until, os.F_OK):
+            listed = json.loads(await asyncio.to_thread(_get, f"{address}/jobs?limit=20&state=QUEUED&state=RUNNING"))
+            jobs = [job["job_id"] for job in listed["jobs"]] or ["none"]
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(
+                f"GET /jobs/{jobs[k % len(jobs)]}/logs?follow=true HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
+            )
+            with contextlib.suppress(TimeoutError, OSError):
+                async with asyncio.timeout(5):
+                    while await reader.read(4096):
+                        pass
+            writer.close()
+
+    async def look() -> None:
+        nonlocal answers
+        reader, writer = await asyncio.open_connection(host, port)
+        while not os.access(until, os.F_OK):
+            writer.write(f"GET /jobs?limit=50 HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = next(
+                int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")
+            )
+            await reader.readexactly(length)
+            answers += 1
+            await asyncio.sleep(1.0)
+
+    await asyncio.gather(*(follow(k) for k in range(watchers // 2)), *(look() for _ in range(watchers - watchers // 2)))
+    print(f"lists answered: {answers}")
+
+
+def _get(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return bytes(answer.read())
+
+
+def load(watchers: int, drops: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="bench-console-") as name:
+        folder = Path(name)
+        with running(folder) as address:
+            _get(f"{address}/health")
+            drop(folder, "warm", 10)
+            quiet, watched, shares = [], [], []
+            for k in range(4):
+                quiet.append(drop(folder, f"quiet{k}", drops))
+                until = folder / f"until{k}"
+                words = [sys.executable, "-m", "tests.bench.bench_console", "--watch", address, "--until", str(until)]
+                others = subprocess.Popen([*words, "--watchers", str(watchers)], preexec_fn=lambda: os.nice(19))  # noqa: PLW1509 - one thread reads
+                time.sleep(2)
+                began, used = time.monotonic(), _server_cpu()
+                watched.append(drop(folder, f"watched{k}", drops))
+                shares.append((_server_cpu() - used) / (time.monotonic() - began))
+                until.touch()
+                others.wait(30)
+    shown = " ".join(f"{q:.1f}/{w:.1f}" for q, w in zip(quiet, watched, strict=True))
+    share = statistics.median(watched) / statistics.median(quiet)
+    print(f"jobs a second, quiet/with {watchers} watchers: {shown}; median {share:.0%} of the quiet one")
+    print(f"the server used {statistics.median(shares):.0%} of a core meanwhile; machine load {os.getloadavg()[0]:.1f}")
+
+
+def _server_cpu() -> float:
+    """CPU seconds of the console's processes that belong to this benchmark."""
+    found = 0.0
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if b"serve" in words and b"bench-console-" in (entry / "environ").read_bytes():
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                found += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", type=int, default=1_000)
+    parser.add_argument("--large", type=int, default=1_000_000)
+    parser.add_argument("--dynamodb", type=int, default=10_000)
+    parser.add_argument("--watchers", type=int, default=200)
+    parser.add_argument("--drops", type=int, default=60)
+    parser.add_argument("--watch", help=argparse.SUPPRESS)
+    parser.add_argument("--until", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args(arguments)
+    if asked.watch:
+        asyncio.run(_watch(asked.watch, asked.watchers, asked.until))
+        return
+    if asked.large:
+        embedded(asked.small, asked.large)
+    if asked.dynamodb:
+        dynamodb(asked.small, asked.dynamodb)
+    if asked.watchers:
+        load(asked.watchers, asked.drops)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""The profile of a sender's last drop: kept at publication, in order, however often and late; and mended results."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from core.jobs import Mends, OutputFile, State
+from core.keys import staging_folder
+from infra.lanes import Lanes
+from runner.publish import PROFILE, Publisher
+from runner.results import latest_key, mended_latest_key, profile_key
+from tests.contract.jobs import a_job
+from tests.support.world import World
+
+BODY = b'{"profile":1,"rows":%d,"columns":[]}'
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    yield made
+    made.close()
+
+
+def publisher(world: World) -> Publisher:
+    return Publisher(world.store, world.table, world.clock, Lanes(1))
+
+
+def committed(world: World, name: str, *, stamp: float, rows: int, **more):
+    """A job about to be published, its files staged."""
+    job, _ = world.table.add(replace(a_job(name), state=State.PUBLISHING, stamp=stamp, attempts_total=1,
+                                     files=(OutputFile(name="logs.txt", size=1, sha256="0"),), **more))  # fmt: skip
+    world.store.put(staging_folder(job.job_id, job.fence) + "logs.txt", b"x")
+    world.store.put(staging_folder(job.job_id, job.fence) + PROFILE, BODY % rows)
+    return job
+
+
+def kept(world: World, job) -> tuple[str, int]:
+    head, body = world.store.read(profile_key(job), limit=10_000).split(b"\n", 1)
+    return json.loads(head)["job_id"], json.loads(body)["rows"]
+
+
+def test_a_published_job_leaves_its_profile_and_nothing_staged(world):
+    job = committed(world, "a", stamp=1.0, rows=7)
+    publisher(world).finish(job)
+    assert kept(world, job) == (job.job_id, 7)
+    assert list(world.store.keys("work/")) == []
+
+
+def test_an_older_job_that_ends_late_does_not_replace_a_newer_profile(world):
+    old, new = committed(world, "old", stamp=1.0, rows=1), committed(world, "new", stamp=2.0, rows=2)
+    assert profile_key(old) == profile_key(new)
+    publisher(world).finish(new)
+    publisher(world).finish(old)
+    assert kept(world, new) == (new.job_id, 2)
+
+
+def test_finishing_twice_changes_nothing(world):
+    job = committed(world, "a", stamp=1.0, rows=7)
+    publisher(world).finish(job)
+    before = world.store.head(profile_key(job))
+    publisher(world).finish(job)
+    assert world.store.head(profile_key(job)) == before
+
+
+def test_a_profile_that_cannot_be_read_is_replaced(world):
+    job = committed(world, "a", stamp=1.0, rows=7)
+    world.store.put(profile_key(job), b"[" * 5000)
+    publisher(world).finish(job)
+    assert kept(world, job) == (job.job_id, 7)
+
+
+class TestMendedResults:
+    def first(self, world, stamp: float = 1.0):
+        job = committed(world, "first", stamp=stamp, rows=1, subject="2026/members.xlsx")
+        publisher(world).finish(job)
+        return world.table.get(job.job_id)
+
+    def mends(self, world, first, *, stamp: float = 5.0, name: str = "mended"):
+        facts = Mends(
+            files=(), job_id=first.job_id, subject=first.subject, stamp=first.stamp, created_at=first.created_at
+        )
+        return committed(world, name, stamp=stamp, rows=1, subject=f"2026/{name}.xlsx", mends=facts)
+
+    def named(self, world, key: str) -> str | None:
+        return json.loads(world.store.read(key, limit=10_000))["job_id"] if world.store.head(key) else None
+
+    def test_the_first_drops_latest_names_the_mended_result(self, world):
+        first = self.first(world)
+        job = self.mends(world, first)
+        publisher(world).finish(job)
+        assert self.named(world, latest_key(first)) == self.named(world, latest_key(job)) == job.job_id
+
+    def test_a_newer_version_of_the_first_drop_wins_even_if_it_ends_earlier_or_later(self, world):
+        first = self.first(world)
+        early = committed(world, "newer", stamp=3.0, rows=1, subject=first.subject)
+        publisher(world).finish(early)
+        publisher(world).finish(self.mends(world, first))
+        assert self.named(world, latest_key(first)) == early.job_id
+        late = committed(world, "newest", stamp=4.0, rows=1, subject=first.subject)
+        publisher(world).finish(self.mends(world, first, name="again", stamp=9.0))
+        publisher(world).finish(late)
+        assert self.named(world, latest_key(first)) == late.job_id
+
+    def test_of_two_mended_results_the_later_upload_is_named(self, world):
+        first = self.first(world)
+        late, early = self.mends(world, first, name="b", stamp=9.0), self.mends(world, first, name="c", stamp=7.0)
+        publisher(world).finish(late)
+        publisher(world).finish(early)
+        assert self.named(world, latest_key(first)) == late.job_id
+
+    def test_a_mended_result_that_is_taken_back_lets_the_first_one_be_named_again(self, world):
+        first = self.first(world)
+        job = self.mends(world, first)
+        done = publisher(world).finish(job)
+        publisher(world).retract_latest(done)
+        assert mended_latest_key(job) == latest_key(first)
+        assert self.named(world, latest_key(first)) == first.job_id

@@ -1,0 +1,374 @@
+"""Rows with errors: where they go, what rejects.xlsx shows of them, and how they come back."""
+
+import json
+import zipfile
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openpyxl.styles import Border, Font, PatternFill, Side
+
+from core.errors import ManifestInvalid
+from core.manifests import parse_manifest
+from runner.engine.mending import key, matched
+from runner.engine.protocol import BadOutput
+from runner.engine.verifying.rejects_book import write_rejects
+from runner.staging import box_outputs
+from tests.unit.engine_jobs import Outcome, run_job, run_order
+
+FIELDS = [{"name": "id", "required": True}, {"name": "email", "type": "email"}, {"name": "n", "type": "integer"}]
+HEADER = ["Id", "Email", "N", "Remark"]
+KEY = "ade: key"
+
+
+def rejects(folder: Path, sheet: int = 0) -> list[list[Any]]:
+    """The rows of rejects.xlsx with their keys and what to do, titles and headers left out."""
+    rows = openpyxl.load_workbook(folder / "rejects.xlsx").worksheets[sheet].iter_rows(values_only=True)
+    return [list(row) for row in rows if str(row[-1]).startswith("ade: row")]
+
+
+def run(folder: Path, rows: Any, **manifest: Any) -> Outcome:
+    return run_job(folder, rows, fields=FIELDS, **({"output": {"rejects": True}} | manifest))
+
+
+def mended(folder: Path, source: Path, *, job: str = "acme-test-1", **manifest: Any) -> Outcome:
+    """The job over a mended file, as the runner orders it once it has found the first one."""
+    spec = {"manifest": 1, "name": "test", "fields": FIELDS, "output": {"rejects": True}, **manifest}
+    checked = parse_manifest(json.dumps(spec).encode())
+    facts = {"size": 1, "sha256": "0" * 64}
+    order = {
+        "order": 1,
+        "job": {"job_id": "acme-test-2", "tenant": "acme", "workflow": "test", "attempt": 1},
+        "manifest": checked.model_dump(mode="json"),
+        "params": {},
+        "inputs": [
+            {"role": "primary", "name": "in.xlsx", "path": "in.xlsx", **facts},
+            {"role": "mended", "name": source.name, "path": source.name, **facts,
+             "mends": {"job": job, "inputs": ["in.xlsx"]}},
+        ],
+        "config": {"path": None, "digest": "0" * 8},
+        "outputs": {n: n for n in box_outputs(checked)},
+        "sandbox": {"driver": "process", "level": "limits", "rungs": {"rlimits": True}},
+    }  # fmt: skip
+    return run_order(order, folder)
+
+
+def mend(folder: Path, change: Any, name: str = "mended.xlsx") -> Path:
+    book = openpyxl.load_workbook(folder / "rejects.xlsx")
+    change(book.worksheets[0])
+    book.save(folder / name)
+    return folder / name
+
+
+ROWS = [["List"], HEADER, ["a", "a@b.com", 1, "x"], ["b", "bad", 2, "y"], [None, "c@b.com", "three", "z"]]
+
+
+class TestWhereRowsGo:
+    def test_kept_rows_are_in_both_books(self, tmp_path):
+        done = run(tmp_path, ROWS)
+        assert [row[1] for row in done.rows()[1:]] == ["a@b.com", "bad", "c@b.com"]
+        assert [row[1] for row in rejects(tmp_path)] == ["bad", "c@b.com"]
+        assert done.artifact["output"]["rejects"] == {"rows": 2}
+
+    def test_split_rows_are_only_rejected_and_the_books_list_them(self, tmp_path):
+        done = run(tmp_path, ROWS, on_error="split")
+        assert [row[1] for row in done.rows()[1:]] == ["a@b.com"]
+        assert done.end["summary"]["left_out"] == {"rejected": 2}
+        assert {"from": 4, "to": 5, "as": "rejected", "table": "t1", "rows": 2} in done.artifact["sheets"][0]["rows"]
+
+    def test_a_rejected_job_fails_with_its_audit_and_rejects(self, tmp_path):
+        done = run(tmp_path, ROWS, on_error="reject")
+        assert done.error["code"] == "rows_rejected"
+        assert done.error["message"] == "2 of 3 rows have errors (66.67%); on_error is reject"
+        assert done.artifact["summary"]["rows_out"] == 0
+        assert len(rejects(tmp_path)) == 2
+
+    @pytest.mark.parametrize(("rate", "ok"), [(0.66, False), (0.67, True), (0, False), (1, True)])
+    def test_a_job_with_too_many_errors_fails(self, tmp_path, rate, ok):
+        assert run(tmp_path, ROWS, max_error_rate=rate).end["ok"] is ok
+
+    def test_a_rate_of_zero_accepts_a_job_without_errors(self, tmp_path):
+        assert run(tmp_path, ROWS[:3], max_error_rate=0, on_error="reject").end["ok"]
+
+    def test_warnings_reject_nothing(self, tmp_path):
+        fields = [{**field, "severity": "warning"} for field in FIELDS]
+        done = run_job(tmp_path, ROWS, fields=fields, output={"rejects": True}, on_error="split")
+        assert done.end["summary"]["rows_out"] == 3
+        assert not (tmp_path / "rejects.xlsx").read_bytes() if (tmp_path / "rejects.xlsx").exists() else True
+
+    def test_what_hooks_gather_is_about_the_rows_of_the_output(self, tmp_path):
+        hook = (
+            "seen = []\ndef accumulate(*, columns, rows):\n    seen.extend(rows)\n"
+            "def finalize():\n    return {'sheets': {'Seen': [['row'], *([r] for r in seen)]}}\n"
+        )
+        done = run(tmp_path, ROWS, on_error="split", rules={"hooks/seen.py": hook})
+        assert done.rows("Seen") == [["row"], [3]]
+
+    def test_split_without_rejects_is_no_manifest(self):
+        with pytest.raises(ManifestInvalid, match="on_error"):
+            parse_manifest(b'{"manifest": 1, "name": "x", "fields": [{"name": "a"}], "on_error": "split"}')
+
+
+class TestTheWorkbook:
+    def test_rows_say_what_to_do_and_wrong_cells_are_marked_and_commented(self, tmp_path):
+        run(tmp_path, ROWS)
+        sheet = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        assert sheet["A1"].value == "List"
+        assert [cell.value for cell in sheet[2]][:5] == [*HEADER, "ade: what to do"]
+        assert sheet["F2"].value == key("key", "acme-test-1", 0, 0, 2)
+        assert sheet["E3"].value == "Email: is not a valid email address"
+        assert (sheet["B3"].fill.fgColor.rgb, sheet["B3"].comment.text) == ("FFFFC7CE", "is not a valid email address")
+        assert sheet["A4"].comment.text == "is blank"
+        assert sheet["D3"].comment is None
+
+    def test_it_looks_like_the_senders_own(self, tmp_path):
+        book = openpyxl.Workbook()
+        sheet = book.active
+        for row in ROWS:
+            sheet.append(row)
+        sheet["A2"].font = Font(name="Georgia", size=14, bold=True, color="FF112233")
+        sheet["A2"].fill = PatternFill("solid", fgColor="FFAABBCC")
+        sheet["C4"].number_format = "#,##0.00"
+        sheet["D4"].border = Border(bottom=Side(style="double", color="FF00FF00"))
+        sheet.column_dimensions["D"].width = 33
+        sheet.row_dimensions[2].height = 40
+        sheet.merge_cells("A1:D1")
+        tmp_path.mkdir(exist_ok=True)
+        book.save(tmp_path / "in.xlsx")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        made = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        font = made["A2"].font
+        assert (font.name, font.size, font.bold, font.color.rgb) == ("Georgia", 14, True, "FF112233")
+        assert made["A2"].fill.fgColor.rgb == "FFAABBCC"
+        assert made["C3"].number_format == "#,##0.00"
+        assert (made["D3"].border.bottom.style, made["D3"].border.bottom.color.rgb) == ("double", "FF00FF00")
+        assert made.column_dimensions["D"].width == 33
+        assert made.row_dimensions[2].height == 40
+        assert [str(area) for area in made.merged_cells.ranges] == ["A1:D1"]
+
+    def test_formulas_links_and_macros_of_the_sender_do_not_get_through(self, tmp_path):
+        tmp_path.mkdir(exist_ok=True)
+        book = openpyxl.Workbook()
+        sheet = book.active
+        for row in [HEADER, ["a", "bad", 1, "=cmd|'/c calc'!A1"], ["b", '=HYPERLINK("http://x")', 2, "+1"]]:
+            sheet.append(row)
+        sheet["A2"].hyperlink = "http://evil.example"
+        book.save(tmp_path / "in.xlsx")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        with zipfile.ZipFile(tmp_path / "rejects.xlsx") as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        assert all(b"<f>" not in part and b"evil.example" not in part for part in parts.values())
+        assert {name.split("/")[-1] for name in parts} == {
+            "sheet1.xml", "comments1.xml", "vmlDrawing1.vml", "sheet1.xml.rels", "workbook.xml", "workbook.xml.rels",
+            "styles.xml", "core.xml", "app.xml", ".rels", "[Content_Types].xml",
+        }  # fmt: skip
+
+    def test_a_text_like_a_formula_stays_a_text(self, tmp_path):
+        run(tmp_path, [HEADER, ["a", "=1+1", 1, "@x"]])
+        sheet = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        assert (sheet["B2"].value, sheet["B2"].data_type) == ("=1+1", "s")
+
+    def test_values_of_every_kind_come_back_as_they_were(self, tmp_path):
+        values = [
+            date(2026, 1, 2),
+            datetime(2026, 1, 2, 3, 4, 5),
+            time(6, 7),
+            True,
+            1.25,
+            "t <&> x",
+            timedelta(hours=30),
+        ]
+        run(tmp_path, [[*HEADER, *(f"c{n}" for n in range(len(values)))], ["a", "bad", 1, "x", *values]])
+        (row,) = rejects(tmp_path)
+        assert row[4:6] == [datetime(2026, 1, 2), datetime(2026, 1, 2, 3, 4, 5)]
+        assert row[6:11] == [time(6, 7), True, 1.25, "t <&> x", timedelta(hours=30)]
+
+    def test_several_sheets_and_tables_each_keep_their_headers(self, tmp_path):
+        stacked = [HEADER, ["a", "bad", 1, "x"], [], [], ["Second"], [], HEADER, ["b", "worse", 2, "y"]]
+        run(
+            tmp_path,
+            {"One": stacked, "Fine": [HEADER, ["c", "c@b.com", 3, "z"]], "Two": [HEADER, ["d", "bad", 4, "w"]]},
+        )
+        book = openpyxl.load_workbook(tmp_path / "rejects.xlsx")
+        assert book.sheetnames == ["One", "Two"]
+        assert [row[0] for row in rejects(tmp_path)] == ["a", "b"]
+        assert [row[0] for row in rejects(tmp_path, 1)] == ["d"]
+
+    def test_a_csv_gets_a_plain_workbook_with_its_own_columns(self, tmp_path):
+        tmp_path.mkdir(exist_ok=True)
+        (tmp_path / "in.xlsx").write_text("Id;Email;N\n007;bad;1\nb;b@b.com;2\n")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        assert [row[:3] for row in rejects(tmp_path)] == [["007", "bad", "1"]]
+
+
+def described(*lines: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+SHEET = {"sheet": "S", "input": 0, "index": 0, "columns": 2, "widths": [], "headless": False}
+ROW = {"row": 2, "kind": "row", "cells": [[1, "a"]], "marks": [[1, "is wrong"]], "do": "mend it"}
+END = {"end": True, "rows": 1}
+
+
+class TestWhatABoxMayDescribe:
+    def test_the_plain_case_is_written(self, tmp_path):
+        (tmp_path / "d").write_bytes(described(SHEET, ROW, END))
+        with (tmp_path / "d").open("rb") as source, (tmp_path / "x.xlsx").open("w+b") as file:
+            assert write_rejects(source, file, job="j", title="t") == 1
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            [SHEET, ROW],
+            [SHEET, ROW, {"end": True, "rows": 2}],
+            [ROW, END],
+            [SHEET, {**ROW, "cells": [[3, "beyond the columns"]]}, END],
+            [SHEET, {**ROW, "cells": [[1, {"formula": "1+1"}]]}, END],
+            [SHEET, {**ROW, "cells": [[1, {"error": "<evil>"}]]}, END],
+            [SHEET, {**ROW, "cells": [[2, "b"], [1, "a"]]}, END],
+            [SHEET, {**ROW, "kind": "macro"}, END],
+            [SHEET, {**ROW, "do": 7}, END],
+            [SHEET, {**ROW, "row": 0}, END],
+            [SHEET, ROW, ROW, END],
+            [SHEET, {**ROW, "cells": [[1, "a", 4]]}, END],
+            [{**SHEET, "columns": 16_384}, ROW, END],
+            [{**SHEET, "sheet": 7}, ROW, END],
+            [SHEET, {"script": "x"}, END],
+            [[1, 2]],
+        ],
+    )
+    def test_anything_else_is_refused(self, tmp_path, lines):
+        (tmp_path / "d").write_bytes(described(*lines))
+        with (tmp_path / "d").open("rb") as source, (tmp_path / "x.xlsx").open("w+b") as file, pytest.raises(BadOutput):
+            write_rejects(source, file, job="j", title="t")
+
+    def test_odd_looks_are_left_out(self, tmp_path):
+        evil = {"font": {"name": 'x"/><evil/>', "size": 1e9, "color": "red"}, "fill": "zz", "format": "x\n" * 200,
+                "border": {"left": ["<evil>", "x"]}, "align": {"h": "<evil>"}}  # fmt: skip
+        lines = described({"style": evil}, SHEET, {**ROW, "cells": [[1, "a", 0]]}, END)
+        (tmp_path / "d").write_bytes(lines)
+        with (tmp_path / "d").open("rb") as source, (tmp_path / "x.xlsx").open("w+b") as file:
+            write_rejects(source, file, job="j", title="t")
+        with zipfile.ZipFile(tmp_path / "x.xlsx") as archive:
+            assert b"<evil" not in archive.read("xl/styles.xml")
+        assert openpyxl.load_workbook(tmp_path / "x.xlsx").worksheets[0]["A1"].value == "a"
+
+
+class TestMending:
+    def test_a_file_with_keys_asks_for_the_job_it_mends(self, tmp_path):
+        run(tmp_path, ROWS)
+        done = run_job(
+            tmp_path / "again", [[*HEADER, key("key", "acme-x-1", 0, 0, 1)], ["a", "b", 1, "x", None]], fields=FIELDS
+        )
+        assert done.error["code"] == "mends"
+        assert done.error["where"]["job"] == "acme-x-1"
+
+    def test_mended_rows_take_the_places_of_the_first_ones(self, tmp_path):
+        run(tmp_path, ROWS, on_error="split")
+
+        def change(sheet):
+            sheet["B3"], sheet["A4"], sheet["C4"] = "b@b.com", "c", 3
+
+        done = mended(tmp_path, mend(tmp_path, change), on_error="split")
+        assert [row[:3] for row in done.rows()[1:]] == [["a", "a@b.com", 1], ["b", "b@b.com", 2], ["c", "c@b.com", 3]]
+        assert done.artifact["mends"] == {"jobs": ["acme-test-1"], "rows": 2, "left_out": 0}
+
+    def test_rows_may_be_sorted_and_columns_moved_added_or_renumbered(self, tmp_path):
+        run(tmp_path, ROWS)
+
+        def change(sheet):
+            rows = [[c.value for c in row] for row in sheet.iter_rows(min_row=2)]
+            sheet.delete_rows(1, sheet.max_row)
+            for header, *body in [rows]:
+                for row in [header, *reversed(body)]:
+                    row[1] = "ok@b.com" if row[1] == "bad" else row[1]
+                    row[0] = "c" if row[0] is None else row[0]
+                    row[2] = 3 if row[2] == "three" else row[2]
+                    sheet.append([row[5], row[4], "mine", row[3], row[1], row[0], row[2]])
+
+        done = mended(tmp_path, mend(tmp_path, change))
+        assert done.rows()[1:] == [
+            ["a", "a@b.com", 1, "x"],
+            ["b", "ok@b.com", 2, "y"],
+            ["c", "c@b.com", 3, "z"],
+        ]
+
+    def test_a_row_that_was_deleted_or_blanked_stays_as_it_was(self, tmp_path):
+        run(tmp_path, ROWS)
+
+        def change(sheet):
+            for column in range(1, 6):
+                sheet.cell(4, column).value = None
+            sheet.delete_rows(3)
+
+        done = mended(tmp_path, mend(tmp_path, change))
+        assert [row[1] for row in done.rows()[1:]] == ["a@b.com", "bad", "c@b.com"]
+        assert done.artifact["validation"]["by_code"]["mend_blank"] == 1
+
+    @pytest.mark.parametrize(
+        ("row", "code"),
+        [
+            (["d", "d@b.com", 4, "new", None, None], "mend_without_key"),
+            (["d", "d@b.com", 4, "new", None, key("row", "acme-test-1", 0, 0, 4)], "mend_twice"),
+            (["d", "d@b.com", 4, "new", None, key("row", "acme-other-1", 0, 0, 4)], "mend_other_job"),
+            (["d", "d@b.com", 4, "new", None, key("row", "acme-test-1", 7, 0, 4)], "mend_other_job"),
+            (["d", "d@b.com", 4, "new", None, key("row", "acme-test-1", 0, 0, 999)], "mend_unknown_row"),
+            (["d", "d@b.com", 4, "new", None, key("row", "acme-test-1", 0, 9, 4)], "mend_unknown_row"),
+        ],
+    )
+    def test_a_row_that_contradicts_the_first_file_is_left_out_and_reported(self, tmp_path, row, code):
+        run(tmp_path, ROWS)
+        done = mended(tmp_path, mend(tmp_path, lambda sheet: sheet.append(row)))
+        assert done.artifact["validation"]["by_code"][code] == 1
+        assert done.artifact["mends"]["left_out"] == 1
+        assert "new" not in [r[3] for r in done.rows()]
+
+    def test_a_lost_column_keeps_its_first_values(self, tmp_path):
+        run(tmp_path, ROWS)
+        done = mended(tmp_path, mend(tmp_path, lambda sheet: sheet.delete_cols(4)))
+        assert [row[3] for row in done.rows()[1:]] == ["x", "y", "z"]
+        assert done.artifact["validation"]["by_code"]["mend_column_gone"] == 1
+
+    def test_no_finding_of_a_mended_row_holds_a_value(self, tmp_path):
+        run(tmp_path, ROWS)
+        done = mended(tmp_path, mend(tmp_path, lambda sheet: sheet.append(["geheim", "geheim", "geheim"])))
+        assert "geheim" not in json.dumps(done.artifact)
+
+
+def test_columns_are_found_by_header_wherever_they_moved():
+    assert matched(["a", "b", None, "c"], ["c", "a", "b", "ade"], frozenset({3})) == ([1, 2, None, 0], 0)
+    assert matched(["a", None, "c"], ["a", None, "c", "ade"], frozenset({3})) == ([0, 1, 2], 0)
+    assert matched(["a", "b"], ["a", "x"], frozenset()) == ([0, None], 1)
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40), st.booleans())
+def test_output_and_rejects_are_the_input_and_mending_gives_all_of_it(tmp_path_factory, bad, headless_note):
+    """`bad`: for each row, whether its email and its number are wrong."""
+    folder = tmp_path_factory.mktemp("rejects")
+    rows = [
+        [f"k{n}", "nobody" if email else f"{n}@b.com", "many" if number else n, f"note {n}" if headless_note else None]
+        for n, (email, number) in enumerate(bad)
+    ]
+    done = run(folder, [HEADER, *rows], on_error="split")
+    wrong = [n for n, (email, number) in enumerate(bad) if email or number]
+    good = [n for n in range(len(rows)) if n not in wrong]
+    assert [row[0] for row in done.rows()[1:]] == [f"k{n}" for n in good]
+    if not wrong:
+        return
+    found = rejects(folder)
+    assert [row[:3] for row in found] == [rows[n][:3] for n in wrong]
+
+    def change(sheet):
+        for row in sheet.iter_rows(min_row=2):
+            row[1].value = f"{row[0].value[1:]}@b.com"
+            row[2].value = int(row[0].value[1:])
+
+    whole = mended(folder, mend(folder, change), on_error="split")
+    assert [row[:3] for row in whole.rows()[1:]] == [[f"k{n}", f"{n}@b.com", n] for n in range(len(rows))]
+    assert whole.end["summary"]["rows_with_errors"] == 0
