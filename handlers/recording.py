@@ -37,7 +37,7 @@ from core.ports import Clock, JobTable, WorkQueue
 from infra.lanes import Lanes
 from infra.queueing import add, enqueue_all, mutate
 from infra.statuses import Statuses, status_key
-from infra.telemetry import Telemetry
+from infra.telemetry import Root, Telemetry
 
 _BATCH = 10  # messages per request
 # A standing workflow that changes does not process again what an earlier version of it has processed.
@@ -159,18 +159,11 @@ class Recorder:
 
     def _record(self, job: Job, planned: Planned, line: "_Line", done: Recorded, followups: FollowUps) -> None:
         wanted = replace(job, stamp=line.planned.stamp)
-        root = self._telemetry.root("drop", start=followups.began)
+        root, began = self._telemetry.root("drop", start=followups.began), self._telemetry.now()
         wanted = replace(wanted, trace=root.trace) if root is not None else wanted
         job, created = self._add(wanted, line.known, planned.delay)
         if root is not None and created:
-            root.end(
-                self._telemetry.now(),
-                job_id=job.job_id,
-                tenant=job.tenant,
-                workflow=job.workflow,
-                subject=job.subject,
-                state=str(job.state),
-            )
+            self._trace(root, job, began)
         (done.created if created else done.met).append(job)
         met = job
         if not created:
@@ -184,6 +177,13 @@ class Recorder:
             done.queued.append(job)  # its message was sent with it
         elif job.state is State.SUCCEEDED and job.unpublished:
             followups.send(job, 0.0)  # its receiver updates latest.json
+
+    def _trace(self, root: Root, job: Job, began: float) -> None:
+        now = self._telemetry.now()
+        facts = {"tenant": job.tenant, "workflow": job.workflow, "subject": job.subject, "state": str(job.state)}
+        root.end(now, job_id=job.job_id, **facts)
+        if job.enqueued_at is not None:  # its message was sent with the row
+            self._telemetry.span("enqueue", job.trace, start=began, end=now, kind="producer")
 
     def settle(self, followups: FollowUps) -> None:
         """Send messages and note them as sent, then the rest. A crash in between sends them twice, harmlessly."""
