@@ -104,7 +104,7 @@ def test_forged_outputs_are_the_configs_fault_and_cost_the_runner_nothing(sandbo
     folder, made = sandbox
     honest = ended(made, folder, "def forge(): pass")
     assert honest.verdict is Verdict.OK
-    assert set(honest.outputs) == {"artifact.json", "normalized.xlsx", "report.html"}
+    assert set(honest.outputs) == {"artifact.json", "normalized.xlsx", "profile.json", "report.html"}
     assert honest.claim["rows_out"] == 3
     before = resource.getrusage(resource.RUSAGE_SELF)
     for name, source in CASES.items():
@@ -219,7 +219,7 @@ def test_a_job_without_rules_is_verified_by_its_own_engine(sandbox, boxes_run):
     folder, made = sandbox
     found = run_verified(made, jobs.job(folder, trusted=True), limits=jobs.LIMITS, killed=lambda: None)
     assert found.verdict is Verdict.OK, found.message
-    assert set(found.outputs) == {"artifact.json", "normalized.xlsx", "report.html"}
+    assert set(found.outputs) == {"artifact.json", "normalized.xlsx", "profile.json", "report.html"}
     assert found.claim["rows_out"] == 3
     assert not list(folder.glob("job-*/verify*"))
     assert len(boxes_run) == 1

@@ -133,7 +133,7 @@ def ended(box, rule, **limits):
 def test_no_rule_reaches_the_warden_of_its_box(box):
     report = ended(box, REACH)
     assert report.verdict is Verdict.OK, f"{report.message}\n{report.log.read_text()}"
-    assert set(report.outputs) == {"artifact.json", "normalized.xlsx", "report.html"}
+    assert set(report.outputs) == {"artifact.json", "normalized.xlsx", "profile.json", "report.html"}
 
 
 @pytest.mark.parametrize("how", list(LATE))

@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -162,6 +164,7 @@ class TestRoles:
             job, made = table.add(a_job("handler"))
             queue.send(Message.of(job))
             assert table.replace(job, replace(job, enqueued_at=NOW)) is not None
+            assert table.add_sent(a_job("handler with its message"), 0.0)[1]
             table.advance("acme")
             assert table.hold("sweep", "h", 30)
             table.let_go("sweep", "h")
@@ -279,3 +282,23 @@ def test_the_view_for_people_shows_what_docs_say_and_survives_a_damaged_row():
         r" AS (\w+)|^SELECT (\w+), (\w+), (\w+), (\w+)", JOBS_VIEW.partition("FROM (\n")[0], re.MULTILINE
     )
     assert set(names) == {name for found in sqlite for name in found if name} | {"rev"}
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page_make_the_schema(tmp_path: Path):
+    """As docs/postgres.md says, with a server that is there."""
+    page = (Path(__file__).parents[2] / "docs" / "postgres.md").read_text()
+    script = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
+    with fresh_schema("d") as url:
+        script = script.replace("postgresql://ade@db.example.com/ade", f"'{url}'")
+        env = {k: v for k, v in os.environ.items() if not k.startswith("ADE_")}
+        env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"
+        done = subprocess.run(
+            ["bash", "-euc", script], env=env, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        schema = parse_database(url).schema
+        assert [line.split()[0] for line in done.stdout.splitlines() if f" {schema} " in f"{line} "] == [
+            "missing",
+            "created",
+        ]

@@ -252,9 +252,9 @@ function watch() {
   if (document.body.dataset.page === "jobs" && !$("[data-live]")) return;
   const events = new EventSource("/events");
   let first = true;
-  events.addEventListener("overview", () => {
+  events.addEventListener("overview", (event) => {
     if (!first) refresh();
-    first = false;
+    else if (Object.keys(JSON.parse(event.data).tenants).length) first = false;
   });
 }
 

@@ -10,6 +10,7 @@ is the nearest), and `tier`, the kind of evidence: `rule`, `name`, `confirmed`, 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from math import exp
 from typing import Final, NamedTuple
 
@@ -24,6 +25,7 @@ from runner.engine.mapping.evidence import (
     Contribution,
     Detected,
     Evidence,
+    Numbers,
     Sample,
     Table,
     Weigher,
@@ -216,7 +218,7 @@ class _Chooser:
             )
         else:
             doubt = self._guess(column, mine, probability)
-        return MappingChoice(at, name, probability, one.parts, others, note, doubt, self._tier(at, mine))
+        return MappingChoice(at, name, probability, one.told(), others, note, doubt, self._tier(at, mine))
 
     def _guess(self, column: ColumnIn, field: int, probability: float) -> Doubt | None:
         """Whether a column has a field for reasons that fall short of its name: other words, or only its values."""
@@ -318,12 +320,8 @@ def _table(
         if not (pair.values.keys() - {"near_other", "letters", "letters_lead", "nothing_said"}) and not rules:
             continue
         total = weighed(pair.values) + PER_POINT * points
-        told = (
-            *(Contribution(c.rule, round(PER_POINT * c.delta, 2)) for c in rules),
-            *contributions(pair, fields[n], weigher.classes[n]),
-        )
         table[at, n] = Evidence(
-            parts=told,
+            told=partial(_told, pair, fields[n], weigher.classes[n], rules),
             exact=pair.exact,
             header=pair.header,
             name=pair.name,
@@ -335,3 +333,10 @@ def _table(
             total=total,
         )
     return table
+
+
+def _told(
+    pair: Numbers, field: Field, classes: frozenset[str], rules: Sequence[Contribution]
+) -> tuple[Contribution, ...]:
+    points = (Contribution(c.rule, round(PER_POINT * c.delta, 2)) for c in rules)
+    return (*points, *contributions(pair, field, classes))
