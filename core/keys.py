@@ -22,9 +22,9 @@ _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,62}")
 _LEFT_BEHIND = frozenset({"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "__macosx"})
 _UNFINISHED = re.compile(r"^(\.|~\$)|\.(tmp|part|partial|crdownload|filepart|swp)$|~$", re.IGNORECASE)
 _YEAR, _MONTH, _DAY = r"(?:19|20)\d\d", r"(?:0[1-9]|1[0-2])", r"(?:0[1-9]|[12]\d|3[01])"
-_MONTH_NAME = "|".join(
-    f"{name[:3]}(?:{name[3:]})?"
-    for name in "january february march april may june july august september october november december".split()
+_MONTH_NAME = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:tember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?"
 )
 # A folder that names a period: 2026, 2026-11, 20261117, 17.11.2026, 2026-Q4, 2026-W47, November, nov-2026.
 _PERIOD = re.compile(
