@@ -47,6 +47,7 @@ CAPS = Caps(tenant=500, workflow=500)
 SIZES = (1_000, 100_000, 1_000_000)
 BATCH = 100  # jobs of one round
 TENANTS = 20
+logging.getLogger("procrastinate").setLevel(logging.ERROR)  # an app in a script is what we want
 RUNNERS = 4
 OPERATIONS = ("enqueue", "lease + start", "finish")
 PUBLISH = "published"
@@ -119,7 +120,6 @@ class Theirs:
     name = "procrastinate"
 
     def __init__(self, url: str) -> None:
-        logging.getLogger("procrastinate").setLevel(logging.ERROR)  # an app in a script is what we want
         self._sender = App(connector=SyncPsycopgConnector(conninfo=url))
         self._sender.open()
         self._task = self._sender.task(name="normalize")(str)
@@ -388,10 +388,13 @@ def main(arguments: list[str] | None = None) -> None:
             for side, make in enumerate((Ours, Theirs)):
                 for runners in (1, RUNNERS):
                     rate, client, served, waits = drain(server.url, cpu, side, runners, asked.drain // 2)
+                    active = sum(n for kind, n in waits.items() if kind != "idle") or 1
+                    locked = sum(n for kind, n in waits.items() if kind.startswith("Lock "))
                     print(
-                        f"{make.name:14} {runners} runners: {rate:6.0f} jobs/s, CPU per job {client:.0f} µs client, "
-                        f"{served:.0f} µs server; looks at sessions: "
-                        + ", ".join(f"{kind} {n}" for kind, n in waits.most_common())
+                        f"{make.name:14} {runners} runners: {rate:4.0f} jobs/s, CPU per job {client:.0f} µs client, "
+                        f"{served:.0f} µs server; {locked / active:.1%} of active sessions wait for a lock ("
+                        + ", ".join(f"{kind} {n}" for kind, n in waits.most_common() if kind != "idle")
+                        + ")"
                     )
 
 

@@ -164,6 +164,7 @@ class TestRoles:
             job, made = table.add(a_job("handler"))
             queue.send(Message.of(job))
             assert table.replace(job, replace(job, enqueued_at=NOW)) is not None
+            assert table.add_sent(a_job("handler with its message"), 0.0)[1]
             table.advance("acme")
             assert table.hold("sweep", "h", 30)
             table.let_go("sweep", "h")

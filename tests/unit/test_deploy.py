@@ -175,9 +175,13 @@ def test_a_runner_gets_more_time_to_stop_than_its_drain_takes(template: dict[str
     assert 30 <= float(drain) <= container["StopTimeout"] - 20
 
 
-def kubernetes(kind: str) -> list[dict[str, Any]]:
-    found = yaml.safe_load_all((DEPLOY / "kubernetes" / "ade-drop.yaml").read_text())
-    return [doc for doc in found if doc["kind"] == kind]
+MANIFESTS = ("ade-drop.yaml", "ade-drop-postgres.yaml")
+
+
+def kubernetes(kind: str, *files: str) -> list[dict[str, Any]]:
+    """The documents of a kind, of one file or of all."""
+    texts = [(DEPLOY / "kubernetes" / name).read_text() for name in files or MANIFESTS]
+    return [doc for text in texts for doc in yaml.safe_load_all(text) if doc["kind"] == kind]
 
 
 COMPUTE = {"RunnerImage": "ade-drop:1", "Vpc": "vpc-1", "Subnets": "subnet-1,subnet-2"}
@@ -402,6 +406,16 @@ def test_everything_that_can_have_a_tag_has_the_one_that_was_asked_for():
     assert found["RunnerService"]["Properties"]["PropagateTags"] == "SERVICE"
 
 
+def _settings(service: dict[str, Any], given: dict[str, str] | None = None) -> Settings:
+    """Of a service of the compose file, with what its variables are set to, or their defaults."""
+    filled = {
+        name: re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: (given or {}).get(found[1], found[2]), text)
+        for name, text in service.get("environment", {}).items()
+        if name.startswith("ADE_")
+    }
+    return Settings.from_env(filled)
+
+
 class TestCompose:
     def test_only_this_machine_reaches_it(self, compose: dict[str, Any]):
         ports = [port for service in compose["services"].values() for port in service.get("ports", [])]
@@ -418,8 +432,30 @@ class TestCompose:
     def test_what_has_a_default_secret_is_told_anew_in_that_file(self, compose: dict[str, Any]):
         other = yaml.safe_load((ROOT / "docker-compose.lan.yml").read_text())["services"]
         for name, service in compose["services"].items():
-            defaults = {k for k, v in service.get("environment", {}).items() if re.search(r"\$\{ADE_LOCAL_\w+:-", v)}
+            defaults = {
+                k
+                for k, v in service.get("environment", {}).items()
+                if re.search(r"\$\{ADE_LOCAL_(?!TABLE|QUEUE)\w+:-", v)
+            }
             assert defaults <= other.get(name, {}).get("environment", {}).keys(), name
+
+    def test_table_and_queue_are_one_database_that_outlives_its_container(self, compose: dict[str, Any]):
+        services = compose["services"]
+        settings = _settings(services["runner"])
+        assert settings.table_url == settings.queue_url == "postgresql://ade@postgres/ade"
+        (volume,) = services["postgres"]["volumes"]
+        assert volume.split(":")[0] in compose["volumes"]
+
+    def test_localstack_starts_only_where_it_is_asked_for(self, compose: dict[str, Any]):
+        """By one file, which names it and has everything use it."""
+        assert compose["services"]["cloud"]["profiles"] == ["localstack"]
+        assert [name for name, one in compose["services"].items() if "cloud" in one.get("depends_on", {})] == []
+        lines = (ROOT / "localstack/compose.env").read_text().splitlines()
+        given = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+        assert given.pop("COMPOSE_PROFILES") == "localstack"
+        settings = _settings(compose["services"]["runner"], given)
+        assert settings.table_url == "dynamodb://ade-jobs?endpoint=http://cloud:4566"
+        assert settings.queue_url == "sqs://ade-work?endpoint=http://cloud:4566"
 
     def test_promises_no_persistence_that_the_free_image_has_not(self, compose: dict[str, Any]):
         assert "PERSISTENCE" not in compose["services"]["cloud"]["environment"]
@@ -456,7 +492,7 @@ class TestCompose:
         for name, service in compose["services"].items():
             set_here = {k: v for k, v in service.get("environment", {}).items() if k.startswith("ADE_")}
             assert unknown_variables(set_here) == [], name
-            Settings.from_env({k: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", v) for k, v in set_here.items()})
+            _settings(service)
 
     def test_minio_and_the_listener_know_the_same_secret(self, compose: dict[str, Any]):
         services = compose["services"]
@@ -488,8 +524,8 @@ def test_what_the_images_copy_is_there():
 
 
 def test_pods_have_no_privileges_and_no_token():
-    pods = [doc["spec"]["template"]["spec"] for doc in kubernetes("Deployment")]
-    assert len(pods) == 3
+    pods = [doc["spec"]["template"]["spec"] for doc in (*kubernetes("Deployment"), *kubernetes("Job"))]
+    assert len(pods) == 7
     for pod in pods:
         assert pod["securityContext"]["runAsNonRoot"]
         assert not pod["automountServiceAccountToken"]
@@ -498,13 +534,35 @@ def test_pods_have_no_privileges_and_no_token():
             assert not container["securityContext"]["allowPrivilegeEscalation"]
 
 
-def test_each_part_has_an_account_and_secret_of_its_own():
-    accounts = {doc["metadata"]["name"] for doc in kubernetes("ServiceAccount")}
-    pods = {doc["metadata"]["name"]: doc["spec"]["template"]["spec"] for doc in kubernetes("Deployment")}
+@pytest.mark.parametrize("file", MANIFESTS)
+def test_each_part_has_an_account_and_secret_of_its_own(file: str):
+    accounts = {doc["metadata"]["name"] for doc in kubernetes("ServiceAccount", file)}
+    parts = [*kubernetes("Deployment", file), *kubernetes("Job", file)]
+    pods = {doc["metadata"]["name"]: doc["spec"]["template"]["spec"] for doc in parts}
     assert {name: pod["serviceAccountName"] for name, pod in pods.items()} == {name: name for name in accounts}
-    for name, pod in pods.items():
-        secrets = [one["secretRef"]["name"] for one in pod["containers"][0]["envFrom"] if "secretRef" in one]
-        assert secrets == [f"{name}-aws"]
+    secrets = [
+        one["secretRef"]["name"]
+        for pod in pods.values()
+        for one in pod["containers"][0]["envFrom"]
+        if "secretRef" in one
+    ]
+    assert len(secrets) == len(set(secrets)) == len(pods)
+
+
+def test_pods_differ_between_the_files_only_in_where_things_are():
+    """Secrets by another name, and a webhook where AWS has a queue of events."""
+    aws, postgres = (
+        {doc["metadata"]["name"]: doc["spec"]["template"]["spec"] for doc in kubernetes("Deployment", file)}
+        for file in MANIFESTS
+    )
+    for name, pod in postgres.items():
+        (only,) = pod["containers"]
+        (other,) = aws[name]["containers"]
+        own = {"envFrom"} | ({"env", "ports", "readinessProbe"} if name == "ade-listener" else set())
+        assert {k: v for k, v in only.items() if k not in own} == {k: v for k, v in other.items() if k not in own}
+        assert {k: v for k, v in pod.items() if k != "containers"} == {
+            k: v for k, v in aws[name].items() if k != "containers"
+        }
 
 
 def test_every_folder_that_a_pod_writes_to_has_a_limit():
@@ -556,21 +614,27 @@ def test_a_check_of_life_follows_the_file(tmp_path: Path, role: str, command: st
     assert not alive()
 
 
-def test_pods_take_nothing_in_and_never_reach_a_nodes_credentials():
-    (policy,) = kubernetes("NetworkPolicy")
+@pytest.mark.parametrize("file", MANIFESTS)
+def test_pods_take_nothing_in_and_never_reach_a_nodes_credentials(file: str):
+    policy, *others = kubernetes("NetworkPolicy", file)
     spec = policy["spec"]
     assert spec["policyTypes"] == ["Ingress", "Egress"]
     assert "ingress" not in spec
     blocks = [to["ipBlock"] for rule in spec["egress"] for to in rule["to"] if "ipBlock" in to]
     assert blocks == [{"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}]
     labels = spec["podSelector"]["matchLabels"].items()
-    for doc in kubernetes("Deployment"):
+    for doc in (*kubernetes("Deployment", file), *kubernetes("Job", file)):
         assert labels <= doc["spec"]["template"]["metadata"]["labels"].items()
+    # All but the webhook, where there is one: its store may reach that port of the listener.
+    assert [one["spec"]["podSelector"] for one in others] == [{"matchLabels": {"app": "ade-listener"}}] * len(others)
+    assert [one["spec"]["ingress"][0]["ports"] for one in others] == [[{"protocol": "TCP", "port": 8090}]] * len(others)
 
 
 def test_a_pod_that_must_go_may_finish_what_it_has():
     (pod,) = [
-        doc["spec"]["template"]["spec"] for doc in kubernetes("Deployment") if doc["metadata"]["name"] == "ade-runner"
+        doc["spec"]["template"]["spec"]
+        for doc in kubernetes("Deployment", "ade-drop.yaml")
+        if doc["metadata"]["name"] == "ade-runner"
     ]
     given = {one["name"]: one["value"] for one in pod["containers"][0]["env"]}
     settings = Settings.from_env(given)
@@ -578,11 +642,18 @@ def test_a_pod_that_must_go_may_finish_what_it_has():
 
 
 def test_keda_scales_the_runners_by_the_work_queue():
-    (scaled,) = kubernetes("ScaledObject")
+    (scaled,) = kubernetes("ScaledObject", "ade-drop.yaml")
     assert scaled["spec"]["scaleTargetRef"]["name"] == "ade-runner"
-    (settings,) = kubernetes("ConfigMap")
+    (settings,) = kubernetes("ConfigMap", "ade-drop.yaml")
     (trigger,) = scaled["spec"]["triggers"]
     assert settings["data"]["ADE_QUEUE_URL"] == f"sqs://{trigger['metadata']['queueURL'].rsplit('/', 1)[1]}"
+
+
+def test_every_setting_of_the_pods_is_one_that_the_product_knows():
+    for doc in kubernetes("ConfigMap"):
+        given = {name: value for name, value in doc["data"].items() if name.startswith("ADE_")}
+        assert unknown_variables(given) == []
+        assert Settings.from_env(given).queue_url
 
 
 def test_the_local_script_is_a_script_that_sh_understands():

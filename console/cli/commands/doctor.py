@@ -14,6 +14,7 @@ from console.cli.guard import Exit
 from console.cli.job_facts import plural
 from console.cli.output import Printer
 from core.settings import Settings
+from infra.addresses import is_postgres
 from infra.wiring import open_stack
 
 _PATIENCE_SECONDS = 3.0  # for a service that does not answer; a person is waiting
@@ -62,6 +63,16 @@ def _all() -> Iterator[Check]:
 
 def _of_stack(settings: Settings, newest: list[float]) -> Iterator[Check]:
     with open_stack(settings, patience=_PATIENCE_SECONDS) as stack:
+        usable = True
+        if is_postgres(settings.table_url) or is_postgres(settings.queue_url):
+            from console.cli.database_checks import check_databases  # noqa: PLC0415 - psycopg is slow to import
+
+            for found in guarded("database", check_databases(stack)):
+                usable = usable and found.level != WRONG
+                yield found
+        if not usable:  # every check of table and queue would say the same again
+            yield from guarded("store", checks.check_store(stack))
+            return
         for check in (
             checks.check_store,
             checks.check_table,

@@ -136,3 +136,24 @@ SELECT count(*) FILTER (WHERE ready OR visible_at <= now.at),
   (SELECT count(*) FROM ade.dead_letters),
   max(now.at - sent_at) FILTER (WHERE ready OR visible_at <= now.at)
 FROM (SELECT ade.moment(%(now)s) AS at) AS now LEFT JOIN ade.messages ON true
+
+-- health --
+-- For `ade doctor`, with the rights of any role. pg_stat_activity shows strangers' transactions to few.
+SELECT current_setting('server_version'), (SELECT max(version) FROM ade.versions), current_user::text,
+  CASE
+    WHEN pg_has_role((SELECT nspowner FROM pg_namespace WHERE nspname = %(schema)s), 'USAGE') THEN 'own'
+    WHEN has_table_privilege('ade.jobs', 'INSERT') AND has_table_privilege('ade.jobs', 'DELETE')
+      AND has_table_privilege('ade.messages', 'DELETE') AND has_table_privilege('ade.pauses', 'INSERT') THEN 'run'
+    WHEN has_table_privilege('ade.jobs', 'INSERT') AND has_table_privilege('ade.messages', 'INSERT') THEN 'record'
+    WHEN has_table_privilege('ade.jobs', 'SELECT') THEN 'read'
+    ELSE ''
+  END,
+  pg_is_in_recovery(), current_setting('fsync')::boolean, current_setting('autovacuum')::boolean,
+  (SELECT coalesce(sum(numbackends), 0)::integer FROM pg_stat_database),
+  current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer,
+  (SELECT coalesce(max(extract(epoch FROM now() - xact_start)), 0)::float8 FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid())
+
+-- dead_rows --
+SELECT relname::text, n_live_tup, n_dead_tup, pg_total_relation_size(relid) FROM pg_stat_user_tables
+WHERE schemaname = %(schema)s ORDER BY relname

@@ -1,0 +1,64 @@
+"""How a database of ade-drop is: version, rights, connections, dead rows, and settings that break a promise."""
+
+from dataclasses import dataclass
+
+from infra.postgres.connections import SCHEMA_VERSION, Connections
+
+RUNNER_CONNECTIONS = 13  # the most that one runner opens with the default pool; see docs/postgres.md
+_DEAD_ROWS = 20_000  # of a table of any size
+_DEAD_SHARE = 0.25  # of a large one; its autovacuum settings start at a tenth of this
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What can be seen with the rights of any role."""
+
+    server: str  # its version
+    schema: int
+    user: str
+    may: str  # "own", "run", "record" or "read": the most that the user's rights allow; "" for less
+    pooled: bool  # a pooler lends sessions by the transaction
+    standby: bool
+    fsync: bool
+    autovacuum: bool
+    connections: int  # in use, of all databases
+    most_connections: int  # that ordinary users can have
+    dead: dict[str, tuple[int, int]]  # table → rows, dead rows
+    longest_transaction: float  # seconds, of the sessions that this user may see
+    bytes: int  # on disk, indexes included
+
+    @property
+    def newer(self) -> bool:
+        return self.schema > SCHEMA_VERSION
+
+    @property
+    def bloated(self) -> dict[str, tuple[int, int]]:
+        """The tables that vacuum does not keep up with."""
+        return {
+            table: (rows, dead)
+            for table, (rows, dead) in self.dead.items()
+            if dead > _DEAD_ROWS + _DEAD_SHARE * (rows + dead)
+        }
+
+
+def examine(connections: Connections) -> Health:
+    pooled = connections("examine", lambda db, _retried: db.prepare_threshold is None)
+    ((server, schema, user, may, standby, fsync, autovacuum, used, most, longest),) = connections.run(
+        "examine", "health", schema=connections.database.schema
+    )
+    tables = connections.run("examine tables", "dead_rows", schema=connections.database.schema)
+    return Health(
+        server=server,
+        schema=schema or 0,
+        user=user,
+        may=may,
+        pooled=pooled,
+        standby=standby,
+        fsync=fsync,
+        autovacuum=autovacuum,
+        connections=used,
+        most_connections=most,
+        dead={name: (rows, dead) for name, rows, dead, _ in tables},
+        longest_transaction=longest,
+        bytes=sum(size for *_, size in tables),
+    )
