@@ -28,6 +28,7 @@ MAX_SHAPES: Final = 2_000
 MAX_READINGS: Final = 5_000
 MAX_SENDERS: Final = 16  # that one entry names
 MAX_COUNT: Final = 1_000_000_000
+_FRAME: Final = 1024  # bytes around the entries
 _PROBLEMS: Final = 20
 _LONGEST: Final = 500
 _ENDING: Final = ".memory.json"
@@ -241,12 +242,13 @@ def serialized(memory: Memory) -> bytes:
     """A memory's bytes: one entry a line, always the same for the same facts."""
     lists = []
     for name in ("headers", "values", "shapes", *(["readings"] if memory.readings else [])):
-        lines = ",\n".join(
-            json.dumps(e.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, sort_keys=True)
-            for e in getattr(memory, name)
-        )
+        lines = ",\n".join(map(_line, getattr(memory, name)))
         lists.append(f'"{name}": [' + (f"\n{lines}\n" if lines else "") + "]")
     return ('{"memory": 1,\n' + ",\n".join(lists) + "}\n").encode()
+
+
+def _line(entry: Learnt) -> str:
+    return json.dumps(entry.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, sort_keys=True)
 
 
 def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
@@ -375,11 +377,34 @@ def _built(
     shapes: Iterable[ShapeEntry],
     readings: Iterable[ReadingEntry],
 ) -> Memory:
+    return _small_enough(
+        Memory(
+            headers=_fitting(list(headers), MAX_HEADERS),
+            values=_fitting(list(values), MAX_SPELLINGS),
+            shapes=_fitting(list(shapes), MAX_SHAPES),
+            readings=_fitting(list(readings), MAX_READINGS),
+        )
+    )
+
+
+def _small_enough(memory: Memory) -> Memory:
+    """The memory without what has no room in its bytes: shapes first, which are only hints, then what weighs least."""
+    entries: list[Learnt] = [*memory.headers, *memory.values, *memory.shapes, *memory.readings]
+    sizes = {id(e): len(_line(e).encode(errors="replace")) + 2 for e in entries}
+    over = sum(sizes.values()) + _FRAME - MAX_MEMORY_BYTES
+    if over <= 0:
+        return memory
+    gone: set[int] = set()
+    for entry in sorted(entries, key=lambda e: (not isinstance(e, ShapeEntry), _weight(e))):
+        if over <= 0:
+            break
+        gone.add(id(entry))
+        over -= sizes[id(entry)]
     return Memory(
-        headers=_fitting(list(headers), MAX_HEADERS),
-        values=_fitting(list(values), MAX_SPELLINGS),
-        shapes=_fitting(list(shapes), MAX_SHAPES),
-        readings=_fitting(list(readings), MAX_READINGS),
+        headers=tuple(e for e in memory.headers if id(e) not in gone),
+        values=tuple(e for e in memory.values if id(e) not in gone),
+        shapes=tuple(e for e in memory.shapes if id(e) not in gone),
+        readings=tuple(e for e in memory.readings if id(e) not in gone),
     )
 
 
