@@ -177,7 +177,11 @@ class Mending:
 
     def _leave(self, place: FindingPlace, row: int, code: str, what: str, severity: str = "error") -> None:
         self.left_out += 1
-        remedy = "; use the file as it was published, and keep its headers and the column “ade: key”" if severity == "error" else ""
+        remedy = (
+            "; use the file as it was published, and keep its headers and the column “ade: key”"
+            if severity == "error"
+            else ""
+        )
         self._findings.add(code, severity, f"row {row} {what}{remedy}", place=place, row=row, rule="mending")
 
 

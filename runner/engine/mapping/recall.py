@@ -8,6 +8,7 @@ have, so that a large memory costs little.
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from math import log
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -78,7 +79,7 @@ class Recall:
             field = entry["field"] or _NONE
             old = self._confirmed.get(key) or Confirmed({}, None, frozenset())
             counts = {**old.counts, field: old.counts.get(field, 0) + entry.get("count", 1)}
-            said, at = old.said, entry.get("said_at") or ""
+            said, at = old.said, _in_utc(entry.get("said_at") or "")
             if at and at >= newest.get(key, ""):
                 said, newest[key] = field, at
             self._confirmed[key] = Confirmed(counts, said, old.senders | set(entry.get("senders") or ()))
@@ -180,6 +181,18 @@ def _runs(key: str) -> frozenset[str]:
     """Runs of letters of a header, with a sign for where it starts and ends."""
     marked = f"^{key}$"
     return frozenset([marked[n : n + _SIZE] for n in range(len(marked) - _SIZE + 1)])
+
+
+def _in_utc(at: str) -> str:
+    """A time as texts are compared: by hand it may have been written in any zone."""
+    if not at or at.endswith("Z"):
+        return at
+    try:
+        moment = datetime.fromisoformat(at)
+        zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return zoned.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        return at
 
 
 def read_memories(paths: Sequence[tuple[Path, str]]) -> list[dict[str, Any]]:
