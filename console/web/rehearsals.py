@@ -21,8 +21,7 @@ from console.cli.desk import DeskSource
 from core.errors import SandboxUnavailable
 from core.jobs import Job, ObjectRef, State
 from core.ports import Fetched, ObjectStore
-from runner.pins import decision_place
-from runner.staging import StagedSource
+from runner.staging import StagedSource, decision_place
 
 LARGEST = 16 * 1024 * 1024
 _SECONDS = 30
