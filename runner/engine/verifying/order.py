@@ -37,7 +37,8 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
             artifact = verify(order, paths)
             _make_rejects(order, artifact, paths.get(DESCRIPTION), folder)
             _write_profile(order, artifact, folder)
-            page, name, summary = report(artifact, at=time.time()), REPORT, artifact["summary"]
+            page, name = report(artifact, at=time.time()), REPORT
+            summary = artifact["summary"] | {"drift": _changes(artifact)}
         target = order["outputs"].get(name)
         if target is not None:
             with open_target(target, folder) as file:
@@ -62,6 +63,15 @@ def _make_rejects(order: dict[str, Any], artifact: dict[str, Any], described: Pa
             rows = write_rejects(source, file, job=str(order["job"]["job_id"]), title=order["verify"]["title"])
     if rows != wanted and target is not None:
         raise BadOutput(f"artifact.json counts {wanted} rows of rejects.xlsx, the box described {rows}")
+
+
+def _changes(artifact: dict[str, Any]) -> int:
+    """In how many places this drop differs from the sender's last one."""
+    found = artifact.get("drift")
+    if found is None:
+        return 0
+    rows = bool((found.get("rows") or {}).get("out_of_range"))
+    return sum(len(changed) for changed in found["columns"].values()) + len(found["values"]) + rows
 
 
 def _write_profile(order: dict[str, Any], artifact: dict[str, Any], folder: Path) -> None:
