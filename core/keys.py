@@ -21,6 +21,19 @@ _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,62}")
 # What clients write first and rename later, and what desktops leave behind.
 _LEFT_BEHIND = frozenset({"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "__macosx"})
 _UNFINISHED = re.compile(r"^(\.|~\$)|\.(tmp|part|partial|crdownload|filepart|swp)$|~$", re.IGNORECASE)
+_YEAR, _MONTH, _DAY = r"(?:19|20)\d\d", r"(?:0[1-9]|1[0-2])", r"(?:0[1-9]|[12]\d|3[01])"
+_MONTH_NAME = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:tember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?"
+)
+# A folder that names a period: 2026, 2026-11, 20261117, 17.11.2026, 2026-Q4, 2026-W47, November, nov-2026.
+_PERIOD = re.compile(
+    rf"{_YEAR}(?:[-_. ]?{_MONTH}(?:[-_. ]?{_DAY})?|[-_. ]?q[1-4]|[-_. ]?w\d\d|[-_. ]?(?:{_MONTH_NAME}))?"
+    rf"|{_DAY}[-_. ]{_MONTH}[-_. ]{_YEAR}|{_MONTH}[-_. ]{_YEAR}"
+    rf"|(?:q[1-4]|{_MONTH_NAME})(?:[-_. ]?{_YEAR})?",
+    re.IGNORECASE,
+)
+_PERIOD_PART = re.compile(_DAY)  # a month or a day, but only below a year
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +51,20 @@ class Place:
     @property
     def name(self) -> str:
         return basename(self.path)
+
+    @property
+    def sender(self) -> str:
+        """Who drops here: the folder without the parts that name a period, so that each month's drops are one sender's.
+
+        `north/2026-11/` and `north/2026/12/` are both of `north/`; empty at the tenant's top.
+        """
+        kept: list[str] = []
+        below_period = False
+        for part in self.folder.split("/")[:-1]:
+            below_period = bool(_PERIOD.fullmatch(part) or (below_period and _PERIOD_PART.fullmatch(part)))
+            if not below_period:
+                kept.append(part)
+        return "".join(f"{part}/" for part in kept)
 
 
 def check_key(key: str) -> str:

@@ -40,8 +40,8 @@ def decision_place(job: Job) -> str:
 
 
 def sender_of(job: Job) -> str:
-    """Who dropped a job's file: the folder of the inbox below the tenant."""
-    return place(min(i.ref.key for i in job.inputs if i.role == "primary")).folder.rstrip("/")
+    """Who dropped a job's file (`core.keys.Place.sender`)."""
+    return place(min(i.ref.key for i in job.inputs if i.role == "primary")).sender.rstrip("/")
 
 
 def fits_job(decision: Decision, job: Job) -> bool:

@@ -29,6 +29,7 @@ from infra.lanes import Lanes
 from infra.logs import Log
 from infra.reviews import REVIEW_FILES
 from infra.statuses import Statuses
+from infra.telemetry import Telemetry
 from runner.remembering import remember
 from runner.results import (
     AUDIT,
@@ -45,6 +46,7 @@ from runner.results import (
     result_body,
     result_key,
 )
+from runner.tracing import job_moved, published
 
 PROFILE = "profile.json"
 _SMALL = 1024 * 1024
@@ -52,7 +54,17 @@ _SLOW_SECONDS = 10.0  # a finisher that took longer may have been suspended whil
 
 
 class Publisher:
-    def __init__(self, store: ObjectStore, table: JobTable, clock: Clock, lanes: Lanes, log: Log | None = None) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        table: JobTable,
+        clock: Clock,
+        lanes: Lanes,
+        log: Log | None = None,
+        *,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        self._telemetry = telemetry or Telemetry()
         self._store = store
         self._log = log
         self._table = table
@@ -68,10 +80,14 @@ class Publisher:
         """
         if job.state is not State.PUBLISHING and not (job.unpublished and (job.ended or job.state is State.REVIEW)):
             return None
+        began = self._telemetry.now()
         try:
-            return self._publish_review(job) if job.state is State.REVIEW else self._finish(job, on_written)
+            done = self._publish_review(job) if job.state is State.REVIEW else self._finish(job, on_written)
         except KeyRefused as error:
             return self._unpublishable(job, str(error), on_written)
+        if done is not None and done.state is not State.QUEUED:
+            published(self._telemetry, done, began=began)
+        return done
 
     def _finish(self, job: Job, on_written: Callable[[], None] | None) -> Job | None:
         if job.state is State.SUCCEEDED:
@@ -201,7 +217,10 @@ class Publisher:
         if on_written is not None and self._unchanged(job):
             on_written()
         if job.state is State.PUBLISHING:
-            return self._table.replace(job, move(job, State.SUCCEEDED, now=self._clock.now(), announced=False))
+            ended = self._table.replace(job, move(job, State.SUCCEEDED, now=self._clock.now(), announced=False))
+            if ended is not None:
+                job_moved(self._telemetry, ended)
+            return ended
         closed = replace(job, unpublished=False, announced=False)
         if job.state is State.EXPIRED:
             closed = replace(closed, updated_at=self._clock.now())  # it may run again from then on
@@ -221,7 +240,10 @@ class Publisher:
             return self._close(job, on_written)  # not even a result.json can be written; only the row has the result
         error = JobError(verdict=Verdict.INPUT_UNREADABLE, message=f"its outputs cannot be written: {why}")
         failed = self._table.replace(job, move(job, State.FAILED, now=self._clock.now(), error=error, files=()))
-        return self.finish(failed) if failed is not None else None
+        if failed is None:
+            return None
+        job_moved(self._telemetry, failed)
+        return self.finish(failed)
 
     def _point_latest(self, job: Job, began: float | None = None) -> None:
         """Point latest.json to this job unless it names a newer one. `began`: when its files were surely staged."""

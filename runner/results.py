@@ -72,11 +72,11 @@ def result_body(job: Job) -> bytes:
 
 
 def profile_key(job: Job) -> str | None:
-    """Where the profile of a sender's last drop is: beside the outputs of its inbox folder, one for each workflow."""
+    """Where the profile of a sender's last drop is: beside the outputs of its folder, one for each workflow."""
     primary = next((i.ref.key for i in job.inputs if i.role == "primary"), None)
     if primary is None or not primary.startswith(f"{INBOX}{job.tenant}/"):
         return None
-    return f"{line_folder(job.tenant, place(primary).folder, job.workflow)}profile.json"
+    return f"{line_folder(job.tenant, place(primary).sender, job.workflow)}profile.json"
 
 
 def profile_head(job: Job) -> bytes:

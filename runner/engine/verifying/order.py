@@ -37,8 +37,7 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
             artifact = verify(order, paths)
             _make_rejects(order, artifact, paths.get(DESCRIPTION), folder)
             _write_profile(order, artifact, folder)
-            page, name = report(artifact, at=time.time()), REPORT
-            summary = artifact["summary"] | {"drift": _changes(artifact)}
+            page, name, summary = report(artifact, at=time.time()), REPORT, summary_of(artifact)
         target = order["outputs"].get(name)
         if target is not None:
             with open_target(target, folder) as file:
@@ -51,6 +50,12 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
         voice.fail("engine_error", f"{_ODD}: {type(error).__name__}", place_of(error))
     else:
         voice.succeed(summary)
+
+
+def summary_of(artifact: dict[str, Any]) -> dict[str, Any]:
+    """What the runner gets to know: the counts, and how long each pass took."""
+    times = {one["pass"]: one["seconds"] for one in artifact["pass_history"]}
+    return {**artifact["summary"], "drift": _changes(artifact), "passes": times}
 
 
 def _make_rejects(order: dict[str, Any], artifact: dict[str, Any], described: Path | int | None, folder: Path) -> None:
