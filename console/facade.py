@@ -249,7 +249,7 @@ def log_text(raw: bytes, *, whole: bool) -> tuple[str, int]:
 
 
 def _drop_facts(job: Job) -> dict[str, Any]:
-    rows, found = job.summary.get("rows_out"), job.summary.get("findings")
+    rows, found, drift = (job.summary.get(name) for name in ("rows_out", "findings", "drift"))
     return {
         "job_id": job.job_id,
         "subject": job.subject,
@@ -257,7 +257,7 @@ def _drop_facts(job: Job) -> dict[str, Any]:
         "at": job.created_at,
         "rows": rows if isinstance(rows, int) else None,
         "errors": found.get("error") if isinstance(found, dict) else None,
-        "drift": job.summary.get("drift"),
+        "drift": drift if isinstance(drift, int) else 0,
     }
 
 

@@ -457,6 +457,13 @@ const starts = {
     const form = $("#review");
     if (!form) return;
     form.addEventListener("submit", (event) => { event.preventDefault(); decide(form); });
+    for (const other of $$("[data-other]")) {
+      other.addEventListener("change", () => {
+        const radio = $("input", other.closest("label"));
+        radio.dataset.value = JSON.stringify(other.value);
+        radio.checked = true;
+      });
+    }
     const look = $("#what-if");
     if (look) look.addEventListener("click", () => show(`/jobs/${form.dataset.job}/preview`, { answers: answers(), remember: false }));
   },
