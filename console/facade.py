@@ -13,10 +13,9 @@ from typing import Any, Generic, TypeVar
 
 from core.errors import AdeError, ObjectMissing, ObjectTooLarge, StoreUnavailable
 from core.jobs import ENDED, Job, State
-from core.keys import CONFIGS, INBOX
+from core.keys import CONFIGS, INBOX, job_folder
 from core.ports import JobQuery, ObjectInfo, Page, Pause, QueueStats
 from infra.wiring import Stack
-from runner.results import job_folder
 from runner.sandbox.claims import printable
 
 LOG_BYTES = 8 * 1024 * 1024
@@ -250,7 +249,7 @@ def log_text(raw: bytes, *, whole: bool) -> tuple[str, int]:
 
 
 def _drop_facts(job: Job) -> dict[str, Any]:
-    rows, found = job.summary.get("rows_out"), job.summary.get("findings")
+    rows, found, drift = (job.summary.get(name) for name in ("rows_out", "findings", "drift"))
     return {
         "job_id": job.job_id,
         "subject": job.subject,
@@ -258,7 +257,7 @@ def _drop_facts(job: Job) -> dict[str, Any]:
         "at": job.created_at,
         "rows": rows if isinstance(rows, int) else None,
         "errors": found.get("error") if isinstance(found, dict) else None,
-        "drift": job.summary.get("drift"),
+        "drift": drift if isinstance(drift, int) else 0,
     }
 
 

@@ -164,6 +164,7 @@ class Job:
     started_at: float | None = None
     ended_at: float | None = None
     enqueued_at: float | None = None  # when its message was last known to be in the queue; None: not yet sent
+    trace: str = ""  # W3C traceparent of the span that began its trace; empty: it has none
     deferred_until: float | None = None  # the janitor could not do its chore and tries again then
     history: tuple[tuple[str, float], ...] = ()
     unknown: dict[str, Any] = field(default_factory=dict)  # fields that a newer program added; kept as they are

@@ -1,10 +1,11 @@
 """One attempt at a job: stage the inputs, run the box, upload its outputs. The worker decides what follows."""
 
+import contextlib
 import hashlib
 import re
 import shutil
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from core.ports import BoxOrder, BoxReport, ObjectStore, Sandbox
 from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
+from infra.telemetry import Telemetry
 from runner.origins import find_origin, mended_input, mends_of, stage_origin
-from runner.pins import Pins
 from runner.sandbox.install.layers import LayerRefused, Layers
-from runner.staging import Staged, StagingFailed, box_limits, box_outputs, make_order, stage
+from runner.staging import Pins, Staged, StagingFailed, box_limits, box_outputs, make_order, stage
 from runner.verify import PROFILE, run_verified
 
 _BLOCK = 1024 * 1024
@@ -27,6 +28,15 @@ _PROBE_INPUT = b"id\n1\n"
 _PROBE_MANIFEST = parse_manifest(b'{"manifest": 1, "name": "probe", "fields": [{"name": "id"}]}')
 _PROBE_JOB = Job(job_id="probe", identity="", tenant="_probe", workflow="probe", subject="probe.csv")
 _PLACE = re.compile(r"(?:[a-z0-9+]+://|(?<![\w.…/])/(?=[\w.]))[^\s'\",;()]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of an attempt, for its trace."""
+
+    name: str  # "stage", "box" or "upload"
+    start: float
+    end: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +56,9 @@ class Outcome:
     given: ObjectRef | None = None  # the decision that the row had when the attempt began
     pins: Pins | None = None  # what the attempt was really given; None: it did not get that far
     terms: ReviewTerms | None = None  # how long a person has to decide
+    phases: tuple[Phase, ...] = ()
+    start_seconds: float = 0.0  # until the box began to work
+    passes: dict[str, float] = field(default_factory=dict)  # seconds by pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +80,13 @@ class Attempts:
         scratch: Path,
         lanes: Lanes,
         *,
+        telemetry: Telemetry | None = None,
         find: Callable[[str], Job | None] = lambda _: None,
     ) -> None:
         """`find`: a job by its id, for inputs that mend the rejects of an earlier one."""
         self._find = find
         self._store = store
+        self._now = (telemetry or Telemetry()).now
         self._lanes = lanes
         self._boxes = boxes
         self._settings = settings
@@ -84,15 +99,28 @@ class Attempts:
         self, job: Job, *, killed: Callable[[], Verdict | None], on_event: Callable[[dict[str, Any]], None]
     ) -> Outcome:
         """Never raises, whatever the job, its files or the store do."""
+        phases: list[Phase] = []
+        return replace(self._run(job, phases, killed=killed, on_event=on_event), phases=tuple(phases))
+
+    def _run(
+        self,
+        job: Job,
+        phases: list[Phase],
+        *,
+        killed: Callable[[], Verdict | None],
+        on_event: Callable[[dict[str, Any]], None],
+    ) -> Outcome:
         folder = self.folder(job)
         shutil.rmtree(folder, ignore_errors=True)
         try:
-            folder.mkdir(parents=True)
-            staged = stage(self._store, job, folder, file_mb=self._settings.worker_fsize_mb)
+            with self._timed("stage", phases):
+                folder.mkdir(parents=True)
+                staged = stage(self._store, job, folder, file_mb=self._settings.worker_fsize_mb)
             if (stopped := killed()) is not None:
                 return Outcome(verdict=stopped)
-            report, mends = self._run(job, staged, folder, killed, on_event)
-            files = self._upload(job, deliverables(report))
+            report, mends = self._boxed(job, staged, folder, phases, killed=killed, on_event=on_event)
+            with self._timed("upload", phases):
+                files = self._upload(job, deliverables(report))
             if report.verdict is Verdict.OK and mends is None and PROFILE in report.outputs:
                 self._store.put(staging_folder(job.job_id, job.fence) + PROFILE, report.outputs[PROFILE])
             return Outcome(
@@ -108,6 +136,8 @@ class Attempts:
                 given=job.decision,
                 pins=staged.pins,
                 terms=staged.manifest.review,
+                start_seconds=report.start_seconds,
+                passes=report.passes,
             )
         except StagingFailed as error:
             return self._ended(error.verdict, str(error))
@@ -120,11 +150,21 @@ class Attempts:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _run(
+    @contextlib.contextmanager
+    def _timed(self, name: str, phases: list[Phase]) -> Iterator[None]:
+        began = self._now()
+        try:
+            yield
+        finally:
+            phases.append(Phase(name, began, self._now()))
+
+    def _boxed(
         self,
         job: Job,
         staged: Staged,
         folder: Path,
+        phases: list[Phase],
+        *,
         killed: Callable[[], Verdict | None],
         on_event: Callable[[dict[str, Any]], None],
     ) -> tuple[BoxReport, Mends | None]:
@@ -132,16 +172,17 @@ class Attempts:
         files: dict[str, str] = {}
         mends: Mends | None = None
         while True:
-            report = run_box(
-                self._boxes,
-                staged,
-                folder,
-                label=f"{job.job_id}-{job.fence}",
-                tenant=job.tenant,
-                settings=self._settings,
-                killed=killed,
-                on_event=on_event,
-            )
+            with self._timed("box", phases):
+                report = run_box(
+                    self._boxes,
+                    staged,
+                    folder,
+                    label=f"{job.job_id}-{job.fence}",
+                    tenant=job.tenant,
+                    settings=self._settings,
+                    killed=killed,
+                    on_event=on_event,
+                )
             claim = mended_input(job, report, files)
             if claim is None:
                 return report, mends

@@ -29,6 +29,8 @@ _LEFT_OUT = ("total", "group", "note", "repeated_header", "hidden", "rejected", 
 _FINDINGS = ("error", "warning", "info")
 _INPUT = ("role", "name", "sha256", "size")
 _MOST = 2**53
+_PASSES = ("structure", "mapping", "read", "transform", "validate", "write")
+_MOST_SECONDS = 86400.0
 _MAX_MESSAGE = 300
 _OURS = frozenset({Verdict.CANCELLED, Verdict.LEASE_LOST, Verdict.RELEASED, Verdict.BOX_FAILED})
 _LIMITS = frozenset({Verdict.CPU, Verdict.MEMORY, Verdict.WALL_CLOCK})
@@ -83,7 +85,7 @@ def verified(
         claim = asked(seen.claim) if page == PAGE else counts(seen.claim)
         made = {name: seen.outputs[name] for name in (page, PROFILE, REJECTS) if name in seen.outputs}
         taken.pop(DESCRIPTION, None)
-        return replace(spent, claim=claim, outputs=taken | made)
+        return replace(spent, claim=claim, outputs=taken | made, passes=passes(seen.claim))
     refusal = _refusal(seen)
     suspicion = seen.suspicion
     if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT and not suspicion:
@@ -165,9 +167,27 @@ def counts(claim: dict[str, Any]) -> dict[str, Any]:
         return value if isinstance(value, dict) else {}
 
     findings, left_out = known("findings"), known("left_out")
-    return {name: whole(summary.get(name)) for name in _COUNTS} | {
-        "left_out": {name: n for name in _LEFT_OUT if (n := whole(left_out.get(name)))},
-        "findings": {name: whole(findings.get(name)) for name in _FINDINGS},
+    drift = whole(summary.get("drift"))
+    return (
+        ({"drift": drift} if drift else {})
+        | {name: whole(summary.get(name)) for name in _COUNTS}
+        | {
+            "left_out": {name: n for name in _LEFT_OUT if (n := whole(left_out.get(name)))},
+            "findings": {name: whole(findings.get(name)) for name in _FINDINGS},
+        }
+    )
+
+
+def passes(claim: dict[str, Any]) -> dict[str, float]:
+    """How long each known pass took, in seconds."""
+    summary = claim.get("summary")
+    times = summary.get("passes") if isinstance(summary, dict) else None
+    if not isinstance(times, dict):
+        return {}
+    return {
+        name: float(seconds)
+        for name in _PASSES
+        if isinstance(seconds := times.get(name), int | float) and 0 <= seconds < _MOST_SECONDS
     }
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from console.api.app import create_app
 from console.api.listening import CONNECTIONS
-from console.web.site import EXTRA, PAGES, wrong_page
+from console.web.site import console_app
 from infra.logs import Log
 from infra.wiring import Stack
 
@@ -25,7 +24,7 @@ class ConsoleServer:
 
     def __init__(self, stack: Stack, log: Log, listening: socket.socket) -> None:
         self._socket = listening
-        self.app = create_app(stack, log, pages=PAGES, extra=EXTRA, wrong=wrong_page)
+        self.app = console_app(stack, log)
         config = uvicorn.Config(
             self.app,
             log_config=None,

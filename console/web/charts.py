@@ -85,7 +85,7 @@ def shares(values: Sequence[float | None], label: str) -> Markup:
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in dots)
     x, y = dots[-1]
     return Markup(  # noqa: S704 - numbers, and a label that is escaped
-        f'<svg class="spark" viewBox="0 -2 {_LINE_WIDTH + 4} {_LINE_HEIGHT + 4}" role="img" '
+        f'<svg class="spark" viewBox="-4 -2 {_LINE_WIDTH + 8} {_LINE_HEIGHT + 4}" role="img" '
         f'aria-label="{escape(label)}"><title>{escape(label)}</title><polyline points="{points}"/>'
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/></svg>'
     )

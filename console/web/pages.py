@@ -17,11 +17,11 @@ from console.web.explanations import Explanation, FindingFilter, explanation
 from console.web.rendering import job_acts, link, page
 from core.errors import AdeError, ManifestInvalid
 from core.jobs import Job, State
+from core.keys import job_folder
 from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
 from core.memories import MAX_MEMORY_BYTES
 from core.ports import JobQuery
 from core.verdicts import Fault, Verdict
-from runner.results import job_folder
 
 _PAGE = 50
 _VERSIONS = 20
@@ -160,6 +160,7 @@ def review(call: Call) -> Response:
     if chosen is None and waiting.jobs:
         chosen = waiting.jobs[-1]  # whoever waits longest
     questions = None if chosen is None else _questions(call.office.facade.review(chosen))
+    fields = _fields(call, chosen) if chosen is not None else []
     others = [one for one in reversed(waiting.jobs) if chosen is None or one.job_id != chosen.job_id]
     return page(
         call,
@@ -167,6 +168,7 @@ def review(call: Call) -> Response:
         waiting=waiting,
         chosen=chosen,
         questions=questions,
+        fields=fields,
         others=others,
         gone=bool(asked) and (chosen is None or chosen.job_id != asked),
     )
@@ -178,6 +180,17 @@ def _questions(document: Mapping[str, Any] | None) -> list[dict[str, Any]] | Non
     if not isinstance(listed, list):
         return None
     return [one for one in listed if isinstance(one, dict) and _is_question(one)]
+
+
+def _fields(call: Call, job: Job) -> list[str]:
+    """The fields that a job's manifest declares; those of its config only the engine knows."""
+    if job.manifest is None:
+        return []
+    try:
+        body = call.office.stack.store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES)
+        return [field.name for field in parse_manifest(body).fields]
+    except AdeError:
+        return []
 
 
 def _is_question(one: dict[str, Any]) -> bool:

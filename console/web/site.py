@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from pydantic import Field
+from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -13,6 +14,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from console.api import models
 from console.api.access import Permission
+from console.api.app import create_app
 from console.api.guarding import COOKIE
 from console.api.house_routes import SESSION_SECONDS
 from console.api.job_routes import parcel_of
@@ -27,7 +29,9 @@ from core.errors import ObjectMissing
 from core.jobs import State
 from core.manifests import MAX_MANIFEST_BYTES
 from core.memories import Memory, forget, own_key
+from infra.logs import Log
 from infra.memories import change_memory
+from infra.wiring import Stack
 
 _PARTS = 100
 _LOGIN_BYTES = 4096
@@ -143,7 +147,10 @@ def _preview(call: Call, given: list[tuple[str, Any]]) -> Response:
     with call.office.spool.scratch() as scratch:
         (scratch / "form").mkdir()
         parcel = parcel_of(given, scratch / "form")
-        return _rehearsed(rehearse_drop(call.office, parcel.manifest, parcel.files, scratch))
+        if not call.principal.sees(parcel.tenant):
+            told = f"this token is of tenant {call.principal.tenant}; name that tenant"
+            raise ProblemError(HTTPStatus.FORBIDDEN, told)
+        return _rehearsed(rehearse_drop(call.office, parcel, scratch))
 
 
 def preview_decision(call: Call) -> Answer:
@@ -206,6 +213,11 @@ def forget_header(call: Call) -> Answer:
     call.office.actions.note(call.principal, "forget", tenant=body.tenant, workflow=body.workflow, header=body.header)
     change_memory(call.office.stack.store, key, change)
     return JSONResponse({"key": key, "forgotten": gone})
+
+
+def console_app(stack: Stack, log: Log) -> Starlette:
+    """The API with its pages: what `ade serve` serves."""
+    return create_app(stack, log, pages=PAGES, extra=EXTRA, wrong=wrong_page)
 
 
 def _extra(method: str, path: str, handler: Any, right: Permission | None, **more: Any) -> Operation:

@@ -24,7 +24,7 @@ STYLE: Final = (
     ".scroll{overflow-x:auto;max-width:100%}.scroll:focus-visible{outline:2px solid var(--mark)}"
     ".grid{border-collapse:collapse;font-size:.8rem;min-width:40%}.grid caption{text-align:left;padding:.3rem 0;"
     "color:var(--soft)}.grid th,.grid td{border:1px solid var(--line);padding:.15rem .45rem;text-align:center;"
-    "vertical-align:top;min-width:2.2rem;max-width:11rem;overflow-wrap:anywhere;background:none;color:inherit;"
+    "vertical-align:top;min-width:2.2rem;max-width:11rem;overflow-wrap:break-word;background:none;color:inherit;"
     "position:static}.grid thead th{background:var(--none);color:var(--soft);font-weight:500}"
     ".grid tbody th{white-space:nowrap;text-align:right;font-weight:500;color:var(--soft);background:var(--none)}"
     ".grid .what{text-align:left;white-space:nowrap;color:var(--soft);border-color:transparent}"
@@ -358,8 +358,8 @@ def fixes(artifact: Mapping[str, Any]) -> str:
     ordered = sorted(groups.items(), key=lambda one: (one[0][0] != "error", one[0][1], len(one[0][2]), one[0][2]))
     items, note = bounded(_fix(key, cells) for key, cells in ordered[:_GROUPS])
     more = f"<p>{len(groups) - _GROUPS} more kinds are in artifact.json.</p>" if len(groups) > _GROUPS else ""
-    missing = artifact["validation"]["total"] - artifact["validation"]["kept"]
-    rest = f"<p>{missing:,} more findings of these kinds are counted but not listed.</p>" if missing > 0 else ""
+    total, kept = artifact["validation"]["total"], artifact["validation"]["kept"]
+    rest = f"<p>{kept:,} of {total:,} findings are listed; all of them are counted.</p>" if kept < total else ""
     return f'<ul class="fixes">{items}</ul>{note}{more}{rest}'
 
 

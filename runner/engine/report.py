@@ -24,7 +24,7 @@ _STYLE: Final = (
     ".verdict.fair{border-left-color:var(--warning)}.verdict p:first-child{font-size:1.15rem;font-weight:600}"
     "table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left;padding:.35rem .6rem;"
     "border-bottom:1px solid var(--line);vertical-align:top}th{color:var(--soft);font-weight:600}"
-    "td{overflow-wrap:anywhere;min-width:3rem}.tiles{display:flex;gap:.6rem;flex-wrap:wrap}"
+    "td{overflow-wrap:break-word;min-width:3rem}.tiles{display:flex;gap:.6rem;flex-wrap:wrap}"
     ".tile{border:1px solid var(--line);border-radius:.5rem;padding:.4rem .9rem;color:var(--soft)}"
     ".tile b{display:block;font-size:1.2rem;color:var(--ink)}code{background:var(--none);padding:0 .25rem;"
     "border-radius:.2rem}.fixes{list-style:none;padding:0;margin:0}.fixes li{padding:.6rem 0;"

@@ -20,6 +20,7 @@ from runner.engine.values.decisions import Convention, ConventionChoice
 VERSION: Final = 1
 MOST_QUESTIONS: Final = 200
 _CANDIDATES: Final = 12
+_SETTLED: Final = frozenset({"confirmed", "decision", "hook"})  # somebody said so before
 _LONGEST: Final = 300
 # What a reading is of, and what it makes of a column's convention.
 _KIND: Final = {
@@ -396,7 +397,8 @@ class Asking:
         if self.mode == "always":
             return True
         if choice.field is not None:
-            return choice.probability < self._high or (choice.doubt is not None and bool(choice.doubt.settle))
+            likely = choice.probability >= (self._low if choice.tier in _SETTLED else self._high)
+            return not likely or (choice.doubt is not None and bool(choice.doubt.settle))
         open_ = [(f, p) for f, p in choice.runners_up if f not in sure and f not in near]
         return any(p >= self._low for _, p in open_)
 

@@ -11,14 +11,14 @@ from typing import Any
 from starlette.applications import Starlette
 
 from console.api.access import Scope
-from console.api.app import create_app
 from console.api.office import Office
+from console.web.site import console_app
 from core.jobs import Job, JobError, State
+from core.keys import job_folder
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.logs import Log
 from infra.wiring import Stack, open_stack
-from runner.results import job_folder
 from tests.contract.jobs import a_job
 
 with warnings.catch_warnings():
@@ -79,6 +79,6 @@ class ApiRig:
 def api_rig(folder: Path, **settings: Any) -> Iterator[ApiRig]:
     given = replace(Settings(storage_data_dir=folder, settle_seconds=0.0), **settings)
     with open_stack(given) as stack:
-        app = create_app(stack, Log(level="error"))
+        app = console_app(stack, Log(level="error"))
         with TestClient(app, base_url="http://127.0.0.1", client=HERE) as client:
             yield ApiRig(stack, app, client)

@@ -252,9 +252,9 @@ function watch() {
   if (document.body.dataset.page === "jobs" && !$("[data-live]")) return;
   const events = new EventSource("/events");
   let first = true;
-  events.addEventListener("overview", () => {
+  events.addEventListener("overview", (event) => {
     if (!first) refresh();
-    first = false;
+    else if (Object.keys(JSON.parse(event.data).tenants).length) first = false;
   });
 }
 
@@ -457,6 +457,13 @@ const starts = {
     const form = $("#review");
     if (!form) return;
     form.addEventListener("submit", (event) => { event.preventDefault(); decide(form); });
+    for (const other of $$("[data-other]")) {
+      other.addEventListener("change", () => {
+        const radio = $("input", other.closest("label"));
+        radio.dataset.value = JSON.stringify(other.value);
+        radio.checked = true;
+      });
+    }
     const look = $("#what-if");
     if (look) look.addEventListener("click", () => show(`/jobs/${form.dataset.job}/preview`, { answers: answers(), remember: false }));
   },

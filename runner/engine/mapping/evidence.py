@@ -117,7 +117,7 @@ class Contribution(NamedTuple):
 class Evidence(NamedTuple):
     """What speaks for one pair of column and field."""
 
-    parts: tuple[Contribution, ...]
+    told: Callable[[], tuple[Contribution, ...]]  # what the artifact says about it
     exact: int | None  # rank of a header that is one of the field's names; None for any other header
     header: float  # how alike header and field are, 0 to 1
     name: str  # of the field's names the one most like the header
@@ -267,13 +267,13 @@ class Weigher:
                 found["confirmed_other"] = 1 - share
         if memory.chances:
             mine = memory.chances.get(field.name, -_MOST)
-            other = max((c for f, c in memory.chances.items() if f != field.name), default=0.0)
+            other = memory.other_chance(field.name)
             found["letters"] = max(-_MOST, min(_MOST, mine))
             found["letters_lead"] = max(-_MOST, min(_MOST, mine - other))
         near, like = memory.nearest.get(field.name, (0.0, ""))
         if near:
             found["near"], found["near_squared"] = near, near * near
-        found["near_other"] = max((s for f, (s, _) in memory.nearest.items() if f != field.name), default=0.0)
+        found["near_other"] = memory.other_near(field.name)
         return like
 
     def _values(self, sample: Sample, n: int, field: Field, found: dict[str, float]) -> None:

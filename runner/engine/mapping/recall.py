@@ -12,14 +12,14 @@ from math import log
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from runner.engine.mapping.knowledge import understood
-from runner.engine.mapping.spelling import joined
+from runner.engine.mapping.spelling import joined, normalized
 from runner.engine.protocol import EngineStop
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_ENTRIES: Final = 20_000
 _LONGEST: Final = 500
 _SIZE: Final = 3  # letters of a run
+_CLOSE: Final = 40  # confirmed headers that are compared with a header as a whole
 _STRENGTH: Final = 1.0  # of what fields are like in general, against what a run of letters says
 _NONE: Final = ""  # the label of headers that are no field
 
@@ -45,9 +45,25 @@ class Likely(NamedTuple):
 
     chances: Mapping[str, float]  # label -> log of how much more likely than without knowing the header
     nearest: Mapping[str, tuple[float, str]]  # label -> how alike the most similar confirmed header is, and its text
+    best: tuple[str, float, float] = ("", 0.0, 0.0)  # the likeliest label, its chance, and the chance of the next
+    closest: tuple[str, float, float] = ("", 0.0, 0.0)  # the same for how alike they are
+
+    def other_chance(self, label: str) -> float:
+        """The chance of the likeliest other label."""
+        return self.best[2] if self.best[0] == label else self.best[1]
+
+    def other_near(self, label: str) -> float:
+        return self.closest[2] if self.closest[0] == label else self.closest[1]
 
 
 NOTHING: Final = Likely({}, {})
+
+
+def _top(values: Mapping[str, float]) -> tuple[str, float, float]:
+    ranked = sorted(values.items(), key=lambda item: -item[1])[:2]
+    if not ranked:
+        return "", 0.0, 0.0
+    return ranked[0][0], ranked[0][1], ranked[1][1] if len(ranked) > 1 else 0.0
 
 
 class Recall:
@@ -80,7 +96,7 @@ class Recall:
             return [NOTHING] * len(headers)
         keys = [joined(h) for h in headers]
         runs = [_runs(key) for key in keys]
-        words = [frozenset(understood(h).words) for h in headers]
+        words = [frozenset(normalized(h).split()) for h in headers]
         index = _Index(self._confirmed, frozenset().union(*runs), self._text, frozenset().union(*words))
         return [index.look_up(key, run, word) for key, run, word in zip(keys, runs, words, strict=True)]
 
@@ -97,6 +113,7 @@ class _Index:
         self._holding: dict[str, list[int]] = {}
         self._with_word: dict[str, list[int]] = {}
         self._text = text
+        self._said: dict[tuple[bool, str], tuple[float, dict[str, float]]] = {}
         prior: Counter[str] = Counter()
         for n, key in enumerate(self._keys):
             one = confirmed[key]
@@ -112,39 +129,51 @@ class _Index:
         whole = sum(prior.values())
         self._prior = {field: count / whole for field, count in prior.items()}
         for n, key in enumerate(self._keys) if words else ():
-            for word in words.intersection(understood(text[key]).words):
+            for word in words.intersection(normalized(text[key]).split()):
                 self._with_word.setdefault(word, []).append(n)
 
     def look_up(self, key: str, runs: frozenset[str], words: frozenset[str]) -> Likely:
-        chances = dict.fromkeys(self._prior, 0.0)
+        chances: dict[str, float] = {}
         shared: Counter[int] = Counter()
         own = next((n for n in self._holding.get(min(runs, default=""), ()) if self._keys[n] == key), None)
-        for holding, strength in ((self._holding, 1.0), (self._with_word, 2.0)):
-            for run in runs if holding is self._holding else words:
-                found = holding.get(run)
+        rest = 0.0  # of labels that a run says nothing for
+        for holding, pieces, strength in ((self._holding, runs, 1.0), (self._with_word, words, 2.0)):
+            for piece in pieces:
+                found = holding.get(piece)
                 if not found:
                     continue
                 if holding is self._holding:
                     shared.update(found)
-                counts: dict[str, float] = {}
-                for n in found:
-                    if n != own:
-                        for field, weight in self._labels[n].items():
-                            counts[field] = counts.get(field, 0.0) + weight
-                whole = sum(counts.values()) + _STRENGTH
-                for field, prior in self._prior.items():
-                    share = (counts.get(field, 0.0) + _STRENGTH * prior) / whole
-                    chances[field] += strength * log(share / prior)
+                base, lifts = self._lifts(piece, found, word=holding is self._with_word)
+                rest += strength * base
+                for field, lift in lifts.items():
+                    chances[field] = chances.get(field, 0.0) + strength * lift
+        chances = {field: rest + chances.get(field, 0.0) for field in self._prior}
         seen = max(1, len(runs))
         nearest: dict[str, tuple[float, str]] = {}
-        for n, count in shared.items():
+        for n, count in shared.most_common(_CLOSE):
             if n == own:
                 continue
             alike = 2 * count / (seen + self._sizes[n])
             for field, weight in self._labels[n].items():
                 if alike > nearest.get(field, (0.0, ""))[0] and weight > 0:
                     nearest[field] = (alike, self._text[self._keys[n]])
-        return Likely({f: c / seen**0.5 for f, c in chances.items()}, nearest)
+        chances = {f: c / seen**0.5 for f, c in chances.items()}
+        return Likely(chances, nearest, _top(chances), _top({f: alike for f, (alike, _) in nearest.items()}))
+
+    def _lifts(self, piece: str, found: Sequence[int], *, word: bool) -> tuple[float, dict[str, float]]:
+        """What a piece says about every label, and what it says more about those that it was seen with."""
+        known = self._said.get((word, piece))
+        if known is not None:
+            return known
+        counts: dict[str, float] = {}
+        for n in found:
+            for field, weight in self._labels[n].items():
+                counts[field] = counts.get(field, 0.0) + weight
+        base = log(_STRENGTH / (sum(counts.values()) + _STRENGTH))
+        lifts = {f: log(1 + count / (_STRENGTH * self._prior[f])) for f, count in counts.items()}
+        self._said[word, piece] = base, lifts
+        return base, lifts
 
 
 def _runs(key: str) -> frozenset[str]:

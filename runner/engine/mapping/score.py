@@ -10,6 +10,7 @@ is the nearest), and `tier`, the kind of evidence: `rule`, `name`, `confirmed`, 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from math import exp
 from typing import Final, NamedTuple
 
@@ -24,6 +25,7 @@ from runner.engine.mapping.evidence import (
     Contribution,
     Detected,
     Evidence,
+    Numbers,
     Sample,
     Table,
     Weigher,
@@ -97,6 +99,7 @@ class _Chooser:
         self._table = table
         self._given = {n for n, f in enumerate(fields) if f.constant is not None}  # every row has its value already
         self._torn: dict[int, tuple[int, ...]] = {}  # columns that fit several fields equally well
+        self._twins: dict[int, tuple[int, list[int]]] = {}  # columns that fit a field as well as others do
         self._of_column: dict[int, list[int]] = {}
         self._of_field: dict[int, list[int]] = {}
         for column, field in table:
@@ -147,6 +150,9 @@ class _Chooser:
         apart = frozenset(g for g in others if g in taken and self._speaks_alone(column, field, g))
         chance = self._chance(column, field, apart)
         if chance >= self._threshold:
+            if self._ranks[column, field].group[0] >= _REST and (twins := self._equals(column, field, chosen)):
+                self._twins[column] = (field, twins)
+                return False
             plain = self._table[column, field].plain
             rivals = () if plain else tuple(self._also_named(column, field, taken))
             if not rivals or self._ranks[column, field].group[0] < _REST:
@@ -163,6 +169,15 @@ class _Chooser:
         if rivals:
             self._torn.setdefault(column, (field, *rivals))
         return False
+
+    def _equals(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
+        """Other columns without a field that are as likely to be this one: `Phone 1` and `Phone 2`."""
+        here = self._table[column, field].total
+        return [
+            c
+            for c in self._of_field[field]
+            if c != column and c not in chosen and abs(self._table[c, field].total - here) <= TIE
+        ]
 
     def _speaks_alone(self, column: int, field: int, taken: int) -> bool:
         """Whether something speaks for the field that does not speak for the taken one as well."""
@@ -216,7 +231,7 @@ class _Chooser:
             )
         else:
             doubt = self._guess(column, mine, probability)
-        return MappingChoice(at, name, probability, one.parts, others, note, doubt, self._tier(at, mine))
+        return MappingChoice(at, name, probability, one.told(), others, note, doubt, self._tier(at, mine))
 
     def _guess(self, column: ColumnIn, field: int, probability: float) -> Doubt | None:
         """Whether a column has a field for reasons that fall short of its name: other words, or only its values."""
@@ -276,6 +291,13 @@ class _Chooser:
             evidence = {name: len(column.sample.values) for name in names}
             settle = f'{{"name": "{names[0]}", "synonyms": [the header of this column]}}'
             return told, Doubt("mapping_doubtful", f"the column {told}", names[0], evidence, settle)
+        if at in self._twins:
+            n, others = self._twins[at]
+            name, letters = self._fields[n].name, [self._columns[c].letters for c in sorted((at, *others))]
+            told = f"columns {', '.join(letters)} fit the field {name} equally well; none of them was taken"
+            evidence = {self._columns[c].letters: len(self._columns[c].sample.values) for c in (at, *others)}
+            settle = f'{{"name": "{name}", "synonyms": [the header of the right column]}}'
+            return told, Doubt("mapping_doubtful", told, name, evidence, settle)
         for n in self._of_column.get(at, ()):
             if self._table[at, n].exact is not None and (n in self._given or (at, n) in self._ranks):
                 return self._named_in_vain(column, n)
@@ -318,12 +340,8 @@ def _table(
         if not (pair.values.keys() - {"near_other", "letters", "letters_lead", "nothing_said"}) and not rules:
             continue
         total = weighed(pair.values) + PER_POINT * points
-        told = (
-            *(Contribution(c.rule, round(PER_POINT * c.delta, 2)) for c in rules),
-            *contributions(pair, fields[n], weigher.classes[n]),
-        )
         table[at, n] = Evidence(
-            parts=told,
+            told=partial(_told, pair, fields[n], weigher.classes[n], rules),
             exact=pair.exact,
             header=pair.header,
             name=pair.name,
@@ -335,3 +353,10 @@ def _table(
             total=total,
         )
     return table
+
+
+def _told(
+    pair: Numbers, field: Field, classes: frozenset[str], rules: Sequence[Contribution]
+) -> tuple[Contribution, ...]:
+    points = (Contribution(c.rule, round(PER_POINT * c.delta, 2)) for c in rules)
+    return (*points, *contributions(pair, field, classes))

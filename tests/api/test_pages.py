@@ -1,0 +1,215 @@
+"""The pages of the console, rendered: what they hold of others' text, and what they do with what cannot be read."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from core.jobs import Job, JobError, Review, State
+from core.keys import job_folder
+from core.verdicts import Verdict
+from tests.contract.jobs import a_job
+from tests.support.console import ApiRig
+
+EVIL = "</title><script>alert(1)</script><img src=x onerror=alert(1)>'\"&\u202e"
+HTML = {"Accept": "text/html"}
+OURS = {"script": r"/static/console\.js\?v=[0-9a-f]+"}
+
+
+def artifact(text: str) -> dict:
+    """An artifact in which every text is the same."""
+    table = {
+        "id": text, "ref": "t1", "range": "A1:B9", "header_rows": [1], "data_range": "A2:B8", "confidence": 1.0,
+        "why": [text], "rows_in": 8, "rows_out": 7, "left_out": {"total": 1}, "skipped": text,
+        "left_out_columns": [{"column": "B", "why": "unmapped"}],
+    }  # fmt: skip
+    finding = {
+        "code": text, "severity": "error", "message": text, "input": text, "sheet": text, "table": text, "cell": "A3",
+        "row": 3, "field": text, "rule": text, "file": text, "line": 1,
+    }  # fmt: skip
+    column = {
+        "table": text, "column": "A", "header": text, "header_cell": "A1", "target": text, "score": 0.5,
+        "contributors": [{"rule": text, "delta": 1}], "runners_up": [{"field": text, "score": 0.2}], "note": text,
+    }  # fmt: skip
+    drifted = {"header": text, "field": text, "from": text, "to": text}
+    return {
+        "job": {"job_id": "x", "tenant": text, "workflow": text, "attempt": 1, "params": {}},
+        "decision": {"key": text, "version": text, "sha256": "", "by": text},
+        "memories": [{"key": text, "version": text, "sha256": ""}],
+        "inputs": [{"role": "primary", "name": text, "sha256": "", "size": 1}],
+        "sheets": [
+            {"input": text, "name": text, "index": 0, "visibility": "visible", "tables": [table], "rows_read": 9,
+             "rows": [{"from": 1, "to": 1, "as": "header", "table": "t1", "rows": 1},
+                      {"from": 2, "to": 8, "as": "data", "table": "t1", "rows": 7},
+                      {"from": 9, "to": 9, "as": "total", "table": "t1", "rows": 1}], "shared": [], "beside": []},
+            {"input": text, "name": text, "index": 1, "visibility": "hidden", "tables": [], "rows_read": 0, "rows": [],
+             "shared": [], "beside": [], "skipped": text},
+        ],
+        "readings": [{"kind": text, "chosen": text, "evidence": {text: 1}, "sure": False, "settle": text, "table": text}],
+        "mapping": [column, column | {"column": "B", "target": None}],
+        "validation": {"findings": [finding], "kept": 1, "total": 2, "by_severity": {"error": 2}, "by_code": {text: 2},
+                       "totals": [{"code": text, "severity": "error", "field": text, "count": 2}]},
+        "drift": {"previous": {}, "values": [{"header": text, "field": text, "what": text, "before": [text], "now": 1}],
+                  "columns": {kind: [drifted] for kind in ("new", "gone", "renamed", "moved", "remapped")}},
+        "output": {"sheets": [text], "sheet_rows": [7], "rows": 7, "columns": []},
+        "pass_history": [{"pass": text, "seconds": 0.1, "rows": 1}],
+        "summary": {"rows_out": 7, "left_out": {"total": 1}, "findings": {"error": 2, "warning": 0, "info": 0}},
+    }  # fmt: skip
+
+
+def review(text: str) -> dict:
+    candidate = {"value": text, "label": text, "probability": 0.5, "reasons": [{"rule": text, "weight": 1}]}
+    question = {
+        "id": text, "kind": "column", "input": text, "sheet": text, "table": text, "column": text, "header": text,
+        "text": text, "chosen": text, "candidates": [candidate],
+    }  # fmt: skip
+    return {"questions": [question]}
+
+
+class Elements(HTMLParser):
+    """Tags, and attributes that could run something."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        source = dict(attrs).get("src") or ""
+        if tag in ("script", "img", "iframe", "object", "base") and not re.fullmatch(OURS.get(tag, "-"), source):
+            self.found.append(f"<{tag} {attrs}>")
+        self.found += [
+            f"<{tag} {name}={value!r}>"
+            for name, value in attrs
+            if name.startswith("on") or name == "style" or (value or "").lower().startswith(("javascript:", "data:"))
+        ]
+
+
+def _job(rig: ApiRig, name: str, *, files: dict[str, bytes] | None = None, **more: Any) -> Job:
+    """A job whose id is its name, whatever its other names are."""
+    job, _ = rig.stack.table.add(replace(a_job(name, **more), job_id=name))
+    for file, body in (files or {}).items():
+        rig.stack.store.put(f"{job_folder(job)}{file}", body)
+    return job
+
+
+@pytest.fixture
+def hostile(rig: ApiRig) -> list[str]:
+    """Jobs whose every text is hostile; the paths of all pages that could show it."""
+    error = JobError(verdict=Verdict.RULE_ERROR, message=EVIL, where={EVIL: EVIL})
+    given = {"subject": EVIL, "workflow": EVIL, "reason": EVIL}
+    files = {"artifact.json": json.dumps(artifact(EVIL)).encode(), "logs.txt": EVIL.encode()}
+    done = _job(rig, "done", state=State.SUCCEEDED, ended_at=2.0, files=files, **given)
+    bad = _job(rig, "bad", state=State.FAILED, error=error, ended_at=3.0, **given)
+    asks = _job(
+        rig, "asks", state=State.REVIEW, review=Review(questions=1, on_expiry="fail"), waiting_for=(EVIL,),
+        files={"review.json": json.dumps(review(EVIL)).encode()}, **given,
+    )  # fmt: skip
+    memory = {"headers": [{"header": EVIL, "field": EVIL, "count": 1, "at": EVIL, "by": EVIL}]}
+    rig.stack.store.put("configs/acme/people.memory.json", json.dumps(memory).encode())
+    rig.client.post("/pause", json={"tenant": "acme", "workflow": EVIL[:200]})
+    return [
+        "/", "/jobs", f"/jobs/{done.job_id}", f"/jobs/{bad.job_id}", f"/jobs/{asks.job_id}",
+        f"/review?job={asks.job_id}", "/review", "/senders", "/drop", f"/drop?from={done.job_id}",
+    ]  # fmt: skip
+
+
+def test_hostile_text_stays_text_on_every_page(rig: ApiRig, hostile: list[str]):
+    shown = 0
+    for path in hostile:
+        answer = rig.client.get(path, headers=HTML)
+        assert answer.status_code == 200, path
+        assert answer.headers["content-type"].startswith("text/html")
+        assert Elements(answer.text).found == [], path
+        shown += answer.text.count("alert(1)")
+    assert shown > 50  # it was there, as text
+
+
+@pytest.mark.parametrize(
+    "path", ["/jobs?text={}", "/jobs?state={}", "/jobs/{}", "/drop?from={}", "/login?next={}", "/{}"]
+)
+def test_hostile_addresses_stay_text(rig: ApiRig, path: str):
+    answer = rig.client.get(path.format("%3Cscript%3Ealert(1)%3C%2Fscript%3E%22"), headers=HTML)
+    assert answer.status_code < 500
+    assert Elements(answer.text).found == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {}, {"sheets": 1}, {"mapping": [{}]}, {"validation": None}, {"summary": []}, {"sheets": [{"rows": [1]}]},
+        {"readings": "x"}, {"drift": {"columns": 3}}, {"pass_history": [{"pass": 1}]},
+    ],
+)  # fmt: skip
+def test_a_job_is_shown_whatever_its_artifact_is(rig: ApiRig, damage: dict):
+    body = artifact("x") | damage if damage else []
+    job = rig.job("odd", state=State.SUCCEEDED, ended_at=2.0, files={"artifact.json": json.dumps(body).encode()})
+    assert rig.client.get(f"/jobs/{job.job_id}", headers=HTML).status_code == 200
+
+
+@pytest.mark.parametrize("questions", [None, "x", [1], [{"id": "a", "candidates": [{"value": []}]}], [{"id": "a"}]])
+def test_a_review_is_shown_whatever_its_questions_are(rig: ApiRig, questions: object):
+    files = {"review.json": json.dumps({"questions": questions}).encode()}
+    job = rig.job("odd", state=State.REVIEW, files=files)
+    assert rig.client.get(f"/review?job={job.job_id}", headers=HTML).status_code == 200
+
+
+def test_a_grid_names_its_rows_and_marks_findings(rig: ApiRig):
+    files = {"artifact.json": json.dumps(artifact("Pay")).encode()}
+    job = rig.job("done", state=State.SUCCEEDED, ended_at=2.0, files=files)
+    page = rig.client.get(f"/jobs/{job.job_id}", headers=HTML).text
+    assert '<th scope="row">2-8</th>' in page
+    assert "data, 7 rows" in page
+    assert "total, left out" in page
+    assert f'href="/jobs/{job.job_id}?column=A&amp;severity=error#findings"' in page
+
+
+def test_a_login_leads_to_our_own_pages_only(rig: ApiRig):
+    token = rig.token("reader")
+    for given, led in (("/jobs?state=FAILED", "/jobs?state=FAILED"), ("//evil.example", "/"), ("/\\evil", "/")):
+        answer = rig.client.post("/login", data={"token": token, "next": given}, follow_redirects=False)
+        assert answer.status_code == 303
+        assert answer.headers["location"] == led
+
+
+def test_a_session_cookie_is_out_of_reach_of_scripts_and_other_sites(rig: ApiRig):
+    answer = rig.client.post("/login", data={"token": rig.token("reader"), "next": "/"}, follow_redirects=False)
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+
+
+def test_a_form_of_another_site_is_refused(rig: ApiRig):
+    for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        assert rig.client.post("/logout", headers=headers, follow_redirects=False).status_code == 403
+
+
+def test_the_input_is_for_those_who_may_see_what_was_sent(rig: ApiRig):
+    rig.submit()
+    job_id = rig.client.get("/jobs").json()["jobs"][0]["job_id"]
+    reader, sender = rig.from_afar(rig.token("reader")), rig.from_afar(rig.token("sender", "acme"))
+    other = rig.from_afar(rig.token("sender", "globex"))
+    assert reader.get(f"/jobs/{job_id}/input").status_code == 403
+    assert other.get(f"/jobs/{job_id}/input").status_code == 404
+    assert sender.get(f"/jobs/{job_id}/input").content == b"Name,Age\nann,3\n"
+    assert f'href="/jobs/{job_id}/input' not in reader.get(f"/jobs/{job_id}", headers=HTML).text
+
+
+def test_a_manifest_is_checked_as_it_is_written(rig: ApiRig):
+    def problems(text: str) -> list:
+        return rig.client.post("/drop/check", content=text).json()["problems"]
+
+    assert problems('{"manifest": 1, "name": "x", "fields": [{"name": "a"}]}') == []
+    assert problems('{"manifest": 1, "nane": "x"}')[0]["path"]
+    assert problems("{")
+
+
+def test_whoever_may_only_read_gets_no_buttons(rig: ApiRig):
+    job = rig.failed("one", tenant="acme")
+    reader = rig.from_afar(rig.token("reader"))
+    for path in ("/", "/jobs", f"/jobs/{job.job_id}", "/senders"):
+        assert not re.search(r"data-(?:post|bulk)", reader.get(path, headers=HTML).text), path
+    assert 'data-post="/jobs/' in rig.client.get(f"/jobs/{job.job_id}", headers=HTML).text

@@ -1,0 +1,114 @@
+"""How far the matcher's probabilities can be trusted, and what mapping costs.
+
+    python -m tests.bench.reliability                     # tables that were not trained on
+    python -m tests.bench.reliability --senders FILE      # headers of real senders, learnt from other senders
+    python -m tests.bench.reliability --cost              # 60 columns, 40 fields, 5,000 headers learnt: CPU time
+
+In each row of the table, `right` should be near the middle of its range of probabilities.
+"""
+
+import argparse
+import json
+import random
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+from time import process_time
+
+from runner.engine.fields import Field
+from runner.engine.mapping.evidence import ColumnIn, Sample
+from runner.engine.mapping.recall import Recall, read_memories
+from runner.engine.mapping.score import choose
+from tests.bench.made_tables import CONCEPTS, Case, World, cases, values
+
+EDGES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0001)
+KINDS = {"number": "house_number", "street": "street", "unit": "unit", "city": "place", "district": "district", "region": "region", "postcode": "postcode", "id": "identifier", "lat": "latitude", "lon": "longitude"}  # fmt: skip
+
+
+def chosen(case: Case) -> list[tuple[float, bool]]:
+    """Each column's likeliest field: its probability, and whether it is right."""
+    found = choose(
+        case.columns, case.fields, threshold=0.0, detected={}, allowed=lambda _: None, recall=Recall(case.entries)
+    )
+    return [(c.probability, case.truth.get(c.position) == c.field) for c in found if c.field and c.tier != "name"]
+
+
+def of_senders(path: Path, learnt: int) -> list[tuple[float, bool]]:
+    rng = random.Random(1)
+    senders = [json.loads(line) for line in path.read_text().splitlines()]
+    rng.shuffle(senders)
+    test, rest = senders[:300], senders[300 : 300 + learnt]
+    recall = Recall([{"header": h, "field": f} for s in rest for h, f in s["columns"].items() if h.strip()])
+    fields = [Field({"name": name, "label": CONCEPTS[c][2][0]}) for name, c in FIELD_CONCEPTS.items()]
+    out = []
+    for sender in test:
+        world = World(rng, invented=0.0)
+        others = [world.header(c) for c in rng.sample(sorted(set(CONCEPTS) - set(FIELD_CONCEPTS.values())), 4)]
+        plan = [(h, KINDS[f], f) for h, f in sender["columns"].items() if h.strip()]
+        plan += [(h, rng.choice(list(KINDS.values())), None) for h in others]
+        columns = [ColumnIn(n, (h,), Sample(values(kind, rng, 25))) for n, (h, kind, _) in enumerate(plan)]
+        found = choose(columns, fields, threshold=0.0, detected={}, allowed=lambda _: None, recall=recall)
+        out += [(c.probability, plan[c.position][2] == c.field) for c in found if c.field and c.tier != "name"]
+    return out
+
+
+FIELD_CONCEPTS = {"number": "house_number", "street": "street", "unit": "unit", "city": "city", "district": "district", "region": "region", "postcode": "postcode", "id": "identifier", "lat": "latitude", "lon": "longitude"}  # fmt: skip
+
+
+def show(pairs: list[tuple[float, bool]]) -> None:
+    print(f"{'probability':>14} {'columns':>8} {'mean':>6} {'right':>6}")
+    for low, high in pairwise(EDGES):
+        here = [(p, ok) for p, ok in pairs if low <= p < high]
+        if here:
+            mean, right = sum(p for p, _ in here) / len(here), sum(ok for _, ok in here) / len(here)
+            print(f"{low:>6.2f} to {min(1, high):.2f} {len(here):>8} {mean:>6.3f} {right:>6.3f}")
+
+
+def cost() -> None:
+    rng = random.Random(5)
+    world = World(rng, invented=0.5)
+    names = sorted(CONCEPTS)
+    fields = [Field({"name": f"{n}_{c}" if n >= len(names) else c}) for n, c in enumerate(names[:40])]
+    entries: dict[str, dict[str, object]] = {}
+    while len(entries) < 5000:
+        field = rng.randrange(40)
+        header = f"{World(rng, invented=0.5).header(names[field])}{rng.choice(['', '_1', '_x', 'a', 'b2'])}"
+        entries[header.casefold()] = {
+            "header": header,
+            "field": fields[field].name,
+            "at": "2026-01-31T00:00:00Z",
+            "count": 2,
+        }
+    plan = [(world.header(c), CONCEPTS[c][1]) for c in rng.choices(names, k=60)]
+    raw = [(h, values(kind, rng, 40)) for h, kind in plan]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "memory.json"
+        path.write_text(json.dumps({"memory": 1, "headers": list(entries.values())}))
+        for turn in range(4):
+            start = process_time()
+            recall = Recall(read_memories([(path, "memory")]))
+            read = process_time()
+            columns = [ColumnIn(n, (h,), Sample(v)) for n, (h, v) in enumerate(raw)]
+            choose(columns, fields, threshold=0.7, detected={}, allowed=lambda _: None, recall=recall)
+            end = process_time()
+            print(
+                f"turn {turn}: {1000 * (end - start):.1f} ms of CPU, {1000 * (read - start):.1f} of them for reading the memory"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--senders", type=Path)
+    parser.add_argument("--learnt", type=int, default=300)
+    parser.add_argument("--cost", action="store_true")
+    options = parser.parse_args()
+    if options.cost:
+        cost()
+    elif options.senders:
+        show(of_senders(options.senders, options.learnt))
+    else:
+        show([pair for case in cases(4711, 400) for pair in chosen(case)])
+
+
+if __name__ == "__main__":
+    main()
