@@ -13,10 +13,9 @@ from typing import Any, Generic, TypeVar
 
 from core.errors import AdeError, ObjectMissing, ObjectTooLarge, StoreUnavailable
 from core.jobs import ENDED, Job, State
-from core.keys import CONFIGS, INBOX
+from core.keys import CONFIGS, INBOX, job_folder
 from core.ports import JobQuery, ObjectInfo, Page, Pause, QueueStats
 from infra.wiring import Stack
-from runner.results import job_folder
 from runner.sandbox.claims import printable
 
 LOG_BYTES = 8 * 1024 * 1024

@@ -17,11 +17,11 @@ from console.web.explanations import Explanation, FindingFilter, explanation
 from console.web.rendering import job_acts, link, page
 from core.errors import AdeError, ManifestInvalid
 from core.jobs import Job, State
+from core.keys import job_folder
 from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
 from core.memories import MAX_MEMORY_BYTES
 from core.ports import JobQuery
 from core.verdicts import Fault, Verdict
-from runner.results import job_folder
 
 _PAGE = 50
 _VERSIONS = 20

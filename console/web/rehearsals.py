@@ -23,8 +23,7 @@ from core.errors import SandboxUnavailable
 from core.jobs import Job, ObjectRef, State
 from core.memories import own_key
 from core.ports import Fetched, ObjectStore
-from runner.pins import decision_place
-from runner.staging import StagedSource
+from runner.staging import StagedSource, decision_place
 
 LARGEST = 16 * 1024 * 1024
 _SECONDS = 30

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from core.jobs import Job, JobError, Review, State
+from core.keys import job_folder
 from core.verdicts import Verdict
-from runner.results import job_folder
 from tests.contract.jobs import a_job
 from tests.support.console import ApiRig
 from tests.support.documents import artifact, review
