@@ -1,4 +1,4 @@
-"""Rules that go for the warden: the process in their own box that will verify what they wrote (box/lockdown.py)."""
+"""Rules that go for the warden: the process in their own box that will verify what they wrote (box/zygote.py)."""
 
 import hashlib
 import json
