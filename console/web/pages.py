@@ -35,7 +35,8 @@ _FILTERS = (
 
 
 def overview(call: Call) -> Response:
-    facts = call.office.facade.overview(call.principal.tenant)
+    tenant = _one_tenant(call)
+    facts = call.office.facade.overview(tenant)
     chart = charts.throughput(facts.recent.ends, facts.at, State.SUCCEEDED)
     took = sorted(facts.recent.seconds)
     waiting = ("AWAITING", "SCHEDULED", "QUEUED")
@@ -43,12 +44,21 @@ def overview(call: Call) -> Response:
         call,
         "overview.html",
         facts=facts,
+        tenant=tenant,
         chart=chart,
         waiting=sum(facts.states.get(name, 0) for name in waiting),
         middle=took[len(took) // 2] if took else None,
         slow=took[int(len(took) * 0.95)] if took else None,
         states=[str(state) for state in State if facts.states.get(state)],
     )
+
+
+def _one_tenant(call: Call) -> str | None:
+    """The tenant that a page is about: the viewer's own, or the requested one."""
+    asked = call.request.query_params.get("tenant") or None
+    if asked is not None and not call.principal.sees(asked):
+        raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {call.principal.tenant}; name that tenant")
+    return call.principal.tenant or asked
 
 
 def jobs(call: Call) -> Response:
@@ -206,10 +216,7 @@ def _is_candidate(one: Any) -> bool:
 
 
 def senders(call: Call) -> Response:
-    asked = call.request.query_params.get("tenant") or None
-    if asked is not None and not call.principal.sees(asked):
-        raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {call.principal.tenant}; name that tenant")
-    tenant = call.principal.tenant or asked
+    tenant = _one_tenant(call)
     listed = call.office.facade.senders(tenant)
     memories = {
         (owner, workflow): _learnt(call, info.key, info.size)
