@@ -25,7 +25,7 @@ from infra.wiring import Stack
 
 REQUESTS = f"{ACCESS}requests/"
 _BEGUN_SECONDS = 60.0  # after which whoever began with a key is taken for dead
-_LIMIT = 256 * 1024
+_LIMIT = 8 * 1024 * 1024  # 1,000 keys of the longest, whatever their script
 _KEY_LENGTH = 200
 _RETRY_SECONDS = 10
 _OWN_FOLDER = 12  # hex digits of a drop's fingerprint
@@ -201,7 +201,7 @@ class Submissions:
     def _known(self, key: str) -> dict[str, Any] | None:
         try:
             read = json.loads(self._stack.store.read(key, limit=_LIMIT))
-        except (ObjectMissing, ValueError):
+        except (ObjectMissing, ValueError, RecursionError):
             return None
         return read if isinstance(read, dict) else None
 
