@@ -344,15 +344,17 @@ class JobTable(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
-    """Names a job that is ready, and nothing else; the table has the rest."""
+    """Names a job that is ready; the table has the rest."""
 
     job_id: str
     tenant: str
     priority: int = 0
+    # A copy of Job.trace, for whoever reads the queue. A queue beside the table (SQLite, PostgreSQL) leaves it out.
+    trace: str = field(default="", compare=False)
 
     @classmethod
     def of(cls, job: Job) -> Self:
-        return cls(job_id=job.job_id, tenant=job.tenant, priority=job.priority)
+        return cls(job_id=job.job_id, tenant=job.tenant, priority=job.priority, trace=job.trace)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -495,6 +497,8 @@ class BoxReport:
     outputs: dict[str, Path] = field(default_factory=dict)  # regular files, within limits, by name
     log: Path | None = None  # what rules printed; may hold data
     wall_seconds: float = 0.0
+    start_seconds: float = 0.0  # until the box began to work
+    passes: dict[str, float] = field(default_factory=dict)  # seconds by pass; the verified audit says so
     cpu_seconds: float = 0.0
     peak_mb: float = 0.0
     verification: "BoxReport | None" = None  # how it ended; None: the box had no safe place for it

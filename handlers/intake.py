@@ -39,6 +39,7 @@ from handlers.rejections import Rejections, is_unread, report_folder, unread_lin
 from handlers.workflows import BucketView, ListedView, LiveView, Packages, Workflows, folder_of, manifests_at
 from infra.lanes import Lanes
 from infra.statuses import Statuses, status_key
+from infra.telemetry import Telemetry
 from infra.wiring import Stack
 
 _REMOTE_LANES = 8
@@ -58,7 +59,9 @@ class Intake:
         *,
         settle_seconds: float = 1.0,
         lanes: int = 1,
+        telemetry: Telemetry | None = None,
     ) -> None:
+        self.telemetry = telemetry or Telemetry()
         self._store = store
         self._table = table
         self._clock = clock
@@ -71,7 +74,7 @@ class Intake:
         # Folders wait for their records, so each of the two has its own lanes.
         self._folders, records = Lanes(lanes), Lanes(lanes)
         self._statuses = Statuses(store, table)
-        self._recorder = Recorder(table, queue, clock, records, self._statuses)
+        self._recorder = Recorder(table, queue, clock, records, self._statuses, telemetry=self.telemetry)
         self._planner = Planner(
             store, clock, self._workflows, packages, self._recorder, decisions=decisions, settle_seconds=settle_seconds
         )
@@ -81,11 +84,25 @@ class Intake:
         """An intake over a process's ports; parallel where every answer comes over a network."""
         lanes = _REMOTE_LANES if stack.settings.store_url else 1
         settle = stack.settings.settle_seconds
-        return cls(stack.store, stack.table, stack.queue, stack.clock, settle_seconds=settle, lanes=lanes)
+        return cls(
+            stack.store,
+            stack.table,
+            stack.queue,
+            stack.clock,
+            settle_seconds=settle,
+            lanes=lanes,
+            telemetry=stack.telemetry,
+        )
 
     def changed(self, keys: Iterable[str]) -> Report:
         """Scan keys that were created, changed or removed; the report names the keys that are refused."""
-        report, followups = Report(), FollowUps()
+        report = Report()
+        with self._measured(report):
+            self._changed(keys, report)
+        return report
+
+    def _changed(self, keys: Iterable[str], report: Report) -> None:
+        followups = FollowUps(self.telemetry.now())
         folders: dict[str, list[str]] = {}
         for key in keys:
             report.objects += 1
@@ -100,11 +117,30 @@ class Intake:
         self._recorder.settle(followups)
         for tenant in sorted(set().union(*(scan.removed_from for scan, _ in scans))):
             self._forget_vanished(tenant, report)
-        return report
+
+    @contextlib.contextmanager
+    def _measured(self, report: Report) -> Iterator[None]:
+        """Count a scan and what it recorded, also if it fails half-way."""
+        began, meters, outcome = self.telemetry.now(), self.telemetry.meters, "failed"
+        try:
+            yield
+            outcome = "ok"
+        finally:
+            meters.add("ade.scans", outcome=outcome)
+            meters.observe("ade.scan", self.telemetry.now() - began)
+            done = report.recorded
+            for what, jobs in (("created", done.created), ("queued", done.queued), ("superseded", done.superseded)):
+                if jobs:
+                    meters.add("ade.jobs.recorded", len(jobs), what=what)
 
     def sweep(self) -> Report:
         """Scan the whole inbox and record what lost events did not announce."""
         report = Report()
+        with self._measured(report):
+            self._sweep(report)
+        return report
+
+    def _sweep(self, report: Report) -> None:
         shared = list(self._store.objects(SHARED))
         top = self._store.level(INBOX)
         for key in (*top.keys, *top.refused_keys):
@@ -127,14 +163,13 @@ class Intake:
             else:
                 failed = 0
         self._forget_vanished(None, report)
-        return report
 
     def _sweep_tenant(self, tenant: str, shared: list[ObjectInfo], report: Report) -> None:
         unreadable: dict[str, str] = {}
         objects = list(self._store.objects(f"{INBOX}{tenant}/", unreadable=unreadable))
         configs = list(self._store.objects(f"{CONFIGS}{tenant}/", unreadable=unreadable))
         report.objects += len(objects)
-        scan = Scan(ListedView([*objects, *configs, *shared], unreadable), report, FollowUps())
+        scan = Scan(ListedView([*objects, *configs, *shared], unreadable), report, FollowUps(self.telemetry.now()))
         try:
             self._scan_tenant(scan, tenant)
         finally:

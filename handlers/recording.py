@@ -37,6 +37,7 @@ from core.ports import Clock, JobTable, WorkQueue
 from infra.lanes import Lanes
 from infra.queueing import add, enqueue_all, mutate
 from infra.statuses import Statuses, status_key
+from infra.telemetry import Root, Telemetry
 
 _BATCH = 10  # messages per request
 # A standing workflow that changes does not process again what an earlier version of it has processed.
@@ -68,7 +69,9 @@ class FollowUps:
     Shared by threads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, began: float = 0.0) -> None:
+        """`began`: when the scan started, and with it the traces of its jobs."""
+        self.began = began
         self._lock = threading.Lock()
         self._messages: dict[str, tuple[Job, float]] = {}
         self._placeholders: dict[str, Job] = {}
@@ -103,7 +106,17 @@ class FollowUps:
 
 
 class Recorder:
-    def __init__(self, table: JobTable, queue: WorkQueue, clock: Clock, lanes: Lanes, statuses: Statuses) -> None:
+    def __init__(
+        self,
+        table: JobTable,
+        queue: WorkQueue,
+        clock: Clock,
+        lanes: Lanes,
+        statuses: Statuses,
+        *,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        self._telemetry = telemetry or Telemetry()
         self._table = table
         self._statuses = statuses
         self._queue = queue
@@ -146,7 +159,11 @@ class Recorder:
 
     def _record(self, job: Job, planned: Planned, line: "_Line", done: Recorded, followups: FollowUps) -> None:
         wanted = replace(job, stamp=line.planned.stamp)
+        root, began = self._telemetry.root("drop", start=followups.began), self._telemetry.now()
+        wanted = replace(wanted, trace=root.trace) if root is not None else wanted
         job, created = self._add(wanted, line.known, planned.delay)
+        if root is not None and created:
+            self._trace(root, job, began)
         (done.created if created else done.met).append(job)
         met = job
         if not created:
@@ -161,11 +178,23 @@ class Recorder:
         elif job.state is State.SUCCEEDED and job.unpublished:
             followups.send(job, 0.0)  # its receiver updates latest.json
 
+    def _trace(self, root: Root, job: Job, began: float) -> None:
+        now = self._telemetry.now()
+        facts = {"tenant": job.tenant, "workflow": job.workflow, "subject": job.subject, "state": str(job.state)}
+        root.end(now, job_id=job.job_id, **facts)
+        if job.enqueued_at is not None:  # its message was sent with the row
+            self._telemetry.span("enqueue", job.trace, start=began, end=now, kind="producer")
+
     def settle(self, followups: FollowUps) -> None:
         """Send messages and note them as sent, then the rest. A crash in between sends them twice, harmlessly."""
         messages, placeholders, waiting = followups.take()
         if messages:
+            began = self._telemetry.now()
             enqueue_all(self._table, self._queue, self._clock, messages, lanes=self._lanes)
+            if self._telemetry.traces:
+                now = self._telemetry.now()
+                for job, delay in messages:
+                    self._telemetry.span("enqueue", job.trace, start=began, end=now, kind="producer", delay=delay)
         for job in self._table.get_all(placeholders).values() if placeholders else ():
             if job.identity == placeholders[job.job_id].identity and is_placeholder(job):
                 self._statuses.remove(job)

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,6 +18,7 @@ from infra.local.sqlite import Database
 from infra.local.sqlite_queue import SqliteWorkQueue
 from infra.local.sqlite_table import SqliteJobTable
 from infra.logs import Log
+from infra.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from infra.aws.calls import Caller
@@ -48,6 +49,7 @@ class Stack:
     queue: WorkQueue
     callers: tuple[CalledService, ...] = ()  # make the calls to cloud services
     renewing: Callable[[], Ports] | None = None  # table and queue, with calls that end well within a lease
+    telemetry: Telemetry = field(default_factory=Telemetry)
 
     def for_leases(self) -> Ports:
         """Table and queue for heartbeats: a call that hangs must not use up a lease."""
@@ -61,7 +63,12 @@ class Stack:
 
 @contextlib.contextmanager
 def open_stack(
-    settings: Settings, clock: Clock | None = None, log: Log | None = None, *, patience: float = 30.0
+    settings: Settings,
+    clock: Clock | None = None,
+    log: Log | None = None,
+    *,
+    patience: float = 30.0,
+    telemetry: Telemetry | None = None,
 ) -> Iterator[Stack]:
     """The ports that the settings name: a folder and one SQLite file, or cloud services, or a mix of both.
 
@@ -102,7 +109,7 @@ def open_stack(
         def renewing() -> Ports:
             return _renewing(settings, clock, wake, opened, (table, queue))
 
-        yield Stack(settings, clock, store, table, queue, tuple(callers), renewing)
+        yield Stack(settings, clock, store, table, queue, tuple(callers), renewing, telemetry or Telemetry())
 
 
 def _store(settings: Settings, call: Calls, opened: contextlib.ExitStack) -> ObjectStore:

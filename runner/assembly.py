@@ -56,7 +56,7 @@ def assemble(
     presence = Presence(stack.run_dir, new_owner(role))
     pulse = Pulse(alive_file(stack.run_dir, role))
     lanes = Lanes(_REMOTE_LANES if settings.store_url else 1)
-    publisher = Publisher(stack.store, stack.table, stack.clock, lanes, log)
+    publisher = Publisher(stack.store, stack.table, stack.clock, lanes, log, telemetry=stack.telemetry)
     leases_table, leases_queue = stack.for_leases()
     beats = Beats(
         leases_table,
@@ -66,9 +66,10 @@ def assemble(
         lease_seconds=settings.lease_seconds,
         beat_seconds=settings.beat_seconds,
         wait=stack.table.wait,
+        telemetry=stack.telemetry,
     )
     scratch = stack.run_dir / presence.owner
-    attempts = Attempts(stack.store, boxes, settings, scratch, lanes, find=stack.table.get)
+    attempts = Attempts(stack.store, boxes, settings, scratch, lanes, find=stack.table.get, telemetry=stack.telemetry)
     surroundings = Surroundings(
         make_checks(
             stack.store,
@@ -95,6 +96,7 @@ def assemble(
         surroundings=surroundings,
         log=log,
         draw=draw,
+        telemetry=stack.telemetry,
     )
     janitor = Janitor(
         store=stack.store,
@@ -113,6 +115,7 @@ def assemble(
         sweep=sweep,
         sweep_seconds=settings.sweep_seconds,
         pulse=pulse.beat if role == "janitor" else lambda: None,  # in other roles the fleet's loop is the health check
+        telemetry=stack.telemetry,
     )
     shield = task_shield(os.environ, log)
     fleet = Fleet(

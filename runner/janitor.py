@@ -32,8 +32,10 @@ from infra.local.presence import Presence
 from infra.logs import Log
 from infra.queueing import enqueue, enqueue_all, note_sent
 from infra.statuses import Statuses
+from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Boxes
 from runner.publish import Publisher
+from runner.tracing import job_moved
 from runner.worker import Worker
 
 LEADER_SECONDS = 30.0
@@ -69,6 +71,7 @@ class Janitor:
         sweep: Callable[[], object] | None = None,
         sweep_seconds: float = 300.0,
         pulse: Callable[[], None] = lambda: None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._store = store
         self._table = table
@@ -86,6 +89,7 @@ class Janitor:
         self._sweep = sweep
         self._sweep_seconds = sweep_seconds
         self._pulse = pulse
+        self._telemetry = telemetry or Telemetry()
         self._alive_at = 0.0
         self._statuses = Statuses(store, table)
         self._leads_until = 0.0
@@ -160,6 +164,18 @@ class Janitor:
             return Counter(sweeps=1)
         return Counter()
 
+    def gauges(self) -> dict[tuple[str, str], float]:
+        """What the queue and the table hold, for metrics; nothing unless this process leads."""
+        if self._clock.now() > self._leads_until:
+            return {}
+        stats = self._queue.stats()
+        kinds = {"ready": stats.ready, "in_flight": stats.in_flight, "delayed": stats.delayed, "dead": stats.dead}
+        return {
+            **{("ade.queue.messages", kind): n for kind, n in kinds.items()},
+            ("ade.queue.oldest", ""): stats.oldest_seconds or 0.0,
+            **{("ade.jobs", str(state)): n for state, n in self._table.counts().items()},
+        }
+
     def _led(self, chores: Callable[[], Counter[str]], *, vital: bool = False) -> None:
         """Run chores if this process leads or can take the lead. Called by the scheduler, so it never raises.
 
@@ -178,6 +194,8 @@ class Janitor:
         if vital and now >= self._alive_at:
             self._alive_at = now + ALIVE_SECONDS
             self._log.info(ALIVE)
+        if failed := done.get("chores_failed"):
+            self._telemetry.meters.add("ade.chores.failed", failed)
         if done:
             self._log.info("chores_done", **{k: v for k, v in done.items() if v})
 
@@ -259,7 +277,7 @@ class Janitor:
                     return Counter()
         except Exception as error:  # noqa: BLE001 - one job that fails must not block the others
             cause = f"{type(error).__name__}: {error}"
-            self._log.warning("chore_failed", job_id=job.job_id, chore=str(what), error=cause)
+            self._log.warning("chore_failed", **job_fields(job), chore=str(what), error=cause)
             with contextlib.suppress(Exception):  # then the next round tries again
                 self._table.replace(job, defer(job, now, self._timings))
             return Counter(chores_failed=1)
@@ -294,6 +312,7 @@ class Janitor:
         if closed is not None and closed.state is State.QUEUED:
             enqueue(self._table, self._queue, self._clock, closed)
         elif closed is not None:
+            job_moved(self._telemetry, closed)
             self._worker.finish(closed)
 
     def _forget(self, job: Job, now: float) -> None:

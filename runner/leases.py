@@ -26,6 +26,7 @@ from core.ports import Clock, JobTable, WorkQueue
 from core.verdicts import Verdict
 from infra.logs import Log
 from infra.queueing import mutate
+from infra.telemetry import Telemetry, job_fields
 
 VISIBILITY_MARGIN_SECONDS = 5.0
 _CANCEL_LATENCY_SECONDS = 0.25
@@ -68,12 +69,14 @@ class Beats:
         lease_seconds: float,
         beat_seconds: float,
         wait: Callable[[float], None] | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         """`wait` returns when a job may have changed; by default the table's own."""
         self._table = table
         self._queue = queue
         self._clock = clock
         self._log = log
+        self._meters = (telemetry or Telemetry()).meters
         self._lease = lease_seconds
         self._beat = beat_seconds
         self._wait = wait or table.wait
@@ -180,7 +183,9 @@ class Beats:
             held.killed = held.killed or Verdict.LEASE_LOST
         except Exception as error:  # noqa: BLE001 - tried again until the lease ends; other leases must go on
             held.missed = held.missed or beats
-            self._log.warning("beat_failed", job_id=held.job.job_id, error=f"{type(error).__name__}: {error}")
+            if beats:
+                self._meters.add("ade.beats.missed")
+            self._log.warning("beat_failed", **job_fields(held.job), error=f"{type(error).__name__}: {error}")
         finally:
             held.queued = False
 

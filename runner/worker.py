@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
-from core.jobs import Job, JobError, Retry, Review, State, ask, decide, move, since, start
+from core.jobs import Job, JobError, Retry, Review, State, ask, decide, load_job, move, since, start
+from core.keys import job_folder
 from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
-from core.records import load_job
 from core.settings import Settings
 from core.verdicts import EXPLAINED, Fault, Verdict
 from infra.local.presence import Presence
@@ -28,12 +28,13 @@ from infra.logs import Log
 from infra.queueing import enqueue, mutate, note_sent
 from infra.reviews import REVIEW_FILES
 from infra.statuses import HELD_SECONDS
+from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Attempts, Outcome
 from runner.leases import Beats, Held, LeaseWatch, fenced
-from runner.pins import decision_place
 from runner.publish import Publisher
-from runner.results import job_folder
+from runner.staging import decision_place
 from runner.surroundings import Surroundings
+from runner.tracing import attempt_ended, job_moved
 
 REFUSED_SECONDS = 1.0
 NEWER_SECONDS = 60.0  # how soon the message of a job is shown again that only a newer program can run
@@ -56,6 +57,7 @@ class Unwritten:
     held: Held
     outcome: Outcome
     delivery: Delivery
+    began: float
 
 
 class Worker:
@@ -75,6 +77,7 @@ class Worker:
         surroundings: Surroundings,
         log: Log,
         draw: Callable[[], float] = random.random,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._table = table
         self._queue = queue
@@ -86,6 +89,7 @@ class Worker:
         self._presence = presence
         self._log = log
         self._draw = draw
+        self._telemetry = telemetry or Telemetry()
         self._watch = LeaseWatch(settings.timings.watch_seconds)
         self.surroundings = surroundings
         self._lock = threading.Lock()
@@ -187,7 +191,9 @@ class Worker:
         moved = mutate(self._table, job.job_id, lambda j: self._after(j, outcome) if j.rev == job.rev else None)
         if moved is None:
             return self._table.get(job.job_id)
-        self._log.warning("job_rescued", job_id=job.job_id, owner=owner, dead=dead, state=str(moved.state))
+        self._log.warning("job_rescued", **job_fields(job), owner=owner, dead=dead, state=str(moved.state))
+        self._telemetry.meters.add("ade.rescues")
+        job_moved(self._telemetry, moved)
         self._follow(moved, None)
         return moved
 
@@ -196,15 +202,24 @@ class Worker:
         error = job.error
         if job.state is not State.FAILED or not job.unpublished or error is None or error.fault != Fault.OURS:
             return self._publisher.finish(job)
-        return self._publisher.finish(job, on_written=lambda: self._queue.bury(Message.of(job), error.message))
+        return self._publisher.finish(job, on_written=lambda: self._bury(Message.of(job), error.message))
+
+    def _bury(self, message: Message, reason: str) -> None:
+        self._queue.bury(message, reason)
+        self._telemetry.meters.add("ade.dead.letters")
 
     def _admit(self, job: Job) -> Job | Refused | None:
         started = start(
             job, owner=self._presence.owner, now=self._clock.now(), lease_seconds=self._settings.lease_seconds
         )
+        if not started.trace and (root := self._telemetry.root("job", start=job.created_at, job_id=job.job_id)):
+            # Recorded by a process that makes no traces.
+            started = replace(started, trace=root.trace)
+            root.end(self._telemetry.now())
         return self._table.admit(job, started, self._settings.caps)
 
     def _wait(self, job: Job, delivery: Delivery, refused: Refused) -> None:
+        self._telemetry.meters.add("ade.waits", scope=refused.scope)
         held = job.announced or self._clock.now() - since(job) >= HELD_SECONDS
         if job.reason != refused.reason or job.announced != held:
             updated = self._table.replace(job, replace(job, reason=refused.reason, announced=held))
@@ -213,10 +228,12 @@ class Worker:
         self.put_back(delivery)
 
     def _work(self, job: Job, delivery: Delivery, ready: Ready) -> None:
+        began = self._telemetry.now()
         held = self._beats.hold(job, delivery.receipt)
-        log = self._log.bind(job_id=job.job_id, attempt=job.attempts_total)
+        log = self._log.bind(**job_fields(job), attempt=job.attempts_total)
         log.info("job_started", tenant=job.tenant, workflow=job.workflow)
         self._announce(job)
+        self._telemetry.meters.add("ade.running", 1)
         try:
             ready(lambda: held.lost(self._clock))
             outcome = self._attempts.run(job, killed=lambda: held.lost(self._clock), on_event=lambda e: _note(held, e))
@@ -224,12 +241,13 @@ class Worker:
             outcome = Outcome(verdict=Verdict.BOX_FAILED, message=f"the runner failed: {type(error).__name__}")
         finally:
             self._beats.let_go(held)
+            self._telemetry.meters.add("ade.running", -1)
         if held.killed is not None and outcome.verdict is not Verdict.OK:
             outcome = replace(outcome, verdict=held.killed)
         if outcome.suspicion:
             log.error("engine_fault_suspected", what=outcome.suspicion, rules=bool(job.config))
         outcome = replace(outcome, blameless=self._blameless(held, outcome.verdict))
-        unwritten = Unwritten(held, outcome, delivery)
+        unwritten = Unwritten(held, outcome, delivery, began)
         with self._lock:
             self._unwritten[job.job_id] = unwritten
         self._settle(unwritten)
@@ -245,7 +263,7 @@ class Worker:
         """Write the result of an attempt and carry out what follows; keep it if the table is down."""
         held, outcome = unwritten.held, unwritten.outcome
         job_id = held.job.job_id
-        log = self._log.bind(job_id=job_id, attempt=held.job.attempts_total)
+        log = self._log.bind(**job_fields(held.job), attempt=held.job.attempts_total)
         kept = False
         try:
             moved = self._commit(held, lambda j: self._after(j, outcome))
@@ -256,12 +274,16 @@ class Worker:
             if not kept:
                 with self._lock:
                     self._unwritten.pop(job_id, None)
+        attempt_ended(
+            self._telemetry, held.job, outcome, delivery=unwritten.delivery, began=unwritten.began, moved=moved
+        )
         if moved is None:
             log.warning("lease_lost", verdict=str(outcome.verdict))
             mutate(self._table, job_id, lambda j: _forgiven(j, held.fence))
             return
         message = outcome.detail or outcome.message
-        log.info("attempt_ended", verdict=str(outcome.verdict), state=str(moved.state), message=message)
+        fault = str(moved.error.fault) if moved.error else str(Fault.NOBODY)
+        log.info("attempt_ended", verdict=str(outcome.verdict), fault=fault, state=str(moved.state), message=message)
         self._follow(moved, unwritten.delivery)
 
     def _broken(self, delivery: Delivery, error: Exception) -> None:
@@ -276,7 +298,7 @@ class Worker:
         self._log.error("job_not_handled", job_id=job_id, failures=failures, error=cause)
         try:
             if failures >= _POISON_FAILURES:
-                self._queue.bury(delivery.message, f"could not be handled {failures} times; last error: {cause}")
+                self._bury(delivery.message, f"could not be handled {failures} times; last error: {cause}")
                 self._queue.ack(delivery.receipt)
                 with self._lock:
                     self._failures.pop(job_id, None)
@@ -352,7 +374,7 @@ class Worker:
             return
         published = self.finish(job)
         if published is not None and published.ended:
-            self._log.info("job_ended", job_id=job.job_id, state=str(published.state), outputs=job_folder(job))
+            self._log.info("job_ended", **job_fields(job), state=str(published.state), outputs=job_folder(job))
         if delivery is not None:
             self._queue.ack(delivery.receipt)
 

@@ -21,6 +21,7 @@ from core.errors import UsageError
 from core.jobs import State
 from core.keys import decision_key
 from core.ports import JobQuery, Pause
+from infra import meters
 
 _MEMORY_BYTES = 4 * 1024 * 1024
 SESSION_SECONDS = 12 * 3600
@@ -214,8 +215,10 @@ def ready(call: Call) -> Answer:
 
 
 def show_metrics(call: Call) -> Answer:
-    own = call.office.counts.lines() if call.principal.tenant is None else []
-    text = metrics.exposition([metrics.gauges(call.office.facade, call.principal.tenant), own])
+    parts = [metrics.gauges(call.office.facade, call.principal.tenant)]
+    if call.principal.tenant is None:
+        parts += [call.office.counts.lines(), meters.exposition(meters.read_snapshots(call.office.stack.run_dir))]
+    text = metrics.exposition(parts)
     return Response(text, media_type=metrics.CONTENT_TYPE)
 
 

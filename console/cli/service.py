@@ -17,6 +17,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from console.cli.boxes import boxes, require_asked_level
 from console.cli.guard import Exit
+from console.cli.wire import metrics_shown
 from handlers.intake import Intake
 from handlers.sources.listening import ReportLog, make_sources
 from infra.logs import Log
@@ -88,6 +89,8 @@ class Service:
         self._opened = contextlib.ExitStack()
         self._sources = make_sources(stack, log, self._opened) if everything else {}
         self._scheduler: BackgroundScheduler | None = self.runner.janitor.scheduler() if everything else None
+        if everything:
+            stack.telemetry.watch(self.runner.janitor.gauges)
         self._threads: list[threading.Thread] = []
         self.failed: BaseException | None = None
 
@@ -154,8 +157,9 @@ def service(stack: Stack, log: Log, *, role: str, everything: bool) -> Iterator[
     with boxes(stack.settings, stack.run_dir) as sandbox:
         require_asked_level(stack.settings, sandbox)
         made = Service(stack, sandbox, log, role=role, everything=everything)
-        try:
-            yield made
-        finally:
-            made.stop()
-            made.join()
+        with metrics_shown(stack, made.runner.presence.owner):
+            try:
+                yield made
+            finally:
+                made.stop()
+                made.join()

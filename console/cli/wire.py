@@ -8,6 +8,8 @@ from typing import TextIO
 from core.settings import Settings, unknown_variables
 from infra.local.presence import Presence, new_owner
 from infra.logs import Log
+from infra.meters import SNAPSHOT
+from infra.telemetry import exporting
 from infra.wiring import Stack, open_stack
 from runner.control import Control
 
@@ -19,10 +21,32 @@ def load_settings() -> Settings:
 
 
 @contextlib.contextmanager
-def opened(settings: Settings | None = None, log: Log | None = None) -> Iterator[Stack]:
-    """The ports; with a log, retried calls are logged."""
-    with open_stack(settings or load_settings(), log=log) as stack:
+def opened(settings: Settings | None = None, log: Log | None = None, *, role: str = "") -> Iterator[Stack]:
+    """The ports; with a log, retried calls are logged. `role`: of a process that stays, whose telemetry is exported."""
+    settings = settings or load_settings()
+    with (
+        exporting(on=bool(role) and settings.telemetry, role=role) as telemetry,
+        open_stack(settings, log=log, telemetry=telemetry) as stack,
+    ):
         yield stack
+
+
+@contextlib.contextmanager
+def metrics_shown(stack: Stack, owner: str = "") -> Iterator[None]:
+    """Show the metrics of this process while the context lasts.
+
+    To the console of this machine, by a file in the folder of the `owner`; to Prometheus, where ADE_METRICS_LISTEN
+    says so.
+    """
+    with contextlib.ExitStack() as shown:
+        if stack.settings.metrics_listen:
+            from infra.metrics_server import MetricsServer  # noqa: PLC0415 - only where there is something to serve
+
+            server = MetricsServer(stack.settings.metrics_listen, stack.telemetry.meters)
+            shown.callback(server.close)
+        if owner:
+            shown.callback(stack.telemetry.meters.keep(stack.run_dir / owner / SNAPSHOT))
+        yield
 
 
 def make_log(settings: Settings, *, stream: TextIO | None = None, level: str | None = None) -> Log:

@@ -37,6 +37,10 @@ class Arrivals:
             return []
         return [notice for notice, changes in notices if self._try_scan(changes, log)]
 
+    def count_refused(self) -> None:
+        """An event could not be decoded."""
+        self.intake.telemetry.meters.add("ade.events.refused")
+
     def scan(self, changes: Iterable[Change]) -> int:
         """Ignores changes outside this bucket's inbox/ and configs/: writing outputs triggers notifications too."""
         keys = [c.key for c in newest(changes) if c.bucket == self.bucket and c.key.startswith((INBOX, CONFIGS))]

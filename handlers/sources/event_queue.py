@@ -60,6 +60,7 @@ class Poller:
         except Exception as error:  # noqa: BLE001 - one unreadable body must not block the others
             reason = str(error) if isinstance(error, UnknownEvent) else f"{type(error).__name__}: {error}"
             self._log.warning("event_refused", reason=reason)
+            self._arrivals.count_refused()
             self._refuse(event, reason)
             return None
 

@@ -54,6 +54,7 @@ class Webhook:
             raise SettingsError("ADE_WEBHOOK_TOKEN is not set; set a secret, or anyone could announce drops")
         host, _, port = listen.rpartition(":")
         self._token = token
+        self._arrivals = arrivals
         self._batcher = Batcher(arrivals, log)
         self._log = log
         self._socket = socket.create_server((host, int(port)), backlog=_CONNECTIONS)
@@ -169,6 +170,7 @@ class Webhook:
             changes = decode(body)
         except UnknownEvent as error:
             self._log.warning("event_refused", reason=str(error))
+            self._arrivals.count_refused()
             return HTTPStatus.BAD_REQUEST
         return HTTPStatus.NO_CONTENT if self._batcher.take(changes) else HTTPStatus.SERVICE_UNAVAILABLE
 

@@ -39,15 +39,20 @@ class Body:
 
 
 def encode(message: Message, **more: str | float) -> str:
-    return json.dumps(
-        {"v": VERSION, "job_id": message.job_id, "tenant": message.tenant, "priority": message.priority} | more
-    )
+    body = {"v": VERSION, "job_id": message.job_id, "tenant": message.tenant, "priority": message.priority}
+    return json.dumps(body | ({"trace": message.trace} if message.trace else {}) | more)
 
 
 def decode(text: str) -> Body | None:
     match _loaded(text):
         case {"job_id": str(job_id), "tenant": str(tenant), **rest}:
-            message = Message(job_id=job_id, tenant=tenant, priority=_number(rest, "priority", int))
+            trace = rest.get("trace", "")
+            message = Message(
+                job_id=job_id,
+                tenant=tenant,
+                priority=_number(rest, "priority", int),
+                trace=trace if isinstance(trace, str) else "",
+            )
             return Body(message, _number(rest, "not_before", float))
         case _:
             return None

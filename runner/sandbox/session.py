@@ -405,7 +405,7 @@ class Session:
         self.kept: list[int] = []  # descriptors for a verifying warden: its order, its outputs, and what it reads
         self._stack = ExitStack()
         self._out = order.scratch / "out"
-        self._started = time.monotonic()
+        self._started = self._begun = time.monotonic()
 
     def __enter__(self) -> Self:
         order = self.order
@@ -482,6 +482,7 @@ class Session:
         pid: int | None = None,
     ) -> Watched:
         """Follow the box to its end; `pid`: its first process, if it is visible on this host."""
+        self._begun = time.monotonic()
         self.release_box_ends()
         watch = Watch(
             control=control,
@@ -599,6 +600,7 @@ class Session:
             outputs=found if ending.verdict is Verdict.OK or ending.verdict in EXPLAINED else {},
             log=self._log.path,
             wall_seconds=time.monotonic() - started,
+            start_seconds=self._begun - self._started,
             cpu_seconds=cpu,
             peak_mb=kernel.peak_mb if kernel.peak_mb is not None else said.get("peak_kb", 0) / 1024,
         )

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from core.jobs import Job
+from core.keys import result_key
 from core.ports import BoxOrder, BoxReport, Isolation, JobQuery
 from core.settings import Settings
 from core.verdicts import EXPLAINED, Verdict
 from handlers.intake import Intake
 from infra.logs import Log
+from infra.telemetry import Telemetry
 from infra.wiring import Stack
 from runner.assembly import Runner, assemble
 from runner.attempt import Boxes
 from runner.control import Control
-from runner.results import result_key
 from runner.sandbox.install.layers import Layers
 from tests.support.outputs import artifact, as_bytes, audit, review, verify_here, workbook
 from tests.support.places import Place, embedded
@@ -142,7 +143,9 @@ MANIFEST = {"manifest": 1, "name": "members", "fields": [{"name": "id"}]}
 class World:
     """One machine with a bucket, a table, a queue, an intake and runners that come and go."""
 
-    def __init__(self, folder: Path, place: Place = embedded, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, place: Place = embedded, *, telemetry: Telemetry | None = None, **settings: Any
+    ) -> None:
         base = {"storage_data_dir": folder, "lease_seconds": 30.0, "settle_seconds": 0.0, "sandbox": "process"}
         self.settings = Settings(**(base | settings))
         self.crasher = Crasher()
@@ -159,6 +162,7 @@ class World:
             Fragile(self.store, self.crasher),
             Fragile(self.table, self.crasher),
             Fragile(self.queue, self.crasher),
+            telemetry=telemetry or Telemetry(),
         )
         self.control = Control(self.store, self.table, self.queue, self.clock)
         self.runners: list[Runner] = []
@@ -166,7 +170,8 @@ class World:
 
     def new_intake(self) -> Intake:
         f = self.fragile
-        return Intake(f.store, f.table, f.queue, self.clock, settle_seconds=self.settings.settle_seconds)
+        settle = self.settings.settle_seconds
+        return Intake(f.store, f.table, f.queue, self.clock, settle_seconds=settle, telemetry=f.telemetry)
 
     def runner(self) -> Runner:
         made = assemble(self.fragile, self.boxes, self.log, sweep=self.sweep, draw=self.draw)

@@ -19,6 +19,7 @@ from handlers.sources.webhook import Webhook
 from infra.aws.sqs_events import RawEvent
 from infra.local.sqlite import Database
 from infra.logs import Log
+from infra.telemetry import Telemetry
 
 TOKEN = "a secret of some length"
 LOG = Log(stream=io.StringIO())
@@ -65,6 +66,8 @@ POISON = {
 
 
 class Looks:
+    telemetry = Telemetry()
+
     def __init__(self):
         self.keys = []
 

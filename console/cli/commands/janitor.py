@@ -23,12 +23,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Printer) -> int:
     settings = wire.load_settings()
     log = wire.make_log(settings, stream=sys.stdout if out.as_json and args.what == "run" else None)
-    with wire.opened(settings, log) as stack, boxes(settings, stack.run_dir) as sandbox:
+    with wire.opened(settings, log, role="janitor") as stack, boxes(settings, stack.run_dir) as sandbox:
         intake = Intake.over(stack)
         log_report = ReportLog(log)
         runner = assemble(stack, sandbox, log, role="janitor", sweep=lambda: log_report(intake.sweep()))
         try:
-            return _once(runner, out) if args.what == "run-once" else _on(runner, log)
+            if args.what == "run-once":
+                return _once(runner, out)
+            stack.telemetry.watch(runner.janitor.gauges)
+            with wire.metrics_shown(stack, runner.presence.owner):
+                return _on(runner, log)
         finally:
             runner.close()
 

@@ -24,7 +24,8 @@ def run(_args: argparse.Namespace, out: Printer) -> int:
     if not settings.store_url:
         raise UsageError("ADE_STORE_URL is not set: a folder bucket sends no events; use `ade up`, which watches it")
     log = wire.make_log(settings, stream=sys.stdout if out.as_json else None)
-    with wire.opened(settings, log) as stack, Signals() as signals, contextlib.ExitStack() as parts:
+    with wire.opened(settings, log, role="listener") as stack, Signals() as signals, contextlib.ExitStack() as parts:
+        parts.enter_context(wire.metrics_shown(stack))
         for name, source in event_sources(stack, log, parts).items():
             thread = threading.Thread(target=source.run, name=name, daemon=True)
             thread.start()

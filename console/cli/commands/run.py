@@ -17,7 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Printer) -> int:
     settings = wire.load_settings()
     log = wire.make_log(settings, stream=sys.stdout if out.as_json else None)
-    with wire.opened(settings, log) as stack, Signals() as signals:
+    with wire.opened(settings, log, role="runner") as stack, Signals() as signals:
         with service(stack, log, role="runner", everything=False) as parts:
             runner = parts.runner
             drain = Drain(stack, runner.worker, lambda: log_chores(log, runner)) if args.drain else None

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         raise UsageError("ADE_CONSOLE_LISTEN is off; set it to an address, such as 127.0.0.1:8020")
     beside = args.socket is not None
     log = wire.make_log(settings, stream=sys.stdout)
-    with wire.opened(settings, log) as stack, Signals() as signals:
+    with wire.opened(settings, log, role="console") as stack, Signals() as signals:
         if beside:
             os.nice(_NICER)
             listening = socket.socket(fileno=args.socket)

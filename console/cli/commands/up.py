@@ -31,7 +31,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 
             settings = parts.enter_context(local_cloud(out.note))
         log = None if out.terminal else wire.make_log(settings, stream=sys.stdout)
-        stack = parts.enter_context(wire.opened(settings, log))
+        stack = parts.enter_context(wire.opened(settings, log, role="up"))
         signals = parts.enter_context(Signals())
         return _watched(stack, signals) if log is None else _printed(stack, log, signals)
 
