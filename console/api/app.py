@@ -198,7 +198,7 @@ class Bounds:
 
 
 class _Body:
-    """The body of one request as it arrives: neither endless, nor for ever."""
+    """The body of one request as it arrives: bounded in bytes and in time."""
 
     def __init__(self, receive: Receive, most: int) -> None:
         self._receive = receive
