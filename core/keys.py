@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from posixpath import basename
 
 from core.errors import KeyRefused
+from core.jobs import Job
 from core.patterns import compiled
 
 INBOX, CONFIGS, OUTPUTS, WORK = "inbox/", "configs/", "outputs/", "work/"
@@ -181,3 +182,30 @@ def rejected_key(manifest_key: str) -> str:
 def staging_folder(job_id: str, fence: int | None = None) -> str:
     """The folder where a job's attempts stage their files, or one attempt's: its fence is never used twice."""
     return f"{WORK}{job_id}/" if fence is None else f"{WORK}{job_id}/{fence}/"
+
+
+def job_folder(job: Job) -> str:
+    return output_folder(job.tenant, job.subject, job.workflow, job.job_id)
+
+
+def result_key(job: Job) -> str:
+    return f"{job_folder(job)}result.json"
+
+
+def latest_key(job: Job) -> str:
+    return f"{line_folder(job.tenant, job.subject, job.workflow)}latest.json"
+
+
+def mended_latest_key(job: Job) -> str | None:
+    """Where the first drop's latest.json is, for a job that completes another drop than its own."""
+    if job.mends is None or job.mends.subject == job.subject:
+        return None
+    return f"{line_folder(job.tenant, job.mends.subject, job.workflow)}latest.json"
+
+
+def profile_key(job: Job) -> str | None:
+    """Where the profile of a sender's last drop is: beside the outputs of its folder, one for each workflow."""
+    primary = next((i.ref.key for i in job.inputs if i.role == "primary"), None)
+    if primary is None or not primary.startswith(f"{INBOX}{job.tenant}/"):
+        return None
+    return f"{line_folder(job.tenant, place(primary).sender, job.workflow)}profile.json"
