@@ -96,7 +96,7 @@ class Build:
     def plan(self, engine: Engine, *, network: bool, root: Path, warm: bool) -> Plan:
         kind = {"own": "own", "bubblewrap": "given", "none": "none"}[self.namespaces]
         return Plan(
-            module=f"{engine.package}.boxed",
+            module=f"{engine.package}.job",
             package=engine.package,
             paths=engine.paths,
             namespaces=kind,

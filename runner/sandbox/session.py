@@ -357,7 +357,7 @@ def ignore_event(_: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Engine:
-    """What runs in the box: a package with a `__main__` and a `boxed` module. Tests use their own."""
+    """What runs in the box: a package with a `__main__` and a `job` module. Tests use their own."""
 
     package: str = "runner.engine"
     root: Path | None = None  # where to import it from, if not from OWN_ROOT
