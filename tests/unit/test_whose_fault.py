@@ -18,7 +18,6 @@ from runner.sandbox.claims import Channel, ChannelViolation
 from runner.sandbox.session import Seen, judge
 from runner.staging import fetch_config
 from tests.abuse.boxes import LIMITS
-from tests.support.world import World
 
 
 @pytest.mark.parametrize(
@@ -164,13 +163,6 @@ def test_an_engine_that_breaks_says_where_and_nothing_of_the_values(monkeypatch,
     assert error["where"]["exception"] == "KeyError"
     assert "engine/job.py:" in error["where"]["trace"]
     assert "Ann" not in said.getvalue()
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 def test_a_likely_fault_of_the_engines_is_seen_by_the_operator_and_costs_one_attempt(world):
