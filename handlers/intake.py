@@ -33,6 +33,7 @@ from core.keys import (
 from core.memories import is_memory
 from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQueue
 from handlers.decisions import Decisions
+from handlers.expectations import Expectations
 from handlers.planning import Planner, Report, Scan, ancestors
 from handlers.recording import FollowUps, Recorder
 from handlers.rejections import Rejections, is_unread, report_folder, unread_line
@@ -75,6 +76,7 @@ class Intake:
         self._folders, records = Lanes(lanes), Lanes(lanes)
         self._statuses = Statuses(store, table)
         self._recorder = Recorder(table, queue, clock, records, self._statuses, telemetry=self.telemetry)
+        self._expectations = Expectations(table, clock, self._recorder)
         self._planner = Planner(
             store, clock, self._workflows, packages, self._recorder, decisions=decisions, settle_seconds=settle_seconds
         )
@@ -186,6 +188,7 @@ class Intake:
             with self._guarded(scan.report, workflow.info.key):
                 taken |= self._planner.plan_workflow(scan, workflow)
                 planned.add(workflow.info.key)
+                self._expectations.check(scan, workflow)
         unplanned = [w for w in workflows if w.info.key not in planned]
         folders: dict[str, list[str]] = {folder_of(o.key): [] for o in inbox}
         for info in inbox:
