@@ -20,7 +20,7 @@ from core.jobs import Job, Notice, State, stamp_text
 from core.keys import output_folder
 
 SIGNATURE, TIMESTAMP, NOTICE_ID = "Ade-Signature", "Ade-Timestamp", "Ade-Notice-Id"
-MOST_TRIES = 14  # about a day
+MOST_TRIES = 18  # about a day
 _FIRST_WAIT, _LONGEST_WAIT = 10.0, 3 * 3600.0
 _COUNTS = ("rows_in", "rows_out", "tables", "questions")
 # No user, no fragment, nothing that two parsers might read differently.

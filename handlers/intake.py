@@ -44,6 +44,7 @@ from infra.telemetry import Telemetry
 from infra.wiring import Stack
 
 _REMOTE_LANES = 8
+_SHARED = SHARED.replace(CONFIGS, INBOX, 1)
 _LONG = MAX_KEY_BYTES // 4  # a shorter input key never leads to an output key that is too long
 _FAILED_TENANTS = 3  # so many in a row: the store is down, not the tenants
 
@@ -150,7 +151,9 @@ class Intake:
                 report.refused.append(f"key {key!r} is not below {INBOX}<tenant>/; put it there")
         failed = 0
         emptied = {f"{INBOX}{place(folder + 'x').tenant}/" for folder in self._rejections.reported(INBOX)}
-        for prefix in sorted({*top.folders} | emptied):
+        # A workflow may expect a drop of a tenant whose inbox is empty.
+        expecting = {folder.replace(CONFIGS, INBOX, 1) for folder in self._store.level(CONFIGS).folders} - {_SHARED}
+        for prefix in sorted({*top.folders} | emptied | expecting):
             tenant = prefix.removeprefix(INBOX).rstrip("/")
             try:
                 place(f"{prefix}x")
