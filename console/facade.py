@@ -13,10 +13,9 @@ from typing import Any, Generic, TypeVar
 
 from core.errors import AdeError, ObjectMissing, ObjectTooLarge, StoreUnavailable
 from core.jobs import ENDED, Job, State
-from core.keys import CONFIGS, INBOX
+from core.keys import CONFIGS, INBOX, job_folder
 from core.ports import JobQuery, ObjectInfo, Page, Pause, QueueStats
 from infra.wiring import Stack
-from runner.results import job_folder
 from runner.sandbox.claims import printable
 
 LOG_BYTES = 8 * 1024 * 1024
@@ -63,6 +62,7 @@ class Facade:
         self._queue = Fresh(stack.queue.stats, stack.clock.steady)
         self._pauses = Fresh(stack.table.pauses, stack.clock.steady)
         self._recent: dict[str | None, Fresh[Recent]] = {}
+        self._senders: dict[str | None, Fresh[list[dict[str, Any]]]] = {}
         self._lock = threading.Lock()
         self._documents = _Documents()
 
@@ -178,6 +178,15 @@ class Facade:
 
     def senders(self, tenant: str | None = None) -> list[dict[str, Any]]:
         """Tenants and workflows of the newest jobs, each with its last drops and how they went."""
+        with self._lock:
+            if len(self._senders) > 100:
+                self._senders.clear()
+            fresh = self._senders.setdefault(
+                tenant, Fresh(lambda: self._list_senders(tenant), self._stack.clock.steady)
+            )
+        return fresh.get()
+
+    def _list_senders(self, tenant: str | None) -> list[dict[str, Any]]:
         names = [tenant] if tenant is not None else sorted(self._tenants.get())
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for name in names[:_RECENT]:
@@ -250,7 +259,7 @@ def log_text(raw: bytes, *, whole: bool) -> tuple[str, int]:
 
 
 def _drop_facts(job: Job) -> dict[str, Any]:
-    rows, found = job.summary.get("rows_out"), job.summary.get("findings")
+    rows, found, drift = (job.summary.get(name) for name in ("rows_out", "findings", "drift"))
     return {
         "job_id": job.job_id,
         "subject": job.subject,
@@ -258,7 +267,7 @@ def _drop_facts(job: Job) -> dict[str, Any]:
         "at": job.created_at,
         "rows": rows if isinstance(rows, int) else None,
         "errors": found.get("error") if isinstance(found, dict) else None,
-        "drift": job.summary.get("drift"),
+        "drift": drift if isinstance(drift, int) else 0,
     }
 
 

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from posixpath import basename
 
 from core.errors import KeyRefused
+from core.jobs import Job
 from core.patterns import compiled
 
 INBOX, CONFIGS, OUTPUTS, WORK = "inbox/", "configs/", "outputs/", "work/"
@@ -21,6 +22,19 @@ _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,62}")
 # What clients write first and rename later, and what desktops leave behind.
 _LEFT_BEHIND = frozenset({"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "__macosx"})
 _UNFINISHED = re.compile(r"^(\.|~\$)|\.(tmp|part|partial|crdownload|filepart|swp)$|~$", re.IGNORECASE)
+_YEAR, _MONTH, _DAY = r"(?:19|20)\d\d", r"(?:0[1-9]|1[0-2])", r"(?:0[1-9]|[12]\d|3[01])"
+_MONTH_NAME = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:tember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?"
+)
+# A folder that names a period: 2026, 2026-11, 20261117, 17.11.2026, 2026-Q4, 2026-W47, November, nov-2026.
+_PERIOD = re.compile(
+    rf"{_YEAR}(?:[-_. ]?{_MONTH}(?:[-_. ]?{_DAY})?|[-_. ]?q[1-4]|[-_. ]?w\d\d|[-_. ]?(?:{_MONTH_NAME}))?"
+    rf"|{_DAY}[-_. ]{_MONTH}[-_. ]{_YEAR}|{_MONTH}[-_. ]{_YEAR}"
+    rf"|(?:q[1-4]|{_MONTH_NAME})(?:[-_. ]?{_YEAR})?",
+    re.IGNORECASE,
+)
+_PERIOD_PART = re.compile(_DAY)  # a month or a day, but only below a year
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +52,20 @@ class Place:
     @property
     def name(self) -> str:
         return basename(self.path)
+
+    @property
+    def sender(self) -> str:
+        """Who drops here: the folder without the parts that name a period, so that each month's drops are one sender's.
+
+        `north/2026-11/` and `north/2026/12/` are both of `north/`; empty at the tenant's top.
+        """
+        kept: list[str] = []
+        below_period = False
+        for part in self.folder.split("/")[:-1]:
+            below_period = bool(_PERIOD.fullmatch(part) or (below_period and _PERIOD_PART.fullmatch(part)))
+            if not below_period:
+                kept.append(part)
+        return "".join(f"{part}/" for part in kept)
 
 
 def check_key(key: str) -> str:
@@ -154,3 +182,30 @@ def rejected_key(manifest_key: str) -> str:
 def staging_folder(job_id: str, fence: int | None = None) -> str:
     """The folder where a job's attempts stage their files, or one attempt's: its fence is never used twice."""
     return f"{WORK}{job_id}/" if fence is None else f"{WORK}{job_id}/{fence}/"
+
+
+def job_folder(job: Job) -> str:
+    return output_folder(job.tenant, job.subject, job.workflow, job.job_id)
+
+
+def result_key(job: Job) -> str:
+    return f"{job_folder(job)}result.json"
+
+
+def latest_key(job: Job) -> str:
+    return f"{line_folder(job.tenant, job.subject, job.workflow)}latest.json"
+
+
+def mended_latest_key(job: Job) -> str | None:
+    """Where the first drop's latest.json is, for a job that completes another drop than its own."""
+    if job.mends is None or job.mends.subject == job.subject:
+        return None
+    return f"{line_folder(job.tenant, job.mends.subject, job.workflow)}latest.json"
+
+
+def profile_key(job: Job) -> str | None:
+    """Where the profile of a sender's last drop is: beside the outputs of its folder, one for each workflow."""
+    primary = next((i.ref.key for i in job.inputs if i.role == "primary"), None)
+    if primary is None or not primary.startswith(f"{INBOX}{job.tenant}/"):
+        return None
+    return f"{line_folder(job.tenant, place(primary).sender, job.workflow)}profile.json"

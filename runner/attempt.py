@@ -19,9 +19,8 @@ from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
 from infra.telemetry import Telemetry
 from runner.origins import find_origin, mended_input, mends_of, stage_origin
-from runner.pins import Pins
 from runner.sandbox.install.layers import LayerRefused, Layers
-from runner.staging import Staged, StagingFailed, box_limits, box_outputs, make_order, stage
+from runner.staging import Pins, Staged, StagingFailed, box_limits, box_outputs, make_order, stage
 from runner.verify import PROFILE, run_verified
 
 _BLOCK = 1024 * 1024

@@ -9,8 +9,8 @@ from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.lanes import Lanes
 from infra.queueing import enqueue, mutate
-from runner.pins import repinned
 from runner.publish import Publisher
+from runner.staging import repinned
 
 _TRIES = 3
 

@@ -47,7 +47,7 @@ class Notifier:
         self._pool = self._pool or ThreadPoolExecutor(_THREADS, thread_name_prefix="notice")
 
     def stop(self) -> None:
-        """Wait for the deliveries that are under way; the others stay in their rows."""
+        """Wait for the deliveries in progress; the others stay in their rows."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None

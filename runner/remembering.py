@@ -10,12 +10,12 @@ from typing import Any
 from core.decisions import MAX_DECISION_BYTES, READINGS, Answer, Decision, DecisionInvalid, parse_decision
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge
 from core.jobs import Job
+from core.keys import job_folder
 from core.memories import HeaderFact, Memory, MemoryInvalid, ReadingFact, folded, learn, own_key, reading_kind
 from core.ports import ObjectStore
 from infra.memories import change_memory
 from infra.reviews import read_questions
-from runner.pins import sender_of
-from runner.results import job_folder
+from runner.staging import sender_of
 
 
 def remember(store: ObjectStore, job: Job) -> str:

@@ -1,21 +1,29 @@
-"""Fetches everything a box needs from the bucket into a scratch folder, at exact versions."""
+"""Fetches everything a box needs from the bucket into a scratch folder, at exact versions.
+
+A job's decision and memories are pinned by version when it is made, and neither is part of its identity. A store
+without old versions may no longer have them. A decision that is gone no longer counts: the job asks again. A memory
+that changed is replaced by its newest version. What was really used is in the order, in the artifact and, after the
+attempt, in the row.
+"""
 
 import errno
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import basename
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, parse_decision
 from core.drops import MAX_PACKAGE_BYTES
 from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
 from core.jobs import Job, ObjectRef
+from core.keys import decision_key, place, profile_key
 from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest, parse_manifest
+from core.memories import MAX_MEMORY_BYTES, MemoryInvalid, own_key, parse_memory
 from core.packages import check_names, check_zip, read_member
-from core.ports import BoxLimits, Fetched
+from core.ports import BoxLimits, Fetched, ObjectStore
 from core.settings import Settings
 from core.verdicts import Verdict
-from runner.pins import Pins, stage_pins
-from runner.results import profile_key
 
 
 class StagedSource(Protocol):
@@ -27,6 +35,7 @@ class StagedSource(Protocol):
 
 
 _NAMES = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
+_GONE = (ObjectMissing, ObjectChanged, ObjectTooLarge)
 OUTPUTS = ("normalized.xlsx", "artifact.json", "review.json")
 REJECTS = "rejects.jsonl"
 MAX_PROFILE_BYTES = 1024 * 1024
@@ -43,6 +52,14 @@ class StagingFailed(Exception):
     def __init__(self, verdict: Verdict, message: str) -> None:
         super().__init__(message)
         self.verdict = verdict
+
+
+class Pins(NamedTuple):
+    """What an attempt was given beside its inputs, and the parts of its order that say so."""
+
+    decision: ObjectRef | None
+    memories: tuple[ObjectRef, ...]
+    order: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +119,7 @@ def _previous(store: StagedSource, job: Job, scratch: Path) -> dict[str, Any] | 
         return None
     try:
         fetched = store.fetch(key, scratch / "in" / "previous.json", limit=MAX_PROFILE_BYTES)
-    except (ObjectMissing, ObjectChanged, ObjectTooLarge):
+    except _GONE:
         return None
     return {"path": "in/previous.json", "key": key, "sha256": fetched.sha256}
 
@@ -124,7 +141,7 @@ def make_order(job: Job, manifest: Manifest, inputs: list[dict[str, Any]], confi
     }
 
 
-def fetch_config(store: StagedSource, refs: tuple[ObjectRef, ...], place: str, target: Path) -> Path | None:
+def fetch_config(store: StagedSource, refs: tuple[ObjectRef, ...], root: str, target: Path) -> Path | None:
     """Unpack a config package: one zip, or the objects of a folder."""
     if not refs:
         return None
@@ -135,10 +152,10 @@ def fetch_config(store: StagedSource, refs: tuple[ObjectRef, ...], place: str, t
             if not member.is_dir():
                 _write_new(target / member.filename, read_member(archive, member))
         return _unwrapped(target)
-    check_names(ref.key.removeprefix(place) for ref in refs)
+    check_names(ref.key.removeprefix(root) for ref in refs)
     for ref in refs:
         body = store.read(ref.key, version=ref.version, limit=MAX_PACKAGE_BYTES)
-        _write_new(target / ref.key.removeprefix(place), body)
+        _write_new(target / ref.key.removeprefix(root), body)
     return target
 
 
@@ -180,3 +197,87 @@ def _unwrapped(target: Path) -> Path:
 def _requirements(config: Path | None) -> Path | None:
     path = config / "requirements.txt" if config else None
     return path if path is not None and path.is_file() else None
+
+
+def decision_place(job: Job) -> str:
+    """Where a decision on a job is expected: beside the first of its inputs."""
+    return decision_key(min(i.ref.key for i in job.inputs if i.role == "primary"))
+
+
+def sender_of(job: Job) -> str:
+    """Who dropped a job's file (`core.keys.Place.sender`)."""
+    return place(min(i.ref.key for i in job.inputs if i.role == "primary")).sender.rstrip("/")
+
+
+def fits_job(decision: Decision, job: Job) -> bool:
+    """Whether a decision is for this job and not for another one of its file."""
+    return decision.workflow in (None, job.workflow) and decision.job in (None, job.job_id)
+
+
+def stage_pins(store: StagedSource, job: Job, scratch: Path) -> Pins:
+    """Write a job's decision and memories below `scratch/in`."""
+    order: dict[str, Any] = {}
+    used = None
+    if job.decision is not None and (found := _read_decision(store, job)) is not None:
+        body, decision = found
+        (scratch / "in" / "decision.json").write_bytes(body)
+        used = job.decision
+        order["decision"] = _facts(used, body, "in/decision.json") | {"by": decision.by}
+    if job.review is not None and job.review.accepted:
+        order["review"] = "accept"
+    memories: list[tuple[ObjectRef, dict[str, str]]] = []
+    for ref in job.memories:
+        taken = _read_memory(store, ref)
+        if taken is None:
+            continue
+        path = f"in/memory-{len(memories)}.json"
+        (scratch / path).write_bytes(taken[1])
+        memories.append((taken[0], _facts(*taken, path)))
+    if memories:
+        order["memories"] = [facts for _, facts in memories]
+        order["sender"] = sender_of(job)
+    return Pins(used, tuple(ref for ref, _ in memories), order)
+
+
+def repinned(store: ObjectStore, job: Job) -> dict[str, Any]:
+    """The newest memories and the decision that is there now, for a new round of a job."""
+    keys = [*(ref.key for ref in job.memories), own_key(job.tenant, job.workflow)]
+    memories = tuple(info.ref for key in dict.fromkeys(keys) if (info := store.head(key)) is not None)
+    pinned: dict[str, Any] = {"memories": memories}
+    places = {decision_key(i.ref.key) for i in job.inputs if i.role == "primary"}
+    found = [info for key in sorted(places) if (info := store.head(key)) is not None] if len(places) == 1 else []
+    for info in found:
+        candidate = replace(job, decision=info.ref)
+        if _read_decision(store, candidate) is not None:
+            pinned |= {"decision": info.ref, "decided_at": info.modified}
+    return pinned
+
+
+def _read_decision(store: StagedSource, job: Job) -> tuple[bytes, Decision] | None:
+    if job.decision is None:
+        return None
+    try:
+        body = store.read(job.decision.key, version=job.decision.version, limit=MAX_DECISION_BYTES)
+        decision = parse_decision(body)
+    except (*_GONE, DecisionInvalid):
+        return None
+    return (body, decision) if fits_job(decision, job) else None
+
+
+def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes] | None:
+    """A memory at its pinned version, else the newest; None if there is none, or none that can be read."""
+    for version in (ref.version, None):
+        try:
+            body = store.read(ref.key, version=version or None, limit=MAX_MEMORY_BYTES)
+            parse_memory(body)
+        except (*_GONE, MemoryInvalid):
+            continue
+        if version is not None:
+            return ref, body
+        digest = hashlib.sha256(body).hexdigest()
+        return ObjectRef(key=ref.key, version="", digest=digest, size=len(body)), body
+    return None
+
+
+def _facts(ref: ObjectRef, body: bytes, path: str) -> dict[str, str]:
+    return {"path": path, "key": ref.key, "version": ref.version, "sha256": hashlib.sha256(body).hexdigest()}

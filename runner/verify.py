@@ -167,10 +167,15 @@ def counts(claim: dict[str, Any]) -> dict[str, Any]:
         return value if isinstance(value, dict) else {}
 
     findings, left_out = known("findings"), known("left_out")
-    return {name: whole(summary.get(name)) for name in _COUNTS} | {
-        "left_out": {name: n for name in _LEFT_OUT if (n := whole(left_out.get(name)))},
-        "findings": {name: whole(findings.get(name)) for name in _FINDINGS},
-    }
+    drift = whole(summary.get("drift"))
+    return (
+        ({"drift": drift} if drift else {})
+        | {name: whole(summary.get(name)) for name in _COUNTS}
+        | {
+            "left_out": {name: n for name in _LEFT_OUT if (n := whole(left_out.get(name)))},
+            "findings": {name: whole(findings.get(name)) for name in _FINDINGS},
+        }
+    )
 
 
 def passes(claim: dict[str, Any]) -> dict[str, float]:

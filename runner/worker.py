@@ -18,6 +18,7 @@ from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
 from core.jobs import Job, JobError, Retry, Review, State, ask, decide, move, since, start
+from core.keys import job_folder
 from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.records import load_job
@@ -31,9 +32,8 @@ from infra.statuses import HELD_SECONDS
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Attempts, Outcome
 from runner.leases import Beats, Held, LeaseWatch, fenced
-from runner.pins import decision_place
 from runner.publish import Publisher
-from runner.results import job_folder
+from runner.staging import decision_place
 from runner.surroundings import Surroundings
 from runner.tracing import attempt_ended, job_moved
 

@@ -16,8 +16,8 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 
 from core.errors import ObjectMissing
 from core.jobs import Job
+from core.keys import job_folder
 from core.ports import ObjectInfo, ObjectStore
-from runner.results import job_folder
 
 LINK_SECONDS = 600
 _KEPT_BYTES = 2 * 1024**3

@@ -21,10 +21,9 @@ from console.cli.job_facts import job_shape, newer_shape
 from console.facade import log_text
 from core.errors import AdeError
 from core.jobs import Job
-from core.keys import INBOX, check_key, place
+from core.keys import INBOX, check_key, job_folder, place
 from core.manifests import MAX_MANIFEST_BYTES
 from core.ports import JobQuery
-from runner.results import job_folder
 
 _PARTS = 1000
 _ACTED_AT_ONCE = 200

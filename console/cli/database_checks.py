@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from console.cli.checks import OK, WARNING, WRONG, Check
 from console.cli.job_facts import span
 from infra.postgres.connections import Connections
-from infra.postgres.health import RUNNER_CONNECTIONS, Health, examine
+from infra.postgres.health import RUNNER_CONNECTIONS, ServerHealth, examine
 from infra.wiring import Stack
 
 _LONG_SECONDS = 600.0  # an open transaction of this age keeps vacuum from its work
@@ -24,7 +24,7 @@ def check_databases(stack: Stack) -> Iterator[Check]:
             yield from check_health(caller.service, caller.database.schema, examine(caller))
 
 
-def check_health(name: str, schema: str, found: Health) -> Iterator[Check]:
+def check_health(name: str, schema: str, found: ServerHealth) -> Iterator[Check]:
     if found.newer:
         message = f"{name} has schema version {found.schema}, one ahead of this program"
         yield Check("database", WARNING, message, "upgrade this process before the next version comes")

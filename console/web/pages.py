@@ -17,11 +17,11 @@ from console.web.explanations import Explanation, FindingFilter, explanation
 from console.web.rendering import job_acts, link, page
 from core.errors import AdeError, ManifestInvalid
 from core.jobs import Job, State
+from core.keys import job_folder
 from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
 from core.memories import MAX_MEMORY_BYTES
 from core.ports import JobQuery
 from core.verdicts import Fault, Verdict
-from runner.results import job_folder
 
 _PAGE = 50
 _VERSIONS = 20
@@ -35,7 +35,8 @@ _FILTERS = (
 
 
 def overview(call: Call) -> Response:
-    facts = call.office.facade.overview(call.principal.tenant)
+    tenant = _one_tenant(call)
+    facts = call.office.facade.overview(tenant)
     chart = charts.throughput(facts.recent.ends, facts.at, State.SUCCEEDED)
     took = sorted(facts.recent.seconds)
     waiting = ("AWAITING", "SCHEDULED", "QUEUED")
@@ -43,12 +44,21 @@ def overview(call: Call) -> Response:
         call,
         "overview.html",
         facts=facts,
+        tenant=tenant,
         chart=chart,
         waiting=sum(facts.states.get(name, 0) for name in waiting),
         middle=took[len(took) // 2] if took else None,
         slow=took[int(len(took) * 0.95)] if took else None,
         states=[str(state) for state in State if facts.states.get(state)],
     )
+
+
+def _one_tenant(call: Call) -> str | None:
+    """The tenant that a page is about: the viewer's own, or the requested one."""
+    asked = call.request.query_params.get("tenant") or None
+    if asked is not None and not call.principal.sees(asked):
+        raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {call.principal.tenant}; name that tenant")
+    return call.principal.tenant or asked
 
 
 def jobs(call: Call) -> Response:
@@ -160,6 +170,7 @@ def review(call: Call) -> Response:
     if chosen is None and waiting.jobs:
         chosen = waiting.jobs[-1]  # whoever waits longest
     questions = None if chosen is None else _questions(call.office.facade.review(chosen))
+    fields = _fields(call, chosen) if chosen is not None else []
     others = [one for one in reversed(waiting.jobs) if chosen is None or one.job_id != chosen.job_id]
     return page(
         call,
@@ -167,6 +178,7 @@ def review(call: Call) -> Response:
         waiting=waiting,
         chosen=chosen,
         questions=questions,
+        fields=fields,
         others=others,
         gone=bool(asked) and (chosen is None or chosen.job_id != asked),
     )
@@ -178,6 +190,17 @@ def _questions(document: Mapping[str, Any] | None) -> list[dict[str, Any]] | Non
     if not isinstance(listed, list):
         return None
     return [one for one in listed if isinstance(one, dict) and _is_question(one)]
+
+
+def _fields(call: Call, job: Job) -> list[str]:
+    """The fields that a job's manifest declares; those of its config only the engine knows."""
+    if job.manifest is None:
+        return []
+    try:
+        body = call.office.stack.store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES)
+        return [field.name for field in parse_manifest(body).fields]
+    except AdeError:
+        return []
 
 
 def _is_question(one: dict[str, Any]) -> bool:
@@ -193,10 +216,7 @@ def _is_candidate(one: Any) -> bool:
 
 
 def senders(call: Call) -> Response:
-    asked = call.request.query_params.get("tenant") or None
-    if asked is not None and not call.principal.sees(asked):
-        raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {call.principal.tenant}; name that tenant")
-    tenant = call.principal.tenant or asked
+    tenant = _one_tenant(call)
     listed = call.office.facade.senders(tenant)
     memories = {
         (owner, workflow): _learnt(call, info.key, info.size)

@@ -15,14 +15,15 @@ from typing import Any
 
 from console.api.office import Office
 from console.api.problems import ProblemError
+from console.api.submissions import HttpDrop
 from console.cli.boxes import boxes
 from console.cli.commands.try_ import Trial, TriedTable, desk_of, trials_of
 from console.cli.desk import DeskSource
 from core.errors import SandboxUnavailable
 from core.jobs import Job, ObjectRef, State
+from core.memories import own_key
 from core.ports import Fetched, ObjectStore
-from runner.pins import decision_place
-from runner.staging import StagedSource
+from runner.staging import StagedSource, decision_place
 
 LARGEST = 16 * 1024 * 1024
 _SECONDS = 30
@@ -40,23 +41,27 @@ class Rehearsal:
     review: dict[str, Any] | None  # its questions, if it would ask
 
 
-class _WithDecision:
-    """A store in which one decision lies that nobody has put there."""
+class _Overlay:
+    """A store as it would be with a few more objects."""
 
-    def __init__(self, store: ObjectStore, key: str, body: bytes) -> None:
+    def __init__(self, store: ObjectStore, files: Mapping[str, Path]) -> None:
         self._store = store
-        self._key = key
-        self._body = body
+        self._keys = frozenset(files)
+        self._files = DeskSource(dict(files))
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
-        return self._body if key == self._key else self._store.read(key, version=version, limit=limit)
+        return self._of(key).read(key, version=version, limit=limit)
 
     def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched:
-        return self._store.fetch(key, to, version=version, limit=limit)
+        return self._of(key).fetch(key, to, version=version, limit=limit)
+
+    def _of(self, key: str) -> StagedSource:
+        return self._files if key in self._keys else self._store
 
 
-def rehearse_drop(office: Office, manifest: bytes, files: Mapping[str, Path], scratch: Path) -> Rehearsal:
-    """The first job of a drop. Raises ManifestInvalid, UsageError or ProblemError."""
+def rehearse_drop(office: Office, parcel: HttpDrop, scratch: Path) -> Rehearsal:
+    """The first job of a drop, with its tenant's memory. Raises ManifestInvalid, UsageError or ProblemError."""
+    files = parcel.files
     size = sum(path.stat().st_size for path in files.values())
     if size > LARGEST:
         raise ProblemError(
@@ -65,7 +70,7 @@ def rehearse_drop(office: Office, manifest: bytes, files: Mapping[str, Path], sc
         )
     beside = scratch / "drop"
     beside.mkdir()
-    (beside / "manifest.json").write_bytes(manifest)
+    (beside / "manifest.json").write_bytes(parcel.manifest)
     named: list[Path] = []
     for name, path in files.items():
         target = beside / name
@@ -76,7 +81,11 @@ def rehearse_drop(office: Office, manifest: bytes, files: Mapping[str, Path], sc
         named.append(target)
     desk, primaries = desk_of(beside / "manifest.json", _selected(named, beside), office.stack.settings)
     trial = next(trials_of(desk, primaries, scratch / "out"))
-    return _run(office, trial.job, DeskSource({**desk.files, **primaries}), scratch)
+    store = office.stack.store
+    keys = (*desk.workflow.manifest.mapping.memory, own_key(parcel.tenant, desk.workflow.manifest.name))
+    memories = tuple(info.ref for key in keys if (info := store.head(key)) is not None)
+    source = _Overlay(store, {**desk.files, **primaries})
+    return _run(office, replace(trial.job, memories=memories), source, scratch)
 
 
 def _selected(named: list[Path], beside: Path) -> list[Path]:
@@ -93,7 +102,8 @@ def rehearse_decision(office: Office, job: Job, decision: Mapping[str, Any], scr
     key = decision_place(job)
     ref = ObjectRef(key=key, version="rehearsal", digest=hashlib.sha256(body).hexdigest(), size=len(body))
     ready = replace(job, state=State.QUEUED, decision=ref, reason="", lease=None, waiting_for=(), due_at=None)
-    return _run(office, ready, _WithDecision(office.stack.store, key, body), scratch)
+    (scratch / "decision.json").write_bytes(body)
+    return _run(office, ready, _Overlay(office.stack.store, {key: scratch / "decision.json"}), scratch)
 
 
 def _run(office: Office, job: Job, source: StagedSource, scratch: Path) -> Rehearsal:

@@ -147,7 +147,10 @@ def _preview(call: Call, given: list[tuple[str, Any]]) -> Response:
     with call.office.spool.scratch() as scratch:
         (scratch / "form").mkdir()
         parcel = parcel_of(given, scratch / "form")
-        return _rehearsed(rehearse_drop(call.office, parcel.manifest, parcel.files, scratch))
+        if not call.principal.sees(parcel.tenant):
+            told = f"this token is of tenant {call.principal.tenant}; name that tenant"
+            raise ProblemError(HTTPStatus.FORBIDDEN, told)
+        return _rehearsed(rehearse_drop(call.office, parcel, scratch))
 
 
 def preview_decision(call: Call) -> Answer:

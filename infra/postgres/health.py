@@ -10,7 +10,7 @@ _DEAD_SHARE = 0.25  # of a large one; its autovacuum settings start at a tenth o
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class ServerHealth:
     """What can be seen with the rights of any role."""
 
     server: str  # its version
@@ -41,13 +41,13 @@ class Health:
         }
 
 
-def examine(connections: Connections) -> Health:
+def examine(connections: Connections) -> ServerHealth:
     pooled = connections("examine", lambda db, _retried: db.prepare_threshold is None)
     ((server, schema, user, may, standby, fsync, autovacuum, used, most, longest),) = connections.run(
         "examine", "health", schema=connections.database.schema
     )
     tables = connections.run("examine tables", "dead_rows", schema=connections.database.schema)
-    return Health(
+    return ServerHealth(
         server=server,
         schema=schema or 0,
         user=user,

@@ -1,7 +1,7 @@
 """How the sender's cells look: fonts, fills, borders and widths of an .xlsx, as plain values.
 
 Only what a cell shows is read, and only from the parts that hold it. Formulas, links, pictures, macros and conditional
-formats are never looked at, so they cannot reach `rejects.xlsx`.
+formats are never read, so they cannot reach `rejects.xlsx`.
 """
 
 import re

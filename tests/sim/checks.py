@@ -6,10 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from core.jobs import ENDED, NO_WORKFLOW, TRANSITIONS, Job, State
-from core.keys import decision_key, is_decision, is_manifest
+from core.keys import decision_key, is_decision, is_manifest, job_folder, latest_key, result_key
 from core.memories import is_memory, parse_memory
 from core.verdicts import Fault, Verdict
-from runner.results import job_folder, latest_key, result_key
 from tests.sim.parts import Bucket, Messages, Rows
 
 

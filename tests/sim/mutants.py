@@ -9,9 +9,9 @@ import core.jobs
 import handlers.recording
 from core.drops import is_placeholder
 from core.jobs import Job
+from core.keys import latest_key, result_key
 from handlers.recording import Recorder, _Line
 from runner.publish import Publisher, _order
-from runner.results import latest_key, result_key
 from tests.sim.world import Outcome, simulate
 
 

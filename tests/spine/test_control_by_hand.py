@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from core.jobs import State
-from runner.results import result_body
+from runner.publish import result_body
 from tests.support.world import World
 
 LATEST = "outputs/acme/d/a.csv/members/latest.json"

@@ -8,9 +8,9 @@ import zipfile
 import pytest
 
 from core.jobs import State
+from core.keys import job_folder
 from core.ports import Pause
 from core.verdicts import Verdict
-from runner.results import job_folder
 from tests.support.world import MANIFEST, World
 
 

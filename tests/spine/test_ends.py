@@ -9,8 +9,9 @@ import pytest
 from core.drops import MAX_INPUTS
 from core.errors import IllegalTransition
 from core.jobs import State
+from core.keys import result_key
 from core.ports import JobQuery
-from runner.results import result_body, result_key
+from runner.publish import result_body
 from tests.support.places import PLACES
 from tests.support.world import MANIFEST, World
 

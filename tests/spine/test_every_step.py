@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from core.jobs import State
+from core.keys import job_folder
 from core.verdicts import Verdict
-from runner.results import job_folder
 from tests.support.places import PLACES
 from tests.support.world import Crash, World
 

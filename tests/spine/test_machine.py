@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from core.jobs import ENDED, NO_WORKFLOW, RETRIABLE, TRANSITIONS, State
+from core.keys import job_folder, latest_key
 from core.ports import Pause
 from core.verdicts import Verdict
-from runner.results import job_folder, latest_key
 from tests.support.effort import examples
 from tests.support.places import PLACES
 from tests.support.stamps import stamped

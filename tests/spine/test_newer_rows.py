@@ -8,9 +8,9 @@ from console.cli import checks
 from console.cli.commands.jobs import rows
 from core.errors import RecordNewer
 from core.jobs import State
+from core.keys import latest_key
 from core.ports import JobQuery, NewerRow
 from core.records import RECORD_VERSION
-from runner.results import latest_key
 from tests.support.newer import raw, record, rewrite
 from tests.support.places import PLACES
 from tests.support.world import World

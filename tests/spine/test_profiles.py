@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from core.jobs import Mends, OutputFile, State
-from core.keys import staging_folder
+from core.keys import latest_key, mended_latest_key, profile_key, staging_folder
 from infra.lanes import Lanes
 from runner.publish import PROFILE, Publisher
-from runner.results import latest_key, mended_latest_key, profile_key
 from tests.contract.jobs import a_job
 from tests.support.world import World
 

@@ -7,10 +7,9 @@ import pytest
 
 from core.errors import RecordNewer
 from core.jobs import InputRef, JobError, ObjectRef, OutputFile, State
-from core.keys import staging_folder
+from core.keys import latest_key, result_key, staging_folder
 from core.verdicts import Verdict
-from runner.publish import _order
-from runner.results import latest_key, result_body, result_key
+from runner.publish import _order, result_body
 from tests.contract.jobs import NOW, a_job
 from tests.support.world import World
 

@@ -7,10 +7,10 @@ import pytest
 
 from core.errors import IllegalTransition
 from core.jobs import State
+from core.keys import job_folder
 from core.memories import own_key, parse_memory
 from core.verdicts import Verdict
 from infra.statuses import status_key
-from runner.results import job_folder
 from tests.support.places import PLACES
 from tests.support.world import Crash, World
 

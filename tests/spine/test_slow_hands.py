@@ -6,8 +6,8 @@ import pytest
 
 from core.errors import IllegalTransition
 from core.jobs import State, move
+from core.keys import job_folder, latest_key
 from runner.control import Control
-from runner.results import job_folder, latest_key
 from tests.support.world import Crash, World
 
 

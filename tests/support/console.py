@@ -14,11 +14,11 @@ from console.api.access import Scope
 from console.api.office import Office
 from console.web.site import console_app
 from core.jobs import Job, JobError, State
+from core.keys import job_folder
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.logs import Log
 from infra.wiring import Stack, open_stack
-from runner.results import job_folder
 from tests.contract.jobs import a_job
 
 with warnings.catch_warnings():

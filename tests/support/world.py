@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.jobs import Job
+from core.keys import result_key
 from core.ports import BoxOrder, BoxReport, Isolation, JobQuery
 from core.settings import Settings
 from core.verdicts import EXPLAINED, Verdict
@@ -19,7 +20,6 @@ from infra.wiring import Stack
 from runner.assembly import Runner, assemble
 from runner.attempt import Boxes
 from runner.control import Control
-from runner.results import result_key
 from runner.sandbox.install.layers import Layers
 from tests.support.outputs import artifact, as_bytes, audit, review, verify_here, workbook
 from tests.support.places import Place, embedded

@@ -71,3 +71,27 @@ def test_a_rejection_stands_where_outputs_would_go():
 def test_a_file_that_its_writer_will_rename_is_not_a_spreadsheet_yet(name):
     assert is_unfinished(name)
     assert not is_spreadsheet(name)
+
+
+@pytest.mark.parametrize(
+    ("path", "sender"),
+    [
+        ("members.xlsx", ""),
+        ("north/members.xlsx", "north/"),
+        ("north/2026-11/members.xlsx", "north/"),
+        ("north/2026/12/members.xlsx", "north/"),
+        ("north/2026/12/24/members.xlsx", "north/"),
+        ("2026-Q4/north/members.xlsx", "north/"),
+        ("north/November/members.xlsx", "north/"),
+        ("north/nov-2026/members.xlsx", "north/"),
+        ("north/20261117/members.xlsx", "north/"),
+        ("north/17.11.2026/members.xlsx", "north/"),
+        ("north/2026W47/members.xlsx", "north/"),
+        ("site 12/members.xlsx", "site 12/"),
+        ("12/members.xlsx", "12/"),  # no year above it: a branch's number
+        ("marchetti/members.xlsx", "marchetti/"),
+        ("20261317/members.xlsx", "20261317/"),  # no such month
+    ],
+)
+def test_folders_that_name_a_period_do_not_make_another_sender(path, sender):
+    assert place(f"inbox/acme/{path}").sender == sender

@@ -6,9 +6,9 @@ import pytest
 
 from console.cli.database_checks import check_health
 from infra.postgres.connections import SCHEMA_VERSION
-from infra.postgres.health import Health
+from infra.postgres.health import ServerHealth
 
-WELL = Health(
+WELL = ServerHealth(
     server="17.6",
     schema=SCHEMA_VERSION,
     user="fleet",

@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from runner.engine.fields import Field
+from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import THRESHOLD, ColumnIn, Sample, choose
 
 WORDS = ("agent", "attorney", "name", "city", "firm", "date", "start", "end", "amount", "email", "id", "2", "plan")
@@ -202,3 +203,37 @@ def test_words_that_many_fields_have_do_not_tell_which_one_it_is():
     headers = ["AGENT_ATTORNEY_NAME", "AGENT_ATTORNEY_CITY"]
     assert mapped(headers, stem)["AGENT_ATTORNEY_CITY"] is None
     assert mapped(["Phone"], ["home_phone", "work_phone"]) == {"Phone": None}
+
+
+def test_of_two_likely_columns_that_fit_equally_well_none_is_taken_and_both_are_told():
+    found = chosen(["Phone 1", "Phone 2"], ["phone"])
+    assert [(c.field, c.doubt.code) for c in found] == [(None, "mapping_doubtful")] * 2
+
+
+def recalled(*entries):
+    return Recall([{"header": h, "field": f} | more for h, f, *rest in entries for more in (rest or [{}])])
+
+
+def test_a_confirmed_header_is_its_field():
+    known = recalled(("XQ17", "plan"))
+    assert mapped(["xq_17"], ["plan", "city"], recall=known) == {"xq_17": "plan"}
+
+
+def test_a_header_like_confirmed_ones_is_their_field():
+    known = recalled(*((f"velkrano{n}", "plan", {"count": 5}) for n in ("A", "B", "C")))
+    (choice,) = chosen(["VELKRANO"], ["plan", "city"], recall=known)
+    assert choice.runners_up[:1] == (("plan", choice.probability),) or choice.field == "plan"
+    assert choice.probability > chosen(["VELKRANO"], ["plan", "city"])[0].probability
+
+
+def test_the_newest_word_of_a_person_beats_what_was_counted():
+    known = recalled(("XQ17", "plan", {"count": 900}), ("XQ17", "city", {"said_at": "2026-01-31T00:00:00Z"}))
+    assert mapped(["XQ17"], ["plan", "city"], recall=known) == {"XQ17": "city"}
+
+
+def test_counts_alone_do_not_make_a_programs_own_number_an_identifier():
+    known = recalled(("OBJECTID", "id", {"count": 50}))
+    ids = [[1, 2, 3, 4, 5, 6]]
+    assert mapped(["OBJECTID"], [{"name": "id", "label": "Identifier"}], ids, recall=known) == {"OBJECTID": None}
+    said = recalled(("OBJECTID", "id", {"said_at": "2026-01-31T00:00:00Z"}))
+    assert mapped(["OBJECTID"], [{"name": "id", "label": "Identifier"}], ids, recall=said) == {"OBJECTID": "id"}

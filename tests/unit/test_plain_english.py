@@ -31,7 +31,6 @@ BANNED = {
     r"\bstands? (?:already|further|beside|there)\b": "is, exists",
     r"\bcan(?:not)? be had\b": "is (not) available",
     r"\bis no (?:JSON|file|folder|email|number|date|text|list|state|scope)\b": "is not a …",
-    r"\bmend\b|\bmended\b|\bmends\b": "fix, repair",
     r"\bwithout a word\b": "without notice",
     r"\bno harm\b(?! to)": "harmless",
     r"\bwhoever (?:looks|comes by|is told)\b": "name who",

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from core.jobs import InputRef, Job, JobError, ObjectRef, OutputFile, State
+from core.keys import latest_key, result_key
 from core.verdicts import Verdict
-from runner.results import latest_body, latest_key, result_body, result_key
+from runner.publish import latest_body, result_body
 
 REF = ObjectRef(key="inbox/acme/d/a.csv", version="v1", digest="d1", size=7)
 JOB = Job(

@@ -17,10 +17,10 @@ from console.cli.output import Printer
 from console.cli.service import service
 from core.errors import StoreUnavailable
 from core.jobs import NO_WORKFLOW, Job
+from core.keys import job_folder
 from core.ports import JobQuery
 from core.settings import Settings
 from infra.wiring import Stack, open_stack
-from runner.results import job_folder
 
 _TIMEOUT_SECONDS = 180.0
 

@@ -14,13 +14,12 @@ from console.cli.output import Printer, Progress
 from core.drops import is_placeholder
 from core.errors import KeyRefused, ManifestInvalid, UsageError
 from core.jobs import Job, State
-from core.keys import INBOX, place, rejected_key
+from core.keys import INBOX, job_folder, place, rejected_key
 from core.manifests import Manifest
 from core.ports import ObjectStore
 from handlers.intake import Intake
 from handlers.planning import report_dict
 from infra.wiring import Stack
-from runner.results import job_folder
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

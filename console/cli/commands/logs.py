@@ -10,9 +10,9 @@ from console.cli.job_facts import job_shape, note
 from console.cli.output import Printer
 from core.errors import ObjectMissing
 from core.jobs import Job, State
+from core.keys import job_folder
 from core.ports import ObjectStore
 from infra.wiring import Stack
-from runner.results import job_folder
 from runner.sandbox.claims import printable
 
 _LIMIT = 64 * 1024 * 1024

@@ -11,9 +11,9 @@ from console.cli.job_facts import plural, size
 from console.cli.output import Printer, Progress
 from core.errors import StoreUnavailable, UsageError
 from core.jobs import Job
+from core.keys import job_folder
 from core.ports import ObjectInfo, ObjectStore
 from infra.local.folder import FolderStore
-from runner.results import job_folder
 
 _LIMIT = 1 << 40
 

@@ -13,13 +13,13 @@ from console.cli.output import Printer
 from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, parse_decision
 from core.errors import ObjectMissing, ObjectTooLarge, PreconditionFailed, UsageError
 from core.jobs import Job, State
+from core.keys import job_folder
 from core.ports import ObjectInfo, ObjectStore
 from core.verdicts import Verdict
 from handlers.intake import Intake
 from infra.reviews import read_questions
 from infra.wiring import Stack
-from runner.pins import decision_place
-from runner.results import job_folder
+from runner.staging import decision_place
 
 _REASONS = 3
 Question = dict[str, Any]

@@ -8,7 +8,7 @@ from console.cli.guard import Exit
 from console.cli.job_facts import counts, job_shape, progress, size, span, when
 from console.cli.output import Printer
 from core.jobs import RETRIABLE, Job, State
-from runner.results import job_folder
+from core.keys import job_folder
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

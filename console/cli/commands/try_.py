@@ -27,9 +27,8 @@ from core.verdicts import Verdict
 from infra.clocks import SystemClock
 from infra.reviews import REVIEW_FILES
 from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_box, summarize
-from runner.pins import decision_place
-from runner.results import outcome, result_body
-from runner.staging import StagedSource, StagingFailed, stage
+from runner.publish import outcome, result_body
+from runner.staging import StagedSource, StagingFailed, decision_place, stage
 
 _TENANT = "desk"
 _NAMES = ("normalized.xlsx", "rejects.xlsx", "artifact.json", "report.html", "logs.txt", "result.json", *REVIEW_FILES)

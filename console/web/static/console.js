@@ -250,11 +250,26 @@ async function poll(log, shown, after) {
 
 function watch() {
   if (document.body.dataset.page === "jobs" && !$("[data-live]")) return;
-  const events = new EventSource("/events");
-  let first = true;
-  events.addEventListener("overview", (event) => {
-    if (!first) refresh();
-    else if (Object.keys(JSON.parse(event.data).tenants).length) first = false;
+  let events = null;
+  const open = () => {
+    let first = true;
+    events = new EventSource("/events");
+    events.addEventListener("overview", (event) => {
+      if (!first) refresh();
+      else if (Object.keys(JSON.parse(event.data).tenants).length) first = false;
+    });
+  };
+  whileSeen(open, () => events && events.close());
+}
+
+// Browsers keep six connections to a server: a tab that nobody sees gives its own back.
+function whileSeen(start, stop) {
+  if (!document.hidden) start();
+  document.addEventListener("visibilitychange", () => {
+    stop();
+    if (document.hidden) return;
+    refresh();
+    start();
   });
 }
 
@@ -451,12 +466,19 @@ document.addEventListener("change", (event) => {
 const starts = {
   overview: watch,
   jobs: watch,
-  job: follow,
+  job: () => whileSeen(follow, () => source && source.close()),
   drop: dropPage,
   review: () => {
     const form = $("#review");
     if (!form) return;
     form.addEventListener("submit", (event) => { event.preventDefault(); decide(form); });
+    for (const other of $$("[data-other]")) {
+      other.addEventListener("change", () => {
+        const radio = $("input", other.closest("label"));
+        radio.dataset.value = JSON.stringify(other.value);
+        radio.checked = true;
+      });
+    }
     const look = $("#what-if");
     if (look) look.addEventListener("click", () => show(`/jobs/${form.dataset.job}/preview`, { answers: answers(), remember: false }));
   },

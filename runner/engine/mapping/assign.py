@@ -1,7 +1,7 @@
 """Give every column at most one field and every field at most one column: the best evidence first.
 
 Better evidence is never traded for a greater total. Pairs are ranked in groups; a group is settled before the next one
-is looked at, and inside a group, where the evidence is of one kind, as many columns as possible get a field.
+is considered, and inside a group, where the evidence is of one kind, as many columns as possible get a field.
 """
 
 from collections.abc import Callable, Mapping

@@ -99,6 +99,7 @@ class _Chooser:
         self._table = table
         self._given = {n for n, f in enumerate(fields) if f.constant is not None}  # every row has its value already
         self._torn: dict[int, tuple[int, ...]] = {}  # columns that fit several fields equally well
+        self._twins: dict[int, tuple[int, list[int]]] = {}  # columns that fit a field as well as others do
         self._of_column: dict[int, list[int]] = {}
         self._of_field: dict[int, list[int]] = {}
         for column, field in table:
@@ -149,6 +150,9 @@ class _Chooser:
         apart = frozenset(g for g in others if g in taken and self._speaks_alone(column, field, g))
         chance = self._chance(column, field, apart)
         if chance >= self._threshold:
+            if self._ranks[column, field].group[0] >= _REST and (twins := self._equals(column, field, chosen)):
+                self._twins[column] = (field, twins)
+                return False
             plain = self._table[column, field].plain
             rivals = () if plain else tuple(self._also_named(column, field, taken))
             if not rivals or self._ranks[column, field].group[0] < _REST:
@@ -165,6 +169,15 @@ class _Chooser:
         if rivals:
             self._torn.setdefault(column, (field, *rivals))
         return False
+
+    def _equals(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
+        """Other columns without a field that are as likely to be this one: `Phone 1` and `Phone 2`."""
+        here = self._table[column, field].total
+        return [
+            c
+            for c in self._of_field[field]
+            if c != column and c not in chosen and abs(self._table[c, field].total - here) <= TIE
+        ]
 
     def _speaks_alone(self, column: int, field: int, taken: int) -> bool:
         """Whether something speaks for the field that does not speak for the taken one as well."""
@@ -278,6 +291,13 @@ class _Chooser:
             evidence = {name: len(column.sample.values) for name in names}
             settle = f'{{"name": "{names[0]}", "synonyms": [the header of this column]}}'
             return told, Doubt("mapping_doubtful", f"the column {told}", names[0], evidence, settle)
+        if at in self._twins:
+            n, others = self._twins[at]
+            name, letters = self._fields[n].name, [self._columns[c].letters for c in sorted((at, *others))]
+            told = f"columns {', '.join(letters)} fit the field {name} equally well; none of them was taken"
+            evidence = {self._columns[c].letters: len(self._columns[c].sample.values) for c in (at, *others)}
+            settle = f'{{"name": "{name}", "synonyms": [the header of the right column]}}'
+            return told, Doubt("mapping_doubtful", told, name, evidence, settle)
         for n in self._of_column.get(at, ()):
             if self._table[at, n].exact is not None and (n in self._given or (at, n) in self._ranks):
                 return self._named_in_vain(column, n)

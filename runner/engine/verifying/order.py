@@ -54,7 +54,8 @@ def carry_out(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
 
 def summary_of(artifact: dict[str, Any]) -> dict[str, Any]:
     """What the runner gets to know: the counts, and how long each pass took."""
-    return {**artifact["summary"], "passes": {one["pass"]: one["seconds"] for one in artifact["pass_history"]}}
+    times = {one["pass"]: one["seconds"] for one in artifact["pass_history"]}
+    return {**artifact["summary"], "drift": _changes(artifact), "passes": times}
 
 
 def _make_rejects(order: dict[str, Any], artifact: dict[str, Any], described: Path | int | None, folder: Path) -> None:
@@ -67,6 +68,15 @@ def _make_rejects(order: dict[str, Any], artifact: dict[str, Any], described: Pa
             rows = write_rejects(source, file, job=str(order["job"]["job_id"]), title=order["verify"]["title"])
     if rows != wanted and target is not None:
         raise BadOutput(f"artifact.json counts {wanted} rows of rejects.xlsx, the box described {rows}")
+
+
+def _changes(artifact: dict[str, Any]) -> int:
+    """In how many places this drop differs from the sender's last one."""
+    found = artifact.get("drift")
+    if found is None:
+        return 0
+    rows = bool((found.get("rows") or {}).get("out_of_range"))
+    return sum(len(changed) for changed in found["columns"].values()) + len(found["values"]) + rows
 
 
 def _write_profile(order: dict[str, Any], artifact: dict[str, Any], folder: Path) -> None:
