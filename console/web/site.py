@@ -22,7 +22,7 @@ from console.api.operations import Answer, Call, Operation, Page
 from console.api.problems import ProblemError
 from console.web import pages
 from console.web.explanations import FindingFilter, explanation
-from console.web.rehearsals import Rehearsal, rehearse_decision, rehearse_drop
+from console.web.rehearsals import LARGEST, Rehearsal, rehearse_decision, rehearse_drop
 from console.web.rendering import STATIC, bare_page, fragment, static_files
 from core.decisions import parse_decision
 from core.errors import ObjectMissing
@@ -136,6 +136,11 @@ async def check_manifest(call: Call) -> Answer:
 
 async def preview_drop(call: Call) -> Answer:
     """What a drop would become, as a part of a page; nothing is stored."""
+    length = call.request.headers.get("content-length", "")
+    if not length.isdecimal() or int(length) > LARGEST + 2 * MAX_MANIFEST_BYTES:
+        raise ProblemError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a preview takes {LARGEST} bytes; drop the files to see the result"
+        )
     try:
         async with call.request.form(max_files=_PARTS, max_fields=50, max_part_size=MAX_MANIFEST_BYTES + 1) as form:
             return await run_in_threadpool(_preview, call, list(form.multi_items()))

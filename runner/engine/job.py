@@ -35,8 +35,7 @@ from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strand
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
 from runner.engine.survey import DeclaredNames, SurveyedInput, survey
-from runner.engine.workbook import NormalizedBook
-from runner.engine.writing import SheetWriter
+from runner.engine.writing import NormalizedBook, SheetWriter
 
 _PROGRESS_EVERY: Final = 65_536  # rows between two progress events
 _SHEETS: Final = 10  # sheets listed in a finding

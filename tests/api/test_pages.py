@@ -12,7 +12,7 @@ from core.jobs import Job, JobError, Review, State
 from core.keys import job_folder
 from core.verdicts import Verdict
 from tests.contract.jobs import a_job
-from tests.support.console import ApiRig
+from tests.support.console import MANIFEST, ApiRig
 from tests.support.documents import artifact, review
 
 EVIL = "</title><script>alert(1)</script><img src=x onerror=alert(1)>'\"&\u202e"
@@ -156,6 +156,15 @@ def test_a_manifest_is_checked_as_it_is_written(rig: ApiRig):
     assert problems('{"manifest": 1, "name": "x", "fields": [{"name": "a"}]}') == []
     assert problems('{"manifest": 1, "nane": "x"}')[0]["path"]
     assert problems("{")
+
+
+def test_a_preview_is_for_small_files_of_ones_own_tenant(rig: ApiRig):
+    sender = rig.from_afar(rig.token("sender", "acme"))
+    given = {"tenant": "globex", "manifest": json.dumps(MANIFEST)}
+    assert sender.post("/drop/preview", data=given, files={"files": ("p.csv", b"a\n1\n")}).status_code == 403
+    large = {"files": ("p.csv", bytes(20 * 1024 * 1024))}
+    assert sender.post("/drop/preview", data=given | {"tenant": "acme"}, files=large).status_code == 413
+    assert rig.from_afar(rig.token("reader")).post("/drop/preview", data=given, files=large).status_code == 403
 
 
 def test_whoever_may_only_read_gets_no_buttons(rig: ApiRig):

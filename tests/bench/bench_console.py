@@ -25,9 +25,8 @@ from urllib.parse import urlsplit
 
 from console.facade import Facade
 from core.chores import wake_at
-from core.jobs import Job, JobError, ObjectRef, State
+from core.jobs import Job, JobError, ObjectRef, State, dump_job
 from core.ports import JobQuery
-from core.records import dump_job
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.addresses import parse_address

@@ -18,12 +18,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from core.keys import result_key
 from core.settings import Settings
 from handlers.intake import Intake
 from infra.postgres.connections import parse_database
 from infra.postgres.schema import init_database
 from infra.wiring import Stack, open_stack
-from runner.results import result_key
 from tests.support.postgres_server import cluster
 
 _MANIFEST = {"manifest": 1, "name": "m", "fields": [{"name": "id", "type": "integer", "required": True}]}

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation
 from core.verdicts import FAULTS, Fault, Verdict
+from runner.attempt import counts, verified
 from runner.engine import boxed
 from runner.engine.report import report
 from runner.engine.verifying import BadOutput
 from runner.engine.verifying.document import read_document
 from runner.engine.verifying.workbook_check import WrittenSheet, named, read_book
 from runner.engine.writing import BookWriter, OutputColumn
-from runner.verify import counts, verified
 from tests.support.outputs import artifact, as_bytes, audit, check, members, order_to_verify, workbook, zipped
 
 ROOT = Path(__file__).parents[2]
