@@ -30,7 +30,7 @@ from core.errors import (
     PreconditionFailed,
 )
 from core.keys import INBOX, MAX_KEY_BYTES, OUTPUTS, WORK, check_key, is_unfinished, refusal
-from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo
+from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo, readable
 from infra.local.disk import HashCache, make_folder, sync_folder
 
 _BLOCK = 1024 * 1024
@@ -103,16 +103,7 @@ class FolderStore:
         )
 
     def _infos(self, keys: Collection[str], unreadable: dict[str, str]) -> list[ObjectInfo]:
-        found = []
-        for key in keys:
-            try:
-                info = self.head(key)
-            except ObjectRefused as error:
-                unreadable[key] = str(error)
-                continue
-            if info is not None:
-                found.append(info)
-        return found
+        return readable(keys, self.head, unreadable)
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
         with self._opened(key) as fd:
