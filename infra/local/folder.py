@@ -18,7 +18,7 @@ import secrets
 import signal
 import stat
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from core.errors import (
@@ -97,13 +97,10 @@ class FolderStore:
         return Level(
             keys=tuple(key for key in files if refusal(key) is None),
             folders=tuple(f"{prefix}{name}/" for name, is_folder in entries if is_folder),
-            infos=lambda keys: self._infos(keys, unreadable),
+            infos=lambda keys: readable(keys, self.head, unreadable),
             unreadable=unreadable,
             refused_keys=tuple(key for key in files if refusal(key) is not None),
         )
-
-    def _infos(self, keys: Collection[str], unreadable: dict[str, str]) -> list[ObjectInfo]:
-        return readable(keys, self.head, unreadable)
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
         with self._opened(key) as fd:
