@@ -189,6 +189,13 @@ def test_the_first_reason_to_end_a_box_stands(world, seconds):
     assert (one.killed, two.killed) == (Verdict.RELEASED, Verdict.CANCELLED)
 
 
+def test_a_job_that_a_slot_holds_only_after_the_end_was_ordered_is_ended_too(world):
+    beats = make_beats(world)
+    beats.kill_all(Verdict.RELEASED)
+    (late,) = held_jobs(world, beats, 1)
+    assert late.killed is Verdict.RELEASED
+
+
 def test_progress_goes_into_the_row_with_the_beat_and_leaves_the_rest_there(world):
     beats = make_beats(world)
     one, two = held_jobs(world, beats, 2)
