@@ -122,7 +122,7 @@ class Facade:
             return known
         try:
             read = json.loads(self._stack.store.read(key, version=info.version, limit=_DOCUMENT_BYTES))
-        except (ObjectMissing, ObjectTooLarge, ValueError):
+        except (ObjectMissing, ObjectTooLarge, ValueError, RecursionError):
             return None
         if not isinstance(read, dict):
             return None

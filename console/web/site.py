@@ -114,12 +114,17 @@ async def _form(request: Request) -> dict[str, str]:
             return {name: value for name, value in form.items() if isinstance(value, str)}
     except HTTPException as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error.detail}") from None
+    except UnicodeError:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "the form is not in its charset; send UTF-8") from None
 
 
 def _safe_next(text: str | None) -> str:
     """The path of the site to show after logging in; anything else is the overview."""
     asked = text or "/"
-    parts = urlsplit(asked)
+    try:
+        parts = urlsplit(asked)
+    except ValueError:
+        return "/"
     ours = asked.startswith("/") and not asked.startswith(("//", "/\\")) and not (parts.scheme or parts.netloc)
     return asked if ours and asked.isprintable() and "\\" not in asked and len(asked) < 2000 else "/"
 
