@@ -62,7 +62,7 @@ class TestHealth:
     def test_tells_version_connections_and_size(self, url: str):
         with closing(Connections(parse_database(url))) as connections:
             found = examine(connections)
-        assert (found.schema, found.may, found.pooled, found.standby, found.fsync) == (
+        assert (found.version, found.may, found.pooled, found.standby, found.fsync) == (
             *(SCHEMA_VERSION, "own", False, False),
             True,
         )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import counts, verified
-from runner.engine import boxed
+from runner.engine.job import run as run_engine
 from runner.engine.report import report
 from runner.engine.verifying import BadOutput
 from runner.engine.verifying.document import read_document
@@ -415,7 +415,7 @@ def test_a_box_that_verifies_says_one_line_whatever_it_meets(tmp_path):
     for name, said in (("artifact.json", True), ("normalized.xlsx", True), ("missing.json", False)):
         asked["inputs"][0]["path"] = name
         channel = io.StringIO()
-        assert boxed.run(asked, channel, folder=tmp_path) == 0
+        assert run_engine(asked, channel, folder=tmp_path) == 0
         (line,) = channel.getvalue().splitlines()
         assert json.loads(line)["ok"] is (name == "artifact.json")
         assert said or json.loads(line)["error"]["code"] == "engine_error"
