@@ -150,7 +150,7 @@ class FolderStore:
                     if (there.version if there else None) != if_version:
                         found = f"version {there.version[:12]}" if there else "nothing"
                         raise PreconditionFailed(f"object {key}: expected {if_version or 'nothing'}, found {found}")
-                _rename(temporary, target)
+                _rename(temporary, target, key)
             self._keep(key, target.parent)
         finally:
             temporary.unlink(missing_ok=True)
@@ -181,7 +181,7 @@ class FolderStore:
         try:
             if not stat.S_ISREG(temporary.lstat().st_mode):
                 raise ObjectMissing(f"object {source} is a link or a special file, which cannot be copied")
-            _rename(temporary, to)
+            _rename(temporary, to, target)
         finally:
             # Renaming onto another link of the same file does nothing and would leave this one behind.
             temporary.unlink(missing_ok=True)
@@ -401,7 +401,7 @@ def _write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _rename(temporary: Path, target: Path) -> None:
+def _rename(temporary: Path, target: Path, key: str) -> None:
     """Rename into a folder that may be missing, or removed at this very moment."""
     for _ in range(20):
         try:
@@ -411,10 +411,10 @@ def _rename(temporary: Path, target: Path) -> None:
             continue
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise KeyRefused(
-                f"cannot write {target}: in a folder bucket a name is an object or a folder, not both; remove one"
+                f"cannot write {key}: in a folder bucket a name is an object or a folder, not both; remove one"
             ) from None
         return
-    raise FileNotFoundError(f"cannot write {target}: its folder is removed again and again")
+    raise FileNotFoundError(f"cannot write {key}: its folder is removed again and again")
 
 
 def _hash(fd: int) -> str:
