@@ -13,7 +13,8 @@ from runner.engine.checking import FieldChecks, RowCheck
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
-from runner.engine.mapping.recall import Recall, read_memories
+from runner.engine.mapping.learnt import read_memories
+from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import THRESHOLD
 from runner.engine.mapping.table_mapping import (
     MappedTable,
@@ -61,7 +62,8 @@ class EngineJob:
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
-        self.answers = Answers(order.decision, accept=order.accept, readings=order.readings)
+        self.learnt = read_memories([(m.path, m.key) for m in order.memories])
+        self.answers = Answers(order.decision, accept=order.accept, readings=self.learnt.readings_of(order.sender))
 
     def run(self) -> dict[str, Any]:
         """Run the job and return the summary for the end event."""
@@ -190,7 +192,7 @@ class EngineJob:
         self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
     ) -> list[MappedTable]:
         mapped: list[MappedTable] = []
-        recall = Recall(read_memories([(m.path, m.key) for m in self.order.memories]))
+        recall = Recall(self.learnt.headers)
         for source in sources:
             with source.streaming():
                 mapped += [
