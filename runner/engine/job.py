@@ -452,7 +452,17 @@ class EngineJob:
             strict=self.strict,
             errors=errors,
             split=self.split,
+            spellings=self._spellings(fields.values()),
         )
+
+    def _spellings(self, fields: Iterable[Field]) -> dict[str, dict[str, Any]]:
+        """What the memories say about texts of fields that have allowed values."""
+        found = {}
+        for field in fields if self.learnt.values else ():
+            allowed = self.lookups.column(field) if field.lookup else field.allowed
+            if allowed:
+                found[field.name] = self.learnt.spellings(field.name, allowed)
+        return found
 
     def _pour(self, source: SurveyedInput, streams: Mapping[str, TableStream]) -> None:
         """Count every table's rows; stream those of the tables in use to the output."""

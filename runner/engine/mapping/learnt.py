@@ -5,11 +5,13 @@ core/memories.py writes it).
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from runner.engine.protocol import EngineStop
+from runner.engine.values.convert import fold
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_ENTRIES: Final = 20_000
@@ -31,22 +33,29 @@ class Learnt(NamedTuple):
         mine = (e for e in self.readings if e["sender"] == sender) if sender is not None else ()
         return tuple((e["header"], e["reading"]) for e in mine)
 
-    def spellings(self, field: str, allowed: Iterable[str], fold: Callable[[str], str]) -> dict[str, str]:
-        """Folded text -> the allowed value that it means: what a person said last, else what was said most often."""
-        best: dict[str, tuple[tuple[bool, str, int, str], str]] = {}
-        known = {fold(text): text for text in allowed}
+    def spellings(self, field: str, allowed: Iterable[Any]) -> dict[str, Any]:
+        """Folded text -> the allowed value that it means: what a person said last, else what was said most often.
+
+        Where two values were said equally often, the text means neither. An allowed value means itself.
+        """
+        known = {fold(value): value for value in allowed}
+        counts: dict[str, Counter[str]] = {}
+        said: dict[str, tuple[str, str]] = {}
         for entry in self.values:
-            means = known.get(fold(entry["means"])) if entry["field"] == field else None
-            if means is None or fold(entry["value"]) in known:
+            text, means = fold(entry["value"]), fold(entry["means"])
+            if entry["field"] != field or means not in known or text in known:
                 continue
-            said = entry.get("said_at") or ""
-            weight = (bool(said), said, entry.get("count", 1), means)
-            if (old := best.get(fold(entry["value"]))) is None or weight > old[0]:
-                best[fold(entry["value"])] = weight, means
-        return {text: means for text, (_, means) in best.items()}
-
-
-NOTHING_LEARNT: Final = Learnt([], [], [])
+            counts.setdefault(text, Counter())[means] += entry.get("count", 1)
+            if at := entry.get("said_at"):
+                said[text] = max(said.get(text, ("", "")), (at, means))
+        out = {}
+        for text, found in counts.items():
+            (best, most), *others = found.most_common(2)
+            if text in said:
+                out[text] = known[said[text][1]]
+            elif not others or others[0][1] < most:
+                out[text] = known[best]
+        return out
 
 
 def read_memories(paths: Sequence[tuple[Path, str]]) -> Learnt:
@@ -125,7 +134,7 @@ def _is_counted(entry: Entry) -> bool:
 
 def _refused(name: str, why: str) -> EngineStop:
     return EngineStop(
-        "memory_invalid",
+        "config_refused",
         f"the memory {name} was refused: {why}",
         remedy="put back a version that `ade memory show` reads, or take it away; without it the job runs as before",
     )

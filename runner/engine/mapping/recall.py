@@ -134,6 +134,7 @@ class _Index:
         self._kinds, self._labels = recall.kinds()
         self._said: dict[tuple[bool, str], tuple[float, dict[str, float]]] = {}
         self._found: dict[str, Likely] = {}
+        self._sizes: dict[int, int] = {}
         prior: dict[str, float] = {}
         for kind, count in Counter(self._kinds).items():
             for field, weight in self._labels[kind].items():
@@ -167,6 +168,14 @@ class _Index:
                 out.setdefault(word, []).append(n)
         return out
 
+    def _size(self, n: int) -> int:
+        """How many different runs of letters a header has: those inside, and one at each end."""
+        size = self._sizes.get(n)
+        if size is None:
+            key = self._keys[n]
+            size = self._sizes[n] = len(set(zip(key, key[1:], key[2:], strict=False))) + min(2, len(key))
+        return size
+
     def look_up(self, header: str) -> Likely:
         if header not in self._found:
             key = joined(header)
@@ -193,7 +202,7 @@ class _Index:
         for n in _most(shared, _CLOSE):
             if self._keys[n] == key:
                 continue
-            alike = 2 * shared[n] / (seen + len(_runs(self._keys[n])))
+            alike = 2 * shared[n] / (seen + self._size(n))
             for field, weight in self._labels[self._kinds[n]].items():
                 if alike > nearest.get(field, (0.0, ""))[0] and weight > 0:
                     nearest[field] = (alike, self._texts[n])
@@ -216,7 +225,11 @@ class _Index:
 
 def _most(counts: Mapping[int, int], most: int) -> list[int]:
     """The headers with the greatest counts; of equal ones those that stand first."""
-    least = sorted(counts.values())[-most] if len(counts) > most else 0
+    least, more = 0, most
+    for count, times in sorted(Counter(counts.values()).items(), reverse=True):
+        least, more = count, more - times
+        if more <= 0:
+            break
     ranked = sorted([(-count, n) for n, count in counts.items() if count >= least])
     return [n for _, n in ranked[:most]]
 
