@@ -1,6 +1,6 @@
 """Runs one job from its order to its outputs: the five passes, in order."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import count

@@ -194,6 +194,7 @@ _Named = tuple[int, float, str, str]  # rank, likeness, which of the field's nam
 _Likeness = tuple[float, str, str, Mapping[str, float]]  # how alike, which name, what kind of name, and in numbers
 _UNLIKE: Final[_Likeness] = (0.0, "", "", {})
 _FAR: Final = (0.0, "")
+_OF_HEADERS: Final = frozenset({"meaning", "confirmed", "said", "near"})
 
 
 class Weigher:
@@ -248,7 +249,9 @@ class Weigher:
                 found = {**found, **meaning.of(n)}
                 like = learnt.add(field.name, found) if learnt is not None else ""
                 found |= values[n]
-                if not header and not ("meaning" in found or "confirmed" in found or "said" in found or "near" in found):
+                if not header and not (
+                    "meaning" in found or "confirmed" in found or "said" in found or "near" in found
+                ):
                     found["nothing_said"] = 1.0
                 out[column.position, n] = Numbers(found, None, header, name, word, like)
         return out
@@ -281,7 +284,8 @@ class Weigher:
 
     def _values(self, sample: Sample) -> list[dict[str, float]]:
         """What a column's values say about each field; fields that are declared alike are looked at once."""
-        seen, told = sample.chances(), []
+        seen = sample.chances()
+        told: list[dict[str, float]] = []
         for n, (field, like) in enumerate(zip(self._fields, self._declared, strict=True)):
             if like != n:
                 told.append(told[like])
@@ -329,7 +333,7 @@ class _Meanings:
         self._no_field = self._against(())
 
     def of(self, n: int) -> dict[str, float]:
-        if not any([name in self._meaning for name in self._concepts[n]]):
+        if self._meaning.keys().isdisjoint(self._concepts[n]):
             return self._no_field
         return self._against(self._concepts[n])
 

@@ -92,13 +92,18 @@ def _look(text: str) -> tuple[list[str], float | None]:
         if _DECIMAL.fullmatch(text):
             seen.append("decimal")
             return _fraction(text, seen)
+    return _look_at_words(text, seen, digits=digits), None
+
+
+def _look_at_words(text: str, seen: list[str], *, digits: bool) -> list[str]:
+    first = text[0]
     for name, pattern in _shapes(text, first, digits=digits):
         if pattern.fullmatch(text):
             seen.append(name)
             if name in ("email", "url"):
-                return seen, None
+                return seen
     folded = text.casefold()
-    if size < 6 and folded in _TRUTHS:
+    if len(text) < 6 and folded in _TRUTHS:
         seen.append("truth")
     if first.isdigit() and sum(map(str.isalpha, text)) > 1:
         seen.append("leading_number")
@@ -118,7 +123,7 @@ def _look(text: str) -> tuple[list[str], float | None]:
     hits = {name for word in words if word in known for name in known[word]}
     if words and words[-1].endswith(_STREETS):
         hits.add("vocabulary_street")
-    return [*seen, *hits], None
+    return [*seen, *hits]
 
 
 def _shapes(text: str, first: str, *, digits: bool) -> list[tuple[str, re.Pattern[str]]]:

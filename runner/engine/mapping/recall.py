@@ -188,9 +188,7 @@ class _Index:
         held = [(run, found) for run in runs if (found := self._holding.get(run))]
         shared = Counter(chain.from_iterable([found for _, found in held]))
         told = [(1.0, self._lifts(run, found, word=False)) for run, found in held]
-        told += [
-            (2.0, self._lifts(word, found, word=True)) for word in words if (found := self._with_word.get(word))
-        ]
+        told += [(2.0, self._lifts(word, found, word=True)) for word in words if (found := self._with_word.get(word))]
         for strength, (base, lifts) in told:
             rest += strength * base
             for field, lift in lifts.items():
