@@ -62,6 +62,7 @@ class Facade:
         self._queue = Fresh(stack.queue.stats, stack.clock.steady)
         self._pauses = Fresh(stack.table.pauses, stack.clock.steady)
         self._recent: dict[str | None, Fresh[Recent]] = {}
+        self._senders: dict[str | None, Fresh[list[dict[str, Any]]]] = {}
         self._lock = threading.Lock()
         self._documents = _Documents()
 
@@ -121,7 +122,7 @@ class Facade:
             return known
         try:
             read = json.loads(self._stack.store.read(key, version=info.version, limit=_DOCUMENT_BYTES))
-        except (ObjectMissing, ObjectTooLarge, ValueError):
+        except (ObjectMissing, ObjectTooLarge, ValueError, RecursionError):
             return None
         if not isinstance(read, dict):
             return None
@@ -177,6 +178,15 @@ class Facade:
 
     def senders(self, tenant: str | None = None) -> list[dict[str, Any]]:
         """Tenants and workflows of the newest jobs, each with its last drops and how they went."""
+        with self._lock:
+            if len(self._senders) > 100:
+                self._senders.clear()
+            fresh = self._senders.setdefault(
+                tenant, Fresh(lambda: self._list_senders(tenant), self._stack.clock.steady)
+            )
+        return fresh.get()
+
+    def _list_senders(self, tenant: str | None) -> list[dict[str, Any]]:
         names = [tenant] if tenant is not None else sorted(self._tenants.get())
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for name in names[:_RECENT]:

@@ -1,18 +1,29 @@
-"""The job record and its state machine: ids, transitions and retries. Pure functions over one closed set of states."""
+"""The job record and its state machine: ids, transitions, retries, and the record as JSON. Pure functions over one
+closed set of states.
+
+A record carries the version of its layout: the lowest that holds what it says, so that programs of the release before
+read whatever they can work on; docs/upgrading.md says when a version is raised. A record of a newer version is not read
+at all. Unknown fields in a record of a known version come from a newer program: they are kept and written back. Values
+equal to their default are not written, so a default never changes within a version.
+"""
 
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from core.errors import IllegalTransition
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json
+
+from core.errors import IllegalTransition, RecordNewer, RowUnreadable
 from core.verdicts import FAULTS, Fault, Verdict
 
 NO_WORKFLOW = "-"
 HISTORY_KEPT = 24
+NOTICES_KEPT = 40
 
 
 class State(StrEnum):
@@ -123,6 +134,26 @@ class Review:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NotifyRule:
+    """Who wants to know what, as the manifest says."""
+
+    to: str  # a URL, or the ARN of a topic or an event bus
+    on: tuple[str, ...]  # kinds of notices
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Notice:
+    """Something that a receiver does not know yet."""
+
+    id: str  # the same in every delivery
+    kind: str  # "succeeded", "failed", "review" or "missing"
+    to: str
+    at: float
+    next_at: float  # when to try to deliver it
+    tries: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     """One workflow applied to one input set at exact versions: the unit of work, retry and output."""
 
@@ -164,6 +195,8 @@ class Job:
     started_at: float | None = None
     ended_at: float | None = None
     enqueued_at: float | None = None  # when its message was last known to be in the queue; None: not yet sent
+    notify: tuple[NotifyRule, ...] = ()  # not part of its identity
+    notices: tuple[Notice, ...] = ()  # to be delivered; written with what they are about
     trace: str = ""  # W3C traceparent of the span that began its trace; empty: it has none
     deferred_until: float | None = None  # the janitor could not do its chore and tries again then
     history: tuple[tuple[str, float], ...] = ()
@@ -207,7 +240,39 @@ def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
         base |= {"lease": None, "unpublished": True, "announced": True}
     if to in UNSTARTED:
         base |= {"lease": None, "enqueued_at": None, "due_at": None, "ended_at": None, "unpublished": False}
+    if job.notify or job.notices:
+        base["notices"] = _notices_after(job, to, now)
     return replace(job, **(base | changes))
+
+
+NOTICE_KINDS: dict[State, str] = {
+    S.SUCCEEDED: "succeeded",
+    S.FAILED: "failed",
+    S.TIMED_OUT: "failed",
+    S.REVIEW: "review",
+}
+
+
+def _notices_after(job: Job, to: State, now: float) -> tuple[Notice, ...]:
+    """What is still to be told after a transition. That a review waits is no news once it does not."""
+    left = tuple(n for n in job.notices if n.kind != "review") if job.state is S.REVIEW else job.notices
+    if to is S.EXPIRED:
+        return ()
+    kind = NOTICE_KINDS.get(to)
+    return left if kind is None else (*left, *new_notices(job, kind, now))[-NOTICES_KEPT:]
+
+
+def new_notices(job: Job, kind: str, now: float) -> tuple[Notice, ...]:
+    """One notice for each receiver that asked for this kind."""
+    return tuple(
+        Notice(id=_notice_id(job, kind, rule.to, now), kind=kind, to=rule.to, at=now, next_at=now)
+        for rule in job.notify
+        if kind in rule.on
+    )
+
+
+def _notice_id(job: Job, kind: str, to: str, now: float) -> str:
+    return hashlib.sha256(json.dumps([job.job_id, job.fence, kind, to, now]).encode()).hexdigest()[:32]
 
 
 _REVS = 1 << 20  # more writes than any row gets between two starts
@@ -392,3 +457,68 @@ def since(job: Job) -> float:
 
 def stamp_text(at: float | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+
+
+RECORD_VERSION = 2  # the newest that this program reads and writes
+# Verdicts that programs of version 1 know; a row with any other is of version 2.
+_FIRST = frozenset(
+    {
+        Verdict.OK, Verdict.INPUT_UNREADABLE, Verdict.NOTHING_MAPPED, Verdict.INPUT_GONE, Verdict.RULE_ERROR,
+        Verdict.CONFIG_REFUSED, Verdict.BAD_OUTPUT, Verdict.CPU, Verdict.MEMORY, Verdict.WALL_CLOCK, Verdict.FILE_SIZE,
+        Verdict.PROCESSES, Verdict.SIGNAL, Verdict.CANCELLED, Verdict.LEASE_LOST, Verdict.RELEASED, Verdict.BOX_FAILED,
+        Verdict.STORE_FAILED, Verdict.RUNNER_LOST,
+    }
+)  # fmt: skip
+
+_CODEC = TypeAdapter(Job)
+_KNOWN = frozenset(field.name for field in fields(Job)) - {"unknown"}
+
+
+def record_version(job: Job) -> int:
+    """The lowest version that holds a job: programs of version 1 know no reviews and would ignore a decision.
+
+    They would lose nothing of a job that mends rejects, but would not point the first drop's latest.json to it.
+    """
+    newer = job.state is State.REVIEW or any((job.review, job.decision, job.mends))
+    return 2 if newer or (job.error is not None and job.error.verdict not in _FIRST) else 1
+
+
+def dump_job(job: Job) -> str:
+    record: dict[str, Any] = {"v": record_version(job)}
+    record |= _CODEC.dump_python(job, mode="json", exclude_defaults=True, exclude={"unknown"})
+    return to_json(record | job.unknown, inf_nan_mode="null").decode()
+
+
+def load_job(text: str | bytes, name: str = "") -> Job:
+    """The job of a record; raises RecordNewer or RowUnreadable. `name`: of the row, for messages."""
+    try:
+        record = from_json(text)
+        if not isinstance(record, dict):
+            raise ValueError(f"it holds a {type(record).__name__}")  # noqa: TRY004 - as every other bad record
+        version_of(record.pop("v", 1), name)
+        unknown = {field: record.pop(field) for field in record.keys() - _KNOWN}
+        job = _CODEC.validate_python(record)
+    except ValueError as error:
+        first = str(error).splitlines()
+        raise RowUnreadable(
+            f"row {name or 'of a job'} cannot be read ({' '.join(first[1:3]) or first[0]}); "
+            "repair or delete it in the table: the next sweep finds its drop again"
+        ) from None
+    return replace(job, unknown=unknown) if unknown else job
+
+
+def version_of(version: Any, name: str) -> int:
+    """A record's version; raises RecordNewer if this program does not know it, ValueError if it is not a version."""
+    if type(version) is not int or version < 1:
+        raise ValueError("its version is not a positive integer")
+    if version > RECORD_VERSION:
+        raise RecordNewer(f"row {name or 'of a job'}", version, RECORD_VERSION)
+    return version
+
+
+def job_dict(job: Job) -> dict[str, Any]:
+    """The documented shape behind `--json`: plain values only."""
+    shown: dict[str, Any] = _CODEC.dump_python(job, mode="json", exclude={"unknown"})
+    if job.error is not None:
+        shown["error"]["fault"] = job.error.fault
+    return shown

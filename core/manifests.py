@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from itertools import product
 from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -15,6 +16,7 @@ from core.patterns import MAX_STARS, count_stars
 from core.wording import problem_of, shown, wrong
 
 MAX_MANIFEST_BYTES = 1024 * 1024
+MAX_NOTIFY = 10
 MAX_SWEEP = 1000
 # Manifests are parsed in a process that serves all tenants: these limits bound the cost of parsing one.
 MAX_FIELDS = 2000
@@ -196,6 +198,34 @@ class ReviewTerms(Strict):
         return int(self.expires[:-1]) * {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}[self.expires[-1]]
 
 
+class Notify(Strict):
+    """A receiver of notices; the operator has to allow it."""
+
+    to: Annotated[str, Field(max_length=500, pattern=r"^(https?://|arn:[a-z-]+:(sns|events):)[!-~]+$")]
+    on: Annotated[
+        tuple[Literal["succeeded", "failed", "review", "missing"], ...], Field(min_length=1, max_length=4)
+    ] = ("succeeded", "failed", "review", "missing")
+
+
+class Expect(Strict):
+    """By when a drop is expected; if none has come, `notify` is told that it is missing."""
+
+    by: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+    tz: Annotated[str, Field(max_length=64)] = "UTC"
+    days: Annotated[
+        tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...], Field(min_length=1, max_length=7)
+    ] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+    @field_validator("tz")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ValueError, OSError, KeyError):
+            raise wrong(f"is {shown(name)}", "a time zone such as Europe/Berlin") from None
+        return name
+
+
 class Limits(Strict):
     """What a job may use; the settings cap it. None: the setting itself."""
 
@@ -219,6 +249,8 @@ class Manifest(Strict):
     review: ReviewTerms = ReviewTerms()
     reading: Reading = Reading()
     output: Output = Output()
+    notify: Annotated[tuple[Notify, ...], Field(max_length=MAX_NOTIFY)] = ()
+    expect: Expect | None = None
     on_rule_error: Literal["finding", "fail"] = "finding"
     on_error: Literal["keep", "split", "reject"] = "keep"
     max_error_rate: Annotated[float, Field(ge=0, le=1)] | None = None

@@ -20,6 +20,10 @@ class Clock(Protocol):
         ...
 
 
+Body = bytes | Path  # of an object: in memory, or a file
+Metadata = Mapping[str, str] | None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObjectInfo:
     key: str
@@ -97,13 +101,7 @@ class ObjectStore(Protocol):
         ...
 
     def put(
-        self,
-        key: str,
-        body: bytes | Path,
-        *,
-        if_version: str | None = None,
-        if_absent: bool = False,
-        metadata: Mapping[str, str] | None = None,
+        self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None
     ) -> ObjectInfo:
         """Write an object atomically; readers see the old or the new one. Safe to repeat with the same body.
 
@@ -515,18 +513,20 @@ class Isolation:
     gaps: tuple[str, ...]
 
 
+Killed = Callable[[], Verdict | None]  # asked while a box runs: the reason to end it now, if any
+OnEvent = Callable[[dict[str, Any]], None]  # gets each checked event of a box
+
+
+def ignore_event(_: dict[str, Any]) -> None:
+    """For callers that need no events."""
+
+
 class Sandbox(Protocol):
     """One job, one box. `run` returns once every process of the box has ended, whatever happened in it."""
 
     def isolation(self) -> Isolation: ...
 
-    def run(
-        self,
-        order: BoxOrder,
-        *,
-        killed: Callable[[], Verdict | None],
-        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
-    ) -> BoxReport:
+    def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
         """Run the engine. `killed` is polled often; once it returns a verdict, the box is ended at once.
 
         Never raises for what the box does; raises SandboxUnavailable if no box can be started.

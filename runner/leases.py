@@ -84,6 +84,7 @@ class Beats:
         self._lock = threading.Lock()
         self._some = threading.Event()
         self._stopped = False
+        self._ending: Verdict | None = None  # what ends every job from now on
         self._pause = threading.Event()
         self._thread: threading.Thread | None = None
         self._pool: ThreadPoolExecutor | None = None
@@ -119,6 +120,7 @@ class Beats:
         steady = self._clock.steady()
         held = Held(job, job.fence, receipt, self._end(steady, left), steady + self._beat)
         with self._lock:
+            held.killed = self._ending
             self._held[job.job_id] = held
         self._some.set()
         return held
@@ -150,7 +152,9 @@ class Beats:
             return True
 
     def kill_all(self, verdict: Verdict) -> None:
+        """Kill every box of this process, and those of jobs that a slot is just about to hold."""
         with self._lock:
+            self._ending = verdict
             for held in self._held.values():
                 held.killed = held.killed or verdict
 

@@ -106,7 +106,8 @@ class Publisher:
         if job.review is not None:
             self._drop_review(job)
         self._unstage(job)
-        self.statuses.clear(job)
+        if job.announced:
+            self.statuses.clear(job)
         return self._close(job, on_written)
 
     def _publish_review(self, job: Job) -> Job | None:

@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
-from core.jobs import Job, JobError, Retry, Review, State, ask, decide, move, since, start
+from core.jobs import Job, JobError, Retry, Review, State, ask, decide, load_job, move, since, start
 from core.keys import job_folder
 from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
-from core.records import load_job
 from core.settings import Settings
 from core.verdicts import EXPLAINED, Fault, Verdict
 from infra.local.presence import Presence

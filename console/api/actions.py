@@ -8,13 +8,13 @@ from itertools import islice
 from typing import Any
 
 from console.api.access import Principal
-from core.errors import ObjectMissing
+from core.errors import ObjectMissing, ObjectTooLarge
 from core.keys import ACCESS
 from core.ports import Clock, ObjectStore
 from infra.logs import Log
 
 ACTIONS = f"{ACCESS}actions/"
-_LIMIT = 64 * 1024
+_LIMIT = 1024 * 1024  # 100 keys of the longest, and then some
 _LOOKED_AT = 2000
 
 
@@ -44,7 +44,7 @@ class ActionLog:
             for key in sorted(self._store.keys(day), reverse=True):
                 try:
                     entry = json.loads(self._store.read(key, limit=_LIMIT))
-                except (ObjectMissing, ValueError):
+                except (ObjectMissing, ObjectTooLarge, ValueError):
                     continue
                 if isinstance(entry, dict):
                     yield entry

@@ -26,6 +26,9 @@ from infra.wiring import Stack
 
 THREADS = 8  # that look at table and store; more would only take turns
 _READ_SECONDS = 30.0  # the longest silence while a body arrives
+_SLOWEST = 1024  # bytes a second that a body may come at in the long run
+_READ_AWAY = 8 * 1024 * 1024  # of a body that nobody wants, so that its sender gets to read why
+_READ_AWAY_SECONDS = 3.0
 _LARGEST_URL = 8192
 
 WrongPage = Callable[[Request, ProblemError], Response]
@@ -176,39 +179,71 @@ class Bounds:
         if len(scope.get("raw_path", b"")) + len(scope.get("query_string", b"")) > _LARGEST_URL:
             problem = ProblemError(HTTPStatus.REQUEST_URI_TOO_LONG, f"the URL is over {_LARGEST_URL} bytes; shorten it")
         elif told.isdecimal() and int(told) > self._most:
-            problem = self._too_large()
+            problem = _over(self._most)
         if problem is not None:
             await _bare(problem)(scope, receive, send)
             return
-        await self._app(scope, self._bounded(receive), send)
+        body = _Body(receive, self._most)
+        asks_first = "expect" in request.headers
+        left = int(told) if told.isdecimal() else 0
 
-    def _bounded(self, receive: Receive) -> Receive:
-        seen, whole = 0, False
+        async def sending(message: Message) -> None:
+            refused = message["type"] == "http.response.start" and message["status"] >= HTTPStatus.BAD_REQUEST
+            # A connection that closes on a body half read loses the answer.
+            if refused and not (asks_first and not body.seen) and left - body.seen <= _READ_AWAY:
+                await body.read_away()
+            await send(message)
 
-        async def bounded() -> Message:
-            nonlocal seen, whole
-            if whole:
-                return await receive()  # only tells that the client has gone
-            try:
-                message = await asyncio.wait_for(receive(), _READ_SECONDS)
-            except TimeoutError:
-                raise ProblemError(
-                    HTTPStatus.REQUEST_TIMEOUT, f"nothing came for {_READ_SECONDS:g} seconds; send the body faster"
-                ) from None
-            if message["type"] == "http.request":
-                seen += len(message.get("body", b""))
-                whole = not message.get("more_body", False)
-                if seen > self._most:
-                    raise self._too_large()
-            return message
+        await self._app(scope, body.receive, sending)
 
-        return bounded
 
-    def _too_large(self) -> ProblemError:
-        return ProblemError(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"the body is over {self._most} bytes (ADE_CONSOLE_BODY_MB); send less at once",
-        )
+class _Body:
+    """The body of one request as it arrives: bounded in bytes and in time."""
+
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive = receive
+        self._most = most
+        self._waited = 0.0
+        self._ended = False  # nothing more to come, or nothing more to wait for
+        self.seen = 0
+
+    async def receive(self) -> Message:
+        if self._ended:
+            return await self._receive()  # only tells that the client has gone
+        began = time.monotonic()
+        patience = min(_READ_SECONDS, _READ_SECONDS + self.seen / _SLOWEST - self._waited)
+        try:
+            message = await asyncio.wait_for(self._receive(), max(patience, 0.0))
+        except TimeoutError:
+            self._ended = True
+            raise ProblemError(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"nothing came for {_READ_SECONDS:g} seconds, or less than {_SLOWEST} bytes a second; "
+                "send the body faster",
+            ) from None
+        self._waited += time.monotonic() - began
+        self._take(message)
+        if self.seen > self._most:
+            raise _over(self._most)
+        return message
+
+    async def read_away(self) -> None:
+        most = self.seen + _READ_AWAY
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_READ_AWAY_SECONDS):
+                while not self._ended and self.seen < most:
+                    self._take(await self._receive())
+
+    def _take(self, message: Message) -> None:
+        self.seen += len(message.get("body", b""))
+        self._ended = not message.get("more_body", False)
+
+
+def _over(most: int) -> ProblemError:
+    return ProblemError(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"the body is over {most} bytes (ADE_CONSOLE_BODY_MB); send less at once",
+    )
 
 
 def _bare(problem: ProblemError) -> Response:

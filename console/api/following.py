@@ -7,22 +7,30 @@ back (Last-Event-ID), and goes on from there; of a new attempt it gets everythin
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from http import HTTPStatus
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
 
+from console.api.access import LOCAL, Principal
+from console.api.listening import CONNECTIONS
+from console.api.operations import Call
+from console.api.problems import ProblemError
 from console.facade import Facade, log_text
-from core.errors import AdeError
 from core.jobs import Job
 from core.ports import JobTable
 
 _SILENCE_SECONDS = 15.0  # after which a comment keeps proxies from closing the stream
 _LONGEST_SECONDS = 600.0  # then the client comes back, and whether it may is asked again
-_MOST_JOBS = 2000
+MOST_STREAMS = CONNECTIONS * 3 // 4  # the rest is for those who ask and go
+MOST_OF_ONE = 100  # streams of one token
 _SENT_AT_ONCE = 256 * 1024
 _BATCH = 100
 RETRY_MILLISECONDS = 2000
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class _Followed:
@@ -51,9 +59,23 @@ class Followers:
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
+        self._streams: Counter[str] = Counter()  # by caller
 
-    async def follow(self, job_id: str, have: tuple[int, int]) -> AsyncIterator[str]:
+    async def follow(self, job_id: str, have: tuple[int, int], who: Principal = LOCAL) -> AsyncIterator[str]:
         """Events of one job until it has ended: `state`, `log`, `end`. `have`: fence and bytes of its log."""
+        with self._streaming(who):
+            async with contextlib.aclosing(self._follow(job_id, have)) as events:
+                async for event in events:
+                    yield event
+
+    async def counts(self, tenant: str | None, who: Principal = LOCAL) -> AsyncIterator[str]:
+        """Counts by tenant and state as they change: `overview`."""
+        with self._streaming(who):
+            async with contextlib.aclosing(self._count(tenant)) as events:
+                async for event in events:
+                    yield event
+
+    async def _follow(self, job_id: str, have: tuple[int, int]) -> AsyncGenerator[str]:
         followed = self._jobs.get(job_id)
         if followed is None or followed.done or followed.gone:
             followed = self._jobs[job_id] = _Followed()  # whoever watched its last end has their own
@@ -96,8 +118,7 @@ class Followers:
             if followed.watchers <= 0 and self._jobs.get(job_id) is followed:
                 del self._jobs[job_id]
 
-    async def counts(self, tenant: str | None) -> AsyncIterator[str]:
-        """Counts by tenant and state as they change: `overview`."""
+    async def _count(self, tenant: str | None) -> AsyncGenerator[str]:
         self._counts_watchers += 1
         self._wake()
         try:
@@ -128,8 +149,25 @@ class Followers:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._tell)
 
-    def is_full(self) -> bool:
-        return len(self._jobs) >= _MOST_JOBS
+    def check_room(self, who: Principal) -> None:
+        """503 where as many streams are open as may be, of all or of one caller; polling is always possible."""
+        mine = 0 if who is LOCAL else self._streams[who.id]
+        if self._streams.total() >= MOST_STREAMS or mine >= MOST_OF_ONE:
+            raise ProblemError(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "too many streams are open; close some, or poll (/overview, /jobs/{job_id}/logs?after=)",
+                headers={"Retry-After": "10"},
+            )
+
+    @contextlib.contextmanager
+    def _streaming(self, who: Principal) -> Iterator[None]:
+        self._streams[who.id] += 1
+        try:
+            yield
+        finally:
+            self._streams[who.id] -= 1
+            if not self._streams[who.id]:
+                del self._streams[who.id]
 
     def _wake(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -142,7 +180,7 @@ class Followers:
 
     async def _look_on(self) -> None:
         while (self._jobs or self._counts_watchers) and not self._closed:
-            with contextlib.suppress(AdeError, OSError):  # whoever watches waits with us until it answers again
+            with contextlib.suppress(Exception):  # whoever watches waits with us until it answers again
                 if await run_in_threadpool(self._look):
                     self._tell()
             await asyncio.sleep(self._seconds)
@@ -180,6 +218,14 @@ class Followers:
         followed.fence, followed.job = job.fence, job
         followed.done = whole
         return news or bool(more) or whole
+
+
+def event_stream(call: Call, events: AsyncIterator[str]) -> Response:
+    """Events as an answer; of HEAD only that it would be one."""
+    if call.request.method == "HEAD":
+        return Response(media_type="text/event-stream", headers=_HEADERS)
+    call.office.followers.check_room(call.principal)
+    return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
 
 def resume(last: str | None) -> tuple[int, int]:

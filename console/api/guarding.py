@@ -88,7 +88,9 @@ class Guard:
         """Refuse what a page of another site makes a browser send."""
         host = request.headers.get("host", "")
         name = _host_name(host)
-        if not (_is_loopback(name) or name in self._hosts) and (self._hosts or self._is_local(request)):
+        # A proxy on this machine is no proof: a page may name itself the same by its headers.
+        near = self._is_local(request) or (_is_loopback(_peer(request)) and self.is_proxy(request))
+        if not (_is_loopback(name) or name in self._hosts) and (self._hosts or near):
             raise ProblemError(
                 HTTPStatus.MISDIRECTED_REQUEST,
                 f"host {name[:100]!r} is not a name of this console; use 127.0.0.1 or add it to ADE_CONSOLE_HOSTS",
@@ -96,7 +98,7 @@ class Guard:
         if request.method in _SAFE:
             return
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
-        if (origin is not None and urlsplit(origin).netloc.lower() != host.lower()) or site not in (None, *_OURS):
+        if (origin is not None and _origin_host(origin) != host.lower()) or site not in (None, *_OURS):
             raise ProblemError(
                 HTTPStatus.FORBIDDEN, "this request comes from a page of another site; send it from the console itself"
             )
@@ -114,13 +116,10 @@ class Guard:
         return None
 
     def signed_in(self, request: Request, token: str) -> Principal:
-        """The holder of a token; whoever tries many wrong ones has to wait."""
-        who = f"guess {_peer(request)}"
-        if self._rates.left(who, _GUESSES, _GUESSES * 4) < 1.0:
-            self._slow_down(who, _GUESSES, _GUESSES * 4)
+        """The holder of a token; whoever tries many wrong ones has to wait, and nobody else at their address."""
         holder = self._access.holder(token)
         if holder is None:
-            self._slow_down(who, _GUESSES, _GUESSES * 4)
+            self._slow_down(f"guess {_peer(request)}", _GUESSES, _GUESSES * 4)
             raise unauthorized("the token is not known, was revoked or has expired; ask an operator for another")
         return holder
 
@@ -177,6 +176,13 @@ def unauthorized(detail: str) -> ProblemError:
 
 def _peer(request: Request) -> str:
     return request.client.host if request.client is not None else ""
+
+
+def _origin_host(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _host_name(host: str) -> str:

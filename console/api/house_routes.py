@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from console.api import metrics, models
 from console.api.access import RIGHTS, Permission
+from console.api.following import event_stream
 from console.api.guarding import COOKIE
 from console.api.operations import Answer, Call, Operation
 from console.api.problems import ProblemError, respond
@@ -24,7 +25,6 @@ from infra import meters
 
 _MEMORY_BYTES = 4 * 1024 * 1024
 SESSION_SECONDS = 12 * 3600
-_STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 def index(call: Call) -> Answer:
@@ -59,8 +59,7 @@ def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
 
 
 async def events(call: Call) -> Answer:
-    stream = call.office.followers.counts(_tenant(call, call.query.tenant))
-    return StreamingResponse(stream, media_type="text/event-stream", headers=_STREAM)
+    return event_stream(call, call.office.followers.counts(_tenant(call, call.query.tenant), call.principal))
 
 
 def senders(call: Call) -> Answer:
@@ -194,7 +193,8 @@ def sign_out(call: Call) -> Answer:
     return answer
 
 
-def health(call: Call) -> Answer:
+async def health(call: Call) -> Answer:
+    """In the event loop itself: it answers while every thread waits for a store."""
     del call
     return {"status": "ok"}
 

@@ -1,5 +1,7 @@
 """Operations on jobs: submit, look, download, follow, act."""
 
+import contextlib
+import hashlib
 import shutil
 from http import HTTPStatus
 from pathlib import Path
@@ -9,19 +11,19 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from console.api import models
 from console.api.access import Permission
-from console.api.following import resume
+from console.api.following import event_stream, resume
 from console.api.operations import Answer, Call, Operation, checked, json_bytes
 from console.api.problems import ProblemError
 from console.api.submissions import Accepted, HttpDrop, file_name
 from console.cli.job_facts import job_shape, newer_shape
 from console.facade import log_text
-from core.errors import AdeError
+from core.errors import AdeError, KeyRefused, StoreUnavailable
 from core.jobs import Job
-from core.keys import INBOX, check_key, job_folder, place
+from core.keys import INBOX, check_key, is_decision, job_folder, place
 from core.manifests import MAX_MANIFEST_BYTES
 from core.ports import JobQuery
 
@@ -31,7 +33,6 @@ _COUNTED_AT_ONCE = 5000
 _NAMED = 100
 _UPLOAD_SECONDS = 3600
 _LOG_PIECE = 1024 * 1024
-_STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 async def submit(call: Call) -> Answer:
@@ -39,12 +40,17 @@ async def submit(call: Call) -> Answer:
     if call.body is not None:
         body: models.KeysBody = call.body
         return await run_in_threadpool(_submit_keys, call, body)
-    try:
-        async with call.request.form(max_files=_PARTS, max_fields=50, max_part_size=MAX_MANIFEST_BYTES + 1) as form:
-            given = [(name, value) for name, value in form.multi_items()]
-            return await run_in_threadpool(_submit_form, call, given)
-    except HTTPException as error:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error.detail}") from None
+    async with contextlib.AsyncExitStack() as open_files:
+        try:
+            form = await open_files.enter_async_context(
+                call.request.form(max_files=_PARTS, max_fields=50, max_part_size=MAX_MANIFEST_BYTES + 1)
+            )
+        except HTTPException as error:
+            raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error.detail}") from None
+        except UnicodeError:  # in the charset that it names itself
+            raise ProblemError(HTTPStatus.BAD_REQUEST, "the form is not in its charset; send UTF-8") from None
+        given = [(name, value) for name, value in form.multi_items()]
+        return await run_in_threadpool(_submit_form, call, given)
 
 
 def _submit_keys(call: Call, body: models.KeysBody) -> Response:
@@ -56,8 +62,9 @@ def _submit_keys(call: Call, body: models.KeysBody) -> Response:
         office.actions.note(call.principal, "submit", tenant=body.tenant, keys=body.keys[:_NAMED])
         return office.submissions.record(body.tenant, body.keys)
 
+    asked = hashlib.sha256(repr((body.tenant, body.keys)).encode()).hexdigest()
     key = call.request.headers.get("idempotency-key")
-    return _accepted(office.submissions.once(call.principal, key, lambda: repr((body.tenant, body.keys)), act))
+    return _accepted(office.submissions.once(call.principal, key, lambda: asked, act))
 
 
 def _submit_form(call: Call, given: list[tuple[str, Any]]) -> Response:
@@ -102,6 +109,12 @@ def parcel_of(given: list[tuple[str, Any]], scratch: Path, megabytes: int = 1024
             files[called] = scratch / token_hex(8)
             with files[called].open("xb") as target:
                 shutil.copyfileobj(value.file, target, 1024 * 1024)
+        elif name == "files":
+            raise ProblemError(
+                HTTPStatus.BAD_REQUEST, "a part `files` has no file name; send it with one (curl: -F files=@people.csv)"
+            )
+        elif name in words:
+            raise ProblemError(HTTPStatus.BAD_REQUEST, f"form field {name!r} is there twice; send it once")
         elif name in ("tenant", "manifest", "path", "data_time"):
             words[name] = _text(value)
         else:
@@ -138,8 +151,7 @@ def uploads(call: Call) -> Answer:
     folder = f"{INBOX}{body.tenant}/{body.path.strip('/')}/" if body.path.strip("/") else f"{INBOX}{body.tenant}/"
     told = []
     for name in body.names:
-        key = check_key(f"{folder}{name}")
-        place(key)
+        key = _upload_key(f"{folder}{name}")
         link = call.office.stack.store.link(key, seconds=_UPLOAD_SECONDS, write=True)
         until = None if link is None else call.office.stack.clock.now() + _UPLOAD_SECONDS
         told.append({"key": key, "method": "PUT", "url": link or f"/uploads/{key}", "expires_at": until})
@@ -147,10 +159,18 @@ def uploads(call: Call) -> Answer:
     return {"uploads": told}
 
 
+def _upload_key(key: str) -> str:
+    """A key of the inbox for a file; a decision has a door of its own, which asks who decides."""
+    if is_decision(place(check_key(key)).name):
+        raise KeyRefused(f"{key[:200]} is a decision on a review; answer with POST /jobs/{{job_id}}/decide")
+    return key
+
+
 async def put_upload(call: Call) -> Answer:
     """An object for the inbox, through us."""
-    key = str(call.request.path_params["key"])
-    _check_tenant(call, place(key).tenant)
+    key = _upload_key(str(call.request.path_params["key"]))
+    tenant = place(key).tenant
+    _check_tenant(call, tenant)
     limit = call.office.stack.settings.worker_fsize_mb * 1024 * 1024
     with call.office.spool.scratch() as scratch:
         path, size = scratch / "body", 0
@@ -163,6 +183,7 @@ async def put_upload(call: Call) -> Answer:
                         f"{key} is over {limit} bytes, the most that an input may have (ADE_WORKER_FSIZE_MB)",
                     )
                 target.write(chunk)
+        await run_in_threadpool(call.office.actions.note, call.principal, "put", tenant=tenant, keys=[key], size=size)
         info = await run_in_threadpool(call.office.stack.store.put, key, path)
     return {"key": info.key, "version": info.version, "size": info.size}
 
@@ -238,15 +259,8 @@ async def logs(call: Call) -> Answer:
     job = await run_in_threadpool(call.office.seen, call.job_id, call.principal)
     if not (query.follow or "text/event-stream" in call.request.headers.get("accept", "")):
         return await run_in_threadpool(_log_piece, call, job, query.after)
-    if call.office.followers.is_full():
-        raise ProblemError(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            "too many jobs are watched; poll with ?after=",
-            headers={"Retry-After": "10"},
-        )
     have = resume(call.request.headers.get("last-event-id"))
-    stream = call.office.followers.follow(job.job_id, have)
-    return StreamingResponse(stream, media_type="text/event-stream", headers=_STREAM)
+    return event_stream(call, call.office.followers.follow(job.job_id, have, call.principal))
 
 
 def _log_piece(call: Call, job: Job, after: int) -> Answer:
@@ -316,6 +330,8 @@ def act_on_all(call: Call) -> Answer:
         for job_id in ids:
             try:
                 _change(call, body.act, job_id)
+            except StoreUnavailable:
+                raise  # the others would wait for it as well; the same call again goes on where this one ended
             except AdeError as error:
                 refused.append({"job_id": job_id, "refused": str(error)})
     return {

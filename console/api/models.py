@@ -124,7 +124,12 @@ class DropForm(BaseModel):
         description="the manifest, as text or as a file", json_schema_extra={"contentMediaType": "application/json"}
     )
     files: list[Annotated[bytes, Field(json_schema_extra={"format": "binary"})]] = Field(min_length=1)
-    path: str | None = Field(default=None, description="folder below inbox/<tenant>/; the workflow's name by default")
+    path: str | None = Field(
+        default=None,
+        description="folder below inbox/<tenant>/; give one to follow one sender over time: new versions supersede, "
+        "drift is compared. By default each drop gets a folder of its own, <workflow>/<12 hex digits>/, found again "
+        "by the same drop",
+    )
     data_time: str | None = Field(default=None, description="the data's own time, ISO 8601")
 
 

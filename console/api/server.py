@@ -59,17 +59,38 @@ class _QuietServer(uvicorn.Server):
 
 
 class _PatientlessProtocol(H11Protocol):
-    """A client that connects and does not say what it wants is let go."""
+    """A client that connects, or begins a request, and does not say what it wants is let go."""
+
+    _patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._opened = self.loop.call_later(_HEAD_SECONDS, self._let_go)
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)  # which ends the wait for the next request at its first byte
+        self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._opened.cancel()
+        self._lose_no_patience()
         super().connection_lost(exc)
 
-    def _let_go(self) -> None:
+    def _await_head(self) -> None:
+        if not self._is_waiting():
+            self._lose_no_patience()
+        elif self._patience is None:
+            self._patience = self.loop.call_later(_HEAD_SECONDS, self._let_go)
+
+    def _is_waiting(self) -> bool:
         cycle: Any = self.cycle
-        if cycle is None:
+        return cycle is None or bool(cycle.response_complete)
+
+    def _lose_no_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _let_go(self) -> None:
+        self._patience = None
+        if self._is_waiting():
             self.transport.close()

@@ -25,9 +25,10 @@ from infra.wiring import Stack
 
 REQUESTS = f"{ACCESS}requests/"
 _BEGUN_SECONDS = 60.0  # after which whoever began with a key is taken for dead
-_LIMIT = 256 * 1024
+_LIMIT = 8 * 1024 * 1024  # 1,000 keys of the longest, whatever their script
 _KEY_LENGTH = 200
 _RETRY_SECONDS = 10
+_OWN_FOLDER = 12  # hex digits of a drop's fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +42,18 @@ class HttpDrop:
     data_time: str | None = None
 
     def fingerprint(self) -> str:
-        hasher = hashlib.sha256(repr((self.tenant, self.path, self.data_time)).encode() + self.manifest)
+        said = (self.tenant, self.path, self.data_time, hashlib.sha256(self.manifest).hexdigest())
+        hasher = hashlib.sha256(repr(said).encode())
         for name, path in sorted(self.files.items()):
             with path.open("rb") as source:
                 hasher.update(name.encode() + b"\0" + hashlib.file_digest(source, "sha256").digest())
         return hasher.hexdigest()
+
+    def folder(self, workflow: str) -> str:
+        """Where it goes: to its path, or to a folder of its own that the same drop finds again and no other touches."""
+        if self.path is not None:
+            return inbox_folder(self.tenant, self.path)
+        return inbox_folder(self.tenant, f"{workflow}/{self.fingerprint()[:_OWN_FOLDER]}")
 
 
 @dataclass
@@ -68,7 +76,7 @@ class Submissions:
     def drop(self, parcel: HttpDrop) -> Accepted:
         """Put a drop into the inbox, the manifest last, and record its jobs."""
         manifest = parse_manifest(parcel.manifest)
-        folder = inbox_folder(parcel.tenant, manifest.name if parcel.path is None else parcel.path)
+        folder = parcel.folder(manifest.name)
         manifest_key = f"{folder}manifest.json"
         keys = {f"{folder}{name}": path for name, path in parcel.files.items()}
         for key in (manifest_key, *keys):
@@ -193,7 +201,7 @@ class Submissions:
     def _known(self, key: str) -> dict[str, Any] | None:
         try:
             read = json.loads(self._stack.store.read(key, limit=_LIMIT))
-        except (ObjectMissing, ValueError):
+        except (ObjectMissing, ValueError, RecursionError):
             return None
         return read if isinstance(read, dict) else None
 

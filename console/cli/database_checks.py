@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from console.cli.checks import OK, WARNING, WRONG, Check
 from console.cli.job_facts import span
-from infra.postgres.connections import Connections
-from infra.postgres.health import RUNNER_CONNECTIONS, ServerHealth, examine
+from infra.postgres.health import RUNNER_CONNECTIONS, ServerHealth, examine_all
 from infra.wiring import Stack
 
 _LONG_SECONDS = 600.0  # an open transaction of this age keeps vacuum from its work
@@ -19,14 +18,14 @@ _RIGHTS = {
 
 
 def check_databases(stack: Stack) -> Iterator[Check]:
-    for caller in stack.callers:
-        if isinstance(caller, Connections):
-            yield from check_health(caller.service, caller.database.schema, examine(caller))
+    for found in examine_all(stack.callers):
+        yield from check_health(found)
 
 
-def check_health(name: str, schema: str, found: ServerHealth) -> Iterator[Check]:
+def check_health(found: ServerHealth) -> Iterator[Check]:
+    name, schema = found.name, found.schema
     if found.newer:
-        message = f"{name} has schema version {found.schema}, one ahead of this program"
+        message = f"{name} has schema version {found.version}, one ahead of this program"
         yield Check("database", WARNING, message, "upgrade this process before the next version comes")
     if not found.may or found.standby:
         why = "is a standby, which takes no writes" if found.standby else f"gives {found.user} no rights"
@@ -58,7 +57,7 @@ def check_health(name: str, schema: str, found: ServerHealth) -> Iterator[Check]
         message = f"{name} is behind a pooler in transaction mode: runners look at the queue twice a second"
         yield Check("database", WARNING, message, "let runners connect directly: they then hear of a job at once")
     message = (
-        f"PostgreSQL {found.server}, schema version {found.schema}, as {found.user}, {_RIGHTS[found.may]}; "
+        f"PostgreSQL {found.server}, schema version {found.version}, as {found.user}, {_RIGHTS[found.may]}; "
         f"{found.connections} of {found.most_connections} connections; {found.bytes / 1024**2:.0f} MB"
     )
     yield Check("database", OK, message)

@@ -3,10 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from core.jobs import Job, State
+from core.jobs import Job, State, job_dict
 from core.keys import job_folder, result_key
 from core.ports import NewerRow
-from core.records import job_dict
 
 
 def job_shape(job: Job) -> dict[str, Any]:

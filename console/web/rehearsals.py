@@ -4,10 +4,11 @@ It is `ade try` for a browser: the same staging, engine and sandbox. One at a ti
 beside the console; a file that takes longer can be dropped, where it has a runner of its own.
 """
 
+import contextlib
 import hashlib
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
@@ -23,6 +24,7 @@ from core.errors import SandboxUnavailable
 from core.jobs import Job, ObjectRef, State
 from core.memories import own_key
 from core.ports import Fetched, ObjectStore
+from core.settings import Settings
 from runner.staging import StagedSource, decision_place
 
 LARGEST = 16 * 1024 * 1024
@@ -30,6 +32,7 @@ _SECONDS = 30
 _WAIT_SECONDS = 20.0
 _ARTIFACT_BYTES = 64 * 1024 * 1024
 _ONE_AT_A_TIME = threading.Semaphore(1)
+_IN_LINE = threading.Semaphore(3)  # whoever waits holds a thread of the server, which has few
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +115,32 @@ def _run(office: Office, job: Job, source: StagedSource, scratch: Path) -> Rehea
         job_timeout_seconds=min(_SECONDS, office.stack.settings.job_timeout_seconds),
         worker_cpu_seconds=min(_SECONDS, office.stack.settings.worker_cpu_seconds),
     )
-    if not _ONE_AT_A_TIME.acquire(timeout=_WAIT_SECONDS):
-        raise ProblemError(
-            HTTPStatus.SERVICE_UNAVAILABLE, "others look at previews; try again", headers={"Retry-After": "10"}
-        )
+    with _turn():
+        return _boxed(job, source, scratch, settings)
+
+
+@contextlib.contextmanager
+def _turn() -> Iterator[None]:
+    """One preview at a time, a few in line, the others refused at once."""
+    busy = ProblemError(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "other previews are running; try again in a moment",
+        headers={"Retry-After": "10"},
+    )
+    if not _IN_LINE.acquire(blocking=False):
+        raise busy
+    try:
+        if not _ONE_AT_A_TIME.acquire(timeout=_WAIT_SECONDS):
+            raise busy
+        try:
+            yield
+        finally:
+            _ONE_AT_A_TIME.release()
+    finally:
+        _IN_LINE.release()
+
+
+def _boxed(job: Job, source: StagedSource, scratch: Path, settings: Settings) -> Rehearsal:
     try:
         with boxes(settings, scratch / "run") as sandbox:
             table = TriedTable(settings, sandbox, source, scratch)
@@ -124,8 +149,6 @@ def _run(office: Office, job: Job, source: StagedSource, scratch: Path) -> Rehea
         raise ProblemError(
             HTTPStatus.SERVICE_UNAVAILABLE, f"this machine has no sandbox to preview in: {error}"
         ) from None
-    finally:
-        _ONE_AT_A_TIME.release()
     return Rehearsal(ended, _json(scratch / "out" / "artifact.json"), _json(scratch / "out" / "review.json"))
 
 

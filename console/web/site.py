@@ -22,7 +22,7 @@ from console.api.operations import Answer, Call, Operation, Page
 from console.api.problems import ProblemError
 from console.web import pages
 from console.web.explanations import FindingFilter, explanation
-from console.web.rehearsals import Rehearsal, rehearse_decision, rehearse_drop
+from console.web.rehearsals import LARGEST, Rehearsal, rehearse_decision, rehearse_drop
 from console.web.rendering import STATIC, bare_page, fragment, static_files
 from core.decisions import parse_decision
 from core.errors import ObjectMissing
@@ -114,12 +114,17 @@ async def _form(request: Request) -> dict[str, str]:
             return {name: value for name, value in form.items() if isinstance(value, str)}
     except HTTPException as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error.detail}") from None
+    except UnicodeError:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "the form is not in its charset; send UTF-8") from None
 
 
 def _safe_next(text: str | None) -> str:
     """The path of the site to show after logging in; anything else is the overview."""
     asked = text or "/"
-    parts = urlsplit(asked)
+    try:
+        parts = urlsplit(asked)
+    except ValueError:
+        return "/"
     ours = asked.startswith("/") and not asked.startswith(("//", "/\\")) and not (parts.scheme or parts.netloc)
     return asked if ours and asked.isprintable() and "\\" not in asked and len(asked) < 2000 else "/"
 
@@ -136,6 +141,11 @@ async def check_manifest(call: Call) -> Answer:
 
 async def preview_drop(call: Call) -> Answer:
     """What a drop would become, as a part of a page; nothing is stored."""
+    length = call.request.headers.get("content-length", "")
+    if not length.isdecimal() or int(length) > LARGEST + 2 * MAX_MANIFEST_BYTES:
+        raise ProblemError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a preview takes {LARGEST} bytes; drop the files to see the result"
+        )
     try:
         async with call.request.form(max_files=_PARTS, max_fields=50, max_part_size=MAX_MANIFEST_BYTES + 1) as form:
             return await run_in_threadpool(_preview, call, list(form.multi_items()))

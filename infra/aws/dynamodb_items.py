@@ -24,9 +24,8 @@ from typing import Any
 
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job, stamp_text
+from core.jobs import Job, dump_job, load_job, record_version, stamp_text, version_of
 from core.ports import NewerRow
-from core.records import dump_job, load_job, record_version, version_of
 
 Item = dict[str, dict[str, Any]]
 

@@ -18,7 +18,7 @@ import secrets
 import signal
 import stat
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from core.errors import (
@@ -30,7 +30,7 @@ from core.errors import (
     PreconditionFailed,
 )
 from core.keys import INBOX, MAX_KEY_BYTES, OUTPUTS, WORK, check_key, is_unfinished, refusal
-from core.ports import Fetched, Folder, Level, ObjectInfo
+from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo
 from infra.local.disk import HashCache, make_folder, sync_folder
 
 _BLOCK = 1024 * 1024
@@ -144,13 +144,7 @@ class FolderStore:
         return Fetched(size=size, sha256=hasher.hexdigest())
 
     def put(
-        self,
-        key: str,
-        body: bytes | Path,
-        *,
-        if_version: str | None = None,
-        if_absent: bool = False,
-        metadata: Mapping[str, str] | None = None,
+        self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None
     ) -> ObjectInfo:
         target = self._target(key)
         temporary = self._tmp / secrets.token_hex(8)

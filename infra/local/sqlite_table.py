@@ -9,9 +9,8 @@ from sqlite3 import Connection, Row
 
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job, State, first
+from core.jobs import Job, State, dump_job, first, load_job
 from core.ports import Caps, Clock, JobQuery, NewerRow, Page, Pause, Refused
-from core.records import dump_job, load_job
 from core.verdicts import FAULTS
 from infra.local import bells
 from infra.local.sqlite import Database

@@ -1,5 +1,6 @@
 """How a database of ade-drop is: version, rights, connections, dead rows, and settings that break a promise."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from infra.postgres.connections import SCHEMA_VERSION, Connections
@@ -13,8 +14,10 @@ _DEAD_SHARE = 0.25  # of a large one; its autovacuum settings start at a tenth o
 class ServerHealth:
     """What can be seen with the rights of any role."""
 
+    name: str
+    schema: str
     server: str  # its version
-    schema: int
+    version: int  # of the schema
     user: str
     may: str  # "own", "run", "record" or "read": the most that the user's rights allow; "" for less
     pooled: bool  # a pooler lends sessions by the transaction
@@ -29,7 +32,7 @@ class ServerHealth:
 
     @property
     def newer(self) -> bool:
-        return self.schema > SCHEMA_VERSION
+        return self.version > SCHEMA_VERSION
 
     @property
     def bloated(self) -> dict[str, tuple[int, int]]:
@@ -41,15 +44,22 @@ class ServerHealth:
         }
 
 
+def examine_all(callers: Iterable[object]) -> Iterator[ServerHealth]:
+    """Of every PostgreSQL among the services that a process calls."""
+    yield from (examine(caller) for caller in callers if isinstance(caller, Connections))
+
+
 def examine(connections: Connections) -> ServerHealth:
     pooled = connections("examine", lambda db, _retried: db.prepare_threshold is None)
-    ((server, schema, user, may, standby, fsync, autovacuum, used, most, longest),) = connections.run(
+    ((server, version, user, may, standby, fsync, autovacuum, used, most, longest),) = connections.run(
         "examine", "health", schema=connections.database.schema
     )
     tables = connections.run("examine tables", "dead_rows", schema=connections.database.schema)
     return ServerHealth(
+        name=connections.service,
+        schema=connections.database.schema,
         server=server,
-        schema=schema or 0,
+        version=version or 0,
         user=user,
         may=may,
         pooled=pooled,

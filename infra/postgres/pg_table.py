@@ -17,9 +17,8 @@ import psycopg
 
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job, State, first
+from core.jobs import Job, State, dump_job, first, load_job
 from core.ports import Caps, Clock, JobQuery, Message, NewerRow, Page, Pause, Refused
-from core.records import dump_job, load_job
 from infra.postgres.connections import Connections, Link, PostgresAddress, Row, in_schema
 from infra.postgres.listening import JOBS, QUEUE, PostgresBells
 from infra.postgres.pg_queue import PRIORITY_SECONDS

@@ -17,7 +17,7 @@ from runner.engine.rules.load import RulePackage
 from runner.engine.sources import SourceTable
 from runner.engine.stream import TableStream
 from runner.engine.survey import SurveyedInput
-from runner.engine.workbook import NormalizedBook
+from runner.engine.writing import NormalizedBook
 
 VERSION: Final = 1
 ENGINE_VERSION: Final = "0.1.0"

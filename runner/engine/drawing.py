@@ -6,7 +6,8 @@ carries a style attribute: pages that show it forbid inline styles, and `STYLE` 
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest, nsmallest
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -48,6 +49,7 @@ CUT: Final = "<p>The list is cut short here; artifact.json has all of it.</p>"
 _LONGEST: Final = 2000  # characters of one text
 _COLUMNS: Final = 40  # drawn in one grid
 _BANDS: Final = 48
+_LAST: Final = 8  # of the bands, from the sheet's end
 _HEADER: Final = 40  # characters of a header in the grid
 _CELLS: Final = 24  # of one finding that are listed
 _GROUPS: Final = 200
@@ -156,17 +158,16 @@ class _SheetGrid:
 
     def draw(self) -> str:
         width = max([area.right for area in (*self._areas.values(), *self._beside)], default=0)
-        bands = self._bands()
-        if not width or not bands:
+        top, bottom, hidden = self._bands()
+        if not width or not top:
             return f"<p>{_named(self._sheet)}: nothing in it was read.</p>"
         shown = min(width, _COLUMNS)
         head = "".join(f'<th scope="col">{a1.letters(n)}</th>' for n in range(1, shown + 1))
         more = f'<th scope="col">and {width - shown} more</th>' if width > shown else ""
-        many = len(bands) - _BANDS
-        rows = [self._band(band, shown, width > shown) for band in (bands if many <= 0 else bands[: _BANDS - 8])]
-        if many > 0:
-            rows.append(f'<tr><td class="what" colspan="{shown + 1}">… {many} more runs of rows …</td></tr>')
-            rows += [self._band(band, shown, width > shown) for band in bands[-8:]]
+        rows = [self._band(band, shown, width > shown) for band in top]
+        if hidden:
+            rows.append(f'<tr><td class="what" colspan="{shown + 1}">… {hidden:,} more runs of rows …</td></tr>')
+        rows += [self._band(band, shown, width > shown) for band in bottom]
         body, note = bounded(rows)
         return (
             f'<div class="scroll" tabindex="0" role="region" aria-label="sheet {escape(str(self._sheet["name"]))} as a '
@@ -175,13 +176,21 @@ class _SheetGrid:
             f"{note}"
         )
 
-    def _bands(self) -> list[_Band]:
-        """Runs of rows in which every column is of one kind."""
-        edges = {int(run["from"]) for run in self._sheet["rows"]} | {int(run["to"]) + 1 for run in self._sheet["rows"]}
-        for table in self._sheet["tables"]:
-            edges |= {row for head in table["header_rows"] for row in (head, head + 1)}
-        ordered = sorted(edges)
-        bands = [_Band(first, after - 1) for first, after in pairwise(ordered)]
+    def _bands(self) -> tuple[list[_Band], list[_Band], int]:
+        """Runs of rows in which every column is of one kind: the first, the last, and how many are not shown."""
+        runs = self._sheet["rows"]
+        if len(runs) <= _BANDS:
+            return self._between(runs), [], 0
+        first = self._between(nsmallest(_BANDS - _LAST, runs, key=lambda run: run["from"]))
+        last = self._between(nlargest(_LAST, runs, key=lambda run: run["to"]))
+        return first, [band for band in last if band.first > first[-1].last], len(runs) - _BANDS
+
+    def _between(self, runs: Sequence[Mapping[str, Any]]) -> list[_Band]:
+        edges = {int(run["from"]) for run in runs} | {int(run["to"]) + 1 for run in runs}
+        low, high = min(edges, default=0), max(edges, default=0)
+        heads = (head for table in self._sheet["tables"] for head in table["header_rows"][:20] if low <= head < high)
+        edges |= {row for head in heads for row in (head, head + 1)}
+        bands = [_Band(first, after - 1) for first, after in pairwise(sorted(edges))]
         return [band for band in bands if any(self._run(ref, band.first) for ref in self._runs)]
 
     def _run(self, ref: str | None, row: int) -> Mapping[str, Any] | None:

@@ -1,6 +1,7 @@
 """Passes 3 to 5 over the chunks of a table: transform, validate, write."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import ne
 from time import perf_counter
 from typing import Any, Final
@@ -33,36 +34,22 @@ class Times(dict[str, float]):
         return now
 
 
+@dataclass(kw_only=True, slots=True)
 class Pipeline:
     """What all tables of a job share."""
 
-    def __init__(
-        self,
-        *,
-        columns: Sequence[OutColumn],
-        checks: Mapping[str, FieldChecks],
-        row_rules: Sequence[RowCheck],
-        package: RulePackage,
-        hooks: Hooks,
-        findings: Findings,
-        sheet: SheetWriter | None,
-        strict: bool,
-        errors: RowErrors,
-        split: bool,
-        spellings: Mapping[str, Mapping[str, Any]],
-    ) -> None:
-        self.columns = columns
-        self.checks = checks
-        self.row_rules = row_rules
-        self.package = package
-        self.hooks = hooks
-        self.findings = findings
-        self.sheet = sheet
-        self.strict = strict
-        self.errors = errors
-        self.split = split  # rows with errors are not written
-        self.spellings = spellings  # field -> folded text -> the allowed value that it means
-        self.times = Times()
+    columns: Sequence[OutColumn]
+    checks: Mapping[str, FieldChecks]
+    row_rules: Sequence[RowCheck]
+    package: RulePackage
+    hooks: Hooks
+    findings: Findings
+    sheet: SheetWriter | None
+    strict: bool
+    errors: RowErrors
+    split: bool  # rows with errors are not written
+    spellings: Mapping[str, Mapping[str, Any]]  # field -> folded text -> the allowed value that it means
+    times: Times = field(default_factory=Times)
 
 
 class TableStream:

@@ -4,7 +4,7 @@ Theory of operation
 -------------------
 Each tenant has a *zygote* (zygotes.py starts it, box/zygote.py is its program), executed with a clean environment. It
 enters its own namespaces, imports the engine once and waits. For each job it forks a *box*, which drops every privilege
-(box/lockdown.py) before it learns its job:
+(box/zygote.py) before it learns its job:
 
   1. a pid namespace whose process 1 is ours, so that its end is the end of everything in the box;
   2. a mount namespace whose root has only the interpreter, the engine and the job's inputs, all read-only: no writable
@@ -20,7 +20,7 @@ reaches the verdict. Between lock-down and go the runner reads /proc/<pid>/statu
 down. With rules, process 1 is the *warden*: it forks the engine before either learns the job, outlives it, kills what
 it left behind, and verifies the outputs. Without rules, process 1 is the engine, which verifies its own outputs.
 
-Which of these rungs hold on a host is probed by running a canary (box/lockdown.py) through this same code: builds are
+Which of these rungs hold on a host is probed by running a canary (box/zygote.py) through this same code: builds are
 tried strongest first, and only what stopped the canary counts. The order of the rungs matters: capabilities are dropped
 after the mounts that need them, Landlock comes after the root it refers to, rlimits after what has to be opened, and
 seccomp last, because it forbids all the others.
@@ -40,7 +40,7 @@ from typing import Any
 
 from core.errors import SandboxUnavailable
 from core.manifests import parse_manifest
-from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation
+from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
 from core.verdicts import Verdict
 from runner.sandbox.box import landlock, namespaces, seccomp
 from runner.sandbox.box.zygote import Plan
@@ -53,10 +53,7 @@ from runner.sandbox.session import (
     OWN_ROOT,
     Engine,
     Kernel,
-    Killed,
-    OnEvent,
     Session,
-    ignore_event,
     write_order,
 )
 from runner.sandbox.zygotes import Box, Pool, ZygoteProcess
@@ -96,7 +93,7 @@ class Build:
     def plan(self, engine: Engine, *, network: bool, root: Path, warm: bool) -> Plan:
         kind = {"own": "own", "bubblewrap": "given", "none": "none"}[self.namespaces]
         return Plan(
-            module=f"{engine.package}.boxed",
+            module=f"{engine.package}.job",
             package=engine.package,
             paths=engine.paths,
             namespaces=kind,
@@ -220,8 +217,8 @@ class Jailer:
         order: BoxOrder,
         isolation: Isolation,
         *,
-        killed: Callable[[], Verdict | None],
-        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
+        killed: Killed,
+        on_event: OnEvent = ignore_event,
         canary: dict[str, Any] | None = None,
     ) -> BoxReport:
         """As Sandbox.run; with `canary` the box probes its limits instead of working."""

@@ -1,7 +1,7 @@
 """The runner's side of zygotes: one per tenant, started on demand, asked for boxes, recycled when idle.
 
 `Pool` holds the zygotes; `ZygoteProcess` starts one and speaks its protocol over a socket; `Box` is a fork that is
-locked down and waits for its go. Their inside is box/zygote.py and box/lockdown.py.
+locked down and waits for its go. Their inside is box/zygote.py.
 """
 
 import array
@@ -21,8 +21,7 @@ from typing import Any
 
 from core.errors import SandboxUnavailable
 from runner.sandbox.box.keeper import children
-from runner.sandbox.box.lockdown import GO, VERIFY
-from runner.sandbox.box.zygote import Plan
+from runner.sandbox.box.zygote import GO, VERIFY, Plan
 from runner.sandbox.session import OWN_ROOT
 
 START_SECONDS = 30.0

@@ -11,12 +11,12 @@ import pytest
 
 from core.ports import Verification
 from core.verdicts import FAULTS, Fault, Verdict
+from runner.attempt import run_verified
 from runner.sandbox.box.keeper import descendants
 from runner.sandbox.jail import Build, JailSandbox, Options
 from runner.sandbox.process import ProcessSandbox
 from runner.sandbox.session import Session
 from runner.staging import OUTPUTS
-from runner.verify import run_verified
 from tests.abuse import jobs
 from tests.abuse.boxes import comm, eventually
 

@@ -1,4 +1,4 @@
-"""Rules that go for the warden: the process in their own box that will verify what they wrote (box/lockdown.py)."""
+"""Rules that go for the warden: the process in their own box that will verify what they wrote (box/zygote.py)."""
 
 import hashlib
 import json
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from core.verdicts import FAULTS, Fault, Verdict
+from runner.attempt import run_verified
 from runner.sandbox.box.keeper import descendants
 from runner.sandbox.jail import JailSandbox, Options
 from runner.staging import OUTPUTS
-from runner.verify import run_verified
 from tests.abuse import jobs
 from tests.abuse.boxes import comm
 from tests.abuse.test_abuse import needed

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from core.records import RECORD_VERSION
+from core.jobs import RECORD_VERSION
 from infra.local.sqlite import SCHEMA_VERSION
 from tests.acceptance.ade import Ade
 

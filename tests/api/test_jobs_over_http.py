@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 
 import pytest
@@ -22,7 +23,31 @@ class TestSubmitting:
         assert (job["tenant"], job["workflow"], job["state"]) == ("acme", "people", "QUEUED")
         assert answer.headers["location"] == f"/jobs/{job['job_id']}"
         assert rig.stack.table.get(job["job_id"]) is not None
-        assert rig.stack.store.read("inbox/acme/people/p.csv", limit=100) == b"Name,Age\nann,3\n"
+        key, _ = answer.json()["keys"]
+        assert re.fullmatch(r"inbox/acme/people/[0-9a-f]{12}/p\.csv", key)
+        assert rig.stack.store.read(key, limit=100) == b"Name,Age\nann,3\n"
+
+    def test_two_drops_with_the_same_file_name_are_two_jobs(self, rig: ApiRig):
+        drops = (b"Name,Age\nann,3\n", b"Name,Age\nbob,4\n")
+        ids = [rig.submit(files=[("files", ("p.csv", body))]).json()["jobs"][0]["job_id"] for body in drops]
+        assert [rig.stack.table.get(one).state for one in ids] == [State.QUEUED, State.QUEUED]
+
+    def test_a_drop_with_another_manifest_leaves_those_before_alone(self, rig: ApiRig):
+        first = rig.submit().json()["jobs"][0]
+        changed = json.dumps(MANIFEST | {"fields": [{"name": "name"}]})
+        rig.submit(data={"tenant": "acme", "manifest": changed}, files=[("files", ("q.csv", b"Name\nbob\n"))])
+        assert len(rig.client.get("/jobs").json()["jobs"]) == 2
+        assert rig.stack.table.get(first["job_id"]).state is State.QUEUED
+
+    def test_the_same_drop_again_is_the_same_job(self, rig: ApiRig):
+        assert rig.submit().json()["jobs"][0]["job_id"] == rig.submit().json()["jobs"][0]["job_id"]
+        assert len(rig.client.get("/jobs").json()["jobs"]) == 1
+
+    def test_with_a_path_a_new_version_supersedes(self, rig: ApiRig):
+        data = {"tenant": "acme", "manifest": json.dumps(MANIFEST), "path": "daily"}
+        drops = (b"Name,Age\nann,3\n", b"Name,Age\nbob,4\n")
+        ids = [rig.submit(data=data, files=[("files", ("p.csv", body))]).json()["jobs"][-1]["job_id"] for body in drops]
+        assert [rig.stack.table.get(one).state for one in ids] == [State.SKIPPED, State.QUEUED]
 
     def test_the_manifest_may_be_a_file(self, rig: ApiRig):
         files = [("manifest", ("m.json", json.dumps(MANIFEST))), ("files", ("p.csv", b"Name,Age\n"))]

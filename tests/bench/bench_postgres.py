@@ -30,9 +30,8 @@ from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
 from procrastinate.jobs import Status
 
 from core.chores import Timings, wake_at
-from core.jobs import Job, OutputFile, State, move, start
+from core.jobs import Job, OutputFile, State, dump_job, load_job, move, start
 from core.ports import Caps
-from core.records import dump_job, load_job
 from infra.clocks import SystemClock
 from infra.postgres.connections import Connections, parse_database
 from infra.postgres.listening import PostgresBells

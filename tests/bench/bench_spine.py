@@ -70,8 +70,8 @@ def fill(database: Database, table: SqliteJobTable, queue: SqliteWorkQueue, size
         for n in range(size):
             one = replace(job(n), rev=1)
             db.execute(
-                "INSERT INTO jobs (job_id, tenant, workflow, line, created_at, state, wake_at, rev, doc)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO jobs (job_id, tenant, workflow, line, created_at, state, wake_at, resting, rev, doc)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (one.job_id, one.tenant, one.workflow, one.line, one.created_at, *table._written(one)),
             )
             db.execute(

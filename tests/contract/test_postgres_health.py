@@ -1,6 +1,7 @@
 """What a PostgreSQL database says about itself, and what the whole of it makes possible."""
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +10,7 @@ import psycopg
 import pytest
 import yaml
 
+from console.cli.main import main
 from core.jobs import State, move
 from infra.clocks import HandClock
 from infra.postgres.connections import SCHEMA_VERSION, Connections, parse_database
@@ -20,6 +22,7 @@ from infra.queueing import add
 from tests.contract import postgres_adapters, servers
 from tests.contract.embedded import job_wake_at
 from tests.contract.jobs import NOW, a_job
+from tests.support.postgres_server import Cluster
 
 pytestmark = pytest.mark.slow
 MANIFEST = Path(__file__).parents[2] / "infra/deploy/kubernetes/ade-drop-postgres.yaml"
@@ -59,7 +62,7 @@ class TestHealth:
     def test_tells_version_connections_and_size(self, url: str):
         with closing(Connections(parse_database(url))) as connections:
             found = examine(connections)
-        assert (found.schema, found.may, found.pooled, found.standby, found.fsync) == (
+        assert (found.version, found.may, found.pooled, found.standby, found.fsync) == (
             *(SCHEMA_VERSION, "own", False, False),
             True,
         )
@@ -137,3 +140,17 @@ def test_the_query_of_the_scaler_counts_what_waits_and_what_runs(
     with psycopg.connect(servers.postgres().endpoint, autocommit=True) as db:
         db.execute(f"SET ROLE {schema}_reader")
         assert db.execute(query.replace("ade.", f"{schema}.")).fetchone() == (3,)
+
+
+def test_init_waits_for_a_server_that_starts_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    made = Cluster()
+    starting = threading.Thread(target=made.start)
+    monkeypatch.setenv("ADE_TABLE_URL", made.url)
+    monkeypatch.setenv("ADE_STORAGE_DATA_DIR", str(tmp_path))
+    try:
+        assert main(["infra", "init"]) != 0
+        starting.start()
+        assert main(["infra", "init", "--wait", "60"]) == 0
+        starting.join()
+    finally:
+        made.remove()

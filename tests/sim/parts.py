@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from core.errors import (
 from core.jobs import Job, State
 from core.keys import check_key, refusal
 from core.ports import (
+    Body,
     Caps,
     Clock,
     DeadLetter,
@@ -35,6 +36,7 @@ from core.ports import (
     JobQuery,
     Level,
     Message,
+    Metadata,
     ObjectInfo,
     Page,
     Pause,
@@ -125,13 +127,7 @@ class SimStore:
         return Fetched(size=len(body), sha256=hashlib.sha256(body).hexdigest())
 
     def put(
-        self,
-        key: str,
-        body: bytes | Path,
-        *,
-        if_version: str | None = None,
-        if_absent: bool = False,
-        metadata: Mapping[str, str] | None = None,
+        self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None
     ) -> ObjectInfo:
         check_key(key)
         content = body if isinstance(body, bytes) else body.read_bytes()

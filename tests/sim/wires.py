@@ -2,14 +2,28 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from core.errors import ObjectRefused, PreconditionFailed, StoreUnavailable
 from core.jobs import Job
-from core.ports import Caps, Delivery, Fetched, Folder, JobQuery, Level, Message, ObjectInfo, Page, Pause, Refused
+from core.ports import (
+    Body,
+    Caps,
+    Delivery,
+    Fetched,
+    Folder,
+    JobQuery,
+    Level,
+    Message,
+    Metadata,
+    ObjectInfo,
+    Page,
+    Pause,
+    Refused,
+)
 from infra.aws.sqs_events import RawEvent
 from tests.sim.parts import SimQueue, SimStore, SimTable
 from tests.sim.scheduler import Actor, Death, Process, Scheduler
@@ -225,13 +239,7 @@ class WiredStore:
         return self._call("fetch", lambda: self._s.fetch(key, to, version=version, limit=limit), key)
 
     def put(
-        self,
-        key: str,
-        body: bytes | Path,
-        *,
-        if_version: str | None = None,
-        if_absent: bool = False,
-        metadata: Mapping[str, str] | None = None,
+        self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None
     ) -> ObjectInfo:
         def act() -> ObjectInfo:
             return self._s.put(key, body, if_version=if_version, if_absent=if_absent, metadata=metadata)

@@ -7,22 +7,17 @@ import pytest
 from console.cli import checks
 from console.cli.commands.jobs import rows
 from core.errors import RecordNewer
-from core.jobs import State
+from core.jobs import RECORD_VERSION, State
 from core.keys import latest_key
 from core.ports import JobQuery, NewerRow
-from core.records import RECORD_VERSION
 from tests.support.newer import raw, record, rewrite
-from tests.support.places import PLACES
-from tests.support.world import World
 
 NEXT = RECORD_VERSION + 1
 
 
-@pytest.fixture(params=["embedded", "cloud"])
-def world(request, tmp_path):
-    made = World(tmp_path, PLACES[request.param])
-    yield made
-    made.close()
+@pytest.fixture
+def world(world_in_each_place):
+    return world_in_each_place
 
 
 def recorded(world, **drop):

@@ -4,7 +4,7 @@ import json
 import zlib
 from typing import Any
 
-from core.records import RECORD_VERSION
+from core.jobs import RECORD_VERSION
 from tests.support.world import World
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.ports import BoxOrder, BoxReport, Isolation
 from core.verdicts import Verdict
-from runner import verify
+from runner import attempt
 from runner.engine.report import report
 from runner.engine.review import decision_facts, question_id
 from runner.engine.review_page import review_page
@@ -55,7 +55,7 @@ def order_to_verify(
     order: dict[str, Any], names: Iterable[str], isolation: Isolation, *, audit: bool = False, review: bool = False
 ) -> dict[str, Any]:
     """The order that the runner makes of a job's, as a driver would hand it on."""
-    made = verify._order(order)
+    made = attempt.verification_order(order)
     made["verify"] |= {"audit": audit, "review": review}
     inputs = [{"name": name, "path": name} for name in names]
     told = {"driver": isolation.driver, "level": isolation.level}
@@ -70,7 +70,7 @@ def check(
     asked = order_to_verify(order, list(paths), isolation, audit=audit)
     found = verify_outputs(asked, dict(paths))
     report(found)
-    return verify.counts({"summary": found["summary"]})
+    return attempt.counts({"summary": found["summary"]})
 
 
 def review(order: dict[str, Any], questions: int = 1) -> dict[str, Any]:

@@ -8,15 +8,7 @@ from core.errors import RecordNewer, StoreUnavailable
 from core.jobs import State, move
 from core.verdicts import Verdict
 from runner.leases import Beats, fenced
-from tests.support.world import World
 from tests.unit.test_beats import Table, expires, held_jobs, make_beats
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 def down(*_):
@@ -187,6 +179,13 @@ def test_the_first_reason_to_end_a_box_stands(world, seconds):
     world.clock.move(seconds)
     beats.round()
     assert (one.killed, two.killed) == (Verdict.RELEASED, Verdict.CANCELLED)
+
+
+def test_a_job_that_a_slot_holds_only_after_the_end_was_ordered_is_ended_too(world):
+    beats = make_beats(world)
+    beats.kill_all(Verdict.RELEASED)
+    (late,) = held_jobs(world, beats, 1)
+    assert late.killed is Verdict.RELEASED
 
 
 def test_progress_goes_into_the_row_with_the_beat_and_leaves_the_rest_there(world):

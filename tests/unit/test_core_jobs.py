@@ -22,14 +22,15 @@ from core.jobs import (
     again,
     beat,
     decide,
+    dump_job,
     first,
     identity,
     job_id,
+    load_job,
     move,
     put_back,
     start,
 )
-from core.records import dump_job, load_job
 from core.verdicts import FAULTS, Fault, Verdict
 
 JOB = Job(job_id="a-b-1", identity="1", tenant="a", workflow="b", subject="x.csv", state=State.QUEUED, updated_at=100.0)

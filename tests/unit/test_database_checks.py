@@ -9,8 +9,10 @@ from infra.postgres.connections import SCHEMA_VERSION
 from infra.postgres.health import ServerHealth
 
 WELL = ServerHealth(
+    name="postgresql://db/ade",
+    schema="ade",
     server="17.6",
-    schema=SCHEMA_VERSION,
+    version=SCHEMA_VERSION,
     user="fleet",
     may="run",
     pooled=False,
@@ -27,13 +29,13 @@ WELL = ServerHealth(
 
 def said(**changes) -> list[tuple[str, str, str]]:
     """Level, message and remedy of all that is not well."""
-    found = list(check_health("postgresql://db/ade", "ade", replace(WELL, **changes)))
+    found = list(check_health(replace(WELL, **changes)))
     assert all(check.remedy for check in found if check.level != "ok")
     return [(check.level, check.message, check.remedy) for check in found if check.level != "ok"]
 
 
 def test_a_database_that_is_well_gets_one_line_with_its_facts():
-    (check,) = check_health("postgresql://db/ade", "ade", WELL)
+    (check,) = check_health(WELL)
     assert check.message == (
         "PostgreSQL 17.6, schema version 1, as fleet, who may run jobs; 30 of 197 connections; 2048 MB"
     )
@@ -63,7 +65,7 @@ def test_a_transaction_that_was_left_open_is_what_keeps_them():
         ({"autovacuum": False}, "warning", "autovacuum off"),
         ({"connections": 180}, "warning", "180 of 197 connections in use"),
         ({"pooled": True}, "warning", "pooler in transaction mode"),
-        ({"schema": SCHEMA_VERSION + 1}, "warning", "one ahead of this program"),
+        ({"version": SCHEMA_VERSION + 1}, "warning", "one ahead of this program"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_remedy(changes: dict[str, object], level: str, words: str):

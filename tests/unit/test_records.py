@@ -8,9 +8,8 @@ import pytest
 
 from core import jobs
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job, JobError, ObjectRef
+from core.jobs import RECORD_VERSION, Job, JobError, ObjectRef, dump_job, job_dict, load_job
 from core.ports import Message
-from core.records import RECORD_VERSION, dump_job, job_dict, load_job
 from core.verdicts import Verdict
 from infra.aws.sqs import decode, encode, newer
 from tests.contract.jobs import a_job

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.chores import Timings, wake_at
-from core.jobs import InputRef, Job, JobError, Lease, ObjectRef, State, start
-from core.records import load_job
+from core.jobs import InputRef, Job, JobError, Lease, ObjectRef, State, load_job, start
 from core.verdicts import Verdict
 from infra.aws import dynamodb_items as items
 from infra.clocks import HandClock

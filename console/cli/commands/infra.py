@@ -1,14 +1,18 @@
 """`ade infra init`: bucket, queues, table, notification, database schema and roles that the ADE_*_URL settings name."""
 
 import argparse
+import time
 from dataclasses import asdict
 
 from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer
-from core.errors import UsageError
-from infra.aws.provision import provision
+from core.errors import StoreUnavailable, UsageError
+from core.settings import Settings
+from infra.aws.provision import Step, provision
 from infra.postgres.schema import init_databases
+
+_PAUSE_SECONDS = 1.0
 
 _EXAMPLES = """\
 examples:
@@ -31,13 +35,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     init.add_argument(
         "--dry-run", action="store_true", help="list what exists and what would be created, without changes"
     )
+    init.add_argument(
+        "--wait",
+        metavar="SECONDS",
+        type=float,
+        default=0.0,
+        help="try again for so long while a service does not answer",
+    )
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     settings = wire.load_settings()
     if not (settings.store_url or settings.table_url or settings.queue_url or settings.events_url):
         raise UsageError("nothing to create: the embedded mode needs no infra; set ADE_STORE_URL and others first")
-    steps = [*provision(settings, apply=not args.dry_run), *init_databases(settings, apply=not args.dry_run)]
+    steps = _init(settings, apply=not args.dry_run, until=time.monotonic() + args.wait)
     if out.as_json:
         out.emit([asdict(step) for step in steps])
         return Exit.OK
@@ -46,3 +57,14 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         detail = f"  ({step.detail})" if step.detail else ""
         out.line(f"{words[step.action]:11} {step.kind:22} {step.name}{detail}")
     return Exit.OK
+
+
+def _init(settings: Settings, *, apply: bool, until: float) -> list[Step]:
+    """Services that start at the same time as this command may need a moment."""
+    while True:
+        try:
+            return [*provision(settings, apply=apply), *init_databases(settings, apply=apply)]
+        except StoreUnavailable:
+            if time.monotonic() + _PAUSE_SECONDS > until:
+                raise
+            time.sleep(_PAUSE_SECONDS)

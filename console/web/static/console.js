@@ -250,11 +250,26 @@ async function poll(log, shown, after) {
 
 function watch() {
   if (document.body.dataset.page === "jobs" && !$("[data-live]")) return;
-  const events = new EventSource("/events");
-  let first = true;
-  events.addEventListener("overview", (event) => {
-    if (!first) refresh();
-    else if (Object.keys(JSON.parse(event.data).tenants).length) first = false;
+  let events = null;
+  const open = () => {
+    let first = true;
+    events = new EventSource("/events");
+    events.addEventListener("overview", (event) => {
+      if (!first) refresh();
+      else if (Object.keys(JSON.parse(event.data).tenants).length) first = false;
+    });
+  };
+  whileSeen(open, () => events && events.close());
+}
+
+// Browsers keep six connections to a server: a tab that nobody sees gives its own back.
+function whileSeen(start, stop) {
+  if (!document.hidden) start();
+  document.addEventListener("visibilitychange", () => {
+    stop();
+    if (document.hidden) return;
+    refresh();
+    start();
   });
 }
 
@@ -359,7 +374,8 @@ function dropPage() {
     if (!input.files.length) say("Choose a file first.");
     else show("/drop/preview", new FormData(form));
   });
-  const key = crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2);
+  const newKey = () => (crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2));
+  let key = newKey(); // the same until an answer comes, so that a lost one makes nothing twice
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const button = $("button.strong", form);
@@ -367,6 +383,7 @@ function dropPage() {
     say("Uploading …", true);
     const response = await request("POST", "/jobs", new FormData(form), { "Idempotency-Key": key }).catch(() => null);
     button.disabled = false;
+    if (response) key = newKey();
     if (!response || !response.ok) {
       say(response ? await problem(response) : "The console does not answer.", true);
       return;
@@ -451,7 +468,7 @@ document.addEventListener("change", (event) => {
 const starts = {
   overview: watch,
   jobs: watch,
-  job: follow,
+  job: () => whileSeen(follow, () => source && source.close()),
   drop: dropPage,
   review: () => {
     const form = $("#review");

@@ -1,34 +1,58 @@
-"""A warm process that has imported the engine and forks a box for each job.
+"""A warm process that has imported the engine and forks a box for each job; and what the fork does to become that box.
 
 It is exec'ed with a clean environment, holds one socket of the runner's and nothing else, runs one thread, and never
 runs a rule itself. It ends when the runner closes that socket, however that comes about, and its boxes end with it.
-Standard library only.
+A fork drops every privilege, in this order, before it reads the job; `become_box` never returns, since a fork must not
+continue in the zygote's code. Also here: which files a box needs to run Python, and the canary, which tries from inside
+what a box must not be able to do. Standard library only.
 """
 
 import array
+import errno
 import gc
 import importlib
 import json
 import os
+import resource
 import select
 import signal
 import socket
 import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn, TextIO
 
-from runner.sandbox.box import kernel, limits, lockdown, namespaces
+from runner.sandbox.box import kernel, landlock, limits, namespaces, seccomp
 
 MAX_REQUEST = 128 * 1024
 MAX_FDS = 64
-CANNOT_START = 71
+CANNOT_START, OUT_OF_MEMORY = 71, 72
+GO, VERIFY = b"g", b"v"
+NULL = 0
+_ALL_OTHERS = -1  # for `kill`: every process of the namespace but its first
+LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")
+FILES = ("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+NETWORK_FILES = (
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/gai.conf",
+    "/etc/services",
+    "/etc/ssl",
+    "/etc/pki",
+    "/usr/share/ca-certificates",
+)
+_filters: dict[tuple[bool, bool], seccomp.Filter] = {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
     """What this zygote was asked to be. Travels as JSON."""
 
-    module: str  # the engine's `boxed`
+    module: str  # the engine's `job`
     package: str
     paths: list[str]  # where to import them from, beside the usual places
     namespaces: str  # "own", "given" (somebody has made them around us) or "none"
@@ -80,7 +104,7 @@ class Zygote:
             _say(report, {"setup_problem": f"no fork: {error.strerror}"})
             pid = -1
         if pid == 0:
-            lockdown.become_box(self, request, fds, zygote)
+            become_box(self, request, fds, zygote)
         for fd in fds[1:]:
             os.close(fd)
         if pid < 0:
@@ -128,15 +152,15 @@ def prepare(plan: Plan, control: socket.socket) -> Zygote:
     kernel.set_name("ade-zygote")
     sys.path += [path for path in plan.paths if path not in sys.path]
     engine = importlib.import_module(plan.module)
-    shown = lockdown.paths((plan.package, "runner.sandbox.box"), network=plan.network)
+    shown = shown_paths((plan.package, "runner.sandbox.box"), network=plan.network)
     if plan.rehearsal is not None:
         rehearse(engine, plan.rehearsal)
     own = None
     if plan.namespaces == "own":
-        namespaces.build_root(plan.root, shown, lockdown.DEVICES)
+        namespaces.build_root(plan.root, shown, DEVICES)
         own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     if plan.seccomp:
-        lockdown.warm_filters(network=plan.network)
+        warm_filters(network=plan.network)
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's to handle
@@ -188,3 +212,221 @@ def _say(to: socket.socket, words: dict[str, Any], fd: int | None = None) -> Non
         to.sendmsg([json.dumps(words).encode() + b"\n"], ancillary)
     except OSError:
         return  # the runner has stopped listening; its end will reach us on the control socket
+
+
+def become_box(zygote: Zygote, request: dict[str, Any], fds: list[int], parent: int) -> NoReturn:
+    """Become the box: lock down, wait for the go, run the engine, exit.
+
+    In a pid namespace of its own a box with rules is two processes. The first is the *warden*: it waits for the engine
+    to end, kills all that is left, and then verifies the outputs. It forks the engine before either learns the job.
+    """
+    status = CANNOT_START
+    try:
+        order, gate = _take_descriptors(request, fds)
+        engine = _divide(zygote, request, parent, gate)
+        os.write(gate, GO)
+        if os.read(gate, 1) != GO:
+            os._exit(CANNOT_START)
+        if engine:
+            for fd in (1, 2):
+                os.dup2(NULL, fd)
+            os.closerange(3, gate)  # the engine's descriptors
+            status = _keep(zygote, gate, engine)
+        else:
+            os.closerange(gate, gate + 1 + request["kept"])  # the warden's descriptors
+            status = _run(zygote, request, order)
+    except SystemExit as leaving:
+        status = leaving.code if isinstance(leaving.code, int) else 1
+    except MemoryError:
+        status = OUT_OF_MEMORY
+    except BaseException:  # noqa: BLE001 - as above
+        traceback.print_exc()
+        status = 70
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                continue
+        os._exit(status & 0xFF)
+
+
+def _take_descriptors(request: dict[str, Any], fds: list[int]) -> tuple[int, int]:
+    """Arrange the descriptors (the job's, its order, the gate, the warden's) and close all others."""
+    targets = [int(target) for target in request["targets"]]
+    order, gate = max(targets) + 1, max(targets) + 2
+    places = [*targets, *range(gate + 1, gate + 1 + request["kept"])]
+    kernel.place_fds({gate: fds[1], order: fds[2]} | dict(zip(places, fds[3:], strict=True)))
+    return order, gate
+
+
+def _divide(zygote: Zygote, request: dict[str, Any], parent: int, gate: int) -> int:
+    """Drop every privilege. With a warden, return in it with the engine's pid, and in the engine with 0."""
+    try:
+        tasks = _lock_down(zygote, request, parent)
+        engine = os.fork() if request["divided"] else 0
+        if engine:
+            _seal_warden(zygote, request)
+        else:
+            _seal_engine(zygote, request, tasks)
+    except BaseException as error:  # noqa: BLE001 - the runner has to hear of it, whatever it is
+        os.write(gate, f"{type(error).__name__}: {error}".encode()[:500])
+        os._exit(CANNOT_START)
+    return engine
+
+
+def _lock_down(zygote: Zygote, request: dict[str, Any], parent: int) -> int:
+    """Drop what neither process of a box needs; returns how many tasks already count against their user."""
+    plan = zygote.plan
+    kernel.set_name("ade-box")
+    own = plan.namespaces == "own"
+    if own:
+        kernel.unshare(kernel.CLONE_NEWNS)
+        for name, target in request["show"]:
+            namespaces.show(name, plan.root + target)
+        namespaces.enter_root(plan.root)
+        kernel.drop_bounding_set()
+        namespaces.become_user()
+    else:
+        os.chdir("/")
+        if plan.namespaces == "none":
+            limits.count_apart()
+    kernel.drop_capabilities()
+    if own:
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    else:
+        kernel.die_with_parent(parent)
+    # A separate user counts only its own tasks; otherwise those of the same user outside count too.
+    tasks = limits.TASKS + (0 if plan.namespaces != "none" else limits.tasks_of_user())
+    if plan.landlock:
+        readable = [*zygote.code, *request["readable"]]
+        landlock.restrict(readable=readable, writable=DEVICES, network=plan.network)
+    return tasks
+
+
+def _seal_engine(zygote: Zygote, request: dict[str, Any], tasks: int) -> None:
+    plan = zygote.plan
+    sys.path += request["path"]
+    limits.apply(request["limits"], baseline=zygote.baseline, tasks=tasks)
+    if plan.seccomp:
+        may_fork = plan.namespaces == "own" and request["limits"]["processes"] > 0
+        _filters[may_fork, plan.network].install(os.getpid())
+
+
+def _seal_warden(zygote: Zygote, request: dict[str, Any]) -> None:
+    """Allow no network and no fork; the only signal it may send goes to all other processes of its namespace."""
+    limits.apply(request["warden"], baseline=zygote.baseline, tasks=limits.TASKS)
+    if zygote.plan.seccomp:
+        _filters[False, False].install(_ALL_OTHERS)
+
+
+def _keep(zygote: Zygote, gate: int, engine: int) -> int:
+    """Report how the engine ended once nothing of it is left; then verify its outputs if the runner asks for it."""
+    while (ended := os.waitpid(-1, 0))[0] != engine:
+        continue
+    while _others():
+        continue
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    words = {
+        "code": os.waitstatus_to_exitcode(ended[1]),
+        "cpu": used.ru_utime + used.ru_stime,
+        "peak_kb": used.ru_maxrss,
+    }
+    os.write(gate, json.dumps(words).encode() + b"\n")
+    if os.read(gate, 1) != VERIFY:
+        return 0
+    with os.fdopen(gate + 1, "rb") as file:
+        order = json.load(file)
+    with os.fdopen(gate, "w", encoding="utf-8") as channel:
+        return int(zygote.engine.run(order, channel))
+
+
+def _others() -> bool:
+    """Kill every other process of the namespace and wait for one; returns whether there was one."""
+    with suppress(ProcessLookupError):
+        os.kill(_ALL_OTHERS, signal.SIGKILL)
+    try:
+        os.waitpid(-1, 0)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _run(zygote: Zygote, request: dict[str, Any], order_fd: int) -> int:
+    with os.fdopen(order_fd, "rb") as file:
+        order = json.load(file)
+    run = run_canary if request["canary"] else zygote.engine.run
+    with os.fdopen(request["channel"], "w", encoding="utf-8") as channel:
+        return int(run(order, channel))
+
+
+def warm_filters(*, network: bool) -> None:
+    """Assemble the filters before the fork: every job needs them."""
+    for kind in ((False, network), (True, network), (False, False)):
+        _filters[kind] = seccomp.Filter(processes=kind[0], network=kind[1])
+
+
+def shown_paths(packages: tuple[str, ...], *, network: bool) -> list[str]:
+    """Every file and folder to show, including those of the imported `packages`."""
+    wanted = [*LIBRARIES, *FILES, *(NETWORK_FILES if network else ())]
+    wanted += [entry for entry in sys.path if _is_library(entry)]
+    wanted.append(f"{sys.base_prefix}/lib")
+    for name in packages:
+        wanted += list(sys.modules[name].__path__)
+    return _outermost([path for path in wanted if os.path.exists(path)])  # noqa: PTH110 - stays light
+
+
+def _is_library(entry: str) -> bool:
+    """Whether a path is the interpreter's or of installed packages, not a checkout that happens to be on sys.path."""
+    if not os.path.isdir(entry):  # noqa: PTH112 - as above
+        return False
+    name = os.path.basename(entry)  # noqa: PTH119 - as above
+    return name in {"site-packages", "dist-packages"} or entry.startswith(f"{sys.base_prefix}/lib")
+
+
+def _outermost(wanted: list[str]) -> list[str]:
+    """The paths without those below another one."""
+    kept: list[str] = []
+    for path in sorted(set(wanted)):
+        if not any(path.startswith(f"{outer}/") and not os.path.islink(outer) for outer in kept):  # noqa: PTH114
+            kept.append(path)
+    return kept
+
+
+def run_canary(order: dict[str, Any], channel: TextIO) -> int:
+    """Runs like an engine; the answers are the summary of the final event."""
+    answers: dict[str, Any] = {
+        "pid": os.getpid(),
+        "uid": os.getuid(),
+        "read_outside": _tried(lambda: os.close(os.open(order["forbidden"], os.O_RDONLY))),
+        "stat_outside": _tried(lambda: os.stat(order["forbidden"])),  # noqa: PTH116 - stays light
+        "list_root": _tried(lambda: os.listdir("/")),  # noqa: PTH208 - as above
+        "read_input": _tried(lambda: os.close(os.open(order["inputs"][0]["path"], os.O_RDONLY))),
+        "write_input": _tried(lambda: os.close(os.open(order["inputs"][0]["path"], os.O_WRONLY))),
+        "make_file": _tried(lambda: os.close(os.open("/tmp/ade-canary", os.O_CREAT | os.O_WRONLY))),  # noqa: S108
+        "socket": _tried(lambda: socket.socket(socket.AF_UNIX).close()),
+        "fork": _tried(_fork),
+        "cpu_limit": resource.getrlimit(resource.RLIMIT_CPU)[0],
+        "core_limit": resource.getrlimit(resource.RLIMIT_CORE)[0],
+        "imports": _tried(lambda: __import__("decimal")),
+    }
+    channel.write(json.dumps({"event": "end", "ok": True, "summary": answers}) + "\n")
+    return 0
+
+
+def _tried(attempt: Callable[[], object]) -> str:
+    """ "done", or the name of the error."""
+    try:
+        attempt()
+    except OSError as error:
+        return errno.errorcode.get(error.errno or 0, "OSError")
+    except Exception as error:  # noqa: BLE001 - any failure is an answer
+        return type(error).__name__
+    return "done"
+
+
+def _fork() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
