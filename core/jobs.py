@@ -517,8 +517,8 @@ def version_of(version: Any, name: str) -> int:
 
 
 def job_dict(job: Job) -> dict[str, Any]:
-    """The documented shape behind `--json`: plain values only."""
-    shown: dict[str, Any] = _CODEC.dump_python(job, mode="json", exclude={"unknown"})
+    """The documented shape behind `--json`: plain values only. Without receivers: a webhook's URL may be its secret."""
+    shown: dict[str, Any] = _CODEC.dump_python(job, mode="json", exclude={"unknown", "notify", "notices"})
     if job.error is not None:
         shown["error"]["fault"] = job.error.fault
     return shown

@@ -19,7 +19,7 @@ from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
 from core.keys import CONFIGS, SHARED, check_key
 from core.manifests import zoned
-from core.wording import problem_of, shown
+from core.wording import no_constant, problem_of, problems_of, shown
 
 MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
 MAX_HEADERS: Final = 20_000
@@ -215,7 +215,7 @@ def parse_memory(body: bytes) -> Memory:
     if len(body) > MAX_MEMORY_BYTES:
         raise MemoryInvalid([Problem("$", f"is {len(body)} bytes", f"at most {MAX_MEMORY_BYTES} bytes")])
     try:
-        raw = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant)
+        raw = json.loads(body.decode("utf-8-sig"), parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         what = "is nested too deep" if isinstance(error, RecursionError) else f"is not JSON: {error}"
         raise MemoryInvalid([Problem("$", what, "a JSON object in UTF-8")]) from None
@@ -229,11 +229,7 @@ def parse_memory(body: bytes) -> Memory:
             json.dumps(raw, ensure_ascii=False).encode()
         return _ordered(Memory.model_validate(raw))
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        problems = [problem_of(e, Memory) for e in found[:_PROBLEMS]]
-        if len(found) > _PROBLEMS:
-            problems.append(Problem("$", f"has {len(found) - _PROBLEMS} more problems", "none"))
-        raise MemoryInvalid(problems) from None
+        raise MemoryInvalid(problems_of(error, Memory, most=_PROBLEMS)) from None
     except UnicodeEncodeError:
         raise MemoryInvalid([Problem("$", "holds half a character", "text that can be written as UTF-8")]) from None
 
@@ -420,7 +416,3 @@ def _ordered(memory: Memory) -> Memory:
         shapes=in_order(memory.shapes),
         readings=in_order(memory.readings),
     )
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")

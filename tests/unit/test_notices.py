@@ -12,7 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import ManifestInvalid
-from core.jobs import Job, JobError, Lease, Notice, NotifyRule, ObjectRef, Review, State, ask, decided, move, start
+from core.jobs import (
+    Job,
+    JobError,
+    Lease,
+    Notice,
+    NotifyRule,
+    ObjectRef,
+    Review,
+    State,
+    ask,
+    decided,
+    job_dict,
+    move,
+    start,
+)
 from core.manifests import parse_manifest
 from core.notices import (
     MOST_TRIES,
@@ -244,3 +258,8 @@ def test_a_manifest_that_is_wrong_about_them_says_where(more, where):
 
 def test_a_notice_is_small():
     assert Notice(id="i", kind="failed", to=HOOK, at=1.0, next_at=1.0).tries == 0
+
+
+def test_the_address_of_a_receiver_is_shown_to_nobody():
+    row = move(job(), State.FAILED, now=1.0)
+    assert "hooks.example.com" not in json.dumps(job_dict(row))
