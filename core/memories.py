@@ -28,6 +28,7 @@ MAX_SHAPES: Final = 2_000
 MAX_READINGS: Final = 5_000
 MAX_SENDERS: Final = 16  # that one entry names
 MAX_COUNT: Final = 1_000_000_000
+_FRAME: Final = 200  # bytes of a memory beside its entries
 _PROBLEMS: Final = 20
 _LONGEST: Final = 500
 _ENDING: Final = ".memory.json"
@@ -237,10 +238,7 @@ def serialized(memory: Memory) -> bytes:
     """A memory's bytes: one entry a line, always the same for the same facts."""
     lists = []
     for name in ("headers", "values", "shapes", *(["readings"] if memory.readings else [])):
-        lines = ",\n".join(
-            json.dumps(e.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, sort_keys=True)
-            for e in getattr(memory, name)
-        )
+        lines = ",\n".join(map(_line, getattr(memory, name)))
         lists.append(f'"{name}": [' + (f"\n{lines}\n" if lines else "") + "]")
     return ('{"memory": 1,\n' + ",\n".join(lists) + "}\n").encode()
 
@@ -371,19 +369,36 @@ def _built(
     shapes: Iterable[ShapeEntry],
     readings: Iterable[ReadingEntry],
 ) -> Memory:
-    return Memory(
-        headers=_fitting(list(headers), MAX_HEADERS),
-        values=_fitting(list(values), MAX_SPELLINGS),
-        shapes=_fitting(list(shapes), MAX_SHAPES),
-        readings=_fitting(list(readings), MAX_READINGS),
-    )
+    """A memory of these entries, as far as they fit: at most so many of each kind, and so many bytes."""
+    kept: dict[str, list[Learnt]] = {
+        "headers": _fitting(list(headers), MAX_HEADERS),
+        "values": _fitting(list(values), MAX_SPELLINGS),
+        "shapes": _fitting(list(shapes), MAX_SHAPES),
+        "readings": _fitting(list(readings), MAX_READINGS),
+    }
+    over = _FRAME + sum(_bytes(entry) for entries in kept.values() for entry in entries) - MAX_MEMORY_BYTES
+    if over > 0:
+        gone: set[int] = set()
+        for entry in sorted((e for entries in kept.values() for e in entries), key=_weight):
+            if over <= 0:
+                break
+            gone.add(id(entry))
+            over -= _bytes(entry)
+        kept = {name: [e for e in entries if id(e) not in gone] for name, entries in kept.items()}
+    return Memory.model_validate({name: tuple(entries) for name, entries in kept.items()})
 
 
-def _fitting(entries: list[Entry], most: int) -> tuple[Entry, ...]:
-    if len(entries) <= most:
-        return tuple(entries)
-    kept = sorted(entries, key=_weight, reverse=True)
-    return tuple(kept[:most])
+def _fitting(entries: Sequence[Learnt], most: int) -> list[Learnt]:
+    return list(entries) if len(entries) <= most else sorted(entries, key=_weight, reverse=True)[:most]
+
+
+def _bytes(entry: Learnt) -> int:
+    """At most the bytes of an entry's line."""
+    return len(_line(entry).encode()) + 2
+
+
+def _line(entry: Learnt) -> str:
+    return json.dumps(entry.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, sort_keys=True)
 
 
 def _weight(entry: Learnt) -> tuple[bool, datetime, int, datetime]:
