@@ -28,7 +28,7 @@ MAX_SHAPES: Final = 2_000
 MAX_READINGS: Final = 5_000
 MAX_SENDERS: Final = 16  # that one entry names
 MAX_COUNT: Final = 1_000_000_000
-_FRAME: Final = 1024  # bytes around the entries
+_FRAME: Final = 200  # bytes of a memory beside its entries
 _PROBLEMS: Final = 20
 _LONGEST: Final = 500
 _ENDING: Final = ".memory.json"
@@ -251,10 +251,6 @@ def serialized(memory: Memory) -> bytes:
     return ('{"memory": 1,\n' + ",\n".join(lists) + "}\n").encode()
 
 
-def _line(entry: Learnt) -> str:
-    return json.dumps(entry.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, sort_keys=True)
-
-
 def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
     """The memory with facts added. Those least often said, longest ago, and by no person go first if it is full."""
     at = at.astimezone(UTC).replace(microsecond=0)
@@ -381,42 +377,36 @@ def _built(
     shapes: Iterable[ShapeEntry],
     readings: Iterable[ReadingEntry],
 ) -> Memory:
-    return _small_enough(
-        Memory(
-            headers=_fitting(list(headers), MAX_HEADERS),
-            values=_fitting(list(values), MAX_SPELLINGS),
-            shapes=_fitting(list(shapes), MAX_SHAPES),
-            readings=_fitting(list(readings), MAX_READINGS),
-        )
-    )
+    """A memory of these entries, as far as they fit: at most so many of each kind, and so many bytes."""
+    kept: dict[str, list[Learnt]] = {
+        "headers": _fitting(list(headers), MAX_HEADERS),
+        "values": _fitting(list(values), MAX_SPELLINGS),
+        "shapes": _fitting(list(shapes), MAX_SHAPES),
+        "readings": _fitting(list(readings), MAX_READINGS),
+    }
+    over = _FRAME + sum(_bytes(entry) for entries in kept.values() for entry in entries) - MAX_MEMORY_BYTES
+    if over > 0:
+        gone: set[int] = set()
+        for entry in sorted((e for entries in kept.values() for e in entries), key=_weight):
+            if over <= 0:
+                break
+            gone.add(id(entry))
+            over -= _bytes(entry)
+        kept = {name: [e for e in entries if id(e) not in gone] for name, entries in kept.items()}
+    return Memory.model_validate({name: tuple(entries) for name, entries in kept.items()})
 
 
-def _small_enough(memory: Memory) -> Memory:
-    """The memory without what has no room in its bytes: shapes first, which are only hints, then what weighs least."""
-    entries: list[Learnt] = [*memory.headers, *memory.values, *memory.shapes, *memory.readings]
-    sizes = {id(e): len(_line(e).encode(errors="replace")) + 2 for e in entries}
-    over = sum(sizes.values()) + _FRAME - MAX_MEMORY_BYTES
-    if over <= 0:
-        return memory
-    gone: set[int] = set()
-    for entry in sorted(entries, key=lambda e: (not isinstance(e, ShapeEntry), _weight(e))):
-        if over <= 0:
-            break
-        gone.add(id(entry))
-        over -= sizes[id(entry)]
-    return Memory(
-        headers=tuple(e for e in memory.headers if id(e) not in gone),
-        values=tuple(e for e in memory.values if id(e) not in gone),
-        shapes=tuple(e for e in memory.shapes if id(e) not in gone),
-        readings=tuple(e for e in memory.readings if id(e) not in gone),
-    )
+def _fitting(entries: Sequence[Learnt], most: int) -> list[Learnt]:
+    return list(entries) if len(entries) <= most else sorted(entries, key=_weight, reverse=True)[:most]
 
 
-def _fitting(entries: list[Entry], most: int) -> tuple[Entry, ...]:
-    if len(entries) <= most:
-        return tuple(entries)
-    kept = sorted(entries, key=_weight, reverse=True)
-    return tuple(kept[:most])
+def _bytes(entry: Learnt) -> int:
+    """At most the bytes of an entry's line."""
+    return len(_line(entry).encode()) + 2
+
+
+def _line(entry: Learnt) -> str:
+    return json.dumps(entry.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, sort_keys=True)
 
 
 def _weight(entry: Learnt) -> tuple[bool, datetime, int, datetime]:

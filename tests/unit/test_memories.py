@@ -109,16 +109,14 @@ def test_a_full_memory_keeps_persons_words_and_what_was_said_often(monkeypatch):
     assert [e.header for e in memory.headers] == ["often", "said"]
 
 
-def test_a_memory_that_has_no_room_for_its_bytes_loses_what_weighs_least_and_can_be_written(tmp_path):
-    long = [HeaderFact(f"{n}" + "x" * 490, "f") for n in range(16_000)]
-    shapes = [ShapeFact("june/", f"{n}", (1,), ("y" * 500,) * 100) for n in range(5)]
-    store = FolderStore(tmp_path)
-    change_memory(store, KEY, lambda m: learn(m, [*long, *shapes], at=NOW))
-    change_memory(store, KEY, lambda m: learn(m, [HeaderFact("CALLE", "street", by="ann")], at=NOW))
-    memory = read_memory(store, KEY).memory
-    assert "street" in {e.field for e in memory.headers}
-    assert len(memory.headers) > 14_000
-    assert memory.shapes == ()
+def test_a_memory_that_has_too_many_bytes_loses_what_is_worth_least_and_goes_on_learning(monkeypatch):
+    monkeypatch.setattr(memories, "MAX_MEMORY_BYTES", 3000)
+    long = [HeaderFact(f"{n} {'ü' * 300}", "x") for n in range(20)]
+    memory = learnt(HeaderFact("said", "x", by="ann"), HeaderFact("often", "x", times=9), *long)
+    assert {"said", "often"} < {e.header for e in memory.headers}
+    assert 2000 < len(serialized(memory)) <= 3000
+    again = learn(memory, [HeaderFact("new", "x", by="bob")], at=NOW)
+    assert {"said", "often", "new"} < {e.header for e in parse_memory(serialized(again)).headers}
 
 
 @pytest.mark.parametrize(
