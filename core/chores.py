@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from core.jobs import Job, State, since
+from core.notices import pending
 
 _EXPIRED_SECONDS = 3600.0
 _SENT_ANYWAY_SECONDS = 6 * 3600.0
@@ -29,11 +30,12 @@ class Chore(StrEnum):
     EXPIRE = "expire"  # its retention is over
     FORGET = "forget"  # expired long ago: the row goes too, unless its input is still in the inbox
     CLOSE_REVIEW = "close_review"  # nobody decided in time
+    NOTIFY = "notify"  # a notice is to be delivered
 
 
 def resting(job: Job) -> bool:
     """Whether a job only has to expire and be forgotten, which nobody waits for."""
-    return job.state is State.EXPIRED or (job.ended and not job.unpublished)
+    return job.state is State.EXPIRED or (job.ended and not job.unpublished and not job.notices)
 
 
 def wake_at(job: Job, timings: Timings) -> float | None:
@@ -64,7 +66,7 @@ def sent_anyway(job: Job, now: float) -> bool:
 def _due_at(job: Job, timings: Timings) -> float | None:
     match job.state:
         case State.AWAITING:
-            return None
+            return pending(job)
         case State.EXPIRED:
             # An expired row stays as long as its input, however short the retention: no need to check again at once.
             rest = max(timings.retention_seconds, _EXPIRED_SECONDS)
@@ -79,13 +81,17 @@ def _due_at(job: Job, timings: Timings) -> float | None:
         case State.PUBLISHING:
             return job.updated_at + timings.lease_seconds
         case State.REVIEW:
-            return job.updated_at + timings.grace_seconds if job.unpublished else job.due_at
+            if job.unpublished:
+                return job.updated_at + timings.grace_seconds
+            return min((at for at in (job.due_at, pending(job)) if at is not None), default=None)
         case _:
             if job.unpublished:
                 # A planner that skips a job publishes nothing itself; a runner that ends one is already publishing.
                 skipped = job.state is State.SKIPPED
                 return job.updated_at + (0.0 if skipped else timings.grace_seconds)
-            return (job.ended_at or job.updated_at) + timings.retention_seconds
+            expires = (job.ended_at or job.updated_at) + timings.retention_seconds
+            told = pending(job)
+            return expires if told is None else min(told, expires)
 
 
 def chore(job: Job, now: float, timings: Timings) -> Chore | None:
@@ -93,7 +99,12 @@ def chore(job: Job, now: float, timings: Timings) -> Chore | None:
     at = wake_at(job, timings)
     if at is None or at > now:
         return None
+    told = pending(job)
+    if told is not None and told <= now and (job.ended or job.state in (State.REVIEW, State.AWAITING)):
+        return Chore.NOTIFY
     match job.state:
+        case State.AWAITING:
+            return None
         case State.SCHEDULED:
             return Chore.ENQUEUE
         case State.QUEUED:

@@ -3,9 +3,22 @@
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from posixpath import dirname
+from zoneinfo import ZoneInfo
 
 from core.errors import KeyRefused, ManifestInvalid, Problem
-from core.jobs import LENGTHS, NO_WORKFLOW, InputRef, Job, ObjectRef, State, digest_of, identity, job_id
+from core.jobs import (
+    LENGTHS,
+    NO_WORKFLOW,
+    InputRef,
+    Job,
+    NotifyRule,
+    ObjectRef,
+    State,
+    digest_of,
+    identity,
+    job_id,
+    new_notices,
+)
 from core.keys import (
     CONFIGS,
     INBOX,
@@ -227,6 +240,7 @@ def plan(
         inputs=tuple(inputs),
         stamp=stamp,
         priority=manifest.priority,
+        notify=notify_rules(manifest),
         created_at=now,
         updated_at=now,
     )
@@ -234,6 +248,10 @@ def plan(
         _placed(base, params, workflow=workflow, primaries=primaries, missing=missing, now=now)
         for params in manifest.param_sets()
     ]
+
+
+def notify_rules(manifest: Manifest) -> tuple[NotifyRule, ...]:
+    return tuple(NotifyRule(to=target.to, on=tuple(target.on)) for target in manifest.notify)
 
 
 def _placed(
@@ -317,6 +335,18 @@ def too_many(workflow: Workflow, subject: str, count: int, *, now: float) -> Job
     what = f'{count} files are too many for one job ("per": "drop")'
     remedy = f'drop at most {MAX_INPUTS} together, or use "per": "file"'
     return _of_workflow(workflow, subject, reason=f"{what}; {remedy}", wanted=("a smaller drop",), now=now)
+
+
+def missing_drop(workflow: Workflow, deadline: float, *, now: float) -> Job:
+    """The row that says that an expected drop has not come; it carries the notices about that."""
+    expect = workflow.manifest.expect
+    zone = ZoneInfo(expect.tz if expect else "UTC")
+    by = datetime.fromtimestamp(deadline, zone).strftime("%Y-%m-%d %H:%M ") + zone.key
+    job = _of_workflow(
+        workflow, f"expected-{by[:10]}", reason=f"nothing has come by {by}", wanted=("the expected drop",), now=now
+    )
+    job = replace(job, params={"expected": by}, notify=notify_rules(workflow.manifest))
+    return replace(job, notices=new_notices(job, "missing", now))
 
 
 def _of_workflow(workflow: Workflow, subject: str, *, reason: str, wanted: tuple[str, ...], now: float) -> Job:

@@ -23,6 +23,7 @@ from core.verdicts import FAULTS, Fault, Verdict
 
 NO_WORKFLOW = "-"
 HISTORY_KEPT = 24
+NOTICES_KEPT = 40
 
 
 class State(StrEnum):
@@ -133,6 +134,26 @@ class Review:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NotifyRule:
+    """Who wants to know what, as the manifest says."""
+
+    to: str  # a URL, or the ARN of a topic or an event bus
+    on: tuple[str, ...]  # kinds of notices
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Notice:
+    """Something that a receiver does not know yet."""
+
+    id: str  # the same in every delivery
+    kind: str  # "succeeded", "failed", "review" or "missing"
+    to: str
+    at: float
+    next_at: float  # when to try to deliver it
+    tries: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     """One workflow applied to one input set at exact versions: the unit of work, retry and output."""
 
@@ -174,6 +195,8 @@ class Job:
     started_at: float | None = None
     ended_at: float | None = None
     enqueued_at: float | None = None  # when its message was last known to be in the queue; None: not yet sent
+    notify: tuple[NotifyRule, ...] = ()  # not part of its identity
+    notices: tuple[Notice, ...] = ()  # to be delivered; written with what they are about
     trace: str = ""  # W3C traceparent of the span that began its trace; empty: it has none
     deferred_until: float | None = None  # the janitor could not do its chore and tries again then
     history: tuple[tuple[str, float], ...] = ()
@@ -217,7 +240,39 @@ def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
         base |= {"lease": None, "unpublished": True, "announced": True}
     if to in UNSTARTED:
         base |= {"lease": None, "enqueued_at": None, "due_at": None, "ended_at": None, "unpublished": False}
+    if job.notify or job.notices:
+        base["notices"] = _notices_after(job, to, now)
     return replace(job, **(base | changes))
+
+
+NOTICE_KINDS: dict[State, str] = {
+    S.SUCCEEDED: "succeeded",
+    S.FAILED: "failed",
+    S.TIMED_OUT: "failed",
+    S.REVIEW: "review",
+}
+
+
+def _notices_after(job: Job, to: State, now: float) -> tuple[Notice, ...]:
+    """What is still to be told after a transition. That a review waits is no news once it does not."""
+    left = tuple(n for n in job.notices if n.kind != "review") if job.state is S.REVIEW else job.notices
+    if to is S.EXPIRED:
+        return ()
+    kind = NOTICE_KINDS.get(to)
+    return left if kind is None else (*left, *new_notices(job, kind, now))[-NOTICES_KEPT:]
+
+
+def new_notices(job: Job, kind: str, now: float) -> tuple[Notice, ...]:
+    """One notice for each receiver that asked for this kind."""
+    return tuple(
+        Notice(id=_notice_id(job, kind, rule.to, now), kind=kind, to=rule.to, at=now, next_at=now)
+        for rule in job.notify
+        if kind in rule.on
+    )
+
+
+def _notice_id(job: Job, kind: str, to: str, now: float) -> str:
+    return hashlib.sha256(json.dumps([job.job_id, job.fence, kind, to, now]).encode()).hexdigest()[:32]
 
 
 _REVS = 1 << 20  # more writes than any row gets between two starts
@@ -462,8 +517,8 @@ def version_of(version: Any, name: str) -> int:
 
 
 def job_dict(job: Job) -> dict[str, Any]:
-    """The documented shape behind `--json`: plain values only."""
-    shown: dict[str, Any] = _CODEC.dump_python(job, mode="json", exclude={"unknown"})
+    """The documented shape behind `--json`: plain values only. Without receivers: a webhook's URL may be its secret."""
+    shown: dict[str, Any] = _CODEC.dump_python(job, mode="json", exclude={"unknown", "notify", "notices"})
     if job.error is not None:
         shown["error"]["fault"] = job.error.fault
     return shown

@@ -2,19 +2,20 @@
 
 import codecs
 import json
-from collections import Counter
 from datetime import UTC, datetime
 from itertools import product
 from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from core.errors import ManifestInvalid, Problem
 from core.fields import FIELD_NAME, FieldSpec, Lookup, RowRule, Strict, fits
 from core.patterns import MAX_STARS, count_stars
-from core.wording import problem_of, shown, wrong
+from core.wording import no_constant, no_duplicates, problems_of, shown, wrong
 
 MAX_MANIFEST_BYTES = 1024 * 1024
+MAX_NOTIFY = 10
 MAX_SWEEP = 1000
 # Manifests are parsed in a process that serves all tenants: these limits bound the cost of parsing one.
 MAX_FIELDS = 2000
@@ -196,6 +197,34 @@ class ReviewTerms(Strict):
         return int(self.expires[:-1]) * {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}[self.expires[-1]]
 
 
+class Notify(Strict):
+    """A receiver of notices; the operator has to allow it."""
+
+    to: Annotated[str, Field(max_length=500, pattern=r"^(https?://|arn:[a-z-]+:(sns|events):)[!-~]+$")]
+    on: Annotated[
+        tuple[Literal["succeeded", "failed", "review", "missing"], ...], Field(min_length=1, max_length=4)
+    ] = ("succeeded", "failed", "review", "missing")
+
+
+class Expect(Strict):
+    """By when a drop is expected; if none has come, `notify` is told that it is missing."""
+
+    by: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+    tz: Annotated[str, Field(max_length=64)] = "UTC"
+    days: Annotated[
+        tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...], Field(min_length=1, max_length=7)
+    ] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+    @field_validator("tz")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ValueError, OSError, KeyError):
+            raise wrong(f"is {shown(name)}", "a time zone such as Europe/Berlin") from None
+        return name
+
+
 class Limits(Strict):
     """What a job may use; the settings cap it. None: the setting itself."""
 
@@ -219,6 +248,8 @@ class Manifest(Strict):
     review: ReviewTerms = ReviewTerms()
     reading: Reading = Reading()
     output: Output = Output()
+    notify: Annotated[tuple[Notify, ...], Field(max_length=MAX_NOTIFY)] = ()
+    expect: Expect | None = None
     on_rule_error: Literal["finding", "fail"] = "finding"
     on_error: Literal["keep", "split", "reject"] = "keep"
     max_error_rate: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -329,7 +360,7 @@ def parse_manifest(body: bytes) -> Manifest:
     if len(body) > MAX_MANIFEST_BYTES:
         raise ManifestInvalid([Problem("$", f"is {len(body)} bytes", f"at most {MAX_MANIFEST_BYTES} bytes")])
     try:
-        raw = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+        raw = json.loads(body.decode("utf-8-sig"), parse_constant=no_constant, object_pairs_hook=no_duplicates)
     except UnicodeDecodeError as error:
         problem = f"is not UTF-8 (byte {error.start})"
         raise ManifestInvalid([Problem("$", problem, "a JSON object in UTF-8")]) from None
@@ -344,11 +375,7 @@ def parse_manifest(body: bytes) -> Manifest:
     try:
         return Manifest.model_validate(raw)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        problems = [problem_of(e, Manifest) for e in found[:_PROBLEMS]]
-        if len(found) > _PROBLEMS:
-            problems.append(Problem("$", f"has {len(found) - _PROBLEMS} more problems", "none"))
-        raise ManifestInvalid(problems) from None
+        raise ManifestInvalid(problems_of(error, Manifest, most=_PROBLEMS)) from None
 
 
 def _bounded(raw: dict[str, Any]) -> None:
@@ -373,18 +400,6 @@ def _half_character(raw: object) -> str | None:
     except UnicodeEncodeError as error:
         return f"\\u{ord(error.object[error.start]):04x}"
     return None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    seen = dict(pairs)
-    if len(seen) != len(pairs):
-        counts = Counter(k for k, _ in pairs)
-        raise ValueError(f"duplicate key: {next(n for n, count in counts.items() if count > 1)}")
-    return seen
 
 
 def manifest_schema() -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from core.errors import RecordNewer, RowUnreadable
+from core.errors import ObjectRefused, RecordNewer, RowUnreadable
 from core.jobs import Job, ObjectRef, State
 from core.verdicts import Fault, Verdict
 
@@ -18,6 +18,10 @@ class Clock(Protocol):
     def steady(self) -> float:
         """Seconds since some moment of this process, whatever happens to the wall clock; only differences count."""
         ...
+
+
+Body = bytes | Path  # of an object: in memory, or a file
+Metadata = Mapping[str, str] | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +57,22 @@ class Level:
     unreadable: dict[str, str] = field(
         default_factory=dict
     )  # what `infos` left out because the store refuses it, and why
+
+
+def readable(
+    keys: Collection[str], head: Callable[[str], ObjectInfo | None], unreadable: dict[str, str]
+) -> list[ObjectInfo]:
+    """The objects of those keys that exist; notes in `unreadable` those that the store refuses."""
+    found = []
+    for key in keys:
+        try:
+            info = head(key)
+        except ObjectRefused as error:
+            unreadable[key] = str(error)
+            continue
+        if info is not None:
+            found.append(info)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,13 +117,7 @@ class ObjectStore(Protocol):
         ...
 
     def put(
-        self,
-        key: str,
-        body: bytes | Path,
-        *,
-        if_version: str | None = None,
-        if_absent: bool = False,
-        metadata: Mapping[str, str] | None = None,
+        self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None
     ) -> ObjectInfo:
         """Write an object atomically; readers see the old or the new one. Safe to repeat with the same body.
 
@@ -515,18 +529,20 @@ class Isolation:
     gaps: tuple[str, ...]
 
 
+Killed = Callable[[], Verdict | None]  # asked while a box runs: the reason to end it now, if any
+OnEvent = Callable[[dict[str, Any]], None]  # gets each checked event of a box
+
+
+def ignore_event(_: dict[str, Any]) -> None:
+    """For callers that need no events."""
+
+
 class Sandbox(Protocol):
     """One job, one box. `run` returns once every process of the box has ended, whatever happened in it."""
 
     def isolation(self) -> Isolation: ...
 
-    def run(
-        self,
-        order: BoxOrder,
-        *,
-        killed: Callable[[], Verdict | None],
-        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
-    ) -> BoxReport:
+    def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
         """Run the engine. `killed` is polled often; once it returns a verdict, the box is ended at once.
 
         Never raises for what the box does; raises SandboxUnavailable if no box can be started.

@@ -181,6 +181,8 @@ class Settings:
         1.0, _seconds(0), "quiet time after which a drop of many objects counts as complete"
     )
     drain_seconds: float = _setting(30.0, _seconds(0), "how long jobs may go on after a process is asked to stop")
+    notify_allow: str = _setting("", _text, "receivers of notices that manifests may name, with commas; unset: none")
+    notify_secret: str = _setting("", _token, "what the keys that sign notices are made of", secret=True)
     telemetry: bool = _setting(False, _flag, "whether traces and metrics are exported by OpenTelemetry, as OTEL_* say")
     metrics_listen: str = _setting("", _listen, "address where a process without a console shows its metrics")
     metrics_namespace: str = _setting("", _text, "namespace of the metrics that the Lambda handler writes to its log")

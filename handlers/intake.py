@@ -33,6 +33,7 @@ from core.keys import (
 from core.memories import is_memory
 from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQueue
 from handlers.decisions import Decisions
+from handlers.expectations import Expectations
 from handlers.planning import Planner, Report, Scan, ancestors
 from handlers.recording import FollowUps, Recorder
 from handlers.rejections import Rejections, is_unread, report_folder, unread_line
@@ -43,6 +44,7 @@ from infra.telemetry import Telemetry
 from infra.wiring import Stack
 
 _REMOTE_LANES = 8
+_SHARED = SHARED.replace(CONFIGS, INBOX, 1)
 _LONG = MAX_KEY_BYTES // 4  # a shorter input key never leads to an output key that is too long
 _FAILED_TENANTS = 3  # so many in a row: the store is down, not the tenants
 
@@ -75,6 +77,7 @@ class Intake:
         self._folders, records = Lanes(lanes), Lanes(lanes)
         self._statuses = Statuses(store, table)
         self._recorder = Recorder(table, queue, clock, records, self._statuses, telemetry=self.telemetry)
+        self._expectations = Expectations(table, clock, self._recorder)
         self._planner = Planner(
             store, clock, self._workflows, packages, self._recorder, decisions=decisions, settle_seconds=settle_seconds
         )
@@ -148,7 +151,9 @@ class Intake:
                 report.refused.append(f"key {key!r} is not below {INBOX}<tenant>/; put it there")
         failed = 0
         emptied = {f"{INBOX}{place(folder + 'x').tenant}/" for folder in self._rejections.reported(INBOX)}
-        for prefix in sorted({*top.folders} | emptied):
+        # A workflow may expect a drop of a tenant whose inbox is empty.
+        expecting = {folder.replace(CONFIGS, INBOX, 1) for folder in self._store.level(CONFIGS).folders} - {_SHARED}
+        for prefix in sorted({*top.folders} | emptied | expecting):
             tenant = prefix.removeprefix(INBOX).rstrip("/")
             try:
                 place(f"{prefix}x")
@@ -186,6 +191,7 @@ class Intake:
             with self._guarded(scan.report, workflow.info.key):
                 taken |= self._planner.plan_workflow(scan, workflow)
                 planned.add(workflow.info.key)
+                self._expectations.check(scan, workflow)
         unplanned = [w for w in workflows if w.info.key not in planned]
         folders: dict[str, list[str]] = {folder_of(o.key): [] for o in inbox}
         for info in inbox:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from core.errors import AdeError
 from infra.aws.ecs import task_shield
+from infra.deliveries import Deliveries
 from infra.lanes import Lanes
 from infra.local.presence import Presence, Pulse, alive_file, new_owner
 from infra.logs import Log
@@ -17,6 +18,7 @@ from runner.attempt import Attempts, Boxes
 from runner.fleet import Fleet
 from runner.janitor import Janitor
 from runner.leases import Beats
+from runner.notifier import Notifier
 from runner.publish import Publisher
 from runner.surroundings import Surroundings, make_checks
 from runner.worker import Worker
@@ -98,6 +100,8 @@ def assemble(
         draw=draw,
         telemetry=stack.telemetry,
     )
+    deliveries = Deliveries(settings.notify_allow, settings.notify_secret, now=stack.clock.now)
+    notifier = Notifier(stack.table, stack.clock, deliveries, log, telemetry=stack.telemetry, draw=draw)
     janitor = Janitor(
         store=stack.store,
         table=stack.table,
@@ -106,6 +110,7 @@ def assemble(
         timings=settings.timings,
         worker=worker,
         publisher=publisher,
+        notifier=notifier,
         presence=presence,
         boxes=boxes,
         run_dir=stack.run_dir,

@@ -22,7 +22,7 @@ from core.errors import ObjectChanged, ObjectMissing, SandboxUnavailable, StoreU
 from core.jobs import Job, Mends, ObjectRef, OutputFile
 from core.keys import staging_folder
 from core.manifests import Limits, ReviewTerms, parse_manifest
-from core.ports import BoxLimits, BoxOrder, BoxReport, ObjectStore, Sandbox, Verification
+from core.ports import BoxLimits, BoxOrder, BoxReport, Killed, ObjectStore, OnEvent, Sandbox, Verification, ignore_event
 from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
@@ -119,9 +119,7 @@ class Attempts:
     def folder(self, job: Job) -> Path:
         return self._scratch / f"{job.job_id}-{job.fence}"
 
-    def run(
-        self, job: Job, *, killed: Callable[[], Verdict | None], on_event: Callable[[dict[str, Any]], None]
-    ) -> Outcome:
+    def run(self, job: Job, *, killed: Killed, on_event: OnEvent) -> Outcome:
         """Never raises, whatever the job, its files or the store do."""
         phases: list[Phase] = []
         return replace(self._run(job, phases, killed=killed, on_event=on_event), phases=tuple(phases))
@@ -131,8 +129,8 @@ class Attempts:
         job: Job,
         phases: list[Phase],
         *,
-        killed: Callable[[], Verdict | None],
-        on_event: Callable[[dict[str, Any]], None],
+        killed: Killed,
+        on_event: OnEvent,
     ) -> Outcome:
         folder = self.folder(job)
         shutil.rmtree(folder, ignore_errors=True)
@@ -189,8 +187,8 @@ class Attempts:
         folder: Path,
         phases: list[Phase],
         *,
-        killed: Callable[[], Verdict | None],
-        on_event: Callable[[dict[str, Any]], None],
+        killed: Killed,
+        on_event: OnEvent,
     ) -> tuple[BoxReport, Mends | None]:
         """Run the box; again with other inputs for as long as it finds one that mends the rejects of another job."""
         files: dict[str, str] = {}
@@ -263,8 +261,8 @@ def run_box(
     label: str,
     tenant: str,
     settings: Settings,
-    killed: Callable[[], Verdict | None],
-    on_event: Callable[[dict[str, Any]], None],
+    killed: Killed,
+    on_event: OnEvent,
 ) -> BoxReport:
     """Run one staged job in a box; used by the fleet and by `ade try` alike."""
     trusted = staged.config is None
@@ -337,8 +335,8 @@ def run_verified(
     job: BoxOrder,
     *,
     limits: BoxLimits,
-    killed: Callable[[], Verdict | None],
-    on_event: Callable[[dict[str, Any]], None] = lambda _: None,
+    killed: Killed,
+    on_event: OnEvent = ignore_event,
 ) -> BoxReport:
     """Run a job and verify its outputs, in the same box if that is safe; `limits` are those of the verification."""
     wanted = Verification(
@@ -357,7 +355,7 @@ def verified(
     sandbox: Sandbox,
     *,
     limits: BoxLimits,
-    killed: Callable[[], Verdict | None],
+    killed: Killed,
 ) -> BoxReport:
     """The report of a job with its verified outputs, counts and page, or the reason why they were refused."""
     if report.verdict is not Verdict.OK and report.verdict not in EXPLAINED:
@@ -396,7 +394,7 @@ def _second_box(
     sandbox: Sandbox,
     *,
     limits: BoxLimits,
-    killed: Callable[[], Verdict | None],
+    killed: Killed,
 ) -> BoxReport:
     scratch, verify = job.scratch / "verify", verification_order(job.job)
     order = BoxOrder(

@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Protocol
 
 from core.errors import StoreUnavailable
-from core.ports import Clock, Delivery, WorkQueue
+from core.ports import Clock, Delivery, Killed, WorkQueue
 from core.verdicts import Verdict
 from infra.clocks import SystemClock
 from infra.logs import Log
@@ -252,7 +252,7 @@ class Fleet:
             with self._lock:
                 self._avoid[delivery.message.tenant] = self._clock.steady() + REFUSED_SECONDS
 
-    def _wait_for_slot(self, delivery: Delivery, beyond: str | None, killed: Callable[[], Verdict | None]) -> None:
+    def _wait_for_slot(self, delivery: Delivery, beyond: str | None, killed: Killed) -> None:
         """For a job started beyond the slots: wait until a slot is free or the job is killed."""
         if beyond is None:
             return

@@ -34,6 +34,7 @@ from infra.queueing import enqueue, enqueue_all, note_sent
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Boxes
+from runner.notifier import Notifier
 from runner.publish import Publisher
 from runner.tracing import job_moved
 from runner.worker import Worker
@@ -62,6 +63,7 @@ class Janitor:
         timings: Timings,
         worker: Worker,
         publisher: Publisher,
+        notifier: Notifier,
         presence: Presence,
         boxes: Boxes,
         run_dir: Path,
@@ -80,6 +82,7 @@ class Janitor:
         self._timings = timings
         self._worker = worker
         self._publisher = publisher
+        self._notifier = notifier
         self._presence = presence
         self._boxes = boxes
         self._run_dir = run_dir
@@ -97,6 +100,7 @@ class Janitor:
 
     def scheduler(self) -> BackgroundScheduler:
         """The chores on their intervals; the caller starts it and shuts it down."""
+        self._notifier.start()
         made = BackgroundScheduler(
             timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )
@@ -119,6 +123,7 @@ class Janitor:
         return Counter({name: n for name, n in done.items() if n})
 
     def resign(self) -> None:
+        self._notifier.stop()
         if self._leads_until:
             self._table.let_go("janitor", self._presence.owner)
             self._leads_until = 0.0
@@ -127,9 +132,9 @@ class Janitor:
         """Everything that is due, and the jobs of dead runners, however long it takes."""
         return self.urgent() + self.tidy()
 
-    def urgent(self, seconds: float = math.inf) -> Counter[str]:
-        """Chores that a job waits for: all of them, or as many as fit into so many seconds."""
-        done = self._round(seconds, urgent=True)
+    def urgent(self, seconds: float = math.inf, *, notices: bool = True) -> Counter[str]:
+        """Chores that a job waits for: all of them, or as many as fit into so many seconds; notices if asked for."""
+        done = self._round(seconds, urgent=True, notices=notices)
         for owner in self._presence.sweep():
             done += self._bury_owner(owner)
         return done
@@ -208,7 +213,7 @@ class Janitor:
                 self._leads_until = now + LEADER_SECONDS if leads else 0.0
             return self._leads_until > 0.0
 
-    def _round(self, seconds: float, *, urgent: bool) -> Counter[str]:
+    def _round(self, seconds: float, *, urgent: bool, notices: bool = True) -> Counter[str]:
         """Do what is due, longest overdue first, each row once, until nothing is left or time is up."""
         query = self._table.attention if urgent else self._table.outdated
         lanes = self._lanes if urgent else self._tidy_lanes
@@ -226,7 +231,7 @@ class Janitor:
             sent = [job for job in due if _is_sent(job)]
             due = [job for job in due if not _is_sent(job)]
             for at in range(0, len(due), _AT_ONCE):
-                for one in lanes.each(lambda job: self._one(job, now), due[at : at + _AT_ONCE]):  # noqa: B023
+                for one in lanes.each(lambda job: self._one(job, now, notices=notices), due[at : at + _AT_ONCE]):  # noqa: B023
                     done += one
                 if self._clock.steady() >= until:
                     break
@@ -249,8 +254,16 @@ class Janitor:
         first = [job for job in lost.values() if (job.job_id, job.rev) not in seen]
         return first + [job for job in due if job.job_id not in lost]
 
-    def _one(self, job: Job, now: float) -> Counter[str]:
+    def _one(self, job: Job, now: float, *, notices: bool = True) -> Counter[str]:
         what = chore(job, now, self._timings)
+        if what is Chore.NOTIFY:
+            return self._notify(job) if notices else Counter()
+        return self._done(job, what, now) if what is not None else Counter()
+
+    def _notify(self, job: Job) -> Counter[str]:
+        return Counter(jobs_notify=int(self._notifier.deliver(job)))
+
+    def _done(self, job: Job, what: Chore, now: float) -> Counter[str]:
         try:
             match what:
                 case Chore.ENQUEUE:
@@ -273,8 +286,8 @@ class Janitor:
                     self._close_review(job, now)
                 case Chore.FORGET:
                     self._forget(job, now)
-                case None:
-                    return Counter()
+                case Chore.NOTIFY:
+                    return self._notify(job)
         except Exception as error:  # noqa: BLE001 - one job that fails must not block the others
             cause = f"{type(error).__name__}: {error}"
             self._log.warning("chore_failed", **job_fields(job), chore=str(what), error=cause)

@@ -1,13 +1,19 @@
 """Settings of every test: random tests draw the same examples in every run, and none of them watches the clock."""
 
 import os
+from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.effort import FULL, examples
 from tests.support.keeper import run_folder
+
+if TYPE_CHECKING:
+    from tests.support.world import World
 
 _USUAL = 100  # Hypothesis's own default
 settings.register_profile(
@@ -42,3 +48,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip("takes long: ADE_TEST_FULL=1"))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator["World"]:
+    """The embedded product, moved step by step."""
+    yield from _world(tmp_path)
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Iterator["World"]:
+    """The same, for a test in a module whose other tests run in each place."""
+    yield from _world(tmp_path)
+
+
+@pytest.fixture(params=["embedded", "cloud"])
+def world_in_each_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator["World"]:
+    from tests.support.places import PLACES  # noqa: PLC0415
+
+    yield from _world(tmp_path, PLACES[request.param])
+
+
+def _world(*where: Any) -> Iterator["World"]:
+    from tests.support.world import World  # noqa: PLC0415  # most tests do without
+
+    made = World(*where)
+    yield made
+    made.close()

@@ -1,7 +1,9 @@
 """Files of a job on their way out: a link to the store where it has one, else through a folder of our own."""
 
 import contextlib
+import fcntl
 import hashlib
+import os
 import shutil
 import threading
 import time
@@ -20,6 +22,7 @@ from core.keys import job_folder
 from core.ports import ObjectInfo, ObjectStore
 
 LINK_SECONDS = 600
+SPOOL_PREFIX = "console-"
 _KEPT_BYTES = 2 * 1024**3
 _LARGEST = 1 << 40
 _IN_USE_SECONDS = 60.0
@@ -46,8 +49,10 @@ class Spool:
         self._kept: OrderedDict[str, tuple[int, float]] = OrderedDict()  # size, and when it was asked for last
         self._making: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
-        shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+        self._held = contextlib.ExitStack()
+        self._held.callback(os.close, _locked(folder))
+        _remove_those_of_the_dead(folder)
 
     def get(self, name: str, make: Callable[[Path], None]) -> Path:
         """The file of a name, made where it is not there; made once, however many ask."""
@@ -65,6 +70,7 @@ class Spool:
 
     def close(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._held.close()
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
@@ -149,6 +155,31 @@ class Downloads:
                 with fetched.open("rb") as source, archive.open(entry, "w") as target:
                     shutil.copyfileobj(source, target, _BLOCK)
                 fetched.unlink()
+
+
+def _locked(folder: Path) -> int:
+    """A lock that the kernel frees when this process dies, however it dies."""
+    while True:
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if folder.exists():
+            return held
+        os.close(held)  # somebody took it for a dead one's before it was locked
+        folder.mkdir(parents=True)
+
+
+def _remove_those_of_the_dead(mine: Path) -> None:
+    """Folders beside ours that a server left behind which was killed."""
+    for folder in mine.parent.glob(f"{SPOOL_PREFIX}*"):
+        if folder == mine:
+            continue
+        with contextlib.suppress(OSError):  # it is locked, so alive; or gone by now
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(held)
 
 
 def _file(path: Path, name: str, version: str, *, inline: bool = False) -> Response:

@@ -91,7 +91,9 @@ def _family(name: str, kind: str, about: str) -> list[str]:
 
 def _line(name: str, labels: Mapping[str, str], value: float) -> str:
     shown = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
-    return f"{name}{{{shown}}} {value:g}" if shown else f"{name} {value:g}"
+    # Every digit: a counter that is rounded stands still.
+    told = repr(int(value) if float(value).is_integer() else value)
+    return f"{name}{{{shown}}} {told}" if shown else f"{name} {told}"
 
 
 def _escaped(text: str) -> str:

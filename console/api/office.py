@@ -7,7 +7,7 @@ from secrets import token_hex
 
 from console.api.access import Access, Principal
 from console.api.actions import ActionLog
-from console.api.downloads import Downloads, Spool
+from console.api.downloads import SPOOL_PREFIX, Downloads, Spool
 from console.api.following import Followers
 from console.api.guarding import Guard
 from console.api.metrics import HttpCounts
@@ -43,7 +43,7 @@ class Office:
     def over(cls, stack: Stack, log: Log) -> "Office":
         facade = Facade(stack)
         access = Access(stack.store, stack.clock)
-        spool = Spool(stack.run_dir / f"console-{token_hex(4)}")
+        spool = Spool(stack.run_dir / f"{SPOOL_PREFIX}{token_hex(4)}")
         tempfile.tempdir = str(spool.folder)  # uploads wait on the disk of the data, not in memory
         seconds = _REMOTE_LOOK_SECONDS if stack.settings.table_url else _EMBEDDED_LOOK_SECONDS
         return cls(

@@ -146,7 +146,7 @@ def log_chores(log: Log, runner: Runner) -> None:
 
     For no longer than a round of the janitor: expired jobs can wait.
     """
-    done = {name: n for name, n in runner.janitor.urgent(CHORES_SECONDS).items() if n}
+    done = {name: n for name, n in runner.janitor.urgent(CHORES_SECONDS, notices=False).items() if n}
     if done:
         log.info("chores_done", **done)
 

@@ -20,7 +20,7 @@ from core.jobs import Job, State
 from core.keys import job_folder
 from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
 from core.memories import MAX_MEMORY_BYTES
-from core.ports import JobQuery
+from core.ports import JobQuery, ObjectInfo
 from core.verdicts import Fault, Verdict
 
 _PAGE = 50
@@ -28,6 +28,7 @@ _VERSIONS = 20
 _CHART_DROPS = 40
 _SENDERS = 100
 _LEARNT = 50
+_OTHER_MEMORIES = 20  # of workflows without a recent job
 _FILTERS = (
     "text", "state", "tenant", "workflow", "verdict", "fault", "runner", "created_from", "created_to", "ended_from",
     "ended_to",
@@ -218,27 +219,25 @@ def _is_candidate(one: Any) -> bool:
 def senders(call: Call) -> Response:
     tenant = _one_tenant(call)
     listed = call.office.facade.senders(tenant)
-    memories = {
-        (owner, workflow): _learnt(call, info.key, info.size)
-        for info, owner, workflow in call.office.facade.memories(tenant)
-    }
+    known = {(owner, workflow): info for info, owner, workflow in call.office.facade.memories(tenant)}
     shown = []
     for one in listed[:_SENDERS]:
         drops = one["drops"][:_CHART_DROPS][::-1]
         values = [_wrong_share(drop) for drop in drops]
-        known = [value for value in values if value is not None]
-        label = f"errors per row of the last {len(drops)} drops" + (f", now {known[-1]:.0%}" if known else "")
+        rated = [value for value in values if value is not None]
+        label = f"errors per row of the last {len(drops)} drops" + (f", now {rated[-1]:.0%}" if rated else "")
+        memory = known.pop((one["tenant"], one["workflow"]), None)
         shown.append(
             one
             | {
                 "chart": charts.shares(values, label),
-                "now": known[-1] if known else None,
-                "memory": memories.pop((one["tenant"], one["workflow"]), None),
+                "now": rated[-1] if rated else None,
+                "memory": None if memory is None else _learnt(call, memory),
             }
         )
-    return page(
-        call, "senders.html", senders=shown, more=len(listed) - len(shown), tenant=tenant, other_memories=memories
-    )
+    others = {owned: _learnt(call, info) for owned, info in islice(known.items(), _OTHER_MEMORIES)}
+    more = len(listed) - len(shown)
+    return page(call, "senders.html", senders=shown, more=more, tenant=tenant, other_memories=others)
 
 
 def _wrong_share(drop: Mapping[str, Any]) -> float | None:
@@ -246,13 +245,13 @@ def _wrong_share(drop: Mapping[str, Any]) -> float | None:
     return min(1.0, errors / rows) if isinstance(rows, int) and isinstance(errors, int) and rows > 0 else None
 
 
-def _learnt(call: Call, key: str, size: int) -> dict[str, Any]:
+def _learnt(call: Call, info: ObjectInfo) -> dict[str, Any]:
     """The headers of a memory, newest first."""
-    document = call.office.facade.document(key) if size <= MAX_MEMORY_BYTES else None
+    document = call.office.facade.document(info.key) if info.size <= MAX_MEMORY_BYTES else None
     headers = document.get("headers") if document is not None else None
     entries = [one for one in headers if isinstance(one, dict)] if isinstance(headers, list) else []
     entries.sort(key=lambda one: str(one.get("at") or ""), reverse=True)
-    return {"key": key, "headers": entries[:_LEARNT], "more": max(0, len(entries) - _LEARNT)}
+    return {"key": info.key, "headers": entries[:_LEARNT], "more": max(0, len(entries) - _LEARNT)}
 
 
 def drop(call: Call) -> Response:

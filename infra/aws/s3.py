@@ -31,7 +31,7 @@ from core.errors import (
     StoreUnavailable,
 )
 from core.keys import WORK, check_key, refusal
-from core.ports import Fetched, Folder, Level, ObjectInfo
+from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo
 from infra.addresses import Address
 from infra.aws.calls import Answered, Caller, client, link_client
 from infra.aws.s3_reads import InFile, InMemory, Memo, Sink, read_to_end
@@ -140,13 +140,7 @@ class S3Store:
                 raise
 
     def put(
-        self,
-        key: str,
-        body: bytes | Path,
-        *,
-        if_version: str | None = None,
-        if_absent: bool = False,
-        metadata: Mapping[str, str] | None = None,
+        self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None
     ) -> ObjectInfo:
         check_key(key)
         extra: dict[str, Any] = {"Metadata": dict(metadata)} if metadata else {}

@@ -18,7 +18,7 @@ import secrets
 import signal
 import stat
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from core.errors import (
@@ -30,7 +30,7 @@ from core.errors import (
     PreconditionFailed,
 )
 from core.keys import INBOX, MAX_KEY_BYTES, OUTPUTS, WORK, check_key, is_unfinished, refusal
-from core.ports import Fetched, Folder, Level, ObjectInfo
+from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo, readable
 from infra.local.disk import HashCache, make_folder, sync_folder
 
 _BLOCK = 1024 * 1024
@@ -97,22 +97,10 @@ class FolderStore:
         return Level(
             keys=tuple(key for key in files if refusal(key) is None),
             folders=tuple(f"{prefix}{name}/" for name, is_folder in entries if is_folder),
-            infos=lambda keys: self._infos(keys, unreadable),
+            infos=lambda keys: readable(keys, self.head, unreadable),
             unreadable=unreadable,
             refused_keys=tuple(key for key in files if refusal(key) is not None),
         )
-
-    def _infos(self, keys: Collection[str], unreadable: dict[str, str]) -> list[ObjectInfo]:
-        found = []
-        for key in keys:
-            try:
-                info = self.head(key)
-            except ObjectRefused as error:
-                unreadable[key] = str(error)
-                continue
-            if info is not None:
-                found.append(info)
-        return found
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
         with self._opened(key) as fd:
@@ -144,13 +132,7 @@ class FolderStore:
         return Fetched(size=size, sha256=hasher.hexdigest())
 
     def put(
-        self,
-        key: str,
-        body: bytes | Path,
-        *,
-        if_version: str | None = None,
-        if_absent: bool = False,
-        metadata: Mapping[str, str] | None = None,
+        self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None
     ) -> ObjectInfo:
         target = self._target(key)
         temporary = self._tmp / secrets.token_hex(8)
@@ -168,7 +150,7 @@ class FolderStore:
                     if (there.version if there else None) != if_version:
                         found = f"version {there.version[:12]}" if there else "nothing"
                         raise PreconditionFailed(f"object {key}: expected {if_version or 'nothing'}, found {found}")
-                _rename(temporary, target)
+                _rename(temporary, target, key)
             self._keep(key, target.parent)
         finally:
             temporary.unlink(missing_ok=True)
@@ -199,7 +181,7 @@ class FolderStore:
         try:
             if not stat.S_ISREG(temporary.lstat().st_mode):
                 raise ObjectMissing(f"object {source} is a link or a special file, which cannot be copied")
-            _rename(temporary, to)
+            _rename(temporary, to, target)
         finally:
             # Renaming onto another link of the same file does nothing and would leave this one behind.
             temporary.unlink(missing_ok=True)
@@ -419,7 +401,7 @@ def _write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _rename(temporary: Path, target: Path) -> None:
+def _rename(temporary: Path, target: Path, key: str) -> None:
     """Rename into a folder that may be missing, or removed at this very moment."""
     for _ in range(20):
         try:
@@ -429,10 +411,10 @@ def _rename(temporary: Path, target: Path) -> None:
             continue
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise KeyRefused(
-                f"cannot write {target}: in a folder bucket a name is an object or a folder, not both; remove one"
+                f"cannot write {key}: in a folder bucket a name is an object or a folder, not both; remove one"
             ) from None
         return
-    raise FileNotFoundError(f"cannot write {target}: its folder is removed again and again")
+    raise FileNotFoundError(f"cannot write {key}: its folder is removed again and again")
 
 
 def _hash(fd: int) -> str:

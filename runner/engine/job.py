@@ -1,11 +1,14 @@
-"""Runs one job from its order to its outputs: the five passes, in order."""
+"""Runs one job from its order to its outputs: the five passes, in order. `run` is the entry point inside the box."""
 
-from collections.abc import Iterator, Mapping
+import gc
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
+from pathlib import Path
 from time import perf_counter
-from typing import IO, Any, Final, NoReturn
+from typing import IO, Any, Final, NoReturn, TextIO
 
 from runner.engine import conventions, drift
 from runner.engine.artifact import Artifact
@@ -13,7 +16,8 @@ from runner.engine.checking import FieldChecks, RowCheck
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
-from runner.engine.mapping.recall import Recall, read_memories
+from runner.engine.mapping.learnt import read_memories
+from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import THRESHOLD
 from runner.engine.mapping.table_mapping import (
     MappedTable,
@@ -26,7 +30,7 @@ from runner.engine.mapping.table_mapping import (
     unused_rules,
 )
 from runner.engine.mending import Mending
-from runner.engine.protocol import EngineStop, EventWriter, Order
+from runner.engine.protocol import EXPLAINED, EngineStop, EventWriter, Order, place_of, read_order
 from runner.engine.rejects import DESCRIPTION, RejectsDescription, RowErrors, refusal, rejected_rows, rejected_runs
 from runner.engine.review import Answers, Asking
 from runner.engine.rules.hooks import Hooks, row_scores
@@ -34,11 +38,64 @@ from runner.engine.rules.load import RulePackage, load
 from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strands
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
-from runner.engine.survey import DeclaredNames, SurveyedInput, survey
+from runner.engine.survey import DeclaredNames, SurveyedInput, leave_out, survey
 from runner.engine.writing import NormalizedBook, SheetWriter
 
+SAID: Final = 0  # the final event was written, whatever it says
+UNSAID: Final = 70
+Problem = tuple[str, str, dict[str, str | int]]  # code, message, where
 _PROGRESS_EVERY: Final = 65_536  # rows between two progress events
 _SHEETS: Final = 10  # sheets listed in a finding
+
+
+def run(order: dict[str, Any], channel: TextIO | None, *, folder: Path | None = None) -> int:
+    """Carry out an order and write its final event. Relative paths are below `folder` (default: here)."""
+    # A box lives for one job and rows form no cycles; garbage collection would take a tenth of the time.
+    gc.set_threshold(100_000, 50, 100)
+    try:
+        return _run(order, channel, folder or Path.cwd())
+    except Exception:  # noqa: BLE001  # the channel itself is gone; the exit code is all that is left
+        return UNSAID
+
+
+def _run(order: dict[str, Any], channel: TextIO | None, folder: Path) -> int:
+    voice = EventWriter(channel)
+    if "verify" in order:
+        _verify(order, voice, folder)
+        return SAID
+    summary, problem = _work(order, voice, folder)
+    asked = order.get("verification")
+    code = None if problem is None else problem[0]
+    if asked is not None and (code is None or code in EXPLAINED):
+        ended = {"audit": code is not None, "review": code == "needs_review"}
+        asked = {**asked, "verify": {**asked["verify"], **ended}}
+        _verify(asked, EventWriter(channel, last="verified"), folder)
+    if problem is None:
+        voice.succeed(summary)
+    else:
+        voice.fail(*problem)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return SAID
+
+
+def _work(order: dict[str, Any], voice: EventWriter, folder: Path) -> tuple[dict[str, Any], Problem | None]:
+    """Write the outputs; returns the summary, or the problem."""
+    try:
+        return EngineJob(read_order(order, folder), voice).run(), None
+    except EngineStop as stop:
+        return {}, (stop.code, stop.message, stop.where)
+    except MemoryError:
+        remedy = "raise limits.memory_mb in the manifest, or split the file"
+        return {}, ("out_of_memory", "the job exceeded its memory limit", {"remedy": remedy})
+    except Exception as error:  # noqa: BLE001  # the last line: say what broke, never on which value
+        return {}, ("engine_error", f"the engine failed: {type(error).__name__}", place_of(error))
+
+
+def _verify(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
+    from runner.engine.verifying import carry_out  # noqa: PLC0415  # a box that starts cold may do without
+
+    carry_out(order, voice, folder)
 
 
 class EngineJob:
@@ -60,7 +117,8 @@ class EngineJob:
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
-        self.answers = Answers(order.decision, accept=order.accept, readings=order.readings)
+        self.learnt = read_memories([(m.path, m.key) for m in order.memories])
+        self.answers = Answers(order.decision, accept=order.accept, readings=self.learnt.readings_of(order.sender))
 
     def run(self) -> dict[str, Any]:
         """Run the job and return the summary for the end event."""
@@ -189,7 +247,7 @@ class EngineJob:
         self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
     ) -> list[MappedTable]:
         mapped: list[MappedTable] = []
-        recall = Recall(read_memories([(m.path, m.key) for m in self.order.memories]))
+        recall = Recall(self.learnt.headers)
         for source in sources:
             with source.streaming():
                 mapped += [
@@ -449,7 +507,17 @@ class EngineJob:
             strict=self.strict,
             errors=errors,
             split=self.split,
+            spellings=self._spellings(fields.values()),
         )
+
+    def _spellings(self, fields: Iterable[Field]) -> dict[str, dict[str, Any]]:
+        """What the memories say about texts of fields that have allowed values."""
+        found = {}
+        for field in fields if self.learnt.values else ():
+            allowed = self.lookups.column(field) if field.lookup else field.allowed
+            if allowed:
+                found[field.name] = self.learnt.spellings(field.name, allowed)
+        return found
 
     def _pour(self, source: SurveyedInput, streams: Mapping[str, TableStream]) -> None:
         """Count every table's rows; stream those of the tables in use to the output."""
@@ -475,28 +543,6 @@ class EngineJob:
 def _refs() -> Iterator[str]:
     """Short names for the tables of a job."""
     return (f"t{n}" for n in count(1))
-
-
-def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) -> None:
-    """Apply the hooks that leave tables out."""
-    seen = [
-        {
-            "id": t.id,
-            "input": t.place.input,
-            "sheet": t.place.sheet,
-            "range": t.table.range.a1,
-            "headers": [c.name for c in t.columns],
-            "confidence": t.table.confidence,
-        }
-        for source in sources
-        for t in source.tables
-    ]
-    skip = hooks.skipped_tables(seen)
-    for source in sources:
-        source.skipped += [t for t in source.tables if t.id in skip]
-        source.tables = [t for t in source.tables if t.id not in skip]
-        for table in source.skipped:
-            findings.add("table_skipped", "info", "a hook skipped this table", place=table.place, rule="structure")
 
 
 def _log(*words: object) -> None:

@@ -1,6 +1,7 @@
 """Passes 3 to 5 over the chunks of a table: transform, validate, write."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import ne
 from time import perf_counter
 from typing import Any, Final
@@ -33,34 +34,22 @@ class Times(dict[str, float]):
         return now
 
 
+@dataclass(kw_only=True, slots=True)
 class Pipeline:
     """What all tables of a job share."""
 
-    def __init__(
-        self,
-        *,
-        columns: Sequence[OutColumn],
-        checks: Mapping[str, FieldChecks],
-        row_rules: Sequence[RowCheck],
-        package: RulePackage,
-        hooks: Hooks,
-        findings: Findings,
-        sheet: SheetWriter | None,
-        strict: bool,
-        errors: RowErrors,
-        split: bool,
-    ) -> None:
-        self.columns = columns
-        self.checks = checks
-        self.row_rules = row_rules
-        self.package = package
-        self.hooks = hooks
-        self.findings = findings
-        self.sheet = sheet
-        self.strict = strict
-        self.errors = errors
-        self.split = split  # rows with errors are not written
-        self.times = Times()
+    columns: Sequence[OutColumn]
+    checks: Mapping[str, FieldChecks]
+    row_rules: Sequence[RowCheck]
+    package: RulePackage
+    hooks: Hooks
+    findings: Findings
+    sheet: SheetWriter | None
+    strict: bool
+    errors: RowErrors
+    split: bool  # rows with errors are not written
+    spellings: Mapping[str, Mapping[str, Any]]  # field -> folded text -> the allowed value that it means
+    times: Times = field(default_factory=Times)
 
 
 class TableStream:
@@ -84,6 +73,8 @@ class TableStream:
                 converter = Converter(out.field)
             if converter is not None and out.field is not None and out.field.name in allowed:
                 converter.use_allowed(allowed[out.field.name])
+            if converter is not None and out.field is not None and (learnt := pipeline.spellings.get(out.field.name)):
+                converter.use_spellings(learnt)
             self.converters.append(converter)
         columns = [self._column(n) for n in range(len(pipeline.columns))]
         self._merges = [None if at is None else filling.of_column(table.source.merged, at) for at in columns]
@@ -250,7 +241,7 @@ class TableStream:
                     at.setdefault(code, []).append(i)
         for code, indexes in at.items():
             severity, what = REMARKS[code]
-            once = severity == "info"
+            once = severity == "info" and code != "spelling_learnt"  # of those each cell counts
             if not (once and (n, code) in self._reported):
                 origin.flag(indexes[:1] if once else indexes, code, severity, what, **where)
             self._reported.add((n, code))

@@ -12,6 +12,7 @@ from runner.engine.mapping.spelling import normalized
 from runner.engine.mending import Mending, claimed, mends
 from runner.engine.protocol import EngineStop, InputFile
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
+from runner.engine.rules.hooks import Hooks
 from runner.engine.sources import GROUP, PROVENANCE, Leaving, SourceTable
 from runner.engine.spool import Room, SpooledSheet
 from runner.engine.structure import RowScores, Table, find_tables
@@ -198,3 +199,25 @@ def _placed(found: list[Table], source: SurveyedInput, sheet: Sheet, leaving: Le
         place = FindingPlace(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
         epoch_1904 = source.notes.get("epoch") == 1904
         yield SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=merged)
+
+
+def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) -> None:
+    """Apply the hooks that leave tables out."""
+    seen = [
+        {
+            "id": t.id,
+            "input": t.place.input,
+            "sheet": t.place.sheet,
+            "range": t.table.range.a1,
+            "headers": [c.name for c in t.columns],
+            "confidence": t.table.confidence,
+        }
+        for source in sources
+        for t in source.tables
+    ]
+    skip = hooks.skipped_tables(seen)
+    for source in sources:
+        source.skipped += [t for t in source.tables if t.id in skip]
+        source.tables = [t for t in source.tables if t.id not in skip]
+        for table in source.skipped:
+            findings.add("table_skipped", "info", "a hook skipped this table", place=table.place, rule="structure")

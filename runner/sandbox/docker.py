@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from core.errors import SandboxUnavailable
-from core.ports import BoxOrder, BoxReport, Isolation
+from core.ports import BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
 from runner.sandbox.box.limits import THREADS
 from runner.sandbox.drivers import require
 from runner.sandbox.jail import BOX_ID, open_to_all
@@ -23,10 +23,7 @@ from runner.sandbox.session import (
     FIRST_OUTPUT,
     Engine,
     Kernel,
-    Killed,
-    OnEvent,
     Session,
-    ignore_event,
     write_order,
 )
 

@@ -40,7 +40,7 @@ from typing import Any
 
 from core.errors import SandboxUnavailable
 from core.manifests import parse_manifest
-from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation
+from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
 from core.verdicts import Verdict
 from runner.sandbox.box import landlock, namespaces, seccomp
 from runner.sandbox.box.zygote import Plan
@@ -53,10 +53,7 @@ from runner.sandbox.session import (
     OWN_ROOT,
     Engine,
     Kernel,
-    Killed,
-    OnEvent,
     Session,
-    ignore_event,
     write_order,
 )
 from runner.sandbox.zygotes import Box, Pool, ZygoteProcess
@@ -96,7 +93,7 @@ class Build:
     def plan(self, engine: Engine, *, network: bool, root: Path, warm: bool) -> Plan:
         kind = {"own": "own", "bubblewrap": "given", "none": "none"}[self.namespaces]
         return Plan(
-            module=f"{engine.package}.boxed",
+            module=f"{engine.package}.job",
             package=engine.package,
             paths=engine.paths,
             namespaces=kind,
@@ -220,8 +217,8 @@ class Jailer:
         order: BoxOrder,
         isolation: Isolation,
         *,
-        killed: Callable[[], Verdict | None],
-        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
+        killed: Killed,
+        on_event: OnEvent = ignore_event,
         canary: dict[str, Any] | None = None,
     ) -> BoxReport:
         """As Sandbox.run; with `canary` the box probes its limits instead of working."""

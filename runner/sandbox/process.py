@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import SandboxUnavailable
-from core.ports import BoxOrder, BoxReport, Isolation
+from core.ports import BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
 from runner.sandbox.drivers import require
 from runner.sandbox.registry import Registry
 from runner.sandbox.session import (
     CHANNEL,
     OWN_ROOT,
     Engine,
-    Killed,
-    OnEvent,
     Session,
-    ignore_event,
     write_order,
 )
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation, Verification
+from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation, Killed, OnEvent, Verification, ignore_event
 from core.verdicts import EXPLAINED, Verdict
 from runner.sandbox import claims
 from runner.sandbox.box.limits import MIB, TASKS, THREADS, KernelLimits
@@ -229,7 +229,7 @@ class Watch:
         control: socket.socket,
         channel_fd: int,
         log: tuple[int, CappedLog] | None = None,
-        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
+        on_event: OnEvent = ignore_event,
         excess: Excess,
     ) -> None:
         self._excess = excess
@@ -247,7 +247,7 @@ class Watch:
             os.set_blocking(fd, False)
         control.setblocking(False)
 
-    def until_over(self, *, deadline: float, killed: Callable[[], Verdict | None], kill: Callable[[], None]) -> Watched:
+    def until_over(self, *, deadline: float, killed: Killed, kill: Callable[[], None]) -> Watched:
         """Follow the box to its end; `kill` is called once if it must end early."""
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
@@ -279,7 +279,7 @@ class Watch:
     def _over(self) -> bool:
         return self._result.report is not None or self._control.fileno() < 0
 
-    def _reason_to_kill(self, now: float, deadline: float, killed: Callable[[], Verdict | None]) -> Verdict | None:
+    def _reason_to_kill(self, now: float, deadline: float, killed: Killed) -> Verdict | None:
         if self._result.violation is not None:
             return Verdict.BAD_OUTPUT
         if self._log is not None and self._log.flooded:
@@ -347,17 +347,9 @@ VERIFY_ORDER = "verify.json"
 CODE_SECONDS = 10.0  # seconds between checks of the engine's code for changes
 
 
-Killed = Callable[[], Verdict | None]  # asked while a box runs: the reason to end it now, if any
-OnEvent = Callable[[dict[str, Any]], None]  # gets each checked event of a box
-
-
-def ignore_event(_: dict[str, Any]) -> None:
-    """For callers that need no events."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Engine:
-    """What runs in the box: a package with a `__main__` and a `boxed` module. Tests use their own."""
+    """What runs in the box: a package with a `__main__` and a `job` module. Tests use their own."""
 
     package: str = "runner.engine"
     root: Path | None = None  # where to import it from, if not from OWN_ROOT
@@ -476,9 +468,9 @@ class Session:
         self,
         control: socket.socket,
         *,
-        killed: Callable[[], Verdict | None],
+        killed: Killed,
         kill: Callable[[], None],
-        on_event: Callable[[dict[str, Any]], None],
+        on_event: OnEvent,
         pid: int | None = None,
     ) -> Watched:
         """Follow the box to its end; `pid`: its first process, if it is visible on this host."""
@@ -519,7 +511,7 @@ class Session:
         control: socket.socket,
         channel_fd: int,
         *,
-        killed: Callable[[], Verdict | None],
+        killed: Killed,
         kill: Callable[[], None],
         pid: int,
         kernel: Callable[[], Kernel | None],

@@ -532,8 +532,8 @@ TAMPERING = [
         name="the next job's engine in memory",
         snippet="""
 def main(order):
-    import snippet_engine.boxed
-    snippet_engine.boxed.run = None
+    import snippet_engine.job
+    snippet_engine.job.run = None
     sys.stain = 'left'
     return False
 """,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from console.api import app as app_module
-from console.api import following
+from console.api import following, metrics
 from console.api import server as server_module
 from console.api.access import Principal, Scope
 from console.api.actions import ACTIONS
@@ -255,3 +255,23 @@ class TestWhileTheStoreHangs:
         monkeypatch.setattr(rig.office.control, "retry", silent)
         answer = rig.client.post("/jobs/acts", json={"act": "retry", "filter": {}})
         assert (answer.status_code, len(asked)) == (503, 1)
+
+
+class TestWhatIsLeftAndTold:
+    def test_the_folder_of_a_server_that_was_killed_is_removed_and_that_of_a_live_one_is_not(self, rig: ApiRig):
+        left = rig.stack.run_dir / "console-dead"
+        left.mkdir()
+        (left / "half-of-a-large-file").write_bytes(b"x")
+        with api_rig(rig.stack.settings.storage_data_dir):
+            assert not left.exists()
+            assert rig.office.spool.folder.exists()
+
+    def test_a_count_is_told_to_its_last_digit(self):
+        assert metrics._line("n", {}, 12345678) == "n 12345678"
+        assert metrics._line("n", {}, 0.25) == "n 0.25"
+
+    def test_a_refusal_does_not_tell_where_the_bucket_is(self, rig: ApiRig):
+        rig.client.put("/uploads/inbox/acme/x.csv", content=b"x")
+        answer = rig.client.put("/uploads/inbox/acme/x.csv/y.csv", content=b"x")
+        assert answer.status_code == 400
+        assert str(rig.stack.settings.storage_data_dir) not in answer.text

@@ -121,13 +121,25 @@ def pages(folder: Path, n: int) -> dict[str, float]:
             "overview": "/overview",
         }
 
-        def get(path: str) -> None:
-            rig.office.answers.forget()  # or the same answer would be given for half a second
-            client.get(path).raise_for_status()
+        shown = {
+            "page: overview": "/",
+            "page: jobs": "/jobs",
+            "page: jobs, deep": f"/jobs?cursor={deep}",
+            "page: job": f"/jobs/{one}",
+            "page: review": "/review",
+            "page: senders": "/senders",
+        }
 
-        for path in asked.values():
-            get(path)
-        found = {name: median(lambda path=path: get(path)) for name, path in asked.items()}
+        def get(path: str, accept: str = "application/json") -> None:
+            rig.office.answers.forget()  # or the same answer would be given for half a second
+            client.get(path, headers={"Accept": accept}).raise_for_status()
+
+        kinds = [(asked, "application/json"), (shown, "text/html")]
+        found: dict[str, float] = {}
+        for paths, accept in kinds:
+            for name, path in paths.items():
+                get(path, accept)
+                found[name] = median(lambda path=path, accept=accept: get(path, accept))
         found["overview, cold"] = median(lambda: Facade(stack).overview(), 12)
         found["senders, cold"] = median(lambda: Facade(stack).senders("t3"), 12)
     return found

@@ -18,9 +18,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from infra.telemetry import Telemetry
 from tests.support.world import World
 
-CALLS = 100_000
+CALLS = 50_000
 JOBS = 40
-ROUNDS = 7
+ROUNDS = 5
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
@@ -35,10 +35,10 @@ def per_call(act: Callable[[], object], calls: int = CALLS) -> float:
     """Microseconds."""
     best = float("inf")
     for _ in range(3):
-        began = time.perf_counter()
+        began = time.thread_time()  # of the CPU, whoever else uses the machine
         for _ in range(calls):
             act()
-        best = min(best, time.perf_counter() - began)
+        best = min(best, time.thread_time() - began)
     return best / calls * 1e6
 
 

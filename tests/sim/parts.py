@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from core.errors import (
 from core.jobs import Job, State
 from core.keys import check_key, refusal
 from core.ports import (
+    Body,
     Caps,
     Clock,
     DeadLetter,
@@ -35,11 +36,13 @@ from core.ports import (
     JobQuery,
     Level,
     Message,
+    Metadata,
     ObjectInfo,
     Page,
     Pause,
     QueueStats,
     Refused,
+    readable,
 )
 
 
@@ -89,16 +92,7 @@ class SimStore:
         unreadable: dict[str, str] = {}
 
         def infos(wanted: Collection[str]) -> list[ObjectInfo]:
-            found = []
-            for key in wanted:
-                try:
-                    info = self.head(key)
-                except ObjectRefused as error:
-                    unreadable[key] = str(error)
-                    continue
-                if info is not None:
-                    found.append(info)
-            return found
+            return readable(wanted, self.head, unreadable)
 
         return Level(keys=keys, folders=folders, infos=infos, unreadable=unreadable)
 
@@ -125,13 +119,7 @@ class SimStore:
         return Fetched(size=len(body), sha256=hashlib.sha256(body).hexdigest())
 
     def put(
-        self,
-        key: str,
-        body: bytes | Path,
-        *,
-        if_version: str | None = None,
-        if_absent: bool = False,
-        metadata: Mapping[str, str] | None = None,
+        self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None
     ) -> ObjectInfo:
         check_key(key)
         content = body if isinstance(body, bytes) else body.read_bytes()

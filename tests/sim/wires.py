@@ -2,14 +2,28 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from core.errors import ObjectRefused, PreconditionFailed, StoreUnavailable
 from core.jobs import Job
-from core.ports import Caps, Delivery, Fetched, Folder, JobQuery, Level, Message, ObjectInfo, Page, Pause, Refused
+from core.ports import (
+    Body,
+    Caps,
+    Delivery,
+    Fetched,
+    Folder,
+    JobQuery,
+    Level,
+    Message,
+    Metadata,
+    ObjectInfo,
+    Page,
+    Pause,
+    Refused,
+)
 from infra.aws.sqs_events import RawEvent
 from tests.sim.parts import SimQueue, SimStore, SimTable
 from tests.sim.scheduler import Actor, Death, Process, Scheduler
@@ -78,20 +92,20 @@ class Waiters:
             self._scheduler.wake(actor)
 
 
+@dataclass
 class Network:
     """Carries every call of every process."""
 
-    def __init__(
-        self, scheduler: Scheduler, rng: random.Random, faults: Faults, met: Counter[str], pauses: random.Random
-    ) -> None:
-        self.scheduler = scheduler
-        self.rng = rng
-        self.faults = faults
-        self.met = met
-        self.on = True
-        self.began = scheduler.now
-        self.pauses = pauses  # draws of their own, so that a seed without pauses is what it was
-        self.resumed = 0.0  # when the last process that stands still goes on
+    scheduler: Scheduler
+    rng: random.Random
+    faults: Faults
+    met: Counter[str]
+    pauses: random.Random  # draws of their own, so that a seed without pauses is what it was
+    on: bool = True
+    resumed: float = 0.0  # when the last process that stands still goes on
+
+    def __post_init__(self) -> None:
+        self.began = self.scheduler.now
 
     def call(self, process: Process, port: str, name: str, act: Callable[[], Any], *about: Any) -> Any:
         if process.dead:
@@ -225,13 +239,7 @@ class WiredStore:
         return self._call("fetch", lambda: self._s.fetch(key, to, version=version, limit=limit), key)
 
     def put(
-        self,
-        key: str,
-        body: bytes | Path,
-        *,
-        if_version: str | None = None,
-        if_absent: bool = False,
-        metadata: Mapping[str, str] | None = None,
+        self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None
     ) -> ObjectInfo:
         def act() -> ObjectInfo:
             return self._s.put(key, body, if_version=if_version, if_absent=if_absent, metadata=metadata)

@@ -31,7 +31,7 @@ from core.chores import wake_at
 from core.errors import AdeError, IllegalTransition, StoreUnavailable, UsageError
 from core.jobs import Job, State
 from core.keys import decision_key
-from core.ports import BoxOrder, BoxReport, Isolation, Pause
+from core.ports import BoxOrder, BoxReport, Isolation, Killed, OnEvent, Pause, ignore_event
 from core.settings import Settings
 from core.verdicts import Verdict
 from handlers.intake import Intake
@@ -130,13 +130,7 @@ class SimSandbox:
     def isolation(self) -> Isolation:
         return Isolation(driver="simulated", level="isolated", rungs={}, gaps=())
 
-    def run(
-        self,
-        order: BoxOrder,
-        *,
-        killed: Callable[[], Verdict | None],
-        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
-    ) -> BoxReport:
+    def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
         if "verify" in order.job:
             page = order.scratch / ("review.html" if order.job["verify"]["review"] else "report.html")
             page.write_text(order.label)

@@ -9,17 +9,9 @@ from core.errors import IllegalTransition, UsageError
 from core.jobs import State
 from core.ports import Message
 from core.verdicts import Verdict
-from tests.support.world import World
 
 LATEST = "outputs/acme/d/a.csv/members/latest.json"
 INPUT = "inbox/acme/d/a.csv"
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 def dropped(world, **manifest):

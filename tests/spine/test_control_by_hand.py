@@ -3,20 +3,10 @@
 import json
 from dataclasses import replace
 
-import pytest
-
 from core.jobs import State
 from runner.publish import result_body
-from tests.support.world import World
 
 LATEST = "outputs/acme/d/a.csv/members/latest.json"
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 def worked_off(world, body):

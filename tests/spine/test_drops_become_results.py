@@ -14,13 +14,6 @@ from core.verdicts import Verdict
 from tests.support.world import MANIFEST, World
 
 
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
-
-
 def states(world):
     return {j.subject: str(j.state) for j in world.jobs()}
 

@@ -12,17 +12,14 @@ from core.jobs import State
 from core.keys import result_key
 from core.ports import JobQuery
 from runner.publish import result_body
-from tests.support.places import PLACES
 from tests.support.world import MANIFEST, World
 
 LATEST = "outputs/acme/d/a.csv/members/latest.json"
 
 
-@pytest.fixture(params=["embedded", "cloud"])
-def world(request, tmp_path):
-    made = World(tmp_path, PLACES[request.param])
-    yield made
-    made.close()
+@pytest.fixture
+def world(world_in_each_place):
+    return world_in_each_place
 
 
 def ended(world, body=b"id\n1\n", **manifest):

@@ -11,17 +11,13 @@ from core.jobs import RECORD_VERSION, State
 from core.keys import latest_key
 from core.ports import JobQuery, NewerRow
 from tests.support.newer import raw, record, rewrite
-from tests.support.places import PLACES
-from tests.support.world import World
 
 NEXT = RECORD_VERSION + 1
 
 
-@pytest.fixture(params=["embedded", "cloud"])
-def world(request, tmp_path):
-    made = World(tmp_path, PLACES[request.param])
-    yield made
-    made.close()
+@pytest.fixture
+def world(world_in_each_place):
+    return world_in_each_place
 
 
 def recorded(world, **drop):

@@ -11,15 +11,11 @@ from core.jobs import State
 from core.ports import JobQuery
 from handlers.workflows import LiveView
 from infra.aws.dynamodb_items import job_key
-from tests.support.places import PLACES
-from tests.support.world import World
 
 
-@pytest.fixture(params=["embedded", "cloud"])
-def world(request, tmp_path):
-    made = World(tmp_path, PLACES[request.param])
-    yield made
-    made.close()
+@pytest.fixture
+def world(world_in_each_place):
+    return world_in_each_place
 
 
 def spoil(world, job_id):

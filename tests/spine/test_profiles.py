@@ -3,8 +3,6 @@
 import json
 from dataclasses import replace
 
-import pytest
-
 from core.jobs import Mends, OutputFile, State
 from core.keys import latest_key, mended_latest_key, profile_key, staging_folder
 from infra.lanes import Lanes
@@ -13,13 +11,6 @@ from tests.contract.jobs import a_job
 from tests.support.world import World
 
 BODY = b'{"profile":1,"rows":%d,"columns":[]}'
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 def publisher(world: World) -> Publisher:

@@ -8,16 +8,9 @@ from core.jobs import State
 from core.verdicts import Verdict
 from infra.lanes import Lanes
 from runner.publish import Publisher
-from tests.support.world import Crash, World
+from tests.support.world import Crash
 
 LATEST = "outputs/acme/d/a.csv/members/latest.json"
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -11,16 +11,8 @@ from core.keys import latest_key, result_key, staging_folder
 from core.verdicts import Verdict
 from runner.publish import _order, result_body
 from tests.contract.jobs import NOW, a_job
-from tests.support.world import World
 
 FILE = OutputFile(name="artifact.json", size=1, sha256="0" * 64)
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 def committed(world, **more):

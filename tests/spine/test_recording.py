@@ -11,13 +11,6 @@ from tests.support.world import MANIFEST, World
 LOOK_UP = {"primary": ["*.csv"], "auxiliary": [{"name": "plans", "path": "lookups/plans.csv"}]}
 
 
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
-
-
 def only(world):
     (job,) = world.jobs()
     return job

@@ -5,24 +5,14 @@ import os
 
 import pytest
 
-from tests.support.places import PLACES
-from tests.support.world import MANIFEST, World
+from tests.support.world import MANIFEST
 
 REPORT = "outputs/acme/d/rejected.json"
 
 
-@pytest.fixture(params=["embedded", "cloud"])
-def world(request, tmp_path):
-    made = World(tmp_path, PLACES[request.param])
-    yield made
-    made.close()
-
-
 @pytest.fixture
-def embedded(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
+def world(world_in_each_place):
+    return world_in_each_place
 
 
 def rejected(world, key=REPORT):

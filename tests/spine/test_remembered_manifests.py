@@ -3,16 +3,9 @@
 import pytest
 
 from core.drops import is_placeholder
-from tests.support.world import MANIFEST, World
+from tests.support.world import MANIFEST
 
 DEEP = MANIFEST | {"name": "deep", "inputs": {"primary": ["**/*.csv"]}}
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 def listings(world, prefix):

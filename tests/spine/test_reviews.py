@@ -11,7 +11,6 @@ from core.keys import job_folder
 from core.memories import own_key, parse_memory
 from core.verdicts import Verdict
 from infra.statuses import status_key
-from tests.support.places import PLACES
 from tests.support.world import Crash, World
 
 INPUT = "inbox/acme/d/a.csv"
@@ -20,11 +19,9 @@ REVIEWED = {"mapping": {"review": "unsure"}, "review": {"expires": "2h"}}
 ANSWER = {"decision": 1, "workflow": "members", "by": "ann", "answers": [{"header": "ID No", "field": "id"}]}
 
 
-@pytest.fixture(params=["embedded", "cloud"])
-def world(request, tmp_path):
-    made = World(tmp_path, PLACES[request.param])
-    yield made
-    made.close()
+@pytest.fixture
+def world(world_in_each_place):
+    return world_in_each_place
 
 
 @pytest.fixture

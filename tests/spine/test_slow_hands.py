@@ -11,13 +11,6 @@ from runner.control import Control
 from tests.support.world import Crash, World
 
 
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
-
-
 def whole(world):
     """Every job that succeeded has all that its result.json names, and latest.json names one that is there."""
     for job in world.jobs():

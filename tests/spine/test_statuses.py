@@ -8,18 +8,15 @@ import pytest
 from core.jobs import State, stamp_text
 from core.ports import Pause
 from core.verdicts import Verdict
-from tests.support.places import PLACES
 from tests.support.world import MANIFEST, Crash, World
 
 AUX = {"primary": ["*.csv"], "auxiliary": [{"name": "plans", "path": "lookups/plans.csv"}]}
 STATUS = "outputs/acme/d/a.csv/members/status.json"
 
 
-@pytest.fixture(params=["embedded", "cloud"])
-def world(request, tmp_path):
-    made = World(tmp_path, PLACES[request.param])
-    yield made
-    made.close()
+@pytest.fixture
+def world(world_in_each_place):
+    return world_in_each_place
 
 
 def status(world, key=STATUS):

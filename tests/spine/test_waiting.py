@@ -4,17 +4,13 @@ import pytest
 
 from core.jobs import State
 from core.ports import Pause
-from tests.support.places import PLACES
-from tests.support.world import World
 
 ROUNDS = 60  # more receives than the queues of a deployment allow before they call a message dead
 
 
-@pytest.fixture(params=["embedded", "cloud"])
-def world(request, tmp_path):
-    made = World(tmp_path, PLACES[request.param])
-    yield made
-    made.close()
+@pytest.fixture
+def world(world_in_each_place):
+    return world_in_each_place
 
 
 def test_a_job_that_is_put_back_again_and_again_is_no_dead_letter(world):

@@ -10,7 +10,7 @@ from typing import Any
 
 from core.jobs import Job
 from core.keys import result_key
-from core.ports import BoxOrder, BoxReport, Isolation, JobQuery
+from core.ports import BoxOrder, BoxReport, Isolation, JobQuery, Killed, OnEvent, ignore_event
 from core.settings import Settings
 from core.verdicts import EXPLAINED, Verdict
 from handlers.intake import Intake
@@ -84,13 +84,7 @@ class ScriptedSandbox:
     def isolation(self) -> Isolation:
         return Isolation(driver="scripted", level="isolated", rungs={}, gaps=())
 
-    def run(
-        self,
-        order: BoxOrder,
-        *,
-        killed: Callable[[], Verdict | None],
-        on_event: Callable[[dict[str, Any]], None] = lambda _: None,
-    ) -> BoxReport:
+    def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
         if "verify" in order.job:
             return verify_here(order, self.isolation())
         during, self.during = self.during, lambda: None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import openpyxl
 
 from core.manifests import parse_manifest
-from runner.engine import boxed
+from runner.engine.job import run as run_engine
 from tests.truth.cases import Case
 
 OUTPUTS = ("normalized.xlsx", "artifact.json")
@@ -48,7 +48,7 @@ def run_case(case: Case, folder: Path) -> Outcome:
         "sandbox": {"driver": "process", "level": "limits", "rungs": {"rlimits": True}},
     }
     channel = io.StringIO()
-    boxed.run(order, channel, folder=folder)
+    run_engine(order, channel, folder=folder)
     end = json.loads(channel.getvalue().splitlines()[-1])
     return collect(folder, None if end["ok"] else end["error"])
 

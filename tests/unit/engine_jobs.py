@@ -11,7 +11,7 @@ import openpyxl
 from core.decisions import parse_decision
 from core.manifests import parse_manifest
 from core.ports import Isolation
-from runner.engine import boxed
+from runner.engine.job import run as run_engine
 from runner.engine.protocol import EXPLAINED
 from runner.staging import box_outputs
 from tests.support.outputs import order_to_verify
@@ -147,7 +147,7 @@ def run_order(order: dict[str, Any], folder: Path) -> Outcome:
     channel = io.StringIO()
     path, modules, writes = list(sys.path), set(sys.modules), sys.dont_write_bytecode
     try:
-        code = boxed.run(order, channel, folder=folder)
+        code = run_engine(order, channel, folder=folder)
     finally:  # in the box a job has a process of its own; here the next test must not meet this one's rules
         sys.path[:] = path
         sys.dont_write_bytecode = writes
@@ -172,6 +172,6 @@ def _verify(order: dict[str, Any], folder: Path, end: dict[str, Any]) -> None:
     box = Isolation(driver=order["sandbox"]["driver"], level=order["sandbox"]["level"], rungs={}, gaps=())
     asked = order_to_verify({**order, "inputs": inputs}, names, box, audit=audit, review=review)
     channel = io.StringIO()
-    assert boxed.run(asked, channel, folder=folder) == 0
+    assert run_engine(asked, channel, folder=folder) == 0
     said = json.loads(channel.getvalue())
     assert said["ok"], said["error"]["message"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from engine_jobs import run_order
 
-from runner.engine import boxed
+from runner.engine.job import run as run_engine
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = {"manifest": 1, "name": "m", "fields": [{"name": "code"}]}
@@ -122,4 +122,4 @@ def test_a_channel_that_is_gone_ends_with_seventy(place):
         def write(self, _):
             raise BrokenPipeError
 
-    assert boxed.run(order(), Gone(), folder=place) == 70
+    assert run_engine(order(), Gone(), folder=place) == 70

@@ -8,15 +8,7 @@ from core.errors import RecordNewer, StoreUnavailable
 from core.jobs import State, move
 from core.verdicts import Verdict
 from runner.leases import Beats, fenced
-from tests.support.world import World
 from tests.unit.test_beats import Table, expires, held_jobs, make_beats
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 def down(*_):

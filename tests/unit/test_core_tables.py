@@ -107,7 +107,8 @@ def test_a_message_is_sent_anyway_after_six_hours_twelve_and_so_on():
 
 
 def test_every_chore_has_its_word():
-    assert [str(one) for one in Chore] == ["enqueue", "resend", "rescue", "publish", "expire", "forget", "close_review"]
+    words = ["enqueue", "resend", "rescue", "publish", "expire", "forget", "close_review", "notify"]
+    assert [str(one) for one in Chore] == words
     assert str(chore(replace(JOB, state=S.PUBLISHING), 200.0, Timings())) == "publish"
 
 

@@ -11,13 +11,6 @@ from tests.support.world import MANIFEST, World
 SHARED = MANIFEST | {"config": "configs/_shared/p"}
 
 
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
-
-
 def test_whoever_waits_for_a_shared_package_starts_when_it_comes(world):
     world.intake.changed([world.put("inbox/acme/lone.csv", b"id\n9\n")])
     for tenant in ("acme", "other"):

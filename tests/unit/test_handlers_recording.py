@@ -11,16 +11,8 @@ from core.jobs import InputRef, ObjectRef, State, job_id
 from handlers.recording import FollowUps, Planned, Recorded, _Line
 from infra.queueing import mutate
 from tests.contract.jobs import a_job
-from tests.support.world import World
 
 ENDS = (State.FAILED, State.TIMED_OUT, State.CANCELLED, State.EXPIRED, State.SKIPPED)
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.fixture

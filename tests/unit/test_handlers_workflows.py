@@ -9,16 +9,9 @@ from core.drops import Workflow
 from core.errors import ManifestInvalid
 from core.manifests import MAX_MANIFEST_BYTES
 from handlers.workflows import LiveView, Workflows
-from tests.support.world import MANIFEST, World
+from tests.support.world import MANIFEST
 
 AT = "inbox/acme/d/"
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.fixture

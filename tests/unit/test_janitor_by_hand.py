@@ -389,7 +389,7 @@ class TestChores:
         add(world, "alive", state=State.RUNNING, fence=1, lease=Lease(owner="x", expires=at + 99))
         world.clock.move(2)
         one = runner.janitor._one
-        runner.janitor._one = lambda job, now: order.append(job.job_id.rsplit("-")[-1]) or one(job, now)
+        runner.janitor._one = lambda job, now, **more: order.append(job.job_id.rsplit("-")[-1]) or one(job, now, **more)
         runner.janitor.urgent()
         assert sorted(order[:3]) == ["l0", "l1", "l2"]
         assert sorted(order) == ["l0", "l1", "l2", "s0", "s1", "s2", "s3"], "each once"

@@ -14,22 +14,26 @@ from hypothesis import strategies as st
 from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import counts, verified
-from runner.engine import boxed
+from runner.engine.job import run as run_engine
 from runner.engine.report import report
 from runner.engine.verifying import BadOutput
 from runner.engine.verifying.document import read_document
 from runner.engine.verifying.workbook_check import WrittenSheet, named, read_book
 from runner.engine.writing import BookWriter, OutputColumn
-from tests.support.outputs import artifact, as_bytes, audit, check, members, order_to_verify, workbook, zipped
+from tests.support.outputs import (
+    BOX,
+    ORDER,
+    artifact,
+    as_bytes,
+    audit,
+    check,
+    members,
+    order_to_verify,
+    workbook,
+    zipped,
+)
 
 ROOT = Path(__file__).parents[2]
-BOX = Isolation(driver="jail", level="isolated", rungs={}, gaps=())
-ORDER = {
-    "job": {"job_id": "a-b-1", "tenant": "a", "workflow": "b", "attempt": 1},
-    "params": {},
-    "inputs": [{"role": "primary", "name": "m.csv", "path": "in/0", "size": 3, "sha256": "0" * 64}],
-    "config": {"path": None, "digest": "d"},
-}
 
 
 def outputs(folder, *, book=None, told=None):
@@ -415,7 +419,7 @@ def test_a_box_that_verifies_says_one_line_whatever_it_meets(tmp_path):
     for name, said in (("artifact.json", True), ("normalized.xlsx", True), ("missing.json", False)):
         asked["inputs"][0]["path"] = name
         channel = io.StringIO()
-        assert boxed.run(asked, channel, folder=tmp_path) == 0
+        assert run_engine(asked, channel, folder=tmp_path) == 0
         (line,) = channel.getvalue().splitlines()
         assert json.loads(line)["ok"] is (name == "artifact.json")
         assert said or json.loads(line)["error"]["code"] == "engine_error"

@@ -13,12 +13,11 @@ from core.packages import check_zip, read_member
 from core.ports import BoxReport
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import without_places
-from runner.engine import boxed
+from runner.engine.job import run as run_engine
 from runner.sandbox.claims import Channel, ChannelViolation
 from runner.sandbox.session import Seen, judge
 from runner.staging import fetch_config
 from tests.abuse.boxes import LIMITS
-from tests.support.world import World
 
 
 @pytest.mark.parametrize(
@@ -157,20 +156,13 @@ def test_an_engine_that_breaks_says_where_and_nothing_of_the_values(monkeypatch,
     def breaks(*_):
         raise KeyError("Ann Smith")
 
-    monkeypatch.setattr("runner.engine.boxed.read_order", breaks)
+    monkeypatch.setattr("runner.engine.job.read_order", breaks)
     said = io.StringIO()
-    boxed.run({}, said, folder=tmp_path)
+    run_engine({}, said, folder=tmp_path)
     error = json.loads(said.getvalue())["error"]
     assert error["where"]["exception"] == "KeyError"
-    assert "engine/boxed.py:" in error["where"]["trace"]
+    assert "engine/job.py:" in error["where"]["trace"]
     assert "Ann" not in said.getvalue()
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 def test_a_likely_fault_of_the_engines_is_seen_by_the_operator_and_costs_one_attempt(world):

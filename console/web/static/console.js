@@ -374,7 +374,8 @@ function dropPage() {
     if (!input.files.length) say("Choose a file first.");
     else show("/drop/preview", new FormData(form));
   });
-  const key = crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2);
+  const newKey = () => (crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2));
+  let key = newKey(); // the same until an answer comes, so that a lost one makes nothing twice
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const button = $("button.strong", form);
@@ -382,6 +383,7 @@ function dropPage() {
     say("Uploading …", true);
     const response = await request("POST", "/jobs", new FormData(form), { "Idempotency-Key": key }).catch(() => null);
     button.disabled = false;
+    if (response) key = newKey();
     if (!response || !response.ok) {
       say(response ? await problem(response) : "The console does not answer.", true);
       return;

@@ -1,6 +1,7 @@
 """Runs `transform` and `validate` of columns/<field>.py on a chunk of a column."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -19,25 +20,17 @@ _GIVE_UP_AFTER: Final = 32  # consecutive failures after which a rule fails for 
 SEVERITIES: Final = ("error", "warning", "info")
 
 
+@dataclass(slots=True)
 class Cells:
     """A chunk of a column for the rules of its field; `others`: all fields of the same rows."""
 
-    def __init__(
-        self,
-        origin: Origin,
-        column: int | None,
-        field: str,
-        given: dict[str, Any],
-        *,
-        others: Mapping[str, list[Any]],
-        strict: bool,
-    ) -> None:
-        self.origin = origin
-        self.column = column
-        self.field = field
-        self.given = given
-        self.others = others
-        self.strict = strict
+    origin: Origin
+    column: int | None
+    field: str
+    given: dict[str, Any]
+    _: KW_ONLY
+    others: Mapping[str, list[Any]]
+    strict: bool
 
     def transform(self, rule: Rule, values: list[Any]) -> list[Any]:
         """The values after the rule; cells on which it failed keep their values."""

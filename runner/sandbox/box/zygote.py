@@ -52,7 +52,7 @@ _filters: dict[tuple[bool, bool], seccomp.Filter] = {}
 class Plan:
     """What this zygote was asked to be. Travels as JSON."""
 
-    module: str  # the engine's `boxed`
+    module: str  # the engine's `job`
     package: str
     paths: list[str]  # where to import them from, beside the usual places
     namespaces: str  # "own", "given" (somebody has made them around us) or "none"

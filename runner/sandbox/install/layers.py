@@ -10,11 +10,10 @@ import shutil
 import sys
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 from core.errors import AdeError
-from core.ports import BoxLimits, BoxOrder, Sandbox
+from core.ports import BoxLimits, BoxOrder, Killed, Sandbox
 from core.verdicts import Verdict
 from runner.sandbox.install.wheels import ARCHIVE, safe_name
 
@@ -46,7 +45,7 @@ class Layers:
         requirements: Path,
         *,
         tenant: str,
-        killed: Callable[[], Verdict | None] = lambda: None,
+        killed: Killed = lambda: None,
     ) -> Path:
         """The folder with everything installed, created if needed. Raises LayerRefused or SandboxUnavailable."""
         text = requirements.read_bytes()
@@ -87,7 +86,7 @@ class Layers:
                 sha.update(f"\0{path.name} {found.st_size} {found.st_mtime_ns}".encode())
         return sha.hexdigest()
 
-    def _make(self, text: bytes, path: Path, *, tenant: str, killed: Callable[[], Verdict | None]) -> None:
+    def _make(self, text: bytes, path: Path, *, tenant: str, killed: Killed) -> None:
         work = self._cache / f"half-{os.urandom(8).hex()}"
         try:
             (work / "box" / "in").mkdir(parents=True)

@@ -3,8 +3,8 @@ import os
 import sys
 from pathlib import Path
 
-from snippet_engine import boxed
+from snippet_engine import job
 
 if __name__ == "__main__":
     with os.fdopen(int(sys.argv[3]), "w", encoding="utf-8") as channel:
-        sys.exit(boxed.run(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), channel))
+        sys.exit(job.run(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), channel))

@@ -1,0 +1,158 @@
+"""Delivers notices: signed webhooks, SNS topics, EventBridge buses. In: a receiver that is allowed. Out: taken or not.
+
+A webhook goes to an address that was checked a moment before: the name is resolved once and the connection made to that
+very address, so a name that answers otherwise the next time gains nothing. Redirects are not followed, answers are read
+up to a few bytes, and the whole exchange has one deadline.
+"""
+
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from core.notices import (
+    NOTICE_ID,
+    SIGNATURE,
+    TIMESTAMP,
+    Allowed,
+    Receiver,
+    Refusal,
+    check_addresses,
+    key_of,
+    signature,
+)
+
+DELIVERY_SECONDS = 10.0
+_CONNECT_SECONDS = 5.0
+_READ_BYTES = 4096
+_SOURCE = "ade-drop"
+
+Resolve = Callable[[str, int], list[str]]
+
+
+class NotTaken(Exception):
+    """The receiver did not take a notice; the text says why, and it is tried again."""
+
+
+def resolve(host: str, port: int) -> list[str]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise NotTaken(f"{host} cannot be resolved: {error.strerror or error}") from error
+    return list(dict.fromkeys(str(info[4][0]) for info in found))
+
+
+class Deliveries:
+    """Sends to what the operator allows. Safe to share between threads."""
+
+    def __init__(
+        self,
+        allow: str,
+        secret: str,
+        *,
+        now: Callable[[], float],
+        resolve: Resolve = resolve,
+        clients: Callable[[str, str], Any] | None = None,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        """`clients`: makes the boto3 client of a service and region."""
+        self._allowed = Allowed(allow)
+        self._secret = secret
+        self._now = now
+        self._resolve = resolve
+        self._clients = clients or _client
+        self._context = context
+
+    def send(self, to: str, notice_id: str, kind: str, body: bytes) -> Refusal | None:
+        """Deliver a notice; raises NotTaken if it has to be tried again. A Refusal will never be taken."""
+        receiver = self._allowed.receiver(to)
+        if isinstance(receiver, Refusal):
+            return receiver
+        match receiver.kind:
+            case "webhook":
+                return self._post(receiver, notice_id, body)
+            case "sns":
+                self._call(receiver, "sns", "publish", TopicArn=to, Message=body.decode(), **_about(notice_id, kind))
+            case _:
+                entry = {"Source": _SOURCE, "DetailType": f"notice {kind}", "Detail": body.decode(), "EventBusName": to}
+                answer = self._call(receiver, "events", "put_events", Entries=[entry])
+                if answer.get("FailedEntryCount"):
+                    raise NotTaken(f"the bus refused it: {answer['Entries'][0].get('ErrorCode')}")
+        return None
+
+    def _post(self, receiver: Receiver, notice_id: str, body: bytes) -> Refusal | None:
+        if not self._secret:
+            return Refusal("ADE_NOTIFY_SECRET is not set, and a webhook without a signature proves nothing")
+        address = check_addresses(self._resolve(receiver.host, receiver.port), private=receiver.private)
+        if isinstance(address, Refusal):
+            return address
+        timestamp = str(int(self._now()))
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": _SOURCE,
+            NOTICE_ID: notice_id,
+            TIMESTAMP: timestamp,
+            SIGNATURE: signature(key_of(self._secret, receiver.host), timestamp, body),
+        }
+        status = self._exchange(receiver, address, headers, body)
+        if not 200 <= status < 300:
+            raise NotTaken(f"it answered {status}")
+        return None
+
+    def _exchange(self, receiver: Receiver, address: str, headers: Mapping[str, str], body: bytes) -> int:
+        connection = http.client.HTTPConnection(receiver.host, receiver.port, timeout=_CONNECT_SECONDS)
+        try:
+            plain = socket.create_connection((address, receiver.port), timeout=_CONNECT_SECONDS)
+            # Silence ends each step; the timer ends an answer that trickles.
+            timer = threading.Timer(DELIVERY_SECONDS, _cut, args=(plain,))
+            timer.daemon = True
+            timer.start()
+            try:
+                connection.sock = self._secured(plain, receiver)
+                connection.request("POST", receiver.path, body=body, headers=dict(headers))
+                answer = connection.getresponse()
+                answer.read(_READ_BYTES)
+                return answer.status
+            finally:
+                timer.cancel()
+                plain.close()
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise NotTaken(f"{type(error).__name__} while it was sent") from error
+        finally:
+            connection.close()
+
+    def _secured(self, plain: socket.socket, receiver: Receiver) -> socket.socket:
+        if not receiver.secure:
+            return plain
+        context = self._context or ssl.create_default_context()
+        return context.wrap_socket(plain, server_hostname=receiver.host)
+
+    def _call(self, receiver: Receiver, service: str, act: str, **given: Any) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = getattr(self._clients(service, receiver.to.split(":")[3]), act)(**given)
+        except Exception as error:
+            raise NotTaken(f"{service} refused it: {type(error).__name__}") from error
+        return answer
+
+
+def _about(notice_id: str, kind: str) -> dict[str, Any]:
+    values = {"id": notice_id, "kind": kind}
+    told = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
+    return {"MessageAttributes": told, "Subject": json.dumps(f"ade-drop: {kind}").strip('"')}
+
+
+def _cut(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _client(service: str, region: str) -> Any:
+    import boto3  # noqa: PLC0415 - slow to import, and most notices are webhooks
+    from botocore.config import Config  # noqa: PLC0415 - as above
+
+    config = Config(connect_timeout=_CONNECT_SECONDS, read_timeout=_CONNECT_SECONDS, retries={"max_attempts": 0})
+    return boto3.client(service, region_name=region or None, config=config)

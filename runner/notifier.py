@@ -1,0 +1,99 @@
+"""Carries out notices: sends what a job's row holds, then clears it there by a conditional write.
+
+A crash after the send and before the write sends it again, with the same id. Deliveries run in a few threads of their
+own once `start` was called, so that a slow receiver delays neither rescues nor publications; before that they run where
+they are asked for.
+"""
+
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from core.jobs import Job, Notice
+from core.notices import MOST_TRIES, body, delivered, postponed
+from core.ports import Clock, JobTable
+from infra.deliveries import Deliveries, NotTaken
+from infra.logs import Log
+from infra.queueing import mutate
+from infra.telemetry import Telemetry, job_fields
+
+_THREADS = 8
+_MOST_WAITING = 500
+
+
+class Notifier:
+    def __init__(
+        self,
+        table: JobTable,
+        clock: Clock,
+        deliveries: Deliveries,
+        log: Log,
+        *,
+        telemetry: Telemetry | None = None,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self._table = table
+        self._clock = clock
+        self._deliveries = deliveries
+        self._log = log
+        self._meters = (telemetry or Telemetry()).meters
+        self._draw = draw
+        self._lock = threading.Lock()
+        self._busy: set[str] = set()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def start(self) -> None:
+        self._pool = self._pool or ThreadPoolExecutor(_THREADS, thread_name_prefix="notice")
+
+    def stop(self) -> None:
+        """Wait for the deliveries in progress; the others stay in their rows."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+            self._busy.clear()
+
+    def deliver(self, job: Job) -> bool:
+        """Send the notices of a job that are due; False if they are being sent already, or too many others wait."""
+        with self._lock:
+            if job.job_id in self._busy or len(self._busy) >= _MOST_WAITING:
+                return False
+            self._busy.add(job.job_id)
+        if self._pool is None:
+            self._send_all(job)
+        else:
+            self._pool.submit(self._send_all, job)
+        return True
+
+    def _send_all(self, job: Job) -> None:
+        try:
+            for notice in job.notices:
+                if notice.next_at <= self._clock.now():
+                    self._send(job, notice)
+        except Exception as error:  # noqa: BLE001 - it is still in its row, so the next round tries again
+            self._log.warning("notice_failed", **job_fields(job), error=f"{type(error).__name__}: {error}")
+        finally:
+            with self._lock:
+                self._busy.discard(job.job_id)
+
+    def _send(self, job: Job, notice: Notice) -> None:
+        about = {**job_fields(job), "notice": notice.id, "kind": notice.kind, "tries": notice.tries + 1}
+        try:
+            refusal = self._deliveries.send(notice.to, notice.id, notice.kind, body(job, notice))
+        except NotTaken as error:
+            last = notice.tries + 1 >= MOST_TRIES
+            self._meters.add("ade.notices", outcome="given_up" if last else "failed")
+            self._log.warning("notice_given_up" if last else "notice_failed", **about, error=str(error))
+            jitter = self._draw()
+            self._change(job, lambda row: postponed(row, notice.id, now=self._clock.now(), jitter=jitter))
+            return
+        if refusal is not None:
+            self._meters.add("ade.notices", outcome="refused")
+            self._log.warning("notice_refused", **about, reason=refusal.reason)
+        else:
+            self._meters.add("ade.notices", outcome="delivered")
+            self._log.info("notice_delivered", **about)
+        self._change(job, lambda row: delivered(row, notice.id))
+
+    def _change(self, job: Job, change: Callable[[Job], Job | None]) -> None:
+        mutate(self._table, job.job_id, change)

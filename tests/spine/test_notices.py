@@ -1,0 +1,307 @@
+"""Notices on their way: a real HTTP server takes them, refuses them, redirects and hangs; processes die in between."""
+
+import contextlib
+import hashlib
+import hmac
+import http.server
+import json
+import socket
+import threading
+import time
+
+import pytest
+
+from core.jobs import State
+from core.notices import NOTICE_ID, SIGNATURE, TIMESTAMP, Refusal
+from core.verdicts import Verdict
+from infra.deliveries import Deliveries, NotTaken
+from tests.support.world import Crash, World
+
+SECRET = "a secret of many characters"
+NINE = 1_790_000_000.0  # some moment; the world's clock starts elsewhere
+
+
+class Hook:
+    """A receiver that answers as told and keeps what it got."""
+
+    def __init__(self):
+        self.got, self.statuses = [], []
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                outer.got.append((self.path, dict(self.headers), self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(outer.statuses.pop(0) if outer.statuses else 204)
+                self.send_header("Location", f"{outer.origin}/elsewhere")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.origin = f"http://127.0.0.1:{self.server.server_port}"
+        self.url = f"{self.origin}/hook"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def kinds(self):
+        return [json.loads(body)["kind"] for _, _, body in self.got]
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def hook():
+    made = Hook()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def world(tmp_path, hook):
+    made = World(tmp_path, notify_allow=hook.origin, notify_secret=SECRET)
+    yield made
+    made.close()
+
+
+def drop(world, hook, **more):
+    world.intake.changed(world.drop(notify=[{"to": hook.url}], **more))
+
+
+def test_a_success_is_told_once_signed_and_after_its_result(world, hook):
+    drop(world, hook)
+    world.work_off(world.runner())
+    (job,) = world.jobs()
+    assert (job.state, job.notices) == (State.SUCCEEDED, ())
+    ((path, headers, body),) = hook.got
+    told = json.loads(body)
+    assert (path, told["kind"], told["job_id"]) == ("/hook", "succeeded", job.job_id)
+    assert world.store.head(told["result"]) is not None
+    key = hmac.new(SECRET.encode(), b"127.0.0.1", hashlib.sha256).hexdigest()
+    signed = hmac.new(key.encode(), headers[TIMESTAMP].encode() + b"." + body, hashlib.sha256).hexdigest()
+    assert headers[SIGNATURE] == f"v1={signed}"
+    assert headers[NOTICE_ID] == told["id"]
+
+
+def test_a_failure_is_told_with_whose_fault_it_was(world, hook):
+    world.sandbox.verdict = Verdict.RULE_ERROR
+    drop(world, hook)
+    world.work_off(world.runner())
+    told = json.loads(hook.got[0][2])
+    assert (told["kind"], told["verdict"], told["fault"]) == ("failed", "rule_error", "config")
+
+
+def test_a_review_is_told_once_its_questions_are_published(world, hook):
+    world.sandbox.asks = True
+    drop(world, hook, mapping={"review": "always"})
+    runner = world.runner()
+    world.handle_one(runner)
+    runner.janitor.chores()
+    assert hook.kinds() == ["review"]
+    assert world.store.head(json.loads(hook.got[0][2])["review"]) is not None
+    assert world.jobs()[0].state is State.REVIEW
+
+
+@pytest.mark.parametrize("status", [301, 307, 400, 404, 500, 503])
+def test_a_receiver_that_does_not_take_it_gets_it_again_with_the_same_id(world, hook, status):
+    hook.statuses = [status]
+    drop(world, hook)
+    world.work_off(world.runner())
+    assert [path for path, _, _ in hook.got] == ["/hook", "/hook"], "and no redirect is followed"
+    assert len({headers[NOTICE_ID] for _, headers, _ in hook.got}) == 1
+    assert world.jobs()[0].notices == ()
+
+
+@pytest.mark.parametrize("step", range(8))
+def test_whoever_dies_after_the_end_was_written_loses_no_notice(world, hook, step):
+    drop(world, hook)
+    first = world.runner()
+    world.handle_one(first)
+    assert len(world.jobs()[0].notices) == 1, "written with the end, not yet delivered"
+    world.crasher.arm(step, after=True)
+    with contextlib.suppress(Crash):
+        first.janitor.chores()
+    world.crasher.arm(None)
+    world.work_off(world.runner())
+    assert set(hook.kinds()) == {"succeeded"}
+    assert len({headers[NOTICE_ID] for _, headers, _ in hook.got}) == 1
+    assert world.jobs()[0].notices == ()
+
+
+def test_a_receiver_that_nobody_allowed_gets_nothing(tmp_path, hook):
+    world = World(tmp_path, notify_allow="hooks.example.com", notify_secret=SECRET)
+    drop(world, hook)
+    world.work_off(world.runner())
+    assert hook.got == []
+    assert world.jobs()[0].notices == ()
+    assert "ADE_NOTIFY_ALLOW does not name" in world.log._stream.getvalue()
+    world.close()
+
+
+def test_without_a_secret_no_webhook_is_called(tmp_path, hook):
+    world = World(tmp_path, notify_allow=hook.origin)
+    drop(world, hook)
+    world.work_off(world.runner())
+    assert hook.got == []
+    world.close()
+
+
+def test_a_receiver_that_is_down_delays_nothing_and_is_given_up_after_a_day(world, hook):
+    hook.statuses = [500] * 100
+    drop(world, hook)
+    runner = world.runner()
+    world.handle_one(runner)
+    assert world.result(world.jobs()[0])["status"] == "SUCCEEDED"
+    for _ in range(40):
+        runner.janitor.chores()
+        world.clock.move(3600)
+    assert world.jobs()[0].notices == ()
+    assert 10 < len(hook.got) < 20
+    assert "notice_given_up" in world.log._stream.getvalue()
+
+
+def test_in_threads_of_their_own_deliveries_clear_their_rows(world, hook):
+    drop(world, hook)
+    runner = world.runner()
+    world.handle_one(runner)
+    runner.janitor._notifier.start()
+    runner.janitor.chores()
+    runner.janitor._notifier.stop()
+    assert hook.kinds() == ["succeeded"]
+    assert world.jobs()[0].notices == ()
+
+
+def deliveries(hook, allow="", **more):
+    return Deliveries(allow or hook.origin, SECRET, now=lambda: NINE, **more)
+
+
+class TestSending:
+    def test_the_checked_address_is_the_one_that_is_called(self, hook):
+        """A name that answers otherwise the second time is asked once only."""
+        answers = [["127.0.0.1"], ["10.0.0.1"]]
+        port = hook.server.server_port
+        sender = deliveries(hook, f"http://rebound.example:{port}", resolve=lambda _host, _port: answers.pop(0))
+        assert sender.send(f"http://rebound.example:{port}/x", "i", "failed", b"{}") is None
+        assert len(answers) == 1
+        assert hook.got[0][1]["Host"] == f"rebound.example:{port}"
+
+    def test_a_public_name_with_a_private_address_is_refused(self, hook):
+        sender = deliveries(hook, "hooks.example.com", resolve=lambda *_: ["169.254.169.254"])
+        assert isinstance(sender.send("https://hooks.example.com/", "i", "failed", b"{}"), Refusal)
+        assert hook.got == []
+
+    def test_an_answer_that_is_no_http_is_not_taken(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+
+            def nonsense():
+                taken, _ = server.accept()
+                taken.sendall(b"\x00\xff" * 5000 + b"\n")
+                taken.close()
+
+            threading.Thread(target=nonsense, daemon=True).start()
+            origin = f"http://127.0.0.1:{server.getsockname()[1]}"
+            with pytest.raises(NotTaken):
+                Deliveries(origin, SECRET, now=lambda: NINE).send(f"{origin}/", "i", "failed", b"{}")
+
+    def test_nobody_there_is_not_taken(self, hook):
+        hook.close()
+        with pytest.raises(NotTaken):
+            deliveries(hook).send(hook.url, "i", "failed", b"{}")
+
+    def test_a_topic_and_a_bus(self, hook):
+        calls = []
+
+        class Client:
+            def publish(self, **given):
+                calls.append(given)
+                return {}
+
+            def put_events(self, **given):
+                calls.append(given)
+                return {"FailedEntryCount": 0, "Entries": [{}]}
+
+        topic, bus = "arn:aws:sns:eu-west-1:1:ops", "arn:aws:events:eu-west-1:1:event-bus/x"
+        wanted = []
+        sender = deliveries(hook, f"{topic},{bus}", clients=lambda *asked: wanted.append(asked) or Client())
+        for to in (topic, bus):
+            assert sender.send(to, "i", "failed", b'{"notice": 1}') is None
+        assert wanted == [("sns", "eu-west-1"), ("events", "eu-west-1")]
+        assert (calls[0]["TopicArn"], json.loads(calls[0]["Message"])) == (topic, {"notice": 1})
+        assert calls[0]["MessageAttributes"]["id"]["StringValue"] == "i"
+        (entry,) = calls[1]["Entries"]
+        assert (entry["EventBusName"], entry["DetailType"]) == (bus, "notice failed")
+
+    def test_a_service_that_fails_is_tried_again(self, hook):
+        class Client:
+            def put_events(self, **_):
+                return {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "ThrottlingException"}]}
+
+        bus = "arn:aws:events:eu-west-1:1:event-bus/x"
+        with pytest.raises(NotTaken, match="Throttling"):
+            deliveries(hook, bus, clients=lambda *_: Client()).send(bus, "i", "failed", b"{}")
+        with pytest.raises(NotTaken):
+            deliveries(hook, "arn:aws:sns:*", clients=lambda *_: None).send("arn:aws:sns:x:1:t", "i", "failed", b"{}")
+
+
+class TestExpectedDrops:
+    def expects(self, world, hook):
+        """A workflow that expects a drop every day, deployed two days ago."""
+        manifest = {"manifest": 1, "name": "members", "fields": [{"name": "id"}], "subscribe": ["**/*.csv"]}
+        more = {"notify": [{"to": hook.url, "on": ["missing"]}], "expect": {"by": "09:00", "tz": "Europe/Berlin"}}
+        world.put("configs/acme/members.manifest.json", manifest | more)
+        world.clock.move(time.time() - world.clock.now() + 2 * 86400)  # files have the time of this machine
+
+    def missing(self, world):
+        return [job for job in world.jobs() if job.params.get("expected")]
+
+    def test_one_that_does_not_come_is_told_once(self, world, hook):
+        self.expects(world, hook)
+        runner = world.runner()
+        for _ in range(3):
+            world.sweep()
+            runner.janitor.chores()
+        assert hook.kinds() == ["missing"]
+        (row,) = self.missing(world)
+        assert row.state is State.AWAITING
+        assert json.loads(hook.got[0][2])["expected"] == row.params["expected"]
+
+    def test_the_next_day_it_is_told_again_and_the_old_row_goes(self, world, hook):
+        self.expects(world, hook)
+        runner = world.runner()
+        for _ in range(2):
+            world.sweep()
+            runner.janitor.chores()
+            world.clock.move(86400)
+        assert hook.kinds() == ["missing", "missing"]
+        assert len(self.missing(world)) == 1
+
+    def test_an_arrival_clears_it(self, world, hook):
+        self.expects(world, hook)
+        world.sweep()
+        assert len(self.missing(world)) == 1
+        world.intake.changed([world.put("inbox/acme/a.csv", b"id\n1\n")])
+        world.sweep()
+        assert self.missing(world) == []
+        world.work_off(world.runner())
+        assert hook.got == []
+
+    def test_a_drop_in_time_is_not_missed(self, world, hook):
+        self.expects(world, hook)
+        world.intake.changed([world.put("inbox/acme/a.csv", b"id\n1\n")])
+        world.sweep()
+        assert self.missing(world) == []
+
+    def test_a_workflow_that_is_younger_than_its_deadline_misses_nothing(self, world, hook):
+        self.expects(world, hook)
+        world.clock.move(-2 * 86400)
+        world.sweep()
+        assert self.missing(world) == []
+
+    def test_without_its_manifest_nothing_is_expected(self, world, hook):
+        self.expects(world, hook)
+        world.sweep()
+        world.store.delete("configs/acme/members.manifest.json")
+        world.sweep()
+        assert self.missing(world) == []
