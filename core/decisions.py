@@ -5,14 +5,13 @@ refused with one line per mistake. What it says is applied by the engine (runner
 """
 
 import json
-from collections import Counter
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
-from core.wording import problem_of, shown, wrong
+from core.wording import no_constant, no_duplicates, problems_of, shown, wrong
 
 MAX_DECISION_BYTES = 256 * 1024
 MAX_ANSWERS = 2000
@@ -81,7 +80,7 @@ def parse_decision(body: bytes) -> Decision:
     if len(body) > MAX_DECISION_BYTES:
         raise _refused(f"is {len(body)} bytes", f"at most {MAX_DECISION_BYTES} bytes")
     try:
-        raw = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+        raw = json.loads(body.decode("utf-8-sig"), parse_constant=no_constant, object_pairs_hook=no_duplicates)
         json.dumps(raw, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
         raise _refused(f"is not UTF-8 (byte {error.start})", "a JSON object in UTF-8") from None
@@ -100,11 +99,7 @@ def parse_decision(body: bytes) -> Decision:
     try:
         return Decision.model_validate(raw)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        problems = [problem_of(e, Decision) for e in found[:_PROBLEMS]]
-        if len(found) > _PROBLEMS:
-            problems.append(Problem("$", f"has {len(found) - _PROBLEMS} more problems", "none"))
-        raise DecisionInvalid(problems) from None
+        raise DecisionInvalid(problems_of(error, Decision, most=_PROBLEMS)) from None
 
 
 def misfits(decision: Decision, *, workflows: dict[str, frozenset[str] | None]) -> list[Problem]:
@@ -135,15 +130,3 @@ def decision_schema() -> dict[str, Any]:
 
 def _refused(problem: str, allowed: str) -> DecisionInvalid:
     return DecisionInvalid([Problem("$", problem, allowed)])
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    seen = dict(pairs)
-    if len(seen) != len(pairs):
-        counts = Counter(k for k, _ in pairs)
-        raise ValueError(f"duplicate key: {next(n for n, count in counts.items() if count > 1)}")
-    return seen

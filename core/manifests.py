@@ -2,7 +2,6 @@
 
 import codecs
 import json
-from collections import Counter
 from datetime import UTC, datetime
 from itertools import product
 from typing import Annotated, Any, Literal, Self
@@ -13,7 +12,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from core.errors import ManifestInvalid, Problem
 from core.fields import FIELD_NAME, FieldSpec, Lookup, RowRule, Strict, fits
 from core.patterns import MAX_STARS, count_stars
-from core.wording import problem_of, shown, wrong
+from core.wording import no_constant, no_duplicates, problems_of, shown, wrong
 
 MAX_MANIFEST_BYTES = 1024 * 1024
 MAX_NOTIFY = 10
@@ -361,7 +360,7 @@ def parse_manifest(body: bytes) -> Manifest:
     if len(body) > MAX_MANIFEST_BYTES:
         raise ManifestInvalid([Problem("$", f"is {len(body)} bytes", f"at most {MAX_MANIFEST_BYTES} bytes")])
     try:
-        raw = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+        raw = json.loads(body.decode("utf-8-sig"), parse_constant=no_constant, object_pairs_hook=no_duplicates)
     except UnicodeDecodeError as error:
         problem = f"is not UTF-8 (byte {error.start})"
         raise ManifestInvalid([Problem("$", problem, "a JSON object in UTF-8")]) from None
@@ -376,11 +375,7 @@ def parse_manifest(body: bytes) -> Manifest:
     try:
         return Manifest.model_validate(raw)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        problems = [problem_of(e, Manifest) for e in found[:_PROBLEMS]]
-        if len(found) > _PROBLEMS:
-            problems.append(Problem("$", f"has {len(found) - _PROBLEMS} more problems", "none"))
-        raise ManifestInvalid(problems) from None
+        raise ManifestInvalid(problems_of(error, Manifest, most=_PROBLEMS)) from None
 
 
 def _bounded(raw: dict[str, Any]) -> None:
@@ -405,18 +400,6 @@ def _half_character(raw: object) -> str | None:
     except UnicodeEncodeError as error:
         return f"\\u{ord(error.object[error.start]):04x}"
     return None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    seen = dict(pairs)
-    if len(seen) != len(pairs):
-        counts = Counter(k for k, _ in pairs)
-        raise ValueError(f"duplicate key: {next(n for n, count in counts.items() if count > 1)}")
-    return seen
 
 
 def manifest_schema() -> dict[str, Any]:

@@ -19,7 +19,7 @@ from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
 from core.keys import CONFIGS, SHARED, check_key
 from core.manifests import zoned
-from core.wording import problem_of, shown
+from core.wording import no_constant, problem_of, problems_of, shown
 
 MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
 MAX_HEADERS: Final = 20_000
@@ -28,6 +28,7 @@ MAX_SHAPES: Final = 2_000
 MAX_READINGS: Final = 5_000
 MAX_SENDERS: Final = 16  # that one entry names
 MAX_COUNT: Final = 1_000_000_000
+_FRAME: Final = 200  # bytes of a memory beside its entries
 _PROBLEMS: Final = 20
 _LONGEST: Final = 500
 _ENDING: Final = ".memory.json"
@@ -214,7 +215,7 @@ def parse_memory(body: bytes) -> Memory:
     if len(body) > MAX_MEMORY_BYTES:
         raise MemoryInvalid([Problem("$", f"is {len(body)} bytes", f"at most {MAX_MEMORY_BYTES} bytes")])
     try:
-        raw = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant)
+        raw = json.loads(body.decode("utf-8-sig"), parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         what = "is nested too deep" if isinstance(error, RecursionError) else f"is not JSON: {error}"
         raise MemoryInvalid([Problem("$", what, "a JSON object in UTF-8")]) from None
@@ -228,11 +229,7 @@ def parse_memory(body: bytes) -> Memory:
             json.dumps(raw, ensure_ascii=False).encode()
         return _ordered(Memory.model_validate(raw))
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        problems = [problem_of(e, Memory) for e in found[:_PROBLEMS]]
-        if len(found) > _PROBLEMS:
-            problems.append(Problem("$", f"has {len(found) - _PROBLEMS} more problems", "none"))
-        raise MemoryInvalid(problems) from None
+        raise MemoryInvalid(problems_of(error, Memory, most=_PROBLEMS)) from None
     except UnicodeEncodeError:
         raise MemoryInvalid([Problem("$", "holds half a character", "text that can be written as UTF-8")]) from None
 
@@ -241,10 +238,7 @@ def serialized(memory: Memory) -> bytes:
     """A memory's bytes: one entry a line, always the same for the same facts."""
     lists = []
     for name in ("headers", "values", "shapes", *(["readings"] if memory.readings else [])):
-        lines = ",\n".join(
-            json.dumps(e.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, sort_keys=True)
-            for e in getattr(memory, name)
-        )
+        lines = ",\n".join(map(_line, getattr(memory, name)))
         lists.append(f'"{name}": [' + (f"\n{lines}\n" if lines else "") + "]")
     return ('{"memory": 1,\n' + ",\n".join(lists) + "}\n").encode()
 
@@ -375,19 +369,36 @@ def _built(
     shapes: Iterable[ShapeEntry],
     readings: Iterable[ReadingEntry],
 ) -> Memory:
-    return Memory(
-        headers=_fitting(list(headers), MAX_HEADERS),
-        values=_fitting(list(values), MAX_SPELLINGS),
-        shapes=_fitting(list(shapes), MAX_SHAPES),
-        readings=_fitting(list(readings), MAX_READINGS),
-    )
+    """A memory of these entries, as far as they fit: at most so many of each kind, and so many bytes."""
+    kept: dict[str, list[Learnt]] = {
+        "headers": _fitting(list(headers), MAX_HEADERS),
+        "values": _fitting(list(values), MAX_SPELLINGS),
+        "shapes": _fitting(list(shapes), MAX_SHAPES),
+        "readings": _fitting(list(readings), MAX_READINGS),
+    }
+    over = _FRAME + sum(_bytes(entry) for entries in kept.values() for entry in entries) - MAX_MEMORY_BYTES
+    if over > 0:
+        gone: set[int] = set()
+        for entry in sorted((e for entries in kept.values() for e in entries), key=_weight):
+            if over <= 0:
+                break
+            gone.add(id(entry))
+            over -= _bytes(entry)
+        kept = {name: [e for e in entries if id(e) not in gone] for name, entries in kept.items()}
+    return Memory.model_validate({name: tuple(entries) for name, entries in kept.items()})
 
 
-def _fitting(entries: list[Entry], most: int) -> tuple[Entry, ...]:
-    if len(entries) <= most:
-        return tuple(entries)
-    kept = sorted(entries, key=_weight, reverse=True)
-    return tuple(kept[:most])
+def _fitting(entries: Sequence[Learnt], most: int) -> list[Learnt]:
+    return list(entries) if len(entries) <= most else sorted(entries, key=_weight, reverse=True)[:most]
+
+
+def _bytes(entry: Learnt) -> int:
+    """At most the bytes of an entry's line."""
+    return len(_line(entry).encode()) + 2
+
+
+def _line(entry: Learnt) -> str:
+    return json.dumps(entry.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, sort_keys=True)
 
 
 def _weight(entry: Learnt) -> tuple[bool, datetime, int, datetime]:
@@ -405,7 +416,3 @@ def _ordered(memory: Memory) -> Memory:
         shapes=in_order(memory.shapes),
         readings=in_order(memory.readings),
     )
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from core.errors import RecordNewer, RowUnreadable
+from core.errors import ObjectRefused, RecordNewer, RowUnreadable
 from core.jobs import Job, ObjectRef, State
 from core.verdicts import Fault, Verdict
 
@@ -57,6 +57,22 @@ class Level:
     unreadable: dict[str, str] = field(
         default_factory=dict
     )  # what `infos` left out because the store refuses it, and why
+
+
+def readable(
+    keys: Collection[str], head: Callable[[str], ObjectInfo | None], unreadable: dict[str, str]
+) -> list[ObjectInfo]:
+    """The objects of those keys that exist; notes in `unreadable` those that the store refuses."""
+    found = []
+    for key in keys:
+        try:
+            info = head(key)
+        except ObjectRefused as error:
+            unreadable[key] = str(error)
+            continue
+        if info is not None:
+            found.append(info)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

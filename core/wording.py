@@ -1,12 +1,13 @@
 """Words a manifest's problems: each names the place and what is allowed there."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from core.errors import Problem
@@ -130,3 +131,26 @@ def _model_in(annotation: Any) -> Any:
         inside = (_model_in(a) for a in get_args(annotation))
         return next((m for m in inside if isinstance(m, type) and issubclass(m, BaseModel)), annotation)
     return annotation
+
+
+def problems_of(error: ValidationError, model: type[BaseModel], *, most: int) -> list[Problem]:
+    """The first mistakes of a document, and how many more there are."""
+    found = error.errors(include_url=False)
+    problems = [problem_of(e, model) for e in found[:most]]
+    if len(found) > most:
+        problems.append(Problem("$", f"has {len(found) - most} more problems", "none"))
+    return problems
+
+
+def no_constant(name: str) -> None:
+    """For `json.loads`: NaN and Infinity are refused."""
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `json.loads`: a key that an object has twice is refused."""
+    seen = dict(pairs)
+    if len(seen) != len(pairs):
+        counts = Counter(k for k, _ in pairs)
+        raise ValueError(f"duplicate key: {next(n for n, count in counts.items() if count > 1)}")
+    return seen

@@ -3,7 +3,7 @@
 import functools
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from posixpath import basename
 
 from core.drops import MAX_INPUTS, Package, Workflow, plan, too_many, unselected, without_input
@@ -57,27 +57,18 @@ class Scan:
     planned: set[tuple[str, str, str]] = field(default_factory=set)  # manifest, version, subject already planned
 
 
+@dataclass(frozen=True)
 class Planner:
     """Turns a workflow's inputs into jobs. Safe to share between threads."""
 
-    def __init__(
-        self,
-        store: ObjectStore,
-        clock: Clock,
-        workflows: Workflows,
-        packages: Packages,
-        recorder: Recorder,
-        *,
-        decisions: Decisions,
-        settle_seconds: float,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._workflows = workflows
-        self._packages = packages
-        self._recorder = recorder
-        self._decisions = decisions
-        self._settle_seconds = settle_seconds
+    store: ObjectStore
+    clock: Clock
+    workflows: Workflows
+    packages: Packages
+    recorder: Recorder
+    _: KW_ONLY
+    decisions: Decisions
+    settle_seconds: float
 
     def plan_workflow(self, scan: Scan, workflow: Workflow) -> set[str]:
         """Plan every input set of a workflow; returns the keys it selects."""
@@ -87,13 +78,13 @@ class Planner:
             sets.setdefault(workflow.subject(info.key), []).append(info)
         self._plan_sets(scan, workflow, list(sets.values()))
         if not inputs and not workflow.standing:
-            self._place(scan, without_input(workflow, now=self._clock.now()))
+            self._place(scan, without_input(workflow, now=self.clock.now()))
         auxiliary = [key for key in workflow.auxiliary_keys() if key.startswith(INBOX)]
         # Until this manifest came, these files were reported as unread.
         scan.folders |= {
             folder_of(k) for k in (*auxiliary, *(i.key for i in inputs)) if not is_spreadsheet(basename(k))
         }
-        scan.followups.drop(unselected(i, now=self._clock.now(), reason="") for i in scan.view.infos(auxiliary))
+        scan.followups.drop(unselected(i, now=self.clock.now(), reason="") for i in scan.view.infos(auxiliary))
         return {i.key for i in inputs}
 
     def plan_input(self, scan: Scan, workflow: Workflow, info: ObjectInfo) -> None:
@@ -114,12 +105,12 @@ class Planner:
         reason = f"no manifest selects {info.key}"
         for folder in ancestors(at.tenant, at.folder):
             for other in manifests_at(scan.view, folder):
-                if isinstance(self._workflows.load(other), ManifestInvalid):
+                if isinstance(self.workflows.load(other), ManifestInvalid):
                     reason = f"manifest {other.key} does not validate; see {rejected_key(other.key)}"
-        self._place(scan, unselected(info, now=self._clock.now(), reason=reason))
+        self._place(scan, unselected(info, now=self.clock.now(), reason=reason))
 
     def _place(self, scan: Scan, placeholder: Job) -> None:
-        self._recorder.place(placeholder, scan.report.recorded, scan.followups)
+        self.recorder.place(placeholder, scan.report.recorded, scan.followups)
 
     def _inputs(self, view: BucketView, workflow: Workflow) -> Iterator[ObjectInfo]:
         def wanted(key: str) -> bool:
@@ -132,7 +123,7 @@ class Planner:
 
     def _plan_sets(self, scan: Scan, workflow: Workflow, sets: list[list[ObjectInfo]]) -> None:
         """Plan input sets that this scan has not planned yet, and record their jobs."""
-        now, info = self._clock.now(), workflow.info
+        now, info = self.clock.now(), workflow.info
         fresh = [s for s in sets if (info.key, info.version, workflow.subject(s[0].key)) not in scan.planned]
         scan.planned |= {(info.key, info.version, workflow.subject(s[0].key)) for s in fresh}
         if not fresh:
@@ -144,7 +135,7 @@ class Planner:
             scan.report.failed.append(f"{info.key!r}: part of its drop is refused: {scan.view.unreadable[hidden[0]]}")
             return
         try:
-            workflow, package = self._packages.find(scan.view, workflow)
+            workflow, package = self.packages.find(scan.view, workflow)
         except ManifestInvalid:
             return
         auxiliary = {i.key: i for i in scan.view.infos(list(workflow.auxiliary_keys()))}
@@ -152,33 +143,33 @@ class Planner:
             self._place(scan, too_many(workflow, workflow.subject(large[0].key), len(large), now=now))
             fresh.remove(large)
         jobs = [
-            self._decisions.pinned(
+            self.decisions.pinned(
                 scan.view, workflow, package, s, plan(workflow, s, package=package, auxiliary=auxiliary, now=now)
             )
             for s in fresh
         ]
         planned = [self._planned(workflow, package, of_set, now) for of_set in jobs]
-        self._recorder.record(planned, standing=workflow.standing, done=scan.report.recorded, followups=scan.followups)
+        self.recorder.record(planned, standing=workflow.standing, done=scan.report.recorded, followups=scan.followups)
         scan.followups.drop(unselected(i, now=now, reason="") for s in fresh for i in s)
         if not workflow.standing and fresh:
             scan.followups.drop([without_input(workflow, now=now)])
         if workflow.manifest.inputs.per == "drop":
             scan.followups.drop(too_many(workflow, workflow.subject(s[0].key), 0, now=now) for s in fresh)
         if scan.followups.full:
-            self._recorder.settle(scan.followups)
+            self.recorder.settle(scan.followups)
 
     def _planned(self, workflow: Workflow, package: Package, jobs: list[Job], now: float) -> Planned:
         first = jobs[0]
         # Objects that are uploaded one by one: start once the last upload is `settle_seconds` old.
         many = workflow.manifest.inputs.per == "drop" or len(package.refs) > 1
-        delay = max(0.0, min(self._settle_seconds, first.stamp + self._settle_seconds - now)) if many else 0.0
+        delay = max(0.0, min(self.settle_seconds, first.stamp + self.settle_seconds - now)) if many else 0.0
         return Planned(jobs, functools.cache(lambda: self._is_current(workflow, first)), delay)
 
     def _is_current(self, workflow: Workflow, job: Job) -> bool:
         """Whether the bucket, read again, still holds exactly what a job was planned from."""
-        view = LiveView(self._store)
+        view = LiveView(self.store)
         info = view.head(workflow.info.key)
-        loaded = self._workflows.load(info) if info is not None else None
+        loaded = self.workflows.load(info) if info is not None else None
         if not isinstance(loaded, Workflow):
             return False
         if loaded.manifest.inputs.per == "file":
@@ -188,10 +179,10 @@ class Planner:
         if not primaries:
             return False
         try:
-            loaded, package = self._packages.find(view, loaded)
+            loaded, package = self.packages.find(view, loaded)
         except ManifestInvalid:
             return False
-        now = plan(loaded, primaries, package=package, auxiliary={}, now=self._clock.now())
+        now = plan(loaded, primaries, package=package, auxiliary={}, now=self.clock.now())
         return now[0].generation == job.generation
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from console.api import metrics, models
-from console.api.access import RIGHTS, Permission
+from console.api.access import RIGHTS, Permission, Principal
 from console.api.following import event_stream
 from console.api.guarding import COOKIE
 from console.api.operations import Answer, Call, Operation
@@ -173,9 +173,14 @@ def sign_in(call: Call) -> Answer:
     body: models.SessionBody = call.body
     who = call.office.guard.signed_in(call.request, body.token)
     answer = Response(status_code=204)
+    return with_session(call, answer, who, body.token)
+
+
+def with_session(call: Call, answer: Response, who: Principal, token: str) -> Response:
+    """The answer with the cookie of a session."""
     answer.set_cookie(
         COOKIE,
-        body.token,
+        token,
         max_age=SESSION_SECONDS,
         httponly=True,
         samesite="strict",

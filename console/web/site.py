@@ -16,7 +16,7 @@ from console.api import models
 from console.api.access import Permission
 from console.api.app import create_app
 from console.api.guarding import COOKIE
-from console.api.house_routes import SESSION_SECONDS
+from console.api.house_routes import with_session
 from console.api.job_routes import parcel_of
 from console.api.operations import Answer, Call, Operation, Page
 from console.api.problems import ProblemError
@@ -85,17 +85,7 @@ async def log_in(call: Call) -> Answer:
     except ProblemError as problem:
         return bare_page(call.request, "login.html", status=int(problem.status), next=after, problem=str(problem) + ".")
     answer = RedirectResponse(after, status_code=303)
-    answer.set_cookie(
-        COOKIE,
-        token,
-        max_age=SESSION_SECONDS,
-        httponly=True,
-        samesite="strict",
-        secure=call.office.guard.is_secure(call.request),
-        path="/",
-    )
-    call.office.log.info("signed_in", by=who.name, token=who.id)
-    return answer
+    return with_session(call, answer, who, token)
 
 
 def log_out(call: Call) -> Answer:

@@ -18,7 +18,7 @@ import secrets
 import signal
 import stat
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from core.errors import (
@@ -30,7 +30,7 @@ from core.errors import (
     PreconditionFailed,
 )
 from core.keys import INBOX, MAX_KEY_BYTES, OUTPUTS, WORK, check_key, is_unfinished, refusal
-from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo
+from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo, readable
 from infra.local.disk import HashCache, make_folder, sync_folder
 
 _BLOCK = 1024 * 1024
@@ -97,22 +97,10 @@ class FolderStore:
         return Level(
             keys=tuple(key for key in files if refusal(key) is None),
             folders=tuple(f"{prefix}{name}/" for name, is_folder in entries if is_folder),
-            infos=lambda keys: self._infos(keys, unreadable),
+            infos=lambda keys: readable(keys, self.head, unreadable),
             unreadable=unreadable,
             refused_keys=tuple(key for key in files if refusal(key) is not None),
         )
-
-    def _infos(self, keys: Collection[str], unreadable: dict[str, str]) -> list[ObjectInfo]:
-        found = []
-        for key in keys:
-            try:
-                info = self.head(key)
-            except ObjectRefused as error:
-                unreadable[key] = str(error)
-                continue
-            if info is not None:
-                found.append(info)
-        return found
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
         with self._opened(key) as fd:

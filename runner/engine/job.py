@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
@@ -16,7 +16,8 @@ from runner.engine.checking import FieldChecks, RowCheck
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
-from runner.engine.mapping.recall import Recall, read_memories
+from runner.engine.mapping.learnt import read_memories
+from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import THRESHOLD
 from runner.engine.mapping.table_mapping import (
     MappedTable,
@@ -116,7 +117,8 @@ class EngineJob:
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
-        self.answers = Answers(order.decision, accept=order.accept, readings=order.readings)
+        self.learnt = read_memories([(m.path, m.key) for m in order.memories])
+        self.answers = Answers(order.decision, accept=order.accept, readings=self.learnt.readings_of(order.sender))
 
     def run(self) -> dict[str, Any]:
         """Run the job and return the summary for the end event."""
@@ -245,7 +247,7 @@ class EngineJob:
         self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
     ) -> list[MappedTable]:
         mapped: list[MappedTable] = []
-        recall = Recall(read_memories([(m.path, m.key) for m in self.order.memories]))
+        recall = Recall(self.learnt.headers)
         for source in sources:
             with source.streaming():
                 mapped += [
@@ -505,7 +507,17 @@ class EngineJob:
             strict=self.strict,
             errors=errors,
             split=self.split,
+            spellings=self._spellings(fields.values()),
         )
+
+    def _spellings(self, fields: Iterable[Field]) -> dict[str, dict[str, Any]]:
+        """What the memories say about texts of fields that have allowed values."""
+        found = {}
+        for field in fields if self.learnt.values else ():
+            allowed = self.lookups.column(field) if field.lookup else field.allowed
+            if allowed:
+                found[field.name] = self.learnt.spellings(field.name, allowed)
+        return found
 
     def _pour(self, source: SurveyedInput, streams: Mapping[str, TableStream]) -> None:
         """Count every table's rows; stream those of the tables in use to the output."""

@@ -95,7 +95,7 @@ class Order(NamedTuple):
     decision: dict[str, Any] | None = None  # a person's: key, version, sha256, by and, as `body`, what it says
     accept: bool = False  # nobody decided in time: ask nothing
     memories: tuple[MemoryFile, ...] = ()  # the most specific last
-    readings: tuple[tuple[str, str], ...] = ()  # header and reading: how this sender writes dates and numbers
+    sender: str | None = None  # whose habits the memories are asked for
 
     def open_output(self, name: str) -> IO[bytes] | None:
         """Open an output for writing; None if the order does not ask for it."""
@@ -159,18 +159,8 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
             MemoryFile(folder / m["path"], m.get("key") or m["path"], m.get("version") or "", m.get("sha256") or "")
             for m in raw.get("memories") or ()
         ),
-        readings=_readings(raw, folder),
+        sender=raw.get("sender"),
     )
-
-
-def _readings(raw: Mapping[str, Any], folder: Path) -> tuple[tuple[str, str], ...]:
-    """What the memories say about the sender's dates and numbers, the most specific last."""
-    sender = raw.get("sender")
-    found = []
-    for memory in raw.get("memories") or () if sender is not None else ():
-        entries = json.loads((folder / memory["path"]).read_bytes()).get("readings") or ()
-        found += [(str(e["header"]), str(e["reading"])) for e in entries if e.get("sender") == sender]
-    return tuple(found)
 
 
 def _decision(raw: Mapping[str, Any] | None, folder: Path) -> dict[str, Any] | None:

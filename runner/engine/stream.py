@@ -48,6 +48,7 @@ class Pipeline:
     strict: bool
     errors: RowErrors
     split: bool  # rows with errors are not written
+    spellings: Mapping[str, Mapping[str, Any]]  # field -> folded text -> the allowed value that it means
     times: Times = field(default_factory=Times)
 
 
@@ -72,6 +73,8 @@ class TableStream:
                 converter = Converter(out.field)
             if converter is not None and out.field is not None and out.field.name in allowed:
                 converter.use_allowed(allowed[out.field.name])
+            if converter is not None and out.field is not None and (learnt := pipeline.spellings.get(out.field.name)):
+                converter.use_spellings(learnt)
             self.converters.append(converter)
         columns = [self._column(n) for n in range(len(pipeline.columns))]
         self._merges = [None if at is None else filling.of_column(table.source.merged, at) for at in columns]
@@ -238,7 +241,7 @@ class TableStream:
                     at.setdefault(code, []).append(i)
         for code, indexes in at.items():
             severity, what = REMARKS[code]
-            once = severity == "info"
+            once = severity == "info" and code != "spelling_learnt"  # of those each cell counts
             if not (once and (n, code) in self._reported):
                 origin.flag(indexes[:1] if once else indexes, code, severity, what, **where)
             self._reported.add((n, code))

@@ -20,7 +20,7 @@ from tests.acceptance.ade import ADE, Ade, Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = ("sender", "downstream", "operator", "commands", "settings", "console")
+PAGES = ("sender", "downstream", "operator", "commands", "settings", "console", "mapping")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ In each row of the table, `right` should be near the middle of its range of prob
 """
 
 import argparse
+import gc
 import json
 import random
 import tempfile
@@ -17,7 +18,8 @@ from time import process_time
 
 from runner.engine.fields import Field
 from runner.engine.mapping.evidence import ColumnIn, Sample
-from runner.engine.mapping.recall import Recall, read_memories
+from runner.engine.mapping.learnt import read_memories
+from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import choose
 from tests.bench.made_tables import CONCEPTS, Case, World, cases, values
 
@@ -65,6 +67,7 @@ def show(pairs: list[tuple[float, bool]]) -> None:
 
 
 def cost() -> None:
+    gc.set_threshold(100_000, 50, 100)  # as the box does
     rng = random.Random(5)
     world = World(rng, invented=0.5)
     names = sorted(CONCEPTS)
@@ -86,7 +89,7 @@ def cost() -> None:
         path.write_text(json.dumps({"memory": 1, "headers": list(entries.values())}))
         for turn in range(4):
             start = process_time()
-            recall = Recall(read_memories([(path, "memory")]))
+            recall = Recall(read_memories([(path, "memory")]).headers)
             read = process_time()
             columns = [ColumnIn(n, (h,), Sample(v)) for n, (h, v) in enumerate(raw)]
             choose(columns, fields, threshold=0.7, detected={}, allowed=lambda _: None, recall=recall)

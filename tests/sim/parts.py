@@ -42,6 +42,7 @@ from core.ports import (
     Pause,
     QueueStats,
     Refused,
+    readable,
 )
 
 
@@ -91,16 +92,7 @@ class SimStore:
         unreadable: dict[str, str] = {}
 
         def infos(wanted: Collection[str]) -> list[ObjectInfo]:
-            found = []
-            for key in wanted:
-                try:
-                    info = self.head(key)
-                except ObjectRefused as error:
-                    unreadable[key] = str(error)
-                    continue
-                if info is not None:
-                    found.append(info)
-            return found
+            return readable(wanted, self.head, unreadable)
 
         return Level(keys=keys, folders=folders, infos=infos, unreadable=unreadable)
 

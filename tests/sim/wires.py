@@ -92,20 +92,20 @@ class Waiters:
             self._scheduler.wake(actor)
 
 
+@dataclass
 class Network:
     """Carries every call of every process."""
 
-    def __init__(
-        self, scheduler: Scheduler, rng: random.Random, faults: Faults, met: Counter[str], pauses: random.Random
-    ) -> None:
-        self.scheduler = scheduler
-        self.rng = rng
-        self.faults = faults
-        self.met = met
-        self.on = True
-        self.began = scheduler.now
-        self.pauses = pauses  # draws of their own, so that a seed without pauses is what it was
-        self.resumed = 0.0  # when the last process that stands still goes on
+    scheduler: Scheduler
+    rng: random.Random
+    faults: Faults
+    met: Counter[str]
+    pauses: random.Random  # draws of their own, so that a seed without pauses is what it was
+    on: bool = True
+    resumed: float = 0.0  # when the last process that stands still goes on
+
+    def __post_init__(self) -> None:
+        self.began = self.scheduler.now
 
     def call(self, process: Process, port: str, name: str, act: Callable[[], Any], *about: Any) -> Any:
         if process.dead:

@@ -241,23 +241,29 @@ def test_company_that_dies_at_any_of_its_own_steps_changes_nothing(fresh, actor)
             return
 
 
+def taken_by_one_that_dies(world, runner):
+    """The rows after a runner took the job and died while its box ran."""
+
+    def die():
+        raise Crash
+
+    world.sandbox.during = die
+    with suppress(Crash):
+        world.handle_one(runner)
+    return world.jobs()
+
+
 def test_a_late_runner_cannot_commit_while_another_runs_the_job(fresh):
     world = fresh()
     intake(world)
     late, other = world.runner(), world.runner()
     seen = []
 
-    def die():
-        raise Crash
-
     def meanwhile():
         world.clock.move(31)
         other.janitor.chores()
         world.clock.move(5)
-        world.sandbox.during = die
-        with suppress(Crash):
-            world.handle_one(other)
-        seen.extend(world.jobs())
+        seen.extend(taken_by_one_that_dies(world, other))
 
     world.sandbox.during = meanwhile
     world.handle_one(late)
@@ -272,9 +278,6 @@ def test_a_runner_of_a_row_that_was_forgotten_cannot_commit_into_the_one_that_ca
     late, other = world.runner(), world.runner()
     seen = []
 
-    def die():
-        raise Crash
-
     def meanwhile():
         world.work_off(other)
         world.store.delete("inbox/acme/d/a.csv")
@@ -283,10 +286,7 @@ def test_a_runner_of_a_row_that_was_forgotten_cannot_commit_into_the_one_that_ca
             world.work_off(other)
         assert world.jobs() == [], "the row should be forgotten"
         intake(world)
-        world.sandbox.during = die
-        with suppress(Crash):
-            world.handle_one(other)
-        seen.extend(world.jobs())
+        seen.extend(taken_by_one_that_dies(world, other))
 
     world.sandbox.during = meanwhile
     held = []

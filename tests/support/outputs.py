@@ -21,6 +21,14 @@ from runner.engine.writing.book import ArchiveWriter
 
 PASSES = ("structure", "mapping", "read", "transform", "validate", "write")
 
+BOX = Isolation(driver="jail", level="isolated", rungs={}, gaps=())
+ORDER = {
+    "job": {"job_id": "a-b-1", "tenant": "a", "workflow": "b", "attempt": 1},
+    "params": {},
+    "inputs": [{"role": "primary", "name": "m.csv", "path": "in/0", "size": 3, "sha256": "0" * 64}],
+    "config": {"path": None, "digest": "d"},
+}
+
 
 def workbook(rows: int = 1, *, title: str = "") -> bytes:
     """A workbook of our own with a header and so many rows."""

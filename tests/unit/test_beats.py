@@ -26,13 +26,6 @@ from tests.support.world import World
 WAIT = 20.0  # more than anything here takes; only a failing test sits it out
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    made.close()
-
-
 def make_beats(world: World, table: Any = None, *, beat_seconds: float = 10.0) -> Beats:
     return Beats(
         table or world.table, world.queue, world.clock, world.log, lease_seconds=30.0, beat_seconds=beat_seconds

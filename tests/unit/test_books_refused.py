@@ -5,17 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from core.ports import Isolation
 from runner.engine.verifying import BadOutput
-from tests.support.outputs import artifact, as_bytes, check, workbook
-
-BOX = Isolation(driver="jail", level="isolated", rungs={}, gaps=())
-ORDER = {
-    "job": {"job_id": "a-b-1", "tenant": "a", "workflow": "b", "attempt": 1},
-    "params": {},
-    "inputs": [{"role": "primary", "name": "m.csv", "path": "in/0", "size": 3, "sha256": "0" * 64}],
-    "config": {"path": None, "digest": "d"},
-}
+from tests.support.outputs import BOX, ORDER, artifact, as_bytes, check, workbook
 
 
 def run(first, last, kind, table="t1", rows=None):

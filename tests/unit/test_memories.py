@@ -108,6 +108,16 @@ def test_a_full_memory_keeps_persons_words_and_what_was_said_often(monkeypatch):
     assert [e.header for e in memory.headers] == ["often", "said"]
 
 
+def test_a_memory_that_has_too_many_bytes_loses_what_is_worth_least_and_goes_on_learning(monkeypatch):
+    monkeypatch.setattr(memories, "MAX_MEMORY_BYTES", 3000)
+    long = [HeaderFact(f"{n} {'ü' * 300}", "x") for n in range(20)]
+    memory = learnt(HeaderFact("said", "x", by="ann"), HeaderFact("often", "x", times=9), *long)
+    assert {"said", "often"} < {e.header for e in memory.headers}
+    assert 2000 < len(serialized(memory)) <= 3000
+    again = learn(memory, [HeaderFact("new", "x", by="bob")], at=NOW)
+    assert {"said", "often", "new"} < {e.header for e in parse_memory(serialized(again)).headers}
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [

@@ -2,8 +2,6 @@
 
 import sys
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,13 +17,6 @@ from runner.surroundings import BOX, Surroundings
 from tests.support.world import World
 
 WAIT = 20.0  # more than anything here takes; only a failing test sits it out
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 class Parts:

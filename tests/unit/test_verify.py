@@ -20,16 +20,20 @@ from runner.engine.verifying import BadOutput
 from runner.engine.verifying.document import read_document
 from runner.engine.verifying.workbook_check import WrittenSheet, named, read_book
 from runner.engine.writing import BookWriter, OutputColumn
-from tests.support.outputs import artifact, as_bytes, audit, check, members, order_to_verify, workbook, zipped
+from tests.support.outputs import (
+    BOX,
+    ORDER,
+    artifact,
+    as_bytes,
+    audit,
+    check,
+    members,
+    order_to_verify,
+    workbook,
+    zipped,
+)
 
 ROOT = Path(__file__).parents[2]
-BOX = Isolation(driver="jail", level="isolated", rungs={}, gaps=())
-ORDER = {
-    "job": {"job_id": "a-b-1", "tenant": "a", "workflow": "b", "attempt": 1},
-    "params": {},
-    "inputs": [{"role": "primary", "name": "m.csv", "path": "in/0", "size": 3, "sha256": "0" * 64}],
-    "config": {"path": None, "digest": "d"},
-}
 
 
 def outputs(folder, *, book=None, told=None):

@@ -75,7 +75,7 @@ def _facts(source: Path, args: argparse.Namespace, manifest: Manifest) -> Iterat
     text = _text(source)
     document = _artifact(text)
     if document is None:
-        yield from _lines(source, text, args, known)
+        yield from _lines(source, text, args, manifest)
         return
     for header, field in _mapping(source, document):
         if field in known:
@@ -106,7 +106,7 @@ def _artifact(text: str) -> dict[str, Any] | None:
     return document if isinstance(document, dict) and "mapping" in document else None
 
 
-def _lines(source: Path, text: str, args: argparse.Namespace, known: set[str]) -> Iterator[Fact | None]:
+def _lines(source: Path, text: str, args: argparse.Namespace, manifest: Manifest) -> Iterator[Fact | None]:
     for n, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -123,11 +123,11 @@ def _lines(source: Path, text: str, args: argparse.Namespace, known: set[str]) -
             raise UsageError(
                 f'{at}: write {{"header": "CALLE", "field": "street"}}, with by, sender and count if you like'
             )
-        yield _fact(at, given, args, known)
+        yield _fact(at, given, args, manifest)
 
 
-def _fact(at: str, given: dict[str, Any], args: argparse.Namespace, known: set[str]) -> Fact | None:
-    field = given.get("field")
+def _fact(at: str, given: dict[str, Any], args: argparse.Namespace, manifest: Manifest) -> Fact | None:
+    field, known = given.get("field"), {f.name for f in manifest.fields}
     if field is not None and field not in known:
         raise UsageError(f"{at}: {field!r} is no field of the manifest; known: {', '.join(sorted(known))}")
     by, sender, count = given.get("by", args.by), given.get("sender", args.sender), given.get("count", 1)
@@ -136,10 +136,20 @@ def _fact(at: str, given: dict[str, Any], args: argparse.Namespace, known: set[s
     if "value" in given:
         if field is None or not isinstance(given["value"], str) or not isinstance(given.get("means"), str):
             raise UsageError(f'{at}: write {{"field": "plan", "value": "gld", "means": "gold"}}')
+        _check_allowed(at, field, given["means"], manifest)
         return SpellingFact(field, given["value"], given["means"], by, sender, count)
     if not isinstance(given["header"], str):
         raise UsageError(f"{at}: the header is a text")
     return HeaderFact(given["header"], field, by, sender, count) if given["header"].strip() else None
+
+
+def _check_allowed(at: str, field: str, means: str, manifest: Manifest) -> None:
+    """Spellings are learnt only for fields with allowed values; other cell values are nobody's business."""
+    allowed = next(f.allowed for f in manifest.fields if f.name == field)
+    if allowed is None:
+        raise UsageError(f"{at}: field {field} has no allowed values, so a spelling of one cannot be learnt")
+    if isinstance(allowed, (list, tuple)) and means not in map(str, allowed):
+        raise UsageError(f"{at}: {means!r} is not one of the allowed values of {field}")
 
 
 def _mapping(source: Path, document: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -7,18 +7,19 @@ them. The sum for a field against 0 for "no field" and against the sums of the o
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from math import log2
+from operator import mul
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import Field
 from runner.engine.mapping import knowledge
-from runner.engine.mapping.headers import EXACT, SAME_WORDS, bare_words, coverage, likeness, words
-from runner.engine.mapping.profile import chances, profile
+from runner.engine.mapping.headers import EXACT, SAME_WORDS, akin, bare_words, coverage, likeness, words
+from runner.engine.mapping.profile import by_number, chances, profile
 from runner.engine.mapping.recall import Likely, Recall
-from runner.engine.mapping.spelling import joined
+from runner.engine.mapping.spelling import joined, normalized
 from runner.engine.values.convert import Converter, fold, text_of
 
 GOOD: Final = 0.8
@@ -139,6 +140,7 @@ EMPTY: Final = Recall()
 def model() -> dict[str, Any]:
     """The weights, from a file of our own."""
     loaded: dict[str, Any] = json.loads((Path(__file__).parent / "matcher.json").read_bytes())
+    loaded["values"]["by_number"] = by_number(loaded["values"]["classes"])
     return loaded
 
 
@@ -189,7 +191,10 @@ class Numbers(NamedTuple):
 
 
 _Named = tuple[int, float, str, str]  # rank, likeness, which of the field's names, what kind of name
-_About = tuple[Mapping[str, float], Likely]  # what a header means in general, and what was learnt of it
+_Likeness = tuple[float, str, str, Mapping[str, float]]  # how alike, which name, what kind of name, and in numbers
+_UNLIKE: Final[_Likeness] = (0.0, "", "", {})
+_FAR: Final = (0.0, "")
+_OF_HEADERS: Final = frozenset({"meaning", "confirmed", "said", "near"})
 
 
 class Weigher:
@@ -207,7 +212,23 @@ class Weigher:
         self._wide = len(columns) * sum(len(f.names) for f in fields) > MOST_COMPARISONS
         self.concepts = field_concepts(fields)
         self.classes = [field_classes(f, mine) for f, mine in zip(fields, self.concepts, strict=True)]
-        self._theirs = {name for mine in self.concepts for name in mine}
+        self.theirs = {name for mine in self.concepts for name in mine}
+        self._having: dict[str, list[int]] = {}  # word -> fields of which a name has it
+        self._spelled: dict[str, list[int]] = {}
+        for n, field in enumerate(fields):
+            for name, _ in field.names:
+                self._spelled.setdefault(normalized(name), []).append(n)
+                for word in words(name):
+                    self._having.setdefault(word, []).append(n)
+        self._close: dict[str, list[int]] = {}
+        first: dict[object, int] = {}
+        self._declared = [first.setdefault(self._declaration(n), n) for n in range(len(fields))]
+
+    def _declaration(self, n: int) -> object:
+        """What its values are compared with; the same for fields that are declared alike."""
+        field = self._fields[n]
+        kind = (field.type, field.formats, field.decimal, field.day_first, field.clean)
+        return kind, field.pattern, id(self._allowed[n]) if self._allowed[n] else None, self.classes[n]
 
     def numbers(self) -> dict[tuple[int, int], Numbers]:
         """Every pair's numbers but for its neighbours."""
@@ -215,77 +236,71 @@ class Weigher:
         out = {}
         for column, memory in zip(self._columns, likely, strict=True):
             named = self._named(column.headers)
-            about = (dict(knowledge.concepts_of(column.headers[0])) if column.headers else {}, memory)
-            for n in range(len(self._fields)):
-                out[column.position, n] = self._pair(column, n, named.get(n), about)
+            alike = {} if self._wide else self._alike(column.headers, named)
+            meaning = _Meanings(column.headers, self)
+            learnt = _Memories(column.headers, self._recall, memory) if len(self._recall) else None
+            values = self._values(column.sample)
+            for n, field in enumerate(self._fields):
+                if n in named:
+                    rank, header, name, word = named[n]
+                    out[column.position, n] = Numbers({"exact": header, **values[n]}, rank, header, name, word, "")
+                    continue
+                header, name, word, found = alike.get(n, _UNLIKE)
+                found = {**found, **meaning.of(n)}
+                like = learnt.add(field.name, found) if learnt is not None else ""
+                found |= values[n]
+                if not header and not (
+                    "meaning" in found or "confirmed" in found or "said" in found or "near" in found
+                ):
+                    found["nothing_said"] = 1.0
+                out[column.position, n] = Numbers(found, None, header, name, word, like)
         return out
 
-    def _pair(self, column: ColumnIn, n: int, named: _Named | None, about: _About) -> Numbers:
-        field = self._fields[n]
-        found: dict[str, float] = {}
-        rank, header, name, word = named or (None, *self._likeness(() if self._wide else column.headers, field))
-        if rank is not None:
-            found["exact"] = header
-        elif header >= SAME_WORDS * PART:
-            found["same_words"] = 1.0
-        elif header:
-            found["alike"], found["alike_squared"] = header, header * header
-            for text in column.headers[:1]:
-                if how := coverage(bare_words(text), words(name), self._stems):
-                    found[how] = 1.0
-        if rank is None:
-            self._meaning(n, about[0], found)
-        like = self._memory(column, field, about[1], found) if rank is None and len(self._recall) else ""
-        self._values(column.sample, n, field, found)
-        if rank is None and not header and not {"meaning", "confirmed", "said", "near"} & found.keys():
-            found["nothing_said"] = 1.0
-        return Numbers(found, rank, header, name, word, like)
+    def _alike(self, headers: tuple[str, ...], named: Container[int]) -> dict[int, _Likeness]:
+        """Fields that share a word with a header, or one that is like it: how alike they are."""
+        near = {n for header in headers for n in self._near(header)}
+        out: dict[int, _Likeness] = {}
+        for n in sorted(near):
+            if n in named:
+                continue
+            header, name, word = self._likeness(headers, self._fields[n])
+            found: dict[str, float] = {}
+            if header >= SAME_WORDS * PART:
+                found["same_words"] = 1.0
+            elif header:
+                found["alike"], found["alike_squared"] = header, header * header
+                for text in headers[:1]:
+                    if how := coverage(bare_words(text), words(name), self._stems):
+                        found[how] = 1.0
+            out[n] = header, name, word, found
+        return out
 
-    def _meaning(self, n: int, meaning: Mapping[str, float], found: dict[str, float]) -> None:
-        mine = max((meaning.get(name, 0.0) for name in self.concepts[n]), default=0.0)
-        others = [(score, name) for name, score in meaning.items() if name not in self.concepts[n]]
-        other = max(others, default=(0.0, ""))
-        if mine:
-            found["meaning"] = mine
-            found["meaning_plain"] = float(mine >= 0.85)
-        if other[0] > mine:
-            found["other_meaning"] = other[0] - mine
-            if other[1] not in self._theirs:
-                found["foreign"] = other[0] - mine
-            if knowledge.is_technical(other[1]):
-                found["technical"] = 1.0
+    def _near(self, header: str) -> Iterator[int]:
+        yield from self._spelled.get(normalized(header), ())
+        for word in bare_words(header):
+            if word not in self._close:
+                self._close[word] = [n for other, mine in self._having.items() if akin(word, other) for n in mine]
+            yield from self._close[word]
 
-    def _memory(self, column: ColumnIn, field: Field, memory: Likely, found: dict[str, float]) -> str:
-        exact = next((one for h in column.headers if (one := self._recall.exact(h)) is not None), None)
-        if exact is not None and exact.said is not None:
-            found["said" if exact.said == field.name else "said_other"] = 1.0
-        elif exact is not None and "technical" not in found:  # counts alone do not make a row number an identifier
-            if share := exact.share(field.name):
-                found["confirmed"] = share
-                found["confirmed_often"] = share * min(3.0, log2(1 + exact.count(field.name)))
-            if share < 1:
-                found["confirmed_other"] = 1 - share
-        if memory.chances:
-            mine = memory.chances.get(field.name, -_MOST)
-            other = memory.other_chance(field.name)
-            found["letters"] = max(-_MOST, min(_MOST, mine))
-            found["letters_lead"] = max(-_MOST, min(_MOST, mine - other))
-        near, like = memory.nearest.get(field.name, (0.0, ""))
-        if near:
-            found["near"], found["near_squared"] = near, near * near
-        found["near_other"] = memory.other_near(field.name)
-        return like
-
-    def _values(self, sample: Sample, n: int, field: Field, found: dict[str, float]) -> None:
-        if kind := type_fit(sample, field):
-            found[kind] = 1.0
-        for told in (pattern_fit(sample, field), allowed_fit(sample, self._allowed[n])):
-            if told:
-                found[told[0]] = told[1]
+    def _values(self, sample: Sample) -> list[dict[str, float]]:
+        """What a column's values say about each field; fields that are declared alike are looked at once."""
         seen = sample.chances()
-        if seen and self.classes[n]:
-            best = max(seen.get(name, 0.0) for name in self.classes[n])
-            found["values" if best > 0 else "values_against"] = min(_MOST, best)
+        told: list[dict[str, float]] = []
+        for n, (field, like) in enumerate(zip(self._fields, self._declared, strict=True)):
+            if like != n:
+                told.append(told[like])
+                continue
+            found: dict[str, float] = {}
+            if kind := type_fit(sample, field):
+                found[kind] = 1.0
+            for fits in (pattern_fit(sample, field), allowed_fit(sample, self._allowed[n])):
+                if fits:
+                    found[fits[0]] = fits[1]
+            if seen and self.classes[n]:
+                best = max([seen.get(name, 0.0) for name in self.classes[n]])
+                found["values" if best > 0 else "values_against"] = min(_MOST, best)
+            told.append(found)
+        return told
 
     def _named(self, headers: tuple[str, ...]) -> dict[int, _Named]:
         """Fields whose name, label or synonym a header is: rank, score, that name and the rule's word."""
@@ -306,6 +321,68 @@ class Weigher:
                 if alike > best:
                     best, which, how = alike, name, word
         return (best, which, how) if best >= LEAST_LIKENESS else (0.0, "", "")
+
+
+class _Meanings:
+    """What a column's header means in general, against what each field is."""
+
+    def __init__(self, headers: tuple[str, ...], weigher: Weigher) -> None:
+        self._meaning = dict(knowledge.concepts_of(headers[0])) if headers else {}
+        self._concepts = weigher.concepts
+        self._theirs = weigher.theirs
+        self._no_field = self._against(())
+
+    def of(self, n: int) -> dict[str, float]:
+        if self._meaning.keys().isdisjoint(self._concepts[n]):
+            return self._no_field
+        return self._against(self._concepts[n])
+
+    def _against(self, concepts: tuple[str, ...]) -> dict[str, float]:
+        found: dict[str, float] = {}
+        mine = max((self._meaning.get(name, 0.0) for name in concepts), default=0.0)
+        other = max(((score, name) for name, score in self._meaning.items() if name not in concepts), default=(0.0, ""))
+        if mine:
+            found["meaning"] = mine
+            found["meaning_plain"] = float(mine >= 0.85)
+        if other[0] > mine:
+            found["other_meaning"] = other[0] - mine
+            if other[1] not in self._theirs:
+                found["foreign"] = other[0] - mine
+            if knowledge.is_technical(other[1]):
+                found["technical"] = 1.0
+        return found
+
+
+class _Memories:
+    """What was learnt about a column's header."""
+
+    def __init__(self, headers: tuple[str, ...], recall: Recall, likely: Likely) -> None:
+        self._exact = next((one for h in headers if (one := recall.exact(h)) is not None), None)
+        self._likely = likely
+
+    def add(self, field: str, found: dict[str, float]) -> str:
+        """Add what speaks for a field; returns the confirmed header that is most like this one."""
+        exact, likely = self._exact, self._likely
+        if exact is not None and exact.said is not None:
+            found["said" if exact.said == field else "said_other"] = 1.0
+        elif exact is not None and "technical" not in found:  # counts alone do not make a row number an identifier
+            if share := exact.share(field):
+                found["confirmed"] = share
+                found["confirmed_often"] = share * min(3.0, log2(1 + exact.count(field)))
+            if share < 1:
+                found["confirmed_other"] = 1 - share
+        if likely.chances:
+            mine = likely.chances.get(field, -_MOST)
+            best, chance, second = likely.best
+            lead = mine - (second if best == field else chance)
+            found["letters"] = -_MOST if mine < -_MOST else min(_MOST, mine)
+            found["letters_lead"] = -_MOST if lead < -_MOST else min(_MOST, lead)
+        near, like = likely.nearest.get(field, _FAR)
+        if near:
+            found["near"], found["near_squared"] = near, near * near
+        closest, alike, second = likely.closest
+        found["near_other"] = second if closest == field else alike
+        return like
 
 
 def field_concepts(fields: Sequence[Field]) -> list[tuple[str, ...]]:
@@ -334,19 +411,19 @@ def field_classes(field: Field, concepts: Iterable[str]) -> frozenset[str]:
 
 def weighed(numbers: Mapping[str, float]) -> float:
     weights = model()["pair"]
-    return float(weights["prior"] + sum(weights[name] * x for name, x in numbers.items()))
+    return float(weights["prior"] + sum(map(mul, map(weights.__getitem__, numbers), numbers.values())))
 
 
-_OF_VALUES: Final = (
+_OF_VALUES: Final = frozenset({
     "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against", "pattern", "pattern_against",
     "allowed", "allowed_against",
-)  # fmt: skip
+})  # fmt: skip
 
 
 def weighed_values(numbers: Mapping[str, float]) -> float:
     """What the values say of it."""
     weights = model()["pair"]
-    return float(sum(weights[name] * numbers[name] for name in _OF_VALUES if name in numbers))
+    return float(sum([weights[name] * x for name, x in numbers.items() if name in _OF_VALUES]))
 
 
 def contributions(pair: Numbers, field: Field, values: Iterable[str]) -> tuple[Contribution, ...]:
@@ -401,11 +478,11 @@ def with_neighbours(weigher: Weigher, pairs: dict[tuple[int, int], Numbers]) -> 
         ):
             sure.setdefault(column, set()).update(weigher.concepts[n])
     anywhere = {name for names in sure.values() for name in names}
+    partners = [{partner for name in mine for partner in knowledge.partners(name)} for mine in weigher.concepts]
+    partners = [wanted & anywhere for wanted in partners]
     for (column, n), pair in pairs.items():
-        if pair.exact is not None:
-            continue
-        wanted = {partner for name in weigher.concepts[n] for partner in knowledge.partners(name)}
-        if wanted and wanted & anywhere:
+        wanted = partners[n]
+        if wanted and pair.exact is None:
             beside = sure.get(column - 1, set()) | sure.get(column + 1, set())
             pair.values["neighbour"] = 1.0 if wanted & beside else 0.5
     return pairs

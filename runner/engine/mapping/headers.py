@@ -138,6 +138,11 @@ def _compared(ours: frozenset[str], theirs: frozenset[str]) -> tuple[dict[str, f
     return shared, left, right
 
 
+def akin(one: str, other: str) -> bool:
+    """Whether two words count as shared: the same, one slip apart, or often standing for each other."""
+    return one == other or _slip(one, other) or is_similar(one, other)
+
+
 def _rarity(fields: int) -> float:
     return 1.0 if fields <= 1 else 0.75 if fields == 2 else 0.0
 

@@ -5,8 +5,10 @@ linear model, trained by tests/bench/train_mapping.py on columns that it makes u
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from functools import cache
+from itertools import chain, pairwise
 from math import exp, log
 from typing import Any, Final
 
@@ -17,6 +19,7 @@ LOOKED_AT: Final = 40  # values
 VOCABULARIES: Final = (
     "street", "region", "unit", "direction", "district", "company", "status", "country", "first", "last"
 )  # fmt: skip
+_DIGIT = re.compile(r"\d")
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _DECIMAL = re.compile(r"[+-]?\d{1,3}(?:[ ,.']?\d{3})*[.,]\d+|[+-]?\d+[.,]\d+")
 _DATE = re.compile(
@@ -54,11 +57,10 @@ def profile(values: Sequence[Any], blank: float = 0.0) -> list[float] | None:
     if not texts:
         return None
     size = len(texts)
-    seen = dict.fromkeys(NAMES, 0.0)
-    numbers: list[float] = []
-    for text in texts:
-        _look(text, seen, numbers)
-    out = {name: count / size for name, count in seen.items()}
+    told: dict[str, tuple[list[str], float | None]] = {text: _look(text) for text in dict.fromkeys(texts)}
+    seen = Counter(chain.from_iterable([told[text][0] for text in texts]))
+    numbers = [number for text in texts if (number := told[text][1]) is not None]
+    out = dict.fromkeys(NAMES, 0.0) | {name: count / size for name, count in seen.items()}
     lengths = {len(t) for t in texts}
     different = len(set(texts))
     out["same_length"] = float(len(lengths) == 1)
@@ -74,85 +76,136 @@ def profile(values: Sequence[Any], blank: float = 0.0) -> list[float] | None:
     return [out[name] for name in NAMES]
 
 
-def _look(text: str, seen: dict[str, float], numbers: list[float]) -> None:
-    """Count what one text is."""
-    size = len(text)
-    seen["short" if size <= 4 else "middle" if size <= 15 else "long"] += 1
-    if _INTEGER.fullmatch(text):
-        seen["integer"] += 1
-        number = float(text)
-        numbers.append(number)
-        seen["postcode"] += _POSTCODE.fullmatch(text) is not None
-        seen["five_digits"] += size == 5
-        _range(number, seen)
-        return
-    letters = sum(map(str.isalpha, text))
-    if _DECIMAL.fullmatch(text):
-        seen["decimal"] += 1
-        _fraction(text, seen, numbers)
-        return
-    for name, pattern in _SHAPES:
+def _look(text: str) -> tuple[list[str], float | None]:
+    """What one text is, and the number that it is, if it is one."""
+    size, first = len(text), text[0]
+    seen = ["short" if size <= 4 else "middle" if size <= 15 else "long"]
+    digits = _DIGIT.search(text) is not None
+    if digits and (first in "+-" or first.isdecimal()):
+        if _INTEGER.fullmatch(text):
+            seen.append("integer")
+            if size == 5:
+                seen.append("five_digits")
+            if _POSTCODE.fullmatch(text):
+                seen.append("postcode")
+            return _range(float(text), seen)
+        if _DECIMAL.fullmatch(text):
+            seen.append("decimal")
+            return _fraction(text, seen)
+    return _look_at_words(text, seen, digits=digits), None
+
+
+def _look_at_words(text: str, seen: list[str], *, digits: bool) -> list[str]:
+    first = text[0]
+    for name, pattern in _shapes(text, first, digits=digits):
         if pattern.fullmatch(text):
-            seen[name] += 1
+            seen.append(name)
             if name in ("email", "url"):
-                return
-    if text.casefold() in _TRUTHS:
-        seen["truth"] += 1
-    seen["words_only"] += letters > 0 and not any(map(str.isdigit, text))
-    seen["leading_number"] += text[0].isdigit() and letters > 1
-    seen["signs"] += not letters and not text.isalnum()
+                return seen
+    folded = text.casefold()
+    if len(text) < 6 and folded in _TRUTHS:
+        seen.append("truth")
+    if first.isdigit() and sum(map(str.isalpha, text)) > 1:
+        seen.append("leading_number")
+    if not digits and (text.isascii() or not any(map(str.isdigit, text))) and any(map(str.isalpha, text)):
+        seen.append("words_only")
+    elif not text.isalnum() and not any(map(str.isalpha, text)):
+        seen.append("signs")
+    if text.isupper():
+        seen.append("upper")
+    if text.istitle():
+        seen.append("title")
     words = folded_words(text)
-    seen["one_word" if len(words) <= 1 else "two_words" if len(words) == 2 else "many_words"] += 1
-    seen["upper"] += text.isupper()
-    seen["title"] += text.istitle()
-    for name in VOCABULARIES:
-        known = vocabulary(name)
-        seen[f"vocabulary_{name}"] += any(w in known for w in words) if name != "region" else text.casefold() in known
+    seen.append("one_word" if len(words) <= 1 else "two_words" if len(words) == 2 else "many_words")
+    if folded in vocabulary("region"):
+        seen.append("vocabulary_region")
+    known = _known()
+    hits = {name for word in words if word in known for name in known[word]}
     if words and words[-1].endswith(_STREETS):
-        seen["vocabulary_street"] += not any(w in vocabulary("street") for w in words)
+        hits.add("vocabulary_street")
+    return [*seen, *hits]
+
+
+def _shapes(text: str, first: str, *, digits: bool) -> list[tuple[str, re.Pattern[str]]]:
+    """The shapes that a text can have, by the signs that it has."""
+    out = []
+    if digits and first.isdecimal():
+        out += [("date", _DATE), ("clock", _CLOCK), ("number_letter", _NUMBER_LETTER)]
+    if digits:
+        out += [("code", _CODE), ("postcode", _POSTCODE)]
+        if first in "+(" or first.isdecimal():
+            out.append(("phone", _PHONE))
+    if len(text) >= 16:
+        out.append(("hex", _HEX))
+    if first in "-($€£¥" or text[-1] in "$€£¥RDF":
+        out.append(("money", _MONEY))
+    if "@" in text:
+        out.insert(0, ("email", _EMAIL))
+    if first in "hHwW":
+        out.insert(0, ("url", _URL))
+    return out
+
+
+@cache
+def _known() -> Mapping[str, tuple[str, ...]]:
+    """Word -> the vocabularies that have it; regions are known by their whole names only."""
+    out: dict[str, tuple[str, ...]] = {}
+    for name in VOCABULARIES:
+        for word in vocabulary(name) if name != "region" else ():
+            out[word] = (*out.get(word, ()), f"vocabulary_{name}")
+    return out
 
 
 _STREETS: Final = (
     "strasse", "straße", "str", "weg", "gasse", "platz", "straat", "laan", "gatan", "vägen", "veien", "gata", "vej",
     "gade", "utca", "katu", "tie", "allee",
 )  # fmt: skip
-_SHAPES: Final = (
-    ("date", _DATE), ("clock", _CLOCK), ("email", _EMAIL), ("url", _URL), ("phone", _PHONE), ("hex", _HEX),
-    ("money", _MONEY), ("number_letter", _NUMBER_LETTER), ("code", _CODE), ("postcode", _POSTCODE),
-)  # fmt: skip
-
 
 _LEAST: Final = -3.0  # log-odds: values may always be of a kind that nobody thought of
-_SIZES: Final = (("up_to_20", 20), ("up_to_200", 200), ("up_to_9999", 9999))
 
 
-def _range(number: float, seen: dict[str, float]) -> None:
-    size = next((name for name, most in _SIZES if abs(number) <= most), "large")
-    seen[size] += 1
-    seen["year"] += 1900 <= number <= 2100
-    seen["negative"] += number < 0
-    seen["in_90"] += abs(number) <= 90
-    seen["in_180"] += abs(number) <= 180
+def _range(number: float, seen: list[str]) -> tuple[list[str], float]:
+    size = abs(number)
+    seen.append("up_to_20" if size <= 20 else "up_to_200" if size <= 200 else "up_to_9999" if size <= 9999 else "large")
+    if 1900 <= number <= 2100:
+        seen.append("year")
+    if number < 0:
+        seen.append("negative")
+    if size <= 90:
+        seen.append("in_90")
+    if size <= 180:
+        seen.append("in_180")
+    return seen, number
 
 
-def _fraction(text: str, seen: dict[str, float], numbers: list[float]) -> None:
+def _fraction(text: str, seen: list[str]) -> tuple[list[str], float | None]:
     try:
         number = float(text.replace(",", "."))
     except ValueError:
-        return
-    numbers.append(number)
-    _range(number, seen)
-    seen["over_90"] += 90 < abs(number) <= 180
-    seen["fine"] += len(text.replace(",", ".").rpartition(".")[2]) >= 4
+        return seen, None
+    if 90 < abs(number) <= 180:
+        seen.append("over_90")
+    if len(text.replace(",", ".").rpartition(".")[2]) >= 4:
+        seen.append("fine")
+    return _range(number, seen)
+
+
+def by_number(classes: Mapping[str, Sequence[float]]) -> tuple[list[str], list[float], list[tuple[float, ...]]]:
+    """The weights of all classes for each number of a profile, after the names and what each class starts with."""
+    starts, *columns = zip(*classes.values(), strict=True)
+    return list(classes), list(starts), columns
 
 
 def chances(vector: Sequence[float] | None, model: Mapping[str, Any]) -> dict[str, float]:
     """Class of values -> log of how much more likely it is than it was before looking. Empty: nothing to say."""
     if vector is None:
         return {}
-    scores = {}
-    for name, (start, *weights) in model["classes"].items():
-        scores[name] = start + sum(w * x for w, x in zip(weights, vector, strict=True) if x)
+    names, starts, columns = model.get("by_number") or by_number(model["classes"])
+    sums = starts
+    for x, weights in zip(vector, columns, strict=True):
+        if x:
+            sums = [s + w * x for s, w in zip(sums, weights, strict=True)]
+    scores = dict(zip(names, sums, strict=True))
     top = max(scores.values())
     whole = sum(exp(s - top) for s in scores.values())
     size = log(len(scores))

@@ -1,23 +1,18 @@
 """What was learnt, as the matcher asks for it: the same header, then its words, then its letters.
 
-A memory is data from outside, so it is read with care: a wrong one ends the job with words (docs/mapping.md has the
-format; core/memories.py writes it). The index over letters holds only runs of letters that the table's own headers
-have, so that a large memory costs little.
+The index over letters holds only runs of letters that the table's own headers have, and headers of one kind (the same
+field, said as often) are counted together, so that a large memory costs little.
 """
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate, chain
 from math import log
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from runner.engine.mapping.spelling import joined, normalized
-from runner.engine.protocol import EngineStop
+from runner.engine.mapping.spelling import all_joined, all_normalized, joined, normalized
 
-MAX_BYTES: Final = 8 * 1024 * 1024
-MAX_ENTRIES: Final = 20_000
-_LONGEST: Final = 500
 _SIZE: Final = 3  # letters of a run
 _CLOSE: Final = 40  # confirmed headers that are compared with a header as a whole
 _STRENGTH: Final = 1.0  # of what fields are like in general, against what a run of letters says
@@ -29,7 +24,6 @@ class Confirmed(NamedTuple):
 
     counts: Mapping[str, int]
     said: str | None  # the newest word of a person, if any
-    senders: frozenset[str]
 
     def share(self, field: str) -> float:
         if self.said is not None:
@@ -69,96 +63,147 @@ def _top(values: Mapping[str, float]) -> tuple[str, float, float]:
 class Recall:
     """All memories of a job, the most specific last."""
 
-    def __init__(self, entries: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._confirmed: dict[str, Confirmed] = {}
-        self._text: dict[str, str] = {}
-        newest: dict[str, str] = {}
-        for entry in entries:
-            key = joined(entry["header"]) or entry["header"].casefold()
-            field = entry["field"] or _NONE
-            old = self._confirmed.get(key) or Confirmed({}, None, frozenset())
-            counts = {**old.counts, field: old.counts.get(field, 0) + entry.get("count", 1)}
-            said, at = old.said, entry.get("said_at") or ""
-            if at and at >= newest.get(key, ""):
-                said, newest[key] = field, at
-            self._confirmed[key] = Confirmed(counts, said, old.senders | set(entry.get("senders") or ()))
-            self._text.setdefault(key, entry["header"])
+    def __init__(self, entries: Sequence[Mapping[str, Any]] = ()) -> None:
+        self._first: dict[str, Mapping[str, Any]] = {}
+        self._more: dict[str, list[Mapping[str, Any]]] = {}  # where a header has several entries: the others
+        headers = [entry["header"] for entry in entries]
+        for key, entry in zip(all_joined(headers), entries, strict=True):
+            of = key or entry["header"].casefold()
+            if self._first.setdefault(of, entry) is not entry:
+                self._more.setdefault(of, []).append(entry)
 
     def __len__(self) -> int:
-        return len(self._confirmed)
+        return len(self._first)
 
     def exact(self, header: str) -> Confirmed | None:
-        return self._confirmed.get(joined(header) or header.casefold())
+        key = joined(header) or header.casefold()
+        return self._confirmed(key) if key in self._first else None
+
+    def _confirmed(self, key: str) -> Confirmed:
+        counts: dict[str, int] = {}
+        said, newest = None, ""
+        for entry in (self._first[key], *self._more.get(key, ())):
+            field = entry["field"] or _NONE
+            counts[field] = counts.get(field, 0) + entry.get("count", 1)
+            at = entry.get("said_at") or ""
+            if at and at >= newest:
+                said, newest = field, at
+        return Confirmed(counts, said)
 
     def likely(self, headers: Sequence[str]) -> list[Likely]:
         """What the memory says about each header, apart from what it says about that very header."""
-        if not self._confirmed:
+        if not self._first:
             return [NOTHING] * len(headers)
-        keys = [joined(h) for h in headers]
-        runs = [_runs(key) for key in keys]
-        words = [frozenset(normalized(h).split()) for h in headers]
-        index = _Index(self._confirmed, frozenset().union(*runs), self._text, frozenset().union(*words))
-        return [index.look_up(key, run, word) for key, run, word in zip(keys, runs, words, strict=True)]
+        index = _Index(self, headers)
+        return [index.look_up(header) for header in headers]
+
+    def texts(self) -> list[str]:
+        return [entry["header"] for entry in self._first.values()]
+
+    def keys(self) -> list[str]:
+        return list(self._first)
+
+    def kinds(self) -> tuple[list[int], list[dict[str, float]]]:
+        """For each header the number of its kind, and for each kind its labels with their weights."""
+        numbers: dict[tuple[str, int], int] = {}
+        labels: list[dict[str, float]] = []
+        out: list[int] = []
+        for key, entry in self._first.items():
+            if key in self._more:
+                one = self._confirmed(key)
+                weight = 1.0 + log(sum(one.counts.values()))
+                shares = {one.said: 1.0} if one.said is not None else {f: one.share(f) for f in one.counts}
+                out.append(len(labels))
+                labels.append({f: share * weight for f, share in shares.items()})
+                continue
+            kind = (entry["field"] or _NONE, entry.get("count", 1))
+            number = numbers.get(kind)
+            if number is None:
+                number = numbers[kind] = len(labels)
+                labels.append({kind[0]: 1.0 + log(kind[1])})
+            out.append(number)
+        return out, labels
 
 
 class _Index:
-    """The confirmed headers that share a run of letters with one of those that are asked for."""
+    """The confirmed headers that share a run of letters or a word with one of those that are asked for."""
 
-    def __init__(
-        self, confirmed: Mapping[str, Confirmed], wanted: frozenset[str], text: Mapping[str, str], words: frozenset[str]
-    ) -> None:
-        self._keys = list(confirmed)
-        self._labels: list[dict[str, float]] = []
-        self._sizes: list[int] = []
-        self._holding: dict[str, list[int]] = {}
-        self._with_word: dict[str, list[int]] = {}
-        self._text = text
+    def __init__(self, recall: Recall, headers: Sequence[str]) -> None:
+        self._keys = recall.keys()
+        self._texts = recall.texts()
+        self._kinds, self._labels = recall.kinds()
         self._said: dict[tuple[bool, str], tuple[float, dict[str, float]]] = {}
-        prior: Counter[str] = Counter()
-        for n, key in enumerate(self._keys):
-            one = confirmed[key]
-            weight = 1.0 + log(sum(one.counts.values()))
-            labels = {one.said: 1.0} if one.said is not None else {f: one.share(f) for f in one.counts}
-            self._labels.append({f: share * weight for f, share in labels.items()})
-            for field, share in self._labels[-1].items():
-                prior[field] += share  # type: ignore[assignment]
-            mine = _runs(key)
-            self._sizes.append(len(mine))
-            for run in mine & wanted:
-                self._holding.setdefault(run, []).append(n)
+        self._found: dict[str, Likely] = {}
+        self._sizes: dict[int, int] = {}
+        prior: dict[str, float] = {}
+        for kind, count in Counter(self._kinds).items():
+            for field, weight in self._labels[kind].items():
+                prior[field] = prior.get(field, 0.0) + weight * count
         whole = sum(prior.values())
         self._prior = {field: count / whole for field, count in prior.items()}
-        for n, key in enumerate(self._keys) if words else ():
-            for word in words.intersection(normalized(text[key]).split()):
-                self._with_word.setdefault(word, []).append(n)
+        self._holding = self._with_runs({run for header in headers for run in _runs(joined(header))})
+        self._with_word = self._with_words({word for header in headers for word in normalized(header).split()})
 
-    def look_up(self, key: str, runs: frozenset[str], words: frozenset[str]) -> Likely:
+    def _with_runs(self, wanted: set[str]) -> dict[str, list[int]]:
+        """Run of letters -> the headers that have it."""
+        holding: dict[tuple[str, ...], list[int]] = {tuple(run): [-1] for run in wanted}
+        whole = f"^{'$^'.join(self._keys)}$"
+        runs = zip(whole, whole[1:], whole[2:], strict=False)
+        ends = list(accumulate([len(key) + 2 for key in self._keys]))
+        at, end = 0, ends[0]
+        for n, held in enumerate(map(holding.get, runs)):
+            if held is not None:
+                while n >= end:
+                    at += 1
+                    end = ends[at]
+                if held[-1] != at:
+                    held.append(at)
+        return {"".join(run): held[1:] for run, held in holding.items() if len(held) > 1}
+
+    def _with_words(self, wanted: set[str]) -> dict[str, list[int]]:
+        """Word -> the headers that have it, between blanks or signs."""
+        out: dict[str, list[int]] = {}
+        for n, text in enumerate(all_normalized(self._texts)):
+            for word in wanted.intersection(text.split()):
+                out.setdefault(word, []).append(n)
+        return out
+
+    def _size(self, n: int) -> int:
+        """How many different runs of letters a header has: those inside, and one at each end."""
+        size = self._sizes.get(n)
+        if size is None:
+            key = self._keys[n]
+            size = self._sizes[n] = len(set(zip(key, key[1:], key[2:], strict=False))) + min(2, len(key))
+        return size
+
+    def look_up(self, header: str) -> Likely:
+        if header not in self._found:
+            key = joined(header)
+            self._found[header] = self._look_up(key, _runs(key), tuple(dict.fromkeys(normalized(header).split())))
+        return self._found[header]
+
+    def _look_up(self, key: str, runs: Sequence[str], words: Sequence[str]) -> Likely:
         chances: dict[str, float] = {}
-        shared: Counter[int] = Counter()
-        own = next((n for n in self._holding.get(min(runs, default=""), ()) if self._keys[n] == key), None)
         rest = 0.0  # of labels that a run says nothing for
-        for holding, pieces, strength in ((self._holding, runs, 1.0), (self._with_word, words, 2.0)):
-            for piece in pieces:
-                found = holding.get(piece)
-                if not found:
-                    continue
-                if holding is self._holding:
-                    shared.update(found)
-                base, lifts = self._lifts(piece, found, word=holding is self._with_word)
-                rest += strength * base
-                for field, lift in lifts.items():
-                    chances[field] = chances.get(field, 0.0) + strength * lift
-        chances = {field: rest + chances.get(field, 0.0) for field in self._prior}
+        held = [(run, found) for run in runs if (found := self._holding.get(run))]
+        shared = Counter(chain.from_iterable([found for _, found in held]))
+        told = [(1.0, self._lifts(run, found, word=False)) for run, found in held]
+        told += [(2.0, self._lifts(word, found, word=True)) for word in words if (found := self._with_word.get(word))]
+        for strength, (base, lifts) in told:
+            rest += strength * base
+            for field, lift in lifts.items():
+                chances[field] = chances.get(field, 0.0) + strength * lift
         seen = max(1, len(runs))
+        root = seen**0.5
+        chances = {field: (rest + chances.get(field, 0.0)) / root for field in self._prior}
         nearest: dict[str, tuple[float, str]] = {}
-        for n, count in shared.most_common(_CLOSE):
-            if n == own:
+        for n in _most(shared, _CLOSE):
+            if self._keys[n] == key:
                 continue
-            alike = 2 * count / (seen + self._sizes[n])
-            for field, weight in self._labels[n].items():
+            alike = 2 * shared[n] / (seen + self._size(n))
+            for field, weight in self._labels[self._kinds[n]].items():
                 if alike > nearest.get(field, (0.0, ""))[0] and weight > 0:
-                    nearest[field] = (alike, self._text[self._keys[n]])
-        chances = {f: c / seen**0.5 for f, c in chances.items()}
+                    nearest[field] = (alike, self._texts[n])
         return Likely(chances, nearest, _top(chances), _top({f: alike for f, (alike, _) in nearest.items()}))
 
     def _lifts(self, piece: str, found: Sequence[int], *, word: bool) -> tuple[float, dict[str, float]]:
@@ -167,75 +212,28 @@ class _Index:
         if known is not None:
             return known
         counts: dict[str, float] = {}
-        for n in found:
-            for field, weight in self._labels[n].items():
-                counts[field] = counts.get(field, 0.0) + weight
+        for kind, times in Counter(map(self._kinds.__getitem__, found)).items():
+            for field, weight in self._labels[kind].items():
+                counts[field] = counts.get(field, 0.0) + weight * times
         base = log(_STRENGTH / (sum(counts.values()) + _STRENGTH))
         lifts = {f: log(1 + count / (_STRENGTH * self._prior[f])) for f, count in counts.items()}
         self._said[word, piece] = base, lifts
         return base, lifts
 
 
-def _runs(key: str) -> frozenset[str]:
-    """Runs of letters of a header, with a sign for where it starts and ends."""
+def _most(counts: Mapping[int, int], most: int) -> list[int]:
+    """The headers with the greatest counts; of equal ones those that stand first."""
+    least, more = 0, most
+    for count, times in sorted(Counter(counts.values()).items(), reverse=True):
+        least, more = count, more - times
+        if more <= 0:
+            break
+    ranked = sorted([(-count, n) for n, count in counts.items() if count >= least])
+    return [n for _, n in ranked[:most]]
+
+
+@lru_cache(maxsize=8192)
+def _runs(key: str) -> tuple[str, ...]:
+    """Different runs of letters of a header, with a sign for where it starts and ends."""
     marked = f"^{key}$"
-    return frozenset([marked[n : n + _SIZE] for n in range(len(marked) - _SIZE + 1)])
-
-
-def read_memories(paths: Sequence[tuple[Path, str]]) -> list[dict[str, Any]]:
-    """The header entries of memories; each path comes with the name that a message calls it by."""
-    entries: list[dict[str, Any]] = []
-    for path, name in paths:
-        entries += _entries(path, name)
-    return entries
-
-
-def _entries(path: Path, name: str) -> list[dict[str, Any]]:
-    try:
-        with path.open("rb") as file:
-            body = file.read(MAX_BYTES + 1)
-        if len(body) > MAX_BYTES:
-            raise ValueError(f"it has more than {MAX_BYTES} bytes")
-        raw = json.loads(body)
-        if not isinstance(raw, dict) or raw.get("memory") != 1:
-            raise ValueError("it is no memory of version 1")
-        given = raw.get("headers") or []
-        if not isinstance(given, list) or len(given) > MAX_ENTRIES:
-            raise ValueError(f"its headers are no list of at most {MAX_ENTRIES}")
-        for n, entry in enumerate(given):
-            if not _is_entry(entry):
-                raise ValueError(f"entry {n} of its headers is not one")
-    except OSError as error:
-        raise _refused(name, f"it cannot be read: {error.strerror}") from None
-    except RecursionError:
-        raise _refused(name, "it is nested too deep") from None
-    except ValueError as error:
-        words = "it is not JSON" if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)) else str(error)
-        raise _refused(name, words) from None
-    else:
-        return given
-
-
-def _is_entry(entry: Any) -> bool:
-    if not isinstance(entry, dict):
-        return False
-    header, field, count = entry.get("header"), entry.get("field"), entry.get("count", 1)
-    senders = entry.get("senders") or []
-    return (
-        isinstance(header, str)
-        and 0 < len(header) <= _LONGEST
-        and (field is None or (isinstance(field, str) and len(field) <= _LONGEST))
-        and type(count) is int
-        and 0 < count <= 10**9
-        and isinstance(entry.get("said_at") or "", str)
-        and isinstance(senders, list)
-        and all(isinstance(s, str) for s in senders)
-    )
-
-
-def _refused(name: str, why: str) -> EngineStop:
-    return EngineStop(
-        "rule_error",
-        f"the memory {name} was refused: {why}",
-        remedy="put back a version that `ade memory show` reads, or take it away; without it the job runs as before",
-    )
+    return tuple(dict.fromkeys([marked[n : n + _SIZE] for n in range(len(marked) - _SIZE + 1)]))

@@ -329,28 +329,30 @@ class _Chooser:
         return names.get(int(group), "name")
 
 
+_SAYS_NOTHING: Final = frozenset({"near_other", "letters", "letters_lead", "nothing_said"})
+
+
 def _table(
     columns: Sequence[ColumnIn], fields: Sequence[Field], detected: Detected, allowed: Allowed, recall: Recall
 ) -> Table:
     weigher = Weigher(columns, fields, allowed, recall)
     table: Table = {}
     for (at, n), pair in with_neighbours(weigher, weigher.numbers()).items():
-        rules = detected.get(at, {}).get(fields[n].name, ())
-        points = round(sum(c.delta for c in rules), 4)
-        if not (pair.values.keys() - {"near_other", "letters", "letters_lead", "nothing_said"}) and not rules:
+        rules = detected[at].get(fields[n].name, ()) if at in detected else ()
+        if not rules and pair.values.keys() <= _SAYS_NOTHING:
             continue
-        total = weighed(pair.values) + PER_POINT * points
+        points = round(sum(c.delta for c in rules), 4) if rules else 0.0
         table[at, n] = Evidence(
-            told=partial(_told, pair, fields[n], weigher.classes[n], rules),
-            exact=pair.exact,
-            header=pair.header,
-            name=pair.name,
-            values=weighed_values(pair.values),
-            rules=points,
-            contradicted="type_against" in pair.values,
-            confirmed=pair.values.get("confirmed", 0.0) > 0.5 or "said" in pair.values,
-            plain=bool(pair.values.get("meaning_plain")),
-            total=total,
+            partial(_told, pair, fields[n], weigher.classes[n], rules),
+            pair.exact,
+            pair.header,
+            pair.name,
+            weighed_values(pair.values),
+            points,
+            "type_against" in pair.values,
+            pair.values.get("confirmed", 0.0) > 0.5 or "said" in pair.values,
+            bool(pair.values.get("meaning_plain")),
+            weighed(pair.values) + PER_POINT * points,
         )
     return table
 

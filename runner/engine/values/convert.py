@@ -5,7 +5,7 @@ memo, and only mixed chunks are converted cell by cell. A cell that is not of th
 reported; bad cells never raise.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
@@ -44,6 +44,7 @@ REMARKS: Final[dict[str, tuple[str, str]]] = {
     "date_order_assumed": ("warning", "can be read day first or month first; read month first"),
     "date_dropped": ("warning", "has a date, which a time field drops"),
     "zone_converted": ("info", "has a time zone; the times of this column are written in UTC"),
+    "spelling_learnt": ("info", "is a learnt spelling of an allowed value, which was written"),
     "zone_dropped": ("info", "has a time zone, which a time field drops"),
 }
 Converted = tuple[list[Any], list[int]]
@@ -87,6 +88,7 @@ class Converter:
         self._native = NATIVE["text"] if self._in_percent else NATIVE.get(field.type, NATIVE["text"])
         self._allowed: dict[str, Any] = {}
         self._spelled: frozenset[str] = frozenset()
+        self._learnt: Mapping[str, Any] = {}
         self.use_allowed(field.allowed or ())
         self._memo = ParsingMemo(self._parser())
         self._other = self._others()
@@ -96,6 +98,11 @@ class Converter:
         listed = list(values)
         self._allowed = {fold(v): v for v in reversed(listed)}
         self._spelled = frozenset(v for v in listed if type(v) is str)
+
+    def use_spellings(self, learnt: Mapping[str, Any]) -> None:
+        """Read these texts (folded) as the allowed values that they mean; each such cell is reported."""
+        self._learnt = learnt
+        self._memo.forget()
 
     def convert(self, values: list[Any]) -> Converted:
         """The typed values, and the indexes of cells that are not of the type and stay unchanged."""
@@ -113,7 +120,7 @@ class Converter:
             self.odd.clear()
             memo.forget()
         if kinds <= TEXT_KINDS:
-            if self.kind == "text":
+            if self.kind == "text" and not self._learnt:
                 return self._texts(values, kinds), []
             if self._fine is not None and self._plain_strip:
                 fine = self._fine
@@ -167,6 +174,9 @@ class Converter:
 
         def read(text: str) -> Any:
             value = parse(clean(text))
+            if self._learnt and type(value) is str and (means := self._learnt.get(fold(value))) is not None:
+                self.odd[text] = ("spelling_learnt",)
+                return means
             if told:
                 if value is not BAD:  # a text that cannot be read is only a type error
                     self.odd[text] = tuple(told)
@@ -239,7 +249,13 @@ class Converter:
         alien = _NO_ADDRESS if self.kind in ("phone", "email", "url") else frozenset({CellError})
 
         def through_text(value: Any) -> Any:
-            return BAD if type(value) in alien else memo[text_of(value)]
+            if type(value) in alien:
+                return BAD
+            text = text_of(value)
+            found = memo[text]
+            if text in self.odd:
+                self.odd[value] = self.odd[text]
+            return found
 
         return through_text
 

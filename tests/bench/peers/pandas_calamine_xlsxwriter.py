@@ -3,17 +3,12 @@
 import sys
 
 import pandas as pd
-from work import FIELDS, FORMATS, HEADER_ROW, convert
+from work import FIELDS, FORMATS, HEADER_ROW, convert_frame
 
 
 def main(source, target):
     frame = pd.read_excel(source, header=HEADER_ROW - 1, dtype=object, engine="calamine")
-    frame.columns = [FIELDS[str(c).strip()][0] for c in frame.columns]
-    findings = 0
-    for name, kind in FIELDS.values():
-        done = [convert(name, kind, None if value is pd.NaT or value != value else value) for value in frame[name]]
-        findings += sum(not fine for _, fine in done)
-        frame[name] = pd.Series([value for value, _ in done], dtype=object)
+    findings = convert_frame(frame)
     with pd.ExcelWriter(target, engine="xlsxwriter", date_format="yyyy-mm-dd") as writer:
         frame.to_excel(writer, sheet_name="Normalized", index=False, freeze_panes=(1, 0))
         book, sheet = writer.book, writer.sheets["Normalized"]

@@ -72,3 +72,16 @@ def convert(name, kind, value):
         word = text.lower()
         return (word in TRUE, True) if word in TRUE | FALSE else (text, False)
     return text, True
+
+
+def convert_frame(frame):
+    """Rename and convert the columns of a pandas frame; returns how many cells are not valid."""
+    import pandas as pd  # noqa: PLC0415  # the other peers do without
+
+    frame.columns = [FIELDS[str(c).strip()][0] for c in frame.columns]
+    findings = 0
+    for name, kind in FIELDS.values():
+        done = [convert(name, kind, None if value is pd.NaT or value != value else value) for value in frame[name]]
+        findings += sum(not fine for _, fine in done)
+        frame[name] = pd.Series([value for value, _ in done], dtype=object)
+    return findings
