@@ -21,7 +21,7 @@ _MOST: Final = 10**9  # times that something was said
 Entry = Mapping[str, Any]
 
 
-class Learnt(NamedTuple):
+class LearntEntries(NamedTuple):
     """The entries of all memories, the most specific last."""
 
     headers: list[Entry]
@@ -58,9 +58,9 @@ class Learnt(NamedTuple):
         return out
 
 
-def read_memories(paths: Sequence[tuple[Path, str]]) -> Learnt:
+def read_memories(paths: Sequence[tuple[Path, str]]) -> LearntEntries:
     """All memories; each path comes with the name that a message calls it by."""
-    found = Learnt([], [], [])
+    found = LearntEntries([], [], [])
     for path, name in paths:
         body = _body(path, name)
         found.headers.extend(_checked(body, "headers", _is_header, name))
