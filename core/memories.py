@@ -19,7 +19,7 @@ from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
 from core.keys import CONFIGS, SHARED, check_key
 from core.manifests import zoned
-from core.wording import no_constant, problem_of, problems_of, shown
+from core.wording import no_constant, problem_of, problems_of, shown, wrong
 
 MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
 MAX_HEADERS: Final = 20_000
@@ -68,6 +68,14 @@ class Learnt(Strict):
     def key(self) -> tuple[str, ...]:
         """What makes two entries one."""
         raise NotImplementedError
+
+    @field_validator("at", "said_at", mode="before")
+    @classmethod
+    def _written(cls, at: object) -> object:
+        """The engine reads times as texts, so a number is none."""
+        if at is None or isinstance(at, datetime) or (isinstance(at, str) and at[4:5] == "-"):
+            return at
+        raise wrong(f"is {shown(at)}", "a time such as 2026-01-31T12:00:00Z")
 
     @field_validator("at", "said_at")
     @classmethod

@@ -58,6 +58,7 @@ class Deliveries:
         resolve: Resolve = resolve,
         clients: Callable[[str, str], Any] | None = None,
         context: ssl.SSLContext | None = None,
+        seconds: float = DELIVERY_SECONDS,
     ) -> None:
         """`clients`: makes the boto3 client of a service and region."""
         self._allowed = Allowed(allow)
@@ -66,6 +67,7 @@ class Deliveries:
         self._resolve = resolve
         self._clients = clients or _client
         self._context = context
+        self._seconds = seconds
 
     def send(self, to: str, notice_id: str, kind: str, body: bytes) -> Refusal | None:
         """Deliver a notice; raises NotTaken if it has to be tried again. A Refusal will never be taken."""
@@ -107,19 +109,24 @@ class Deliveries:
         connection = http.client.HTTPConnection(receiver.host, receiver.port, timeout=_CONNECT_SECONDS)
         try:
             plain = socket.create_connection((address, receiver.port), timeout=_CONNECT_SECONDS)
+            open_, late = self._secured(plain, receiver), threading.Event()
             # Silence ends each step; the timer ends an answer that trickles.
-            timer = threading.Timer(DELIVERY_SECONDS, _cut, args=(plain,))
+            timer = threading.Timer(self._seconds, _cut, args=(open_, late))
             timer.daemon = True
             timer.start()
             try:
-                connection.sock = self._secured(plain, receiver)
+                if isinstance(open_, ssl.SSLSocket):
+                    open_.do_handshake()
+                connection.sock = open_
                 connection.request("POST", receiver.path, body=body, headers=dict(headers))
                 answer = connection.getresponse()
                 answer.read(_READ_BYTES)
+                if late.is_set():
+                    raise TimeoutError
                 return answer.status
             finally:
                 timer.cancel()
-                plain.close()
+                open_.close()
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise NotTaken(f"{type(error).__name__} while it was sent") from error
         finally:
@@ -129,7 +136,7 @@ class Deliveries:
         if not receiver.secure:
             return plain
         context = self._context or ssl.create_default_context()
-        return context.wrap_socket(plain, server_hostname=receiver.host)
+        return context.wrap_socket(plain, server_hostname=receiver.host, do_handshake_on_connect=False)
 
     def _call(self, receiver: Receiver, service: str, act: str, **given: Any) -> dict[str, Any]:
         try:
@@ -145,7 +152,8 @@ def _about(notice_id: str, kind: str) -> dict[str, Any]:
     return {"MessageAttributes": told, "Subject": json.dumps(f"ade-drop: {kind}").strip('"')}
 
 
-def _cut(connection: socket.socket) -> None:
+def _cut(connection: socket.socket, late: threading.Event) -> None:
+    late.set()
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 

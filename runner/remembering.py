@@ -64,9 +64,18 @@ def _facts(decision: Decision, job: Job, store: ObjectStore) -> list[HeaderFact 
     pairs = [pair for answer in decision.answers if (pair := _pair(answer, questions)) is not None]
     read = [pair for answer in decision.answers if (pair := _reading(answer, questions)) is not None]
     return [
-        *(HeaderFact(header, field, decision.by, sender) for header, field in dict(pairs).items()),
+        *(HeaderFact(header, field, decision.by, sender) for header, field in _agreed(pairs)),
         *(ReadingFact(sender, header, reading, decision.by) for header, reading in read),
     ]
+
+
+def _agreed(pairs: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+    """One fact for each header. Of columns with one header a field goes before none; two fields teach nothing."""
+    found: dict[str, tuple[str, set[str]]] = {}
+    for header, field in pairs:
+        fields = found.setdefault(folded(header), (header, set()))[1]
+        fields |= set() if field is None else {field}
+    return [(header, next(iter(fields), None)) for header, fields in found.values() if len(fields) < 2]
 
 
 def _reading(answer: Answer, questions: dict[str, dict[str, Any]]) -> tuple[str, str] | None:
@@ -74,20 +83,21 @@ def _reading(answer: Answer, questions: dict[str, dict[str, Any]]) -> tuple[str,
     question = questions.get(answer.id or "")
     said = answer.reading or (answer.value if question is not None and question["kind"] == "reading" else None)
     header = answer.header if answer.header is not None else question["header"] if question is not None else None
-    return (header, said) if header is not None and said in READINGS else None
+    return (header, said) if header is not None and header.strip() and said in READINGS else None
 
 
 def _pair(answer: Answer, questions: dict[str, dict[str, Any]]) -> tuple[str, str | None] | None:
     """The header and the field that an answer is about; None if it is about something else."""
     given = answer.model_fields_set
     if answer.header is not None:
-        return (answer.header, answer.field) if "field" in given else None
+        return (answer.header, answer.field) if "field" in given and answer.header.strip() else None
     question = questions.get(answer.id or "")
     if question is None or not ({"field", "value"} & given):
         return None
     said = answer.field if "field" in given else answer.value
+    offered = "field" in given or said in [c["value"] for c in question["candidates"]]
     if question["kind"] == "column" and question["header"] is not None:
-        return question["header"], said
+        return (question["header"], said) if offered else None
     if question["kind"] == "required" and said is not None:
         header = next((c.get("header") for c in question["candidates"] if c["value"] == said), None)
         return (header, question["field"]) if header is not None else None

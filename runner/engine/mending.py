@@ -119,6 +119,7 @@ class Mending:
     def _read_sheet(self, file: InputFile, sheet: Sheet, seen: set[tuple[int, int, int]]) -> None:
         place = FindingPlace(file.name, sheet.name, "")
         headings: MendedHeader | None = None
+        early: list[tuple[tuple[str, int, int], int, list[Value]]] = []  # rows that stand above the header
         at = -1
         for number, values in rows_of(blocks_of(sheet)):
             at, found = _keyed(values, at)
@@ -131,14 +132,21 @@ class Mending:
                 self._leave(place, number, "mend_other_job", "has the key of another job than the rest of the file")
             elif kind == "key":
                 headings = MendedHeader(where[2], values, _added(values, at), place=place)
+                for source, above, held in early:
+                    self._take(source, place, KeyedRow(above, held, headings))
+                early = []
             elif kind == "row":
                 if where in seen:
                     self._leave(place, number, "mend_twice", "has a key that is in the file twice; the first counts")
                     continue
                 seen.add(where)
-                named = headings or MendedHeader(0, [], frozenset({at}))
                 source = (file.mends.inputs[where[0]], where[1], where[2])
-                self._take(source, place, KeyedRow(number, values, named))
+                if headings is not None:
+                    self._take(source, place, KeyedRow(number, values, headings))
+                elif len(early) < MAX_ROWS:
+                    early.append((source, number, values))
+        for _, number, _ in early:
+            self._leave(place, number, "mend_without_header", "has no row of headers, so its columns are not known")
 
     def _take(self, source: tuple[str, int, int], place: FindingPlace, row: "KeyedRow") -> None:
         """Keep a row for the row of the source (input, sheet, row) that its key names."""
@@ -169,7 +177,11 @@ class Mending:
 
     def _leave(self, place: FindingPlace, row: int, code: str, what: str, severity: str = "error") -> None:
         self.left_out += 1
-        remedy = "; use the file as it was published, and keep the column “ade: key”" if severity == "error" else ""
+        remedy = (
+            "; use the file as it was published, and keep its headers and the column “ade: key”"
+            if severity == "error"
+            else ""
+        )
         self._findings.add(code, severity, f"row {row} {what}{remedy}", place=place, row=row, rule="mending")
 
 

@@ -20,6 +20,8 @@ from runner.engine.values.decisions import Convention, ConventionChoice
 VERSION: Final = 1
 MOST_QUESTIONS: Final = 200
 _CANDIDATES: Final = 12
+AS_FOUND: Final = "yes"  # the header rows that were found are the header
+_LAST_ROW: Final = 1_048_576
 _SETTLED: Final = frozenset({"confirmed", "decision", "hook"})  # somebody said so before
 _LONGEST: Final = 300
 # What a reading is of, and what it makes of a column's convention.
@@ -121,27 +123,30 @@ class Answers:
     def reading(self, reading: dict[str, Any], input_name: str, sheet: str) -> dict[str, Any]:
         """What the manifest says about reading, with the header rows that were decided for a sheet."""
         rows = self._header_rows(input_name, sheet)
-        if rows is None:
+        if rows is None or rows == AS_FOUND:
             return reading
         return reading | ({"header": "auto", "header_rows": rows} if rows else {"header": "none", "header_rows": []})
 
-    def has_header(self, input_name: str, sheet: str) -> bool:
-        """Whether a person settled the header of a sheet."""
-        return self._header_rows(input_name, sheet) is not None
+    def has_header(self, input_name: str, sheet: str, *, found: bool) -> bool:
+        """Whether a person settled the header of a sheet. `found`: there is one to say yes to."""
+        rows = self._header_rows(input_name, sheet)
+        return rows is not None and (found or rows != AS_FOUND)
 
-    def _header_rows(self, input_name: str, sheet: str) -> list[int] | None:
+    def _header_rows(self, input_name: str, sheet: str) -> list[int] | str | None:
+        """The rows that were decided, `yes` for those that were found; None where no answer says anything usable."""
         wanted = question_id("header", input_name, sheet)
         for n, answer in enumerate(self._answers):
             asked = answer.get("id")
             if asked not in (None, wanted) or answer.get("sheet") not in (None, sheet):
                 continue
+            said: list[int] | str | None = None
             if answer.get("header_rows") is not None:
+                said = [int(row) for row in answer["header_rows"]]
+            elif asked == wanted and "value" in answer:
+                said = _header_said(answer["value"])
+            if said is not None:
                 self._used.add(n)
-                return [int(row) for row in answer["header_rows"]]
-            if asked == wanted and "value" in answer:
-                self._used.add(n)
-                value = str(answer["value"] or "none")
-                return [int(value)] if value.isdecimal() else []
+                return said
         return None
 
     def apply(self, table: MappedTable, fields: Sequence[Field]) -> None:
@@ -244,6 +249,17 @@ class Answers:
                 findings.add("decision_unused", "warning", message, rule="decision")
 
 
+def _header_said(value: object) -> list[int] | str | None:
+    """What a value says about the header rows; None if it says nothing."""
+    said = str(value or "none")
+    if said == "none":
+        return []
+    if said == AS_FOUND:
+        return AS_FOUND
+    row = int(said) if said.isdecimal() and len(said) <= len(str(_LAST_ROW)) else 0
+    return [row] if 1 <= row <= _LAST_ROW else None
+
+
 def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], given: Collection[str]) -> MappingChoice:
     if choice.position in wanted:
         parts = (Contribution("decision", 1.0),)
@@ -321,18 +337,21 @@ class Asking:
         source = table.source
         doubt = next((c for c in source.table.choices if c.kind == "header" and not c.sure), None)
         unnamed = source.table.generated_header and not self._headless
-        if (doubt is None and not unnamed) or self._answers.has_header(source.place.input, source.place.sheet):
-            return
         rows = source.table.header_rows
-        chosen = str(rows[-1]) if rows else "none"
+        if doubt is None and not unnamed:
+            return
+        if self._answers.has_header(source.place.input, source.place.sheet, found=bool(rows)):
+            return
+        chosen = AS_FOUND if rows else "none"
         first = doubt.row if doubt is not None and doubt.row else source.table.range.top
-        options = dict.fromkeys([chosen, str(first), "none"])
+        options = dict.fromkeys([chosen, *([] if [first] == list(rows) else [str(first)]), "none"])
+        labels = {AS_FOUND: f"yes: row {' and '.join(map(str, rows))}", "none": "there is no header row"}
         said = doubt.message if doubt is not None and doubt.message else "no header row was found"
         yield Question(
             question_id("header", source.place.input, source.place.sheet),
             "header",
             f"Which row of sheet “{source.place.sheet}” is the header? {said[:1].upper()}{said[1:]}.",
-            tuple(Candidate(o, "there is no header row" if o == "none" else f"row {o}") for o in options),
+            tuple(Candidate(o, labels.get(o, f"row {o}")) for o in options),
             chosen,
             input=source.place.input,
             sheet=source.place.sheet,

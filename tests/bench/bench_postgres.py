@@ -48,6 +48,7 @@ BATCH = 100  # jobs of one round
 TENANTS = 20
 logging.getLogger("procrastinate").setLevel(logging.ERROR)  # an app in a script is what we want
 RUNNERS = 4
+DRAINS = 5
 OPERATIONS = ("enqueue", "lease + start", "finish")
 PUBLISH = "published"
 _SERVER = "shared_buffers = 512MB\nmax_wal_size = 4GB\ncheckpoint_timeout = 30min\n"
@@ -320,6 +321,28 @@ def drain(url: str, server: ServerCpu, side: int, runners: int, jobs: int) -> tu
     return count / took, used / count * 1e6, served / count * 1e6, waits
 
 
+def drain_both(url: str, server: ServerCpu, jobs: int) -> None:
+    """In turn, several times; the median counts, and the waits are added up."""
+    found: dict[tuple[int, int], list[tuple[float, float, float]]] = {}
+    waits: dict[tuple[int, int], Counter[str]] = {}
+    for _ in range(DRAINS):
+        for runners in (1, RUNNERS):
+            for side in range(len(SIDES)):
+                *costs, waited = drain(url, server, side, runners, jobs // DRAINS)
+                found.setdefault((side, runners), []).append((costs[0], costs[1], costs[2]))
+                waits.setdefault((side, runners), Counter()).update(waited)
+    for (side, runners), costs in sorted(found.items()):
+        rate, client, served = (statistics.median(values) for values in zip(*costs, strict=True))
+        active = {kind: n for kind, n in waits[side, runners].most_common() if kind != "idle"}
+        locked = sum(n for kind, n in active.items() if kind.startswith("Lock ")) / (sum(active.values()) or 1)
+        print(
+            f"{(Ours, Theirs)[side].name:14} {runners} runners: {rate:4.0f} jobs/s, CPU per job {client:.0f} µs client, "
+            f"{served:.0f} µs server; {locked:.1%} of active sessions wait for a lock ("
+            + ", ".join(f"{kind} {n}" for kind, n in active.items())
+            + ")"
+        )
+
+
 _WAITS = """
 SELECT CASE WHEN state <> 'active' THEN 'idle' WHEN wait_event_type IS NULL THEN 'on CPU'
   ELSE wait_event_type || ' ' || wait_event END, count(*)
@@ -384,17 +407,7 @@ def main(arguments: list[str] | None = None) -> None:
                 f"\nlease + start + finish of {asked.drain} jobs by runner processes, {max(found):,} jobs in the table"
             )
             fill(server.url, there, there + 20 * asked.drain + 1000)
-            for side, make in enumerate((Ours, Theirs)):
-                for runners in (1, RUNNERS):
-                    rate, client, served, waits = drain(server.url, cpu, side, runners, asked.drain // 2)
-                    active = sum(n for kind, n in waits.items() if kind != "idle") or 1
-                    locked = sum(n for kind, n in waits.items() if kind.startswith("Lock "))
-                    print(
-                        f"{make.name:14} {runners} runners: {rate:4.0f} jobs/s, CPU per job {client:.0f} µs client, "
-                        f"{served:.0f} µs server; {locked / active:.1%} of active sessions wait for a lock ("
-                        + ", ".join(f"{kind} {n}" for kind, n in waits.most_common() if kind != "idle")
-                        + ")"
-                    )
+            drain_both(server.url, cpu, asked.drain)
 
 
 if __name__ == "__main__":

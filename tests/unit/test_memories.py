@@ -23,6 +23,7 @@ from core.memories import (
 )
 from infra.local.folder import FolderStore
 from infra.memories import change_memory, read_memory
+from runner.engine.mapping.recall import Recall
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 KEY = "configs/acme/members.memory.json"
@@ -138,6 +139,10 @@ def test_a_memory_that_has_too_many_bytes_loses_what_is_worth_least_and_goes_on_
             "NaN",
         ),
         (b'{"memory": 1, "headers": [{"header": "\\ud800", "field": "x", "at": "2026-01-31T00:00:00Z"}]}', "half"),
+        (
+            b'{"memory": 1, "headers": [{"header": "a", "field": "x", "at": 1700000000}]}',
+            "$.headers[0].at: is 1700000000",
+        ),
         (b'{"memory": 1, "headers": [' + b"1," * 999_999 + b"1]}", "list of 1000000"),
     ],
     ids=[
@@ -152,6 +157,7 @@ def test_a_memory_that_has_too_many_bytes_loses_what_is_worth_least_and_goes_on_
         "field",
         "nan",
         "half",
+        "time",
         "million",
     ],
 )
@@ -160,6 +166,18 @@ def test_a_hostile_memory_is_refused_with_words(body, said):
         parse_memory(body)
     assert said in str(refused.value)
     assert len(str(refused.value)) < 5000
+
+
+@pytest.mark.parametrize("later", ["2026-01-31T01:00:00Z", "2026-01-31T00:00:00-05:00", "2026-01-31T01:00:00"])
+def test_the_engine_knows_the_newest_word_in_any_zone(later):
+    earlier = {"header": "Calle", "field": "x", "said_at": "2026-01-31T02:00:00+05:00"}
+    for entries in (
+        [earlier, {**earlier, "field": "y", "said_at": later}],
+        [{**earlier, "field": "y", "said_at": later}, earlier],
+    ):
+        found = Recall(entries).exact("CALLE")
+        assert found is not None
+        assert found.said == "y"
 
 
 def test_entries_without_a_zone_or_with_one_stand_in_one_memory():

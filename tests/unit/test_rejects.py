@@ -297,6 +297,26 @@ class TestMending:
             ["c", "c@b.com", 3, "z"],
         ]
 
+    def test_a_header_that_was_sorted_below_its_rows_still_names_their_columns(self, tmp_path):
+        run(tmp_path, ROWS)
+
+        def change(sheet):
+            rows = [[cell.value for cell in row] for row in sheet.iter_rows()]
+            sheet.delete_rows(1, sheet.max_row)
+            for id_, email, *rest in reversed(rows):
+                sheet.append(["b@b.com" if email == "bad" else email, id_, *rest])
+
+        done = mended(tmp_path, mend(tmp_path, change))
+        assert done.rows()[0] == ["id", "email", "n", "Remark"]
+        assert done.rows()[2] == ["b", "b@b.com", 2, "y"]
+
+    def test_rows_whose_header_was_deleted_are_left_out_and_reported(self, tmp_path):
+        run(tmp_path, ROWS)
+        done = mended(tmp_path, mend(tmp_path, lambda sheet: sheet.delete_rows(1, 2)))
+        assert done.rows()[0] == ["id", "email", "n", "Remark"]
+        assert done.artifact["validation"]["by_code"]["mend_without_header"] == 2
+        assert done.artifact["mends"] == {"jobs": ["acme-test-1"], "rows": 0, "left_out": 2}
+
     def test_a_row_that_was_deleted_or_blanked_stays_as_it_was(self, tmp_path):
         run(tmp_path, ROWS)
 

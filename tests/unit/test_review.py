@@ -141,6 +141,31 @@ def test_a_table_without_a_header_is_asked_about(tmp_path):
     assert done.artifact["sheets"][0]["tables"][0]["header_rows"] == [1]
 
 
+DOUBTED = {
+    "rows": [["name", "2023", "2024"], ["Lugo", 2021, 2022], ["Vigo", 2019, 2018]],
+    "fields": [{"name": "city"}], "mapping": {"review": "unsure"},
+}  # fmt: skip
+CITY = {"column": "A", "field": "city"}
+
+
+def test_yes_settles_the_header_that_was_found(tmp_path):
+    (header,) = run_job(tmp_path / "1", **DOUBTED, decision=answers(CITY)).questions
+    assert (header["kind"], header["chosen"]) == ("header", "yes")
+    done = run_job(tmp_path / "2", **DOUBTED, decision=answers(CITY, {"id": header["id"], "value": "yes"}))
+    assert done.column("city") == ["Lugo", "Vigo"]
+    assert "decision_unused" not in done.artifact["validation"]["by_code"]
+
+
+@pytest.mark.parametrize("value", ["banana", "0", "-1", "1048577", "9" * 400])
+def test_an_answer_that_is_no_row_does_not_take_the_header_away(tmp_path, value):
+    (header,) = run_job(tmp_path / "1", **DOUBTED, decision=answers(CITY)).questions
+    said = answers(CITY, {"id": header["id"], "value": value})
+    assert run_job(tmp_path / "2", **DOUBTED, decision=said).questions == [header]
+    done = run_job(tmp_path / "3", **DOUBTED, decision=said | {"accept": True})
+    assert done.artifact["validation"]["by_code"]["decision_unused"] == 1
+    assert done.column("city") == ["Lugo", "Vigo"]
+
+
 def test_review_json_keeps_its_published_schema(tmp_path):
     schema = json.loads((SCHEMAS / "docs/review.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -6,6 +6,7 @@ field, said as often) are counted together, so that a large memory costs little.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import accumulate, chain
 from math import log
@@ -85,7 +86,7 @@ class Recall:
         for entry in (self._first[key], *self._more.get(key, ())):
             field = entry["field"] or _NONE
             counts[field] = counts.get(field, 0) + entry.get("count", 1)
-            at = entry.get("said_at") or ""
+            at = _in_utc(entry.get("said_at") or "")
             if at and at >= newest:
                 said, newest = field, at
         return Confirmed(counts, said)
@@ -219,6 +220,18 @@ class _Index:
         lifts = {f: log(1 + count / (_STRENGTH * self._prior[f])) for f, count in counts.items()}
         self._said[word, piece] = base, lifts
         return base, lifts
+
+
+def _in_utc(at: str) -> str:
+    """A time as texts are compared: by hand it may have been written in any zone."""
+    if not at or at.endswith("Z"):
+        return at
+    try:
+        moment = datetime.fromisoformat(at)
+        zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return zoned.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        return at
 
 
 def _most(counts: Mapping[int, int], most: int) -> list[int]:
