@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import unquote
 
 import psycopg
 from psycopg import errors
@@ -72,20 +72,23 @@ class PostgresAddress:
 
 def parse_database(url: str) -> PostgresAddress:
     """`postgresql://user@host:port/name?schema=…&pooler=…&pool=…`; the rest is libpq's. Errors repeat no value."""
-    parts = urlsplit(url)
-    if parts.scheme not in SCHEMES:
-        raise SettingsError(f"{parts.scheme}://…: not a PostgreSQL address; give postgresql://host/database")
-    given = parse_qsl(parts.query, keep_blank_values=True)
-    ours = {name: value for name, value in given if name in _OPTIONS}
-    rest = urlencode([(name, value) for name, value in given if name not in _OPTIONS])
-    plain = f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
+    scheme, _, rest = url.partition("://")
+    if scheme not in SCHEMES:
+        raise SettingsError("not a PostgreSQL address; give postgresql://host/database")
+    place, _, options = rest.partition("?")
+    given = [(option.partition("="), option) for option in options.split("&") if option]
+    ours = {name: unquote(value) for (name, _, value), _ in given if name in _OPTIONS}
+    theirs = "&".join(option for (name, _, _), option in given if name not in _OPTIONS)  # read by libpq alone
+    plain = f"postgresql://{place}" + (f"?{theirs}" if theirs else "")
     try:
         told = conninfo_to_dict(plain)
-    except psycopg.Error:
+    except (psycopg.Error, UnicodeEncodeError):
+        told = {}
+    if not told or not _readable(url, told):
         raise SettingsError(
             "postgresql://…: libpq cannot read this address; write special characters of a password as %xx, "
             "or leave it out and use PGPASSFILE"
-        ) from None
+        )
     schema, pooler, pool = ours.get("schema", "ade"), ours.get("pooler", "auto"), ours.get("pool", str(_POOL_SIZE))
     if not schema.isidentifier() or not schema.isascii() or len(schema) > 40:
         raise SettingsError("postgresql://…: schema must be a short plain name")
@@ -103,6 +106,17 @@ def parse_database(url: str) -> PostgresAddress:
         pooler=pooler,
         pool=int(pool),
         conninfo=plain,
+    )
+
+
+def _readable(url: str, told: dict[str, Any]) -> bool:
+    """Whether the parts that we show are what they should be: of a password with a plain @, / or # some land in them."""
+    shown = "".join(str(told.get(name) or "") for name in ("host", "hostaddr", "dbname", "service"))
+    return (
+        not any(mark in url for mark in "#\0")
+        and not any(mark in shown for mark in "@=#")
+        and "://" not in shown
+        and all(port.isdigit() for port in str(told.get("port") or "0").split(",") if port)
     )
 
 
