@@ -115,9 +115,9 @@ class OutputFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mends:
-    """Which of a job's inputs are mended rejects, and the first drop that its result completes."""
+    """Which of a job's inputs are corrected rejects, and the first drop that its result completes."""
 
-    files: tuple[tuple[str, str], ...]  # key of an input, and the job whose rejects it mends
+    files: tuple[tuple[str, str], ...]  # key of an input, and the job whose rejects it corrects
     job_id: str  # the job of the first drop
     subject: str
     stamp: float
@@ -477,7 +477,7 @@ _KNOWN = frozenset(field.name for field in fields(Job)) - {"unknown"}
 def record_version(job: Job) -> int:
     """The lowest version that holds a job: programs of version 1 know no reviews and would ignore a decision.
 
-    They would lose nothing of a job that mends rejects, but would not point the first drop's latest.json to it.
+    They would lose nothing of a job that corrects rejects, but would not point the first drop's latest.json to it.
     """
     newer = job.state is State.REVIEW or any((job.review, job.decision, job.mends))
     return 2 if newer or (job.error is not None and job.error.verdict not in _FIRST) else 1

@@ -19,7 +19,7 @@ class Verdict(StrEnum):
     NOTHING_MAPPED = "nothing_mapped"  # no column of the input matches a declared field
     ROWS_REJECTED = "rows_rejected"  # more rows have errors than the manifest accepts
     DRIFTED = "drifted"  # the columns differ from the sender's last drop, and the manifest does not accept that
-    MENDS = "mends"  # the input mends the rejects of a result that it does not belong to or that is gone
+    MENDS = "mends"  # the input corrects the rejects of a result that it does not belong to or that is gone
     NEEDS_REVIEW = "needs_review"  # the engine is unsure, and the manifest says that a person decides
     REVIEW_EXPIRED = "review_expired"  # nobody decided in time
     INPUT_GONE = "input_gone"  # the pinned version was replaced before it was read

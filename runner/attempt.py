@@ -107,7 +107,7 @@ class Attempts:
         telemetry: Telemetry | None = None,
         find: Callable[[str], Job | None] = lambda _: None,
     ) -> None:
-        """`find`: a job by its id, for inputs that mend the rejects of an earlier one."""
+        """`find`: a job by its id, for inputs that correct the rejects of an earlier one."""
         self._find = find
         self._store = store
         self._now = (telemetry or Telemetry()).now
@@ -190,7 +190,7 @@ class Attempts:
         killed: Killed,
         on_event: OnEvent,
     ) -> tuple[BoxReport, Mends | None]:
-        """Run the box; again with other inputs for as long as it finds one that mends the rejects of another job."""
+        """Run the box; again with other inputs for as long as it finds one that corrects the rejects of another job."""
         files: dict[str, str] = {}
         mends: Mends | None = None
         while True:

@@ -1,8 +1,8 @@
-"""Mended rejects, resolved: the inputs of the jobs that a file says it mends.
+"""Resolves corrected rejects: the inputs of the jobs whose rejects a file says it corrects.
 
 A box that finds keys of `rejects.xlsx` in an input says which job they name. That is a claim like any other: the job
-must be of the same tenant and workflow, and its inputs must still be in the bucket at their pinned versions. A mended
-file may mend the rejects of a result that was itself made from a mended file; the chain is followed to the first drop.
+must be of the same tenant and workflow, and its inputs must still be in the bucket at their pinned versions. A
+corrected file may correct the rejects of a result that itself came from one; the chain is followed to the first drop.
 """
 
 import shutil
@@ -16,12 +16,12 @@ from core.ports import BoxReport
 from core.verdicts import Verdict
 from runner.staging import Staged, StagedSource, StagingFailed, stage_file
 
-MAX_ROUNDS = 16  # results that may be made of one another's mended rejects
+MAX_ROUNDS = 16  # results that may be made of one another's corrected rejects
 
 
 @dataclass
 class OriginInputs:
-    """What a job over mended files really reads."""
+    """What a job over corrected files really reads."""
 
     primaries: list[InputRef] = field(default_factory=list)
     mended: list["MendedFile"] = field(default_factory=list)
@@ -39,7 +39,7 @@ class OriginInputs:
 
 @dataclass(frozen=True, slots=True)
 class MendedFile:
-    """A mended input: the job it mends, and the names of that job's inputs in the order in which keys number them."""
+    """A corrected input, the job whose rejects it corrects, and that job's inputs by name, in key order."""
 
     item: InputRef
     job: str
@@ -47,7 +47,7 @@ class MendedFile:
 
 
 def find_origin(job: Job, files: Mapping[str, str], find: Callable[[str], Job | None]) -> OriginInputs:
-    """The inputs behind a job's mended files (key -> the job it mends); raises StagingFailed."""
+    """The inputs behind a job's corrected files (key -> the job whose rejects it corrects); raises StagingFailed."""
     return _expanded(job, files, find, (job.job_id,))
 
 
@@ -62,7 +62,9 @@ def _expanded(
         claim = files[item.ref.key]
         origin = _checked(job, item, claim, find(claim))
         if claim in way or len(way) > MAX_ROUNDS:
-            raise _refused(item, claim, "which would mend itself, or was mended too often; drop the whole file again")
+            raise _refused(
+                item, claim, "which would correct itself, or was corrected too often; drop the whole file again"
+            )
         behind = _expanded(origin, dict(origin.mends.files) if origin.mends else {}, find, (*way, claim))
         found.take(behind)
         found.mended.append(MendedFile(item, claim, tuple(i.name for i in behind.primaries)))
@@ -83,11 +85,11 @@ def _checked(job: Job, item: InputRef, claim: str, origin: Job | None) -> Job:
 
 
 def _refused(item: InputRef, claim: str, why: str) -> StagingFailed:
-    return StagingFailed(Verdict.MENDS, f"{item.name} mends the rejects of job {claim}, {why}")
+    return StagingFailed(Verdict.MENDS, f"{item.name} corrects the rejects of job {claim}, {why}")
 
 
 def mended_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:
-    """The input that a box found to be mended, and the job it names; None where the box did not stop for one."""
+    """The input in which a box found corrected rejects, and the job it names; None if the box did not stop for one."""
     if report.verdict is not Verdict.MENDS:
         return None
     name, claim = report.where.get("input"), report.where.get("job")
@@ -96,7 +98,7 @@ def mended_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[
 
 
 def stage_origin(store: StagedSource, staged: Staged, origin: OriginInputs, folder: Path, *, file_mb: int) -> Staged:
-    """The same job over the inputs that its mended files belong to; what the first box left behind is removed."""
+    """The same job over the inputs that its corrected files belong to; what the first box left behind is removed."""
     for left in ("out", "verify"):
         shutil.rmtree(folder / left, ignore_errors=True)
     inputs: list[dict[str, Any]] = []
@@ -109,7 +111,7 @@ def stage_origin(store: StagedSource, staged: Staged, origin: OriginInputs, fold
         except StagingFailed as error:
             if error.verdict is not Verdict.INPUT_GONE:
                 raise
-            said = f"{item.name} is needed to put mended rows back, but is gone or was replaced ({error})"
+            said = f"{item.name} is needed to put corrected rows back, but is gone or was replaced ({error})"
             raise StagingFailed(Verdict.MENDS, f"{said}; drop the whole file again") from error
         given = {"role": item.role, "name": item.name, "path": path, "size": got.size, "sha256": got.sha256}
         inputs.append(given | more)
@@ -124,7 +126,7 @@ def stage_origin(store: StagedSource, staged: Staged, origin: OriginInputs, fold
 
 
 def mends_of(files: Mapping[str, str], origin: OriginInputs) -> Mends | None:
-    """What the row says of it; which files are mended, and the first drop."""
+    """What the row says of it; which files hold corrected rejects, and the first drop."""
     first = origin.first
     if first is None:
         return None

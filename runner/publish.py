@@ -412,9 +412,9 @@ def latest_body(job: Job, order: tuple[float, float, str] | None = None) -> byte
 
 
 def mended_order(job: Job) -> tuple[float, float, str]:
-    """Where a job that mends another drop stands in that drop's line: right behind its first result.
+    """The place of a job that corrects another drop in that drop's line: right behind its first result.
 
-    A newer version of the drop comes later, whenever the mended rows arrived; of two mends the later upload does.
+    A newer version of the drop comes later, whenever the corrected rows arrived; so does the later of two corrections.
     """
     if job.mends is None:
         return (job.stamp, job.created_at, job.job_id)

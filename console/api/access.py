@@ -128,7 +128,7 @@ class Access:
     def new(
         self, name: str, scope: Scope, *, tenant: str | None, user: str = "", days: float | None = None, by: str = ""
     ) -> tuple[Grant, str]:
-        """Add a grant; the token is told here and nowhere else (empty for a person)."""
+        """Add a grant; the token is returned here and nowhere else (empty for a person)."""
         if scope is Scope.SENDER and tenant is None:
             raise UsageError("a sender is the sender of one tenant; say which with --tenant")
         now, secret = self._clock.now(), "" if user else secrets.token_urlsafe(32)

@@ -16,15 +16,15 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from console.api.access import ANYONE
+from console.api.context import ApiContext
 from console.api.guarding import SECURITY_HEADERS, unauthorized
-from console.api.office import Office
 from console.api.openapi import OPERATIONS, document
 from console.api.operations import Call, Operation, Page, perform
 from console.api.problems import ProblemError, problem_of, respond
 from infra.logs import Log
 from infra.wiring import Stack
 
-THREADS = 8  # that look at table and store; more would only take turns
+THREADS = 8  # that read table and store; more would only take turns
 _READ_SECONDS = 30.0  # the longest silence while a body arrives
 _SLOWEST = 1024  # bytes a second that a body may come at in the long run
 _READ_AWAY = 8 * 1024 * 1024  # of a body that nobody wants, so that its sender gets to read why
@@ -43,28 +43,30 @@ def create_app(
     wrong: WrongPage | None = None,
 ) -> Starlette:
     """`pages`: what a browser gets at a path of the API; `extra`: what only pages ask for; `wrong`: errors as pages."""
-    office = Office.over(stack, log)
+    context = ApiContext.over(stack, log)
     shown = dict(pages or {})
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in (*OPERATIONS, *extra):
         by_path.setdefault(operation.path, {})[operation.method] = operation
-    routes: list[BaseRoute] = [Route("/openapi.json", Door(office, _openapi(), None, None))]
-    routes += [Route(path, Door(office, operations, shown.get(path), wrong)) for path, operations in by_path.items()]
+    routes: list[BaseRoute] = [Route("/openapi.json", Endpoint(context, _openapi(), None, None))]
+    routes += [
+        Route(path, Endpoint(context, operations, shown.get(path), wrong)) for path, operations in by_path.items()
+    ]
 
     @contextlib.asynccontextmanager
     async def life(_app: Starlette) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
-        tidying = asyncio.create_task(_tidy(office))
+        tidying = asyncio.create_task(_tidy(context))
         try:
             yield
         finally:
             tidying.cancel()
-            office.close()
+            context.close()
 
     app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _http_errors(wrong)})
     app.router.redirect_slashes = False  # it would send a caller to whatever Host they named
     app.add_middleware(Bounds, most=stack.settings.console_body_mb * 1024 * 1024)
-    app.state.office = office
+    app.state.context = context
     return app
 
 
@@ -83,13 +85,13 @@ def _openapi() -> dict[str, Operation]:
     return {"GET": operation}
 
 
-class Door:
-    """One path: judges who calls, then lets the operation of the method, or the page, answer."""
+class Endpoint:
+    """One path: authenticates and authorizes the caller, then runs the operation of the method, or the page."""
 
     def __init__(
-        self, office: Office, operations: dict[str, Operation], page: Page | None, wrong: WrongPage | None
+        self, context: ApiContext, operations: dict[str, Operation], page: Page | None, wrong: WrongPage | None
     ) -> None:
-        self._office = office
+        self._context = context
         self._wrong = wrong
         self._operations = operations | ({"HEAD": operations["GET"]} if "GET" in operations else {})
         self._page = page
@@ -102,29 +104,29 @@ class Door:
         spent = time.monotonic() - began
         for name, value in SECURITY_HEADERS.items():
             response.headers.setdefault(name, value)
-        self._office.counts.add(operation.name if operation else "other", response.status_code, spent)
+        self._context.counts.add(operation.name if operation else "other", response.status_code, spent)
         with contextlib.suppress(ClientDisconnect):
             await response(scope, receive, send)
 
     async def _answer(self, request: Request, operation: Operation | None) -> Response:
         try:
-            return await self._judged(request, operation)
+            return await self._authorized(request, operation)
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:  # noqa: BLE001 - the last line: whatever happens, the caller is answered
             problem = problem_of(error)
             if problem is None:
                 what = f"{type(error).__name__}: {error}"
-                self._office.log.error("request_failed", path=request.url.path, error=what)  # noqa: TRY400 - our own log
-                said = "a fault of ade-drop; the log has `request_failed` with the reason. Please report it"
-                problem = ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, said)
+                self._context.log.error("request_failed", path=request.url.path, error=what)  # noqa: TRY400 - our own log
+                detail = "a fault of ade-drop; the log has `request_failed` with the reason. Please report it"
+                problem = ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, detail)
             if self._wrong is not None and request.method == "GET" and wants_page(request):
                 return self._wrong(request, problem)
             return respond(problem)
 
-    async def _judged(self, request: Request, operation: Operation | None) -> Response:
-        office = self._office
-        office.guard.check_origin(request)
+    async def _authorized(self, request: Request, operation: Operation | None) -> Response:
+        context = self._context
+        context.guard.check_origin(request)
         if operation is None:
             allowed = ", ".join(sorted(self._operations))
             raise ProblemError(
@@ -133,13 +135,13 @@ class Door:
                 headers={"Allow": allowed},
             )
         if operation.open:
-            return await perform(operation, request, office, ANYONE)
-        principal = await run_in_threadpool(office.guard.principal, request)
+            return await perform(operation, request, context, ANYONE)
+        principal = await run_in_threadpool(context.guard.principal, request)
         if principal is None:
             raise unauthorized(
                 "a token is needed beyond this machine (`ade token new`); send `Authorization: Bearer <token>`"
             )
-        office.guard.limit_rate(principal)
+        context.guard.limit_rate(principal)
         if operation.right is not None and not principal.may(operation.right):
             raise ProblemError(
                 HTTPStatus.FORBIDDEN,
@@ -147,14 +149,14 @@ class Door:
                 "ask an operator for a token with another scope",
             )
         if self._page is not None and request.method == "GET" and wants_page(request):
-            call = Call(request, office, principal)
+            call = Call(request, context, principal)
             given = await run_in_threadpool(self._page, call)
             return given if isinstance(given, Response) else await given
         try:
-            return await perform(operation, request, office, principal)
+            return await perform(operation, request, context, principal)
         finally:
             if request.method not in ("GET", "HEAD"):
-                office.answers.forget()
+                context.answers.forget()
 
 
 def wants_page(request: Request) -> bool:
@@ -174,18 +176,18 @@ class Bounds:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        told = request.headers.get("content-length", "0")
+        declared = request.headers.get("content-length", "0")
         problem = None
         if len(scope.get("raw_path", b"")) + len(scope.get("query_string", b"")) > _LARGEST_URL:
             problem = ProblemError(HTTPStatus.REQUEST_URI_TOO_LONG, f"the URL is over {_LARGEST_URL} bytes; shorten it")
-        elif told.isdecimal() and int(told) > self._most:
+        elif declared.isdecimal() and int(declared) > self._most:
             problem = _over(self._most)
         if problem is not None:
             await _bare(problem)(scope, receive, send)
             return
         body = _Body(receive, self._most)
         asks_first = "expect" in request.headers
-        left = int(told) if told.isdecimal() else 0
+        left = int(declared) if declared.isdecimal() else 0
 
         async def sending(message: Message) -> None:
             refused = message["type"] == "http.response.start" and message["status"] >= HTTPStatus.BAD_REQUEST
@@ -209,7 +211,7 @@ class _Body:
 
     async def receive(self) -> Message:
         if self._ended:
-            return await self._receive()  # only tells that the client has gone
+            return await self._receive()  # only reports that the client has disconnected
         began = time.monotonic()
         patience = min(_READ_SECONDS, _READ_SECONDS + self.seen / _SLOWEST - self._waited)
         try:
@@ -259,8 +261,8 @@ def _guarded(response: Response) -> Response:
 def _http_errors(wrong: WrongPage | None) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def answer(request: Request, error: Exception) -> Response:
         status = HTTPStatus(error.status_code) if isinstance(error, HTTPException) else HTTPStatus.NOT_FOUND
-        said = f"nothing is at {request.url.path[:200]}; GET /openapi.json lists what there is"
-        problem = ProblemError(status, said if status is HTTPStatus.NOT_FOUND else status.phrase)
+        detail = f"nothing is at {request.url.path[:200]}; GET /openapi.json lists what there is"
+        problem = ProblemError(status, detail if status is HTTPStatus.NOT_FOUND else status.phrase)
         if wrong is not None and wants_page(request):
             return _guarded(wrong(request, problem))
         return _bare(problem)
@@ -268,9 +270,9 @@ def _http_errors(wrong: WrongPage | None) -> Callable[[Request, Exception], Awai
     return answer
 
 
-async def _tidy(office: Office) -> None:
+async def _tidy(context: ApiContext) -> None:
     """Once a day, and at the start."""
     while True:
         with contextlib.suppress(Exception):
-            await run_in_threadpool(office.submissions.tidy)
+            await run_in_threadpool(context.submissions.tidy)
         await asyncio.sleep(86400)

@@ -85,7 +85,7 @@ class Followers:
         try:
             yield f"retry: {RETRY_MILLISECONDS}\n\n"
             fence, after = have
-            told: Any = None
+            sent: Any = None
             while not self._closed and asyncio.get_running_loop().time() < until:
                 changed = self._changed
                 job = followed.job
@@ -94,8 +94,8 @@ class Followers:
                     return
                 if job is not None:
                     facts = _facts(job)
-                    if facts != told:
-                        told = facts
+                    if facts != sent:
+                        sent = facts
                         yield _event("state", facts)
                     if fence != followed.fence:
                         fence, after = followed.fence, 0
@@ -123,13 +123,13 @@ class Followers:
         self._wake()
         try:
             yield f"retry: {RETRY_MILLISECONDS}\n\n"
-            told: Any = None
+            sent: Any = None
             until = asyncio.get_running_loop().time() + _LONGEST_SECONDS
             while not self._closed and asyncio.get_running_loop().time() < until:
                 changed = self._changed
                 shown = {name: states for name, states in self._counts.items() if tenant in (None, name)}
-                if shown != told:
-                    told = shown
+                if shown != sent:
+                    sent = shown
                     yield _event("overview", {"tenants": shown})
                 if not await _woken(changed):
                     yield ": still here\n\n"
@@ -139,7 +139,7 @@ class Followers:
     def close(self) -> None:
         """End every stream."""
         self._closed = True
-        self._tell()
+        self._notify()
         if self._task is not None:
             self._task.cancel()
 
@@ -147,7 +147,7 @@ class Followers:
         """`close`, from another thread."""
         self._closed = True
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._tell)
+            self._loop.call_soon_threadsafe(self._notify)
 
     def check_room(self, who: Principal) -> None:
         """503 where as many streams are open as may be, of all or of one caller; polling is always possible."""
@@ -172,21 +172,21 @@ class Followers:
     def _wake(self) -> None:
         self._loop = asyncio.get_running_loop()
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._look_on())
+            self._task = asyncio.create_task(self._poll_while_watched())
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def _look_on(self) -> None:
+    async def _poll_while_watched(self) -> None:
         while (self._jobs or self._counts_watchers) and not self._closed:
-            with contextlib.suppress(Exception):  # whoever watches waits with us until it answers again
-                if await run_in_threadpool(self._look):
-                    self._tell()
+            with contextlib.suppress(Exception):  # watchers wait until the table answers again
+                if await run_in_threadpool(self._poll):
+                    self._notify()
             await asyncio.sleep(self._seconds)
 
-    def _look(self) -> bool:
-        """Look at everything that is watched, in another thread; whether anything is new."""
+    def _poll(self) -> bool:
+        """Read everything that is watched; returns whether anything changed. Runs in a worker thread."""
         news = False
         watched = dict(self._jobs)
         ids = [job_id for job_id, one in watched.items() if not (one.done or one.gone)]
@@ -224,7 +224,7 @@ def event_stream(call: Call, events: AsyncIterator[str]) -> Response:
     """Events as an answer; of HEAD only that it would be one."""
     if call.request.method == "HEAD":
         return Response(media_type="text/event-stream", headers=_HEADERS)
-    call.office.followers.check_room(call.principal)
+    call.context.followers.check_room(call.principal)
     return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
 

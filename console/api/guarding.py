@@ -138,8 +138,8 @@ class Guard:
 
     def is_secure(self, request: Request) -> bool:
         """Whether the browser speaks TLS, with us or with our proxy."""
-        told = request.headers.get("x-forwarded-proto", "") if self.is_proxy(request) else ""
-        return "https" in (request.url.scheme, told.lower())
+        forwarded = request.headers.get("x-forwarded-proto", "") if self.is_proxy(request) else ""
+        return "https" in (request.url.scheme, forwarded.lower())
 
     def _is_local(self, request: Request) -> bool:
         """Whether the caller is on this machine and nothing in between says that it passes on others' requests."""

@@ -1,4 +1,4 @@
-"""Operations on jobs: submit, look, download, follow, act."""
+"""Operations on jobs: submit, list, download, follow, retry, cancel."""
 
 import contextlib
 import hashlib
@@ -36,7 +36,7 @@ _LOG_PIECE = 1024 * 1024
 
 
 async def submit(call: Call) -> Answer:
-    """A multipart drop, or keys that stand in the inbox."""
+    """A multipart drop, or keys that are in the inbox."""
     if call.body is not None:
         body: models.KeysBody = call.body
         return await run_in_threadpool(_submit_keys, call, body)
@@ -55,32 +55,32 @@ async def submit(call: Call) -> Answer:
 
 def _submit_keys(call: Call, body: models.KeysBody) -> Response:
     _check_tenant(call, body.tenant)
-    office = call.office
+    context = call.context
 
     def act() -> Accepted:
-        office.submissions.check_backlog(body.tenant)
-        office.actions.note(call.principal, "submit", tenant=body.tenant, keys=body.keys[:_NAMED])
-        return office.submissions.record(body.tenant, body.keys)
+        context.submissions.check_backlog(body.tenant)
+        context.actions.note(call.principal, "submit", tenant=body.tenant, keys=body.keys[:_NAMED])
+        return context.submissions.record(body.tenant, body.keys)
 
     asked = hashlib.sha256(repr((body.tenant, body.keys)).encode()).hexdigest()
     key = call.request.headers.get("idempotency-key")
-    return _accepted(office.submissions.once(call.principal, key, lambda: asked, act))
+    return _accepted(context.submissions.once(call.principal, key, lambda: asked, act))
 
 
 def _submit_form(call: Call, given: list[tuple[str, Any]]) -> Response:
-    office = call.office
-    with office.spool.scratch() as scratch:
-        parcel = parcel_of(given, scratch, office.stack.settings.worker_fsize_mb)
-        _check_tenant(call, parcel.tenant)
+    context = call.context
+    with context.spool.scratch() as scratch:
+        submission = read_submission(given, scratch, context.stack.settings.worker_fsize_mb)
+        _check_tenant(call, submission.tenant)
 
         def act() -> Accepted:
-            office.submissions.check_backlog(parcel.tenant)
-            names = sorted(parcel.files)[:_NAMED]
-            office.actions.note(call.principal, "submit", tenant=parcel.tenant, path=parcel.path, files=names)
-            return office.submissions.drop(parcel)
+            context.submissions.check_backlog(submission.tenant)
+            names = sorted(submission.files)[:_NAMED]
+            context.actions.note(call.principal, "submit", tenant=submission.tenant, path=submission.path, files=names)
+            return context.submissions.drop(submission)
 
         key = call.request.headers.get("idempotency-key")
-        return _accepted(office.submissions.once(call.principal, key, parcel.fingerprint, act))
+        return _accepted(context.submissions.once(call.principal, key, submission.fingerprint, act))
 
 
 def _accepted(done: Accepted) -> Response:
@@ -90,7 +90,7 @@ def _accepted(done: Accepted) -> Response:
     return Response(json_bytes(done.shape()), status_code=202, headers=headers, media_type="application/json")
 
 
-def parcel_of(given: list[tuple[str, Any]], scratch: Path, megabytes: int = 1024) -> HttpDrop:
+def read_submission(given: list[tuple[str, Any]], scratch: Path, megabytes: int = 1024) -> HttpDrop:
     """The form's parts as a drop; its files are on the disk by now."""
     words: dict[str, str] = {}
     files: dict[str, Path] = {}
@@ -147,20 +147,20 @@ def uploads(call: Call) -> Answer:
     """Where to put files: a link to the store itself, or our own address."""
     body: models.UploadBody = call.body
     _check_tenant(call, body.tenant)
-    call.office.submissions.check_backlog(body.tenant)
+    call.context.submissions.check_backlog(body.tenant)
     folder = f"{INBOX}{body.tenant}/{body.path.strip('/')}/" if body.path.strip("/") else f"{INBOX}{body.tenant}/"
-    told = []
+    links = []
     for name in body.names:
         key = _upload_key(f"{folder}{name}")
-        link = call.office.stack.store.link(key, seconds=_UPLOAD_SECONDS, write=True)
-        until = None if link is None else call.office.stack.clock.now() + _UPLOAD_SECONDS
-        told.append({"key": key, "method": "PUT", "url": link or f"/uploads/{key}", "expires_at": until})
-    call.office.actions.note(call.principal, "upload", tenant=body.tenant, keys=[one["key"] for one in told][:_NAMED])
-    return {"uploads": told}
+        link = call.context.stack.store.link(key, seconds=_UPLOAD_SECONDS, write=True)
+        until = None if link is None else call.context.stack.clock.now() + _UPLOAD_SECONDS
+        links.append({"key": key, "method": "PUT", "url": link or f"/uploads/{key}", "expires_at": until})
+    call.context.actions.note(call.principal, "upload", tenant=body.tenant, keys=[one["key"] for one in links][:_NAMED])
+    return {"uploads": links}
 
 
 def _upload_key(key: str) -> str:
-    """A key of the inbox for a file; a decision has a door of its own, which asks who decides."""
+    """A key of the inbox for a file; a decision has its own endpoint, which records who decides."""
     if is_decision(place(check_key(key)).name):
         raise KeyRefused(f"{key[:200]} is a decision on a review; answer with POST /jobs/{{job_id}}/decide")
     return key
@@ -171,8 +171,8 @@ async def put_upload(call: Call) -> Answer:
     key = _upload_key(str(call.request.path_params["key"]))
     tenant = place(key).tenant
     _check_tenant(call, tenant)
-    limit = call.office.stack.settings.worker_fsize_mb * 1024 * 1024
-    with call.office.spool.scratch() as scratch:
+    limit = call.context.stack.settings.worker_fsize_mb * 1024 * 1024
+    with call.context.spool.scratch() as scratch:
         path, size = scratch / "body", 0
         with path.open("xb") as target:
             async for chunk in call.request.stream():
@@ -183,8 +183,8 @@ async def put_upload(call: Call) -> Answer:
                         f"{key} is over {limit} bytes, the most that an input may have (ADE_WORKER_FSIZE_MB)",
                     )
                 target.write(chunk)
-        await run_in_threadpool(call.office.actions.note, call.principal, "put", tenant=tenant, keys=[key], size=size)
-        info = await run_in_threadpool(call.office.stack.store.put, key, path)
+        await run_in_threadpool(call.context.actions.note, call.principal, "put", tenant=tenant, keys=[key], size=size)
+        info = await run_in_threadpool(call.context.stack.store.put, key, path)
     return {"key": info.key, "version": info.version, "size": info.size}
 
 
@@ -195,7 +195,7 @@ def list_jobs(call: Call) -> Answer:
         listed = _listed(call, query.query(call.principal.tenant), query.limit, query.cursor, query.tenant)
         return json_bytes(listed)
 
-    body = call.office.answers.get((call.principal.tenant, query.model_dump_json()), ask)
+    body = call.context.answers.get((call.principal.tenant, query.model_dump_json()), ask)
     return Response(body, media_type="application/json")
 
 
@@ -203,7 +203,7 @@ def _listed(call: Call, query: JobQuery, limit: int, cursor: str | None, asked: 
     if asked is not None and not call.principal.sees(asked):
         return {"jobs": [], "newer": [], "cursor": None}
     try:
-        page = call.office.facade.jobs(query, limit=limit, cursor=cursor)
+        page = call.context.facade.jobs(query, limit=limit, cursor=cursor)
     except ValueError:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "this cursor is not one of a page before; leave it out") from None
     return {
@@ -214,7 +214,7 @@ def _listed(call: Call, query: JobQuery, limit: int, cursor: str | None, asked: 
 
 
 def show_job(call: Call) -> Answer:
-    job = call.office.seen(call.job_id, call.principal)
+    job = call.context.seen(call.job_id, call.principal)
     return view(call, job)
 
 
@@ -224,48 +224,48 @@ def view(call: Call, job: Job) -> dict[str, Any]:
     parts = ("artifact", "output", "logs", "result.zip", "files")
     return {
         **job_shape(job),
-        "timeline": call.office.facade.timeline(job),
+        "timeline": call.context.facade.timeline(job),
         "links": {"self": at, **{part: f"{at}/{part}" for part in parts}},
     }
 
 
 def artifact(call: Call) -> Answer:
-    return call.office.downloads.one(call.office.seen(call.job_id, call.principal), "artifact.json")
+    return call.context.downloads.one(call.context.seen(call.job_id, call.principal), "artifact.json")
 
 
 def output(call: Call) -> Answer:
     query: models.FileQuery = call.query
-    job = call.office.seen(call.job_id, call.principal)
-    return call.office.downloads.one(job, query.name, inline=query.inline)
+    job = call.context.seen(call.job_id, call.principal)
+    return call.context.downloads.one(job, query.name, inline=query.inline)
 
 
 def files(call: Call) -> Answer:
-    job = call.office.seen(call.job_id, call.principal)
+    job = call.context.seen(call.job_id, call.principal)
     folder = job_folder(job)
     found = [
         {"name": info.key.removeprefix(folder), "key": info.key, "size": info.size, "version": info.version}
-        for info in call.office.facade.files(job)
+        for info in call.context.facade.files(job)
     ]
     return {"job_id": job.job_id, "files": found}
 
 
 def result_zip(call: Call) -> Answer:
-    return call.office.downloads.zipped(call.office.seen(call.job_id, call.principal))
+    return call.context.downloads.zipped(call.context.seen(call.job_id, call.principal))
 
 
 async def logs(call: Call) -> Answer:
     """What the job's rules printed: as events while it grows, or what came after so many bytes."""
     query: models.LogQuery = call.query
-    job = await run_in_threadpool(call.office.seen, call.job_id, call.principal)
+    job = await run_in_threadpool(call.context.seen, call.job_id, call.principal)
     if not (query.follow or "text/event-stream" in call.request.headers.get("accept", "")):
         return await run_in_threadpool(_log_piece, call, job, query.after)
     have = resume(call.request.headers.get("last-event-id"))
-    return event_stream(call, call.office.followers.follow(job.job_id, have, call.principal))
+    return event_stream(call, call.context.followers.follow(job.job_id, have, call.principal))
 
 
 def _log_piece(call: Call, job: Job, after: int) -> Answer:
     ended = job.ended and not job.unpublished
-    raw = call.office.facade.log(job, after)[:_LOG_PIECE]
+    raw = call.context.facade.log(job, after)[:_LOG_PIECE]
     text, taken = log_text(
         raw, whole=(ended and len(raw) < _LOG_PIECE) or (b"\n" not in raw[:_LOG_PIECE] and len(raw) == _LOG_PIECE)
     )
@@ -291,22 +291,22 @@ def reset(call: Call) -> Answer:
 
 
 def _act(call: Call, act: str) -> Answer:
-    job = call.office.seen(call.job_id, call.principal)
-    call.office.actions.note(call.principal, act, tenant=job.tenant, job=job.job_id)
+    job = call.context.seen(call.job_id, call.principal)
+    call.context.actions.note(call.principal, act, tenant=job.tenant, job=job.job_id)
     return job_shape(_change(call, act, job.job_id))
 
 
 def _change(call: Call, act: str, job_id: str) -> Job:
-    control = call.office.control
+    control = call.context.control
     by_name = {"retry": control.retry, "cancel": control.cancel, "reset": control.reset, "remove": control.remove}
     return by_name[act](job_id)
 
 
 def remove(call: Call) -> Answer:
     query: models.RemoveQuery = call.query
-    job = call.office.seen(call.job_id, call.principal)
-    call.office.actions.note(call.principal, "remove", tenant=job.tenant, job=job.job_id, keep_input=query.keep_input)
-    gone = call.office.control.remove(job.job_id, keep_input=query.keep_input)
+    job = call.context.seen(call.job_id, call.principal)
+    call.context.actions.note(call.principal, "remove", tenant=job.tenant, job=job.job_id, keep_input=query.keep_input)
+    gone = call.context.control.remove(job.job_id, keep_input=query.keep_input)
     return {"job_id": gone.job_id, "removed": True}
 
 
@@ -324,7 +324,7 @@ def act_on_all(call: Call) -> Answer:
     refused: list[dict[str, str]] = []
     if not body.dry_run and ids:
         facts = body.filter.model_dump(mode="json", exclude_none=True)
-        call.office.actions.note(
+        call.context.actions.note(
             call.principal, body.act, tenant=query.tenant, filter=facts, count=len(ids), jobs=ids[:_NAMED]
         )
         for job_id in ids:
@@ -347,7 +347,7 @@ def act_on_all(call: Call) -> Answer:
 def _matching(call: Call, query: JobQuery, cursor: str | None, most: int) -> tuple[list[str], str | None]:
     ids: list[str] = []
     for _ in range(most):
-        page = call.office.facade.jobs(query, limit=min(500, most - len(ids)), cursor=cursor)
+        page = call.context.facade.jobs(query, limit=min(500, most - len(ids)), cursor=cursor)
         ids += [job.job_id for job in page.jobs]
         cursor = page.cursor
         if cursor is None or len(ids) >= most:
@@ -364,7 +364,7 @@ OPERATIONS = (
         method="POST",
         path="/jobs",
         name="submit",
-        summary="Drop files with their manifest, or take up keys that stand in the inbox",
+        summary="Drop files with their manifest, or take up keys that are in the inbox",
         right=Permission.SUBMIT,
         handler=submit,
         body=models.KeysBody,

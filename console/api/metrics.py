@@ -34,13 +34,13 @@ class HttpCounts:
         totals: Counter[str] = Counter()
         for (name, _), n in requests.items():
             totals[name] += n
-        told = _family("ade_http_requests_total", "counter", "requests by operation and status")
-        told += [
+        lines = _family("ade_http_requests_total", "counter", "requests by operation and status")
+        lines += [
             _line("ade_http_requests_total", {"operation": o, "status": str(s)}, n) for (o, s), n in requests.items()
         ]
-        told += _family("ade_http_request_seconds", "histogram", "how long requests took; streams are left out")
+        lines += _family("ade_http_request_seconds", "histogram", "how long requests took; streams are left out")
         for name, total in totals.items():
-            told += [
+            lines += [
                 _line(
                     "ade_http_request_seconds_bucket",
                     {"operation": name, "le": f"{bound:g}"},
@@ -48,37 +48,37 @@ class HttpCounts:
                 )
                 for bound in _BUCKETS
             ]
-            told.append(_line("ade_http_request_seconds_bucket", {"operation": name, "le": "+Inf"}, total))
-            told.append(_line("ade_http_request_seconds_sum", {"operation": name}, sums[name]))
-            told.append(_line("ade_http_request_seconds_count", {"operation": name}, total))
-        return told
+            lines.append(_line("ade_http_request_seconds_bucket", {"operation": name, "le": "+Inf"}, total))
+            lines.append(_line("ade_http_request_seconds_sum", {"operation": name}, sums[name]))
+            lines.append(_line("ade_http_request_seconds_count", {"operation": name}, total))
+        return lines
 
 
 def gauges(facade: Facade, tenant: str | None) -> list[str]:
     """Gauges of everything, or of one tenant."""
     facts = facade.overview(tenant)
-    told = _family("ade_jobs", "gauge", "jobs by tenant and state")
+    lines = _family("ade_jobs", "gauge", "jobs by tenant and state")
     for name, states in facts.tenants.items():
-        told += [_line("ade_jobs", {"tenant": name, "state": state}, n) for state, n in states.items()]
-    told += _family("ade_pauses", "gauge", "pauses in force")
-    told.append(_line("ade_pauses", {}, len(facts.pauses)))
-    told += _family("ade_review_waiting", "gauge", "jobs that wait for a person's answer")
-    told.append(_line("ade_review_waiting", {}, facts.states.get("REVIEW", 0)))
-    told += _family("ade_recent_jobs", "gauge", "of the newest jobs that ended, how many by state")
+        lines += [_line("ade_jobs", {"tenant": name, "state": state}, n) for state, n in states.items()]
+    lines += _family("ade_pauses", "gauge", "pauses in force")
+    lines.append(_line("ade_pauses", {}, len(facts.pauses)))
+    lines += _family("ade_review_waiting", "gauge", "jobs that wait for a person's answer")
+    lines.append(_line("ade_review_waiting", {}, facts.states.get("REVIEW", 0)))
+    lines += _family("ade_recent_jobs", "gauge", "of the newest jobs that ended, how many by state")
     ends = Counter(state for _, state in facts.recent.ends)
-    told += [
+    lines += [
         _line("ade_recent_jobs", {"state": str(state)}, ends.get(str(state), 0)) for state in State if state in ends
     ]
-    told += _family("ade_recent_failures", "gauge", "of the newest jobs that ended, how many failed, by whose fault")
-    told += [_line("ade_recent_failures", {"fault": fault}, n) for fault, n in facts.recent.faults.items()]
+    lines += _family("ade_recent_failures", "gauge", "of the newest jobs that ended, how many failed, by whose fault")
+    lines += [_line("ade_recent_failures", {"fault": fault}, n) for fault, n in facts.recent.faults.items()]
     if facts.queue is not None:
         queue = facts.queue
         depths = {"ready": queue.ready, "in_flight": queue.in_flight, "delayed": queue.delayed, "dead": queue.dead}
-        told += _family("ade_queue_messages", "gauge", "messages in the work queue")
-        told += [_line("ade_queue_messages", {"kind": kind}, n) for kind, n in depths.items()]
-        told += _family("ade_queue_oldest_seconds", "gauge", "age of the oldest message that is ready")
-        told.append(_line("ade_queue_oldest_seconds", {}, queue.oldest_seconds or 0.0))
-    return told
+        lines += _family("ade_queue_messages", "gauge", "messages in the work queue")
+        lines += [_line("ade_queue_messages", {"kind": kind}, n) for kind, n in depths.items()]
+        lines += _family("ade_queue_oldest_seconds", "gauge", "age of the oldest message that is ready")
+        lines.append(_line("ade_queue_oldest_seconds", {}, queue.oldest_seconds or 0.0))
+    return lines
 
 
 def exposition(parts: Iterable[list[str]]) -> str:
@@ -91,9 +91,9 @@ def _family(name: str, kind: str, about: str) -> list[str]:
 
 def _line(name: str, labels: Mapping[str, str], value: float) -> str:
     shown = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
-    # Every digit: a counter that is rounded stands still.
-    told = repr(int(value) if float(value).is_integer() else value)
-    return f"{name}{{{shown}}} {told}" if shown else f"{name} {told}"
+    # Every digit: a rounded counter would not advance.
+    lines = repr(int(value) if float(value).is_integer() else value)
+    return f"{name}{{{shown}}} {lines}" if shown else f"{name} {lines}"
 
 
 def _escaped(text: str) -> str:

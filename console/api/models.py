@@ -110,7 +110,7 @@ class RemoveQuery(Given):
 
 
 class KeysBody(Given):
-    """Files that stand in the inbox already, and the manifest among them or given here."""
+    """Files that are already in the inbox, and the manifest among them or given here."""
 
     tenant: Tenant
     keys: list[Annotated[str, Field(min_length=1, max_length=1024)]] = Field(min_length=1, max_length=1000)

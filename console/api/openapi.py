@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from console.api import house_routes, job_routes
+from console.api import job_routes, service_routes
 from console.api.models import ProblemDocument
 from console.api.operations import Operation
 
-OPERATIONS: tuple[Operation, ...] = (*job_routes.OPERATIONS, *house_routes.OPERATIONS)
+OPERATIONS: tuple[Operation, ...] = (*job_routes.OPERATIONS, *service_routes.OPERATIONS)
 _REF = "#/components/schemas/{model}"
 _ALWAYS = (401, 414, 421, 429, 503)
 _PARAMETERS = {
@@ -69,14 +69,14 @@ class _Schemas:
 
 
 def _described(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
-    told: dict[str, Any] = {"operationId": operation.name, "summary": operation.summary}
+    spec: dict[str, Any] = {"operationId": operation.name, "summary": operation.summary}
     parameters = [*_path_parameters(operation), *_query_parameters(operation, schemas)]
     parameters += [
         {"name": name, "in": "header", "description": about, "schema": {"type": "string", "maxLength": 200}}
         for name, about in operation.headers.items()
     ]
     if parameters:
-        told["parameters"] = parameters
+        spec["parameters"] = parameters
     contents: dict[str, Any] = {}
     if operation.body is not None:
         contents["application/json"] = {"schema": schemas.ref(operation.body)}
@@ -85,13 +85,13 @@ def _described(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     if operation.raw:
         contents[operation.raw] = {"schema": {"type": "string", "format": "binary"}}
     if contents:
-        told["requestBody"] = {"required": True, "content": contents}
-    told["responses"] = _responses(operation, schemas, asks=bool(operation.query or contents or operation.headers))
+        spec["requestBody"] = {"required": True, "content": contents}
+    spec["responses"] = _responses(operation, schemas, asks=bool(operation.query or contents or operation.headers))
     # An empty choice: on the machine itself no token is needed.
-    told["security"] = [] if operation.open else [{}, {"token": []}, {"session": []}]
+    spec["security"] = [] if operation.open else [{}, {"token": []}, {"session": []}]
     if operation.right is not None:
-        told["x-right"] = str(operation.right)
-    return told
+        spec["x-right"] = str(operation.right)
+    return spec
 
 
 def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
@@ -121,25 +121,25 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _responses(operation: Operation, schemas: _Schemas, *, asks: bool) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    responses: dict[str, Any] = {}
     for status, answer in operation.answers.items():
         one: dict[str, Any] = {"description": HTTPStatus(status).phrase}
         if isinstance(answer, str):
             one["content"] = {answer.partition(";")[0]: {"schema": _bytes(answer)}}
         elif answer is not None:
             one["content"] = {"application/json": {"schema": schemas.ref(answer)}}
-        told[str(status)] = one
+        responses[str(status)] = one
     if operation.name == "logs":
-        told["200"]["content"]["text/event-stream"] = {"schema": {"type": "string"}}
+        responses["200"]["content"]["text/event-stream"] = {"schema": {"type": "string"}}
     if operation.path == "/":
-        told["200"]["content"]["text/html"] = {"schema": {"type": "string"}}
+        responses["200"]["content"]["text/html"] = {"schema": {"type": "string"}}
     problems = {*_ALWAYS, *operation.also, *((400,) if asks else ())}
     if operation.right is not None:
         problems.add(403)
     content = {"application/problem+json": {"schema": schemas.ref(ProblemDocument)}}
     for status in sorted(problems):
-        told[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
-    return told
+        responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
+    return responses
 
 
 def _bytes(media: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from console.api.access import Permission, Principal
 from console.api.problems import ProblemError
 
 if TYPE_CHECKING:
-    from console.api.office import Office
+    from console.api.context import ApiContext
 
 Model = TypeVar("Model", bound=BaseModel)
 LARGEST_JSON = 4 * 1024 * 1024
@@ -28,7 +28,7 @@ class Call:
     """One request on its way: who makes it, and what it asks for, checked."""
 
     request: Request
-    office: "Office"
+    context: "ApiContext"
     principal: Principal
     query: Any = None  # of the operation's query model
     body: Any = None  # of the operation's body model
@@ -61,14 +61,14 @@ class Operation:
     also: tuple[int, ...] = ()  # problems besides those that every operation has
 
 
-async def perform(operation: Operation, request: Request, office: "Office", principal: Principal) -> Response:
+async def perform(operation: Operation, request: Request, context: "ApiContext", principal: Principal) -> Response:
     """Check what came in, call the handler, turn what it gives into an answer."""
     query = body = None
     if operation.query is not None:
         query = checked(operation.query, _plain(request), "query parameter")
     if operation.body is not None and not _is_form(request, operation):
         body = await read_json(operation.body, request)
-    call = Call(request, office, principal, query, body)
+    call = Call(request, context, principal, query, body)
     if inspect.iscoroutinefunction(operation.handler):
         given = await operation.handler(call)
     else:

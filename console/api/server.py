@@ -47,7 +47,7 @@ class ConsoleServer:
 
     def stop(self) -> None:
         # Streams never end by themselves.
-        self.app.state.office.followers.end()
+        self.app.state.context.followers.end()
         self._server.should_exit = True
 
 

@@ -42,8 +42,8 @@ class HttpDrop:
     data_time: str | None = None
 
     def fingerprint(self) -> str:
-        said = (self.tenant, self.path, self.data_time, hashlib.sha256(self.manifest).hexdigest())
-        hasher = hashlib.sha256(repr(said).encode())
+        identity = (self.tenant, self.path, self.data_time, hashlib.sha256(self.manifest).hexdigest())
+        hasher = hashlib.sha256(repr(identity).encode())
         for name, path in sorted(self.files.items()):
             with path.open("rb") as source:
                 hasher.update(name.encode() + b"\0" + hashlib.file_digest(source, "sha256").digest())
@@ -73,15 +73,15 @@ class Submissions:
         self._stack = stack
         self._intake = Intake.over(stack)
 
-    def drop(self, parcel: HttpDrop) -> Accepted:
+    def drop(self, submission: HttpDrop) -> Accepted:
         """Put a drop into the inbox, the manifest last, and record its jobs."""
-        manifest = parse_manifest(parcel.manifest)
-        folder = parcel.folder(manifest.name)
+        manifest = parse_manifest(submission.manifest)
+        folder = submission.folder(manifest.name)
         manifest_key = f"{folder}manifest.json"
-        keys = {f"{folder}{name}": path for name, path in parcel.files.items()}
+        keys = {f"{folder}{name}": path for name, path in submission.files.items()}
         for key in (manifest_key, *keys):
-            _own_key(key, parcel.tenant)
-        size = len(parcel.manifest)
+            _own_key(key, submission.tenant)
+        size = len(submission.manifest)
         info = ObjectInfo(key=manifest_key, version="", digest="", size=size, modified=self._stack.clock.now())
         workflow = make_workflow(manifest, info)
         selected = [key for key in keys if workflow.selects(key)]
@@ -91,15 +91,15 @@ class Submissions:
                 f"the manifest selects none of the files; its inputs.primary are {', '.join(workflow.patterns)}. "
                 "Rename the files or change the manifest",
             )
-        metadata = {"data-time": _data_time(parcel.data_time)} if parcel.data_time else {}
+        metadata = {"data-time": _data_time(submission.data_time)} if submission.data_time else {}
         # What belongs to the set goes first and what completes it last: the watch may see it half-way.
         for key in sorted(keys, key=lambda key: key in selected):
             self._stack.store.put(key, keys[key], metadata=metadata if key in selected else None)
-        self._stack.store.put(manifest_key, parcel.manifest)
-        return self.record(parcel.tenant, [*keys, manifest_key])
+        self._stack.store.put(manifest_key, submission.manifest)
+        return self.record(submission.tenant, [*keys, manifest_key])
 
     def record(self, tenant: str, keys: list[str]) -> Accepted:
-        """Record the jobs of objects that stand in the inbox."""
+        """Record the jobs of objects in the inbox."""
         for key in keys:
             _own_key(key, tenant)
             if self._stack.store.head(key) is None:
@@ -110,8 +110,8 @@ class Submissions:
                 HTTPStatus.UNPROCESSABLE_ENTITY,
                 f"manifest {report.rejected[0]} does not validate; rejected.json below outputs/{tenant}/ says why",
             )
-        told = report_dict(report)
-        ids = dict.fromkeys(told["created"] + told["met"] + told["queued"])
+        recorded = report_dict(report)
+        ids = dict.fromkeys(recorded["created"] + recorded["met"] + recorded["queued"])
         found = self._stack.table.get_all(ids)
         jobs = [found[job_id] for job_id in ids if job_id in found]
         jobs = [job for job in jobs if job.tenant == tenant and not (is_placeholder(job) and not job.inputs)]
@@ -119,8 +119,8 @@ class Submissions:
             raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join([*report.refused, *report.failed])[:2000])
         return Accepted(keys, jobs)
 
-    def look_at(self, keys: list[str]) -> None:
-        """Let the intake look at keys that were put just now; the watch or the sweep does so anyhow."""
+    def scan(self, keys: list[str]) -> None:
+        """Scan keys that were just uploaded; the watch or the sweep would find them too, later."""
         self._intake.changed(keys)
 
     def check_backlog(self, tenant: str) -> None:

@@ -39,12 +39,12 @@ def throughput(ends: Sequence[tuple[float, str]], now: float, good: str) -> Thro
             bars.append(_rect("good", at, _HEIGHT - low, wide - 2, low))
         if badly:
             bars.append(_rect("bad", at, _HEIGHT - low - high, wide - 2, high))
-    told = (
+    label = (
         f"{len(ends)} jobs ended, at most {most} in {_words(step)}; the newest {_BUCKETS} bars of {_words(step)} each"
     )
     svg = (
         f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{told}"><title>{told}</title><line x1="0" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}"/>'
+        f'aria-label="{label}"><title>{label}</title><line x1="0" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}"/>'
         f"{''.join(bars)}</svg>"
     )
     spread = max(now - since, 60.0)

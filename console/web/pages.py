@@ -37,7 +37,7 @@ _FILTERS = (
 
 def overview(call: Call) -> Response:
     tenant = _one_tenant(call)
-    facts = call.office.facade.overview(tenant)
+    facts = call.context.facade.overview(tenant)
     chart = charts.throughput(facts.recent.ends, facts.at, State.SUCCEEDED)
     took = sorted(facts.recent.seconds)
     waiting = ("AWAITING", "SCHEDULED", "QUEUED")
@@ -67,7 +67,7 @@ def jobs(call: Call) -> Response:
     found = None
     if given is not None:
         try:
-            found = call.office.facade.jobs(given.query(call.principal.tenant), limit=given.limit, cursor=given.cursor)
+            found = call.context.facade.jobs(given.query(call.principal.tenant), limit=given.limit, cursor=given.cursor)
         except ValueError:
             problem = "This page is no longer there. Go back to the newest jobs."
     if given is not None and given.tenant is not None and not call.principal.sees(given.tenant):
@@ -122,12 +122,12 @@ def _job_query(call: Call) -> tuple[models.JobsQuery | None, str]:
 
 
 def job(call: Call) -> Response:
-    found = call.office.seen(call.job_id, call.principal)
+    found = call.context.seen(call.job_id, call.principal)
     return job_page(call, found)
 
 
 def job_page(call: Call, found: Job) -> Response:
-    facade = call.office.facade
+    facade = call.context.facade
     wanted = FindingFilter.of(call.request.query_params)
     at = f"/jobs/{found.job_id}"
     explained = explanation(facade.artifact(found) if found.ended else None, wanted, link=f"{at}?")
@@ -162,15 +162,15 @@ def _timeline(entries: list[dict[str, Any]], explained: Explanation | None) -> l
 def review(call: Call) -> Response:
     """One job's questions, and which others wait."""
     query = JobQuery(tenant=call.principal.tenant, states=frozenset({State.REVIEW}))
-    waiting = call.office.facade.jobs(query, limit=100)
+    waiting = call.context.facade.jobs(query, limit=100)
     asked = call.request.query_params.get("job", "")
     chosen = next((one for one in waiting.jobs if one.job_id == asked), None)
     if chosen is None and asked:
-        there = call.office.facade.job(asked, tenant=call.principal.tenant)
+        there = call.context.facade.job(asked, tenant=call.principal.tenant)
         chosen = there if there is not None and there.state is State.REVIEW else None
     if chosen is None and waiting.jobs:
         chosen = waiting.jobs[-1]  # whoever waits longest
-    questions = None if chosen is None else _questions(call.office.facade.review(chosen))
+    questions = None if chosen is None else _questions(call.context.facade.review(chosen))
     fields = _fields(call, chosen) if chosen is not None else []
     others = [one for one in reversed(waiting.jobs) if chosen is None or one.job_id != chosen.job_id]
     return page(
@@ -198,7 +198,7 @@ def _fields(call: Call, job: Job) -> list[str]:
     if job.manifest is None:
         return []
     try:
-        body = call.office.stack.store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES)
+        body = call.context.stack.store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES)
         return [field.name for field in parse_manifest(body).fields]
     except AdeError:
         return []
@@ -218,8 +218,8 @@ def _is_candidate(one: Any) -> bool:
 
 def senders(call: Call) -> Response:
     tenant = _one_tenant(call)
-    listed = call.office.facade.senders(tenant)
-    known = {(owner, workflow): info for info, owner, workflow in call.office.facade.memories(tenant)}
+    listed = call.context.facade.senders(tenant)
+    known = {(owner, workflow): info for info, owner, workflow in call.context.facade.memories(tenant)}
     shown = []
     for one in listed[:_SENDERS]:
         drops = one["drops"][:_CHART_DROPS][::-1]
@@ -247,7 +247,7 @@ def _wrong_share(drop: Mapping[str, Any]) -> float | None:
 
 def _learnt(call: Call, info: ObjectInfo) -> dict[str, Any]:
     """The headers of a memory, newest first."""
-    document = call.office.facade.document(info.key) if info.size <= MAX_MEMORY_BYTES else None
+    document = call.context.facade.document(info.key) if info.size <= MAX_MEMORY_BYTES else None
     headers = document.get("headers") if document is not None else None
     entries = [one for one in headers if isinstance(one, dict)] if isinstance(headers, list) else []
     entries.sort(key=lambda one: str(one.get("at") or ""), reverse=True)
@@ -256,16 +256,16 @@ def _learnt(call: Call, info: ObjectInfo) -> dict[str, Any]:
 
 def drop(call: Call) -> Response:
     """A form for a drop; `from` names a job whose manifest it starts with."""
-    recent = call.office.facade.senders(call.principal.tenant)[:_SENDERS]
+    recent = call.context.facade.senders(call.principal.tenant)[:_SENDERS]
     known = [(one["tenant"], one["workflow"], one["last"]["job_id"]) for one in recent]
     asked = call.request.query_params.get("from", "")
     text, tenant, problem = _STARTER, call.principal.tenant or "", ""
     if asked:
-        source = call.office.facade.job(asked, tenant=call.principal.tenant)
+        source = call.context.facade.job(asked, tenant=call.principal.tenant)
         if source is not None and source.manifest is not None:
             tenant = source.tenant
             try:
-                raw = call.office.stack.store.read(
+                raw = call.context.stack.store.read(
                     source.manifest.key, version=source.manifest.version, limit=MAX_MANIFEST_BYTES
                 )
                 text = raw.decode("utf-8", "replace")

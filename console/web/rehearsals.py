@@ -14,7 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from console.api.office import Office
+from console.api.context import ApiContext
 from console.api.problems import ProblemError
 from console.api.submissions import HttpDrop
 from console.cli.boxes import boxes
@@ -62,9 +62,9 @@ class _Overlay:
         return self._files if key in self._keys else self._store
 
 
-def rehearse_drop(office: Office, parcel: HttpDrop, scratch: Path) -> Rehearsal:
+def rehearse_drop(context: ApiContext, submission: HttpDrop, scratch: Path) -> Rehearsal:
     """The first job of a drop, with its tenant's memory. Raises ManifestInvalid, UsageError or ProblemError."""
-    files = parcel.files
+    files = submission.files
     size = sum(path.stat().st_size for path in files.values())
     if size > LARGEST:
         raise ProblemError(
@@ -73,7 +73,7 @@ def rehearse_drop(office: Office, parcel: HttpDrop, scratch: Path) -> Rehearsal:
         )
     beside = scratch / "drop"
     beside.mkdir()
-    (beside / "manifest.json").write_bytes(parcel.manifest)
+    (beside / "manifest.json").write_bytes(submission.manifest)
     named: list[Path] = []
     for name, path in files.items():
         target = beside / name
@@ -82,13 +82,13 @@ def rehearse_drop(office: Office, parcel: HttpDrop, scratch: Path) -> Rehearsal:
         target.parent.mkdir(parents=True, exist_ok=True)
         path.rename(target)
         named.append(target)
-    desk, primaries = desk_of(beside / "manifest.json", _selected(named, beside), office.stack.settings)
+    desk, primaries = desk_of(beside / "manifest.json", _selected(named, beside), context.stack.settings)
     trial = next(trials_of(desk, primaries, scratch / "out"))
-    store = office.stack.store
-    keys = (*desk.workflow.manifest.mapping.memory, own_key(parcel.tenant, desk.workflow.manifest.name))
+    store = context.stack.store
+    keys = (*desk.workflow.manifest.mapping.memory, own_key(submission.tenant, desk.workflow.manifest.name))
     memories = tuple(info.ref for key in keys if (info := store.head(key)) is not None)
     source = _Overlay(store, {**desk.files, **primaries})
-    return _run(office, replace(trial.job, memories=memories), source, scratch)
+    return _run(context, replace(trial.job, memories=memories), source, scratch)
 
 
 def _selected(named: list[Path], beside: Path) -> list[Path]:
@@ -99,21 +99,21 @@ def _selected(named: list[Path], beside: Path) -> list[Path]:
     return top
 
 
-def rehearse_decision(office: Office, job: Job, decision: Mapping[str, Any], scratch: Path) -> Rehearsal:
+def rehearse_decision(context: ApiContext, job: Job, decision: Mapping[str, Any], scratch: Path) -> Rehearsal:
     """What a job in REVIEW would do with a decision; whatever it leaves open is taken as the engine would."""
     body = json.dumps({**decision, "accept": True}, ensure_ascii=False).encode()
     key = decision_place(job)
     ref = ObjectRef(key=key, version="rehearsal", digest=hashlib.sha256(body).hexdigest(), size=len(body))
     ready = replace(job, state=State.QUEUED, decision=ref, reason="", lease=None, waiting_for=(), due_at=None)
     (scratch / "decision.json").write_bytes(body)
-    return _run(office, ready, _Overlay(office.stack.store, {key: scratch / "decision.json"}), scratch)
+    return _run(context, ready, _Overlay(context.stack.store, {key: scratch / "decision.json"}), scratch)
 
 
-def _run(office: Office, job: Job, source: StagedSource, scratch: Path) -> Rehearsal:
+def _run(context: ApiContext, job: Job, source: StagedSource, scratch: Path) -> Rehearsal:
     settings = replace(
-        office.stack.settings,
-        job_timeout_seconds=min(_SECONDS, office.stack.settings.job_timeout_seconds),
-        worker_cpu_seconds=min(_SECONDS, office.stack.settings.worker_cpu_seconds),
+        context.stack.settings,
+        job_timeout_seconds=min(_SECONDS, context.stack.settings.job_timeout_seconds),
+        worker_cpu_seconds=min(_SECONDS, context.stack.settings.worker_cpu_seconds),
     )
     with _turn():
         return _boxed(job, source, scratch, settings)

@@ -60,11 +60,11 @@ def when(at: float | None) -> Markup:
     """A time, with the seconds since the epoch for the script to make it relative."""
     if at is None:
         return Markup("")
-    told = datetime.fromtimestamp(at, UTC)
+    moment = datetime.fromtimestamp(at, UTC)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        told.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        told.strftime("%Y-%m-%d %H:%M:%S UTC"),
-        told.strftime("%d %b %Y, %H:%M:%S"),
+        moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        moment.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        moment.strftime("%d %b %Y, %H:%M:%S"),
     )
 
 

@@ -16,10 +16,10 @@ from console.api import models
 from console.api.access import Permission
 from console.api.app import create_app
 from console.api.guarding import COOKIE
-from console.api.house_routes import with_session
-from console.api.job_routes import parcel_of
+from console.api.job_routes import read_submission
 from console.api.operations import Answer, Call, Operation, Page
 from console.api.problems import ProblemError
+from console.api.service_routes import with_session
 from console.web import pages
 from console.web.explanations import FindingFilter, explanation
 from console.web.rehearsals import LARGEST, Rehearsal, rehearse_decision, rehearse_drop
@@ -81,7 +81,7 @@ async def log_in(call: Call) -> Answer:
     form = await _form(call.request)
     token, after = form.get("token", "").strip()[:200], _safe_next(form.get("next"))
     try:
-        who = await run_in_threadpool(call.office.guard.signed_in, call.request, token)
+        who = await run_in_threadpool(call.context.guard.signed_in, call.request, token)
     except ProblemError as problem:
         return bare_page(call.request, "login.html", status=int(problem.status), next=after, problem=str(problem) + ".")
     answer = RedirectResponse(after, status_code=303)
@@ -144,19 +144,19 @@ async def preview_drop(call: Call) -> Answer:
 
 
 def _preview(call: Call, given: list[tuple[str, Any]]) -> Response:
-    with call.office.spool.scratch() as scratch:
+    with call.context.spool.scratch() as scratch:
         (scratch / "form").mkdir()
-        parcel = parcel_of(given, scratch / "form")
-        if not call.principal.sees(parcel.tenant):
-            told = f"this token is of tenant {call.principal.tenant}; name that tenant"
-            raise ProblemError(HTTPStatus.FORBIDDEN, told)
-        return _rehearsed(rehearse_drop(call.office, parcel, scratch))
+        submission = read_submission(given, scratch / "form")
+        if not call.principal.sees(submission.tenant):
+            detail = f"this token is of tenant {call.principal.tenant}; name that tenant"
+            raise ProblemError(HTTPStatus.FORBIDDEN, detail)
+        return _rehearsed(rehearse_drop(call.context, submission, scratch))
 
 
 def preview_decision(call: Call) -> Answer:
     """What a job would do with these answers, as a part of a page."""
     body: models.DecideBody = call.body
-    job = call.office.seen(call.job_id, call.principal)
+    job = call.context.seen(call.job_id, call.principal)
     if job.state is not State.REVIEW:
         raise ProblemError(HTTPStatus.CONFLICT, f"job {job.job_id} is {job.state}; it asks nothing any more")
     decision = {
@@ -168,8 +168,8 @@ def preview_decision(call: Call) -> Answer:
         "remember": False,
     }
     parse_decision(json.dumps({**decision, "accept": True}).encode())
-    with call.office.spool.scratch() as scratch:
-        return _rehearsed(rehearse_decision(call.office, job, decision, scratch))
+    with call.context.spool.scratch() as scratch:
+        return _rehearsed(rehearse_decision(call.context, job, decision, scratch))
 
 
 def _rehearsed(done: Rehearsal) -> Response:
@@ -187,15 +187,15 @@ def _rehearsed(done: Rehearsal) -> Response:
 def read_input(call: Call) -> Answer:
     """What the sender sent, for whoever may see it and asks."""
     query: InputQuery = call.query
-    job = call.office.seen(call.job_id, call.principal)
+    job = call.context.seen(call.job_id, call.principal)
     if query.n >= len(job.inputs):
         raise ObjectMissing(f"job {job.job_id} has {len(job.inputs)} inputs, counted from 0; {query.n} is too high")
     given = job.inputs[query.n]
-    info = call.office.stack.store.head(given.ref.key)
+    info = call.context.stack.store.head(given.ref.key)
     if info is None or info.version != given.ref.version:
         raise ObjectMissing(f"{given.ref.key} is no longer as the job read it; it was replaced or removed since")
-    call.office.actions.note(call.principal, "read_input", tenant=job.tenant, job=job.job_id, key=given.ref.key)
-    return call.office.downloads.object(info, given.ref.key.rpartition("/")[2])
+    call.context.actions.note(call.principal, "read_input", tenant=job.tenant, job=job.job_id, key=given.ref.key)
+    return call.context.downloads.object(info, given.ref.key.rpartition("/")[2])
 
 
 def forget_header(call: Call) -> Answer:
@@ -210,8 +210,8 @@ def forget_header(call: Call) -> Answer:
         left, gone = forget(memory, header=body.header)
         return left
 
-    call.office.actions.note(call.principal, "forget", tenant=body.tenant, workflow=body.workflow, header=body.header)
-    change_memory(call.office.stack.store, key, change)
+    call.context.actions.note(call.principal, "forget", tenant=body.tenant, workflow=body.workflow, header=body.header)
+    change_memory(call.context.stack.store, key, change)
     return JSONResponse({"key": key, "forgotten": gone})
 
 

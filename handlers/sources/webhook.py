@@ -97,7 +97,8 @@ class Webhook:
             server.close()
             for task in list(self._reading):
                 task.cancel()
-            for _ in range(3):  # connections accepted a moment ago start here and are closed below
+            # A connection that was just accepted takes four rounds of the loop to reach `_connected`.
+            for _ in range(10):
                 await asyncio.sleep(0)
             for writer in list(self._open):  # also where the client does not read: no socket outlives the server
                 writer.transport.abort()

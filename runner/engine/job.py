@@ -202,9 +202,10 @@ class EngineJob:
             self.mending.read(file)
         sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
+        learnt = [entry["header"] for entry in self.learnt.headers if entry["field"] is not None]
         for n, source in enumerate(sources):
             survey(
-                source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, fields),
+                source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, fields, learnt),
                 provenance=bool(self.output.get("provenance")),
                 scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers.reading,
             )  # fmt: skip

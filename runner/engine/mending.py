@@ -1,8 +1,8 @@
-"""Mended rejects: recognises a corrected `rejects.xlsx`, and puts its rows back into the input they came from.
+"""Corrected rejects: recognises a corrected `rejects.xlsx`, and puts its rows back into the input they came from.
 
 Every row of `rejects.xlsx` bears a key: the job, the number of the input, the sheet and the row it stands for. A file
 with such keys is not data of its own. The runner finds the job it names and stages that job's inputs; the engine then
-reads those, with each mended row in the place of the row its key names. So the result is that of a whole drop, checked
+reads those, with each corrected row in place of the row its key names. So the result is that of a whole drop, checked
 as if the sender had corrected the first file. Nothing that a key says is believed: a row that does not exist, comes
 twice or names another job is left out and reported.
 """
@@ -24,7 +24,7 @@ TO_DO: Final = "ade: what to do"
 KINDS: Final = ("key", "row", "top")  # the row that names the columns, a row of data, any other row above it
 _KEY = re.compile(r"ade: (key|row|top) ([a-z0-9][a-z0-9-]{0,79})/([0-9]{1,5})/([0-9]{1,5})/([0-9]{1,7})")
 _LOOKED_AT: Final = 200  # rows at the top of a sheet in which a key is looked for
-MAX_ROWS: Final = 1_048_576  # mended rows of one job
+MAX_ROWS: Final = 1_048_576  # corrected rows of one job
 
 
 def key(kind: str, job: str, number: int, sheet: int, row: int) -> str:
@@ -45,10 +45,10 @@ def claimed(sheet: SpooledSheet) -> str | None:
 
 
 def mends(file: InputFile, job: str) -> EngineStop:
-    """How the engine asks for the inputs of the job that a file mends."""
+    """How the engine asks for the inputs of the job whose rejects a file corrects."""
     return EngineStop(
         "mends",
-        f"{file.name} holds mended rejects of job {job}",
+        f"{file.name} holds corrected rejects of job {job}",
         input=file.name,
         job=job,
         remedy="drop it where the first file was dropped; its rows are put back into that file",
@@ -57,7 +57,7 @@ def mends(file: InputFile, job: str) -> EngineStop:
 
 @dataclass(slots=True)
 class MendedRows:
-    """The rows that files mend in one sheet."""
+    """The rows that corrected files replace in one sheet."""
 
     rows: dict[int, tuple[list[Value], "MendedHeader"]] = field(default_factory=dict)
     applied: set[int] = field(default_factory=set)
@@ -65,7 +65,7 @@ class MendedRows:
 
 @dataclass(slots=True)
 class MendedHeader:
-    """The row of a mended file that names its columns."""
+    """The row of a corrected file that names its columns."""
 
     row: int  # in the source; 0: it has no header, and columns are where they were
     values: list[Value]
@@ -75,7 +75,7 @@ class MendedHeader:
 
 
 class KeyedRow(NamedTuple):
-    """A row of a mended file that bears a key."""
+    """A row of a corrected file that bears a key."""
 
     number: int
     values: list[Value]
@@ -83,7 +83,7 @@ class KeyedRow(NamedTuple):
 
 
 class Mending:
-    """All mended rows of a job."""
+    """All corrected rows of a job."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -101,9 +101,9 @@ class Mending:
         return sum(len(sheet.applied) for sheet in self._sheets.values())
 
     def read(self, file: InputFile) -> None:
-        """Take the rows of a mended file; later files override earlier ones."""
+        """Take the rows of a corrected file; later files override earlier ones."""
         if file.mends is None:
-            raise EngineStop("engine_error", "a mended input without its job", remedy="see docs/engine-order.md")
+            raise EngineStop("engine_error", "a corrected input without its job", remedy="see docs/engine-order.md")
         self.jobs.append(file.mends.job)
         seen: set[tuple[int, int, int]] = set()
         try:
@@ -125,7 +125,7 @@ class Mending:
             at, found = _keyed(values, at)
             if found is None:
                 if headings is not None and _holds(values, headings.skipped):
-                    self._leave(place, number, "mend_without_key", "has no key, so nobody knows what it mends")
+                    self._leave(place, number, "mend_without_key", "has no key, so it is unknown which row it corrects")
                 continue
             kind, job, where = found[1], found[2], (int(found[3]), int(found[4]), int(found[5]))
             if file.mends is None or job != file.mends.job or where[0] >= len(file.mends.inputs):
@@ -161,7 +161,7 @@ class Mending:
             self._origins[source] = (place, row.number)
 
     def of(self, name: str, sheet: Sheet) -> Sheet:
-        """The sheet of an input with its mended rows in place."""
+        """The sheet of an input with its corrected rows in place."""
         mended = self._sheets.get((name, sheet.index))
         return sheet if mended is None else MendedSheet(sheet, mended, self._findings)
 
@@ -170,7 +170,9 @@ class Mending:
         for (name, index), sheet in self._sheets.items():
             for row in sorted(set(sheet.rows) - sheet.applied):
                 place, number = self._origins[name, index, row]
-                self._leave(place, number, "mend_unknown_row", f"mends row {row} of {name}, which holds nothing")
+                self._leave(
+                    place, number, "mend_unknown_row", f"corrects row {row} of {name}, which is blank or does not exist"
+                )
 
     def as_dict(self) -> dict[str, Any]:
         return {"jobs": self.jobs, "rows": self.rows, "left_out": self.left_out}
@@ -186,7 +188,7 @@ class Mending:
 
 
 class MendedSheet:
-    """A sheet that streams its mended rows in the place of its own."""
+    """A sheet that streams corrected rows in place of its own."""
 
     def __init__(self, sheet: Sheet, mended: MendedRows, findings: Findings) -> None:
         self.inner = sheet
@@ -215,7 +217,7 @@ class MendedSheet:
             yield self._replaced(block, hit) if hit else block
 
     def _match(self, block: Block) -> None:
-        """Find the columns of mended files by the header of the source, once it comes by."""
+        """Find the columns of corrected files by the header of the source, once it comes by."""
         for headings in self._named:
             if headings.places is None and headings.row in block.numbers:
                 at = block.numbers.index(headings.row)
@@ -224,7 +226,7 @@ class MendedSheet:
                 if lost:
                     self._findings.add(
                         "mend_column_gone", "warning",
-                        f"{lost} {'columns were' if lost > 1 else 'column was'} not found in the mended file; "
+                        f"{lost} {'columns were' if lost > 1 else 'column was'} not found in the corrected file; "
                         "the values of the first file stay there",
                         place=headings.place, row=None, rule="mending", count=lost,
                     )  # fmt: skip
@@ -253,7 +255,7 @@ class MendedSheet:
 
 
 def matched(own: Sequence[Value], mended: Sequence[Value], skipped: frozenset[int]) -> tuple[list[int | None], int]:
-    """For each column of the source its position in the mended file, by header; and how many were not found."""
+    """For each column of the source its position in the corrected file, by header; and how many were not found."""
     texts = [_label(v) for v in mended]
     places: list[int | None] = []
     names = [_label(v) for v in own]
@@ -291,7 +293,7 @@ def _holds(values: Sequence[Value], skipped: frozenset[int]) -> bool:
 
 
 def _is_cut(own: Value, mended: Value) -> bool:
-    """Whether a mended value is the start of a text that rejects.xlsx had no room for; the whole text stays."""
+    """Whether a corrected value is the start of a text that rejects.xlsx had no room for; the whole text stays."""
     return type(own) is str and type(mended) is str and too_long(own) and mended == cut(own, MAX_TEXT)
 
 

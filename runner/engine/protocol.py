@@ -46,7 +46,7 @@ def place_of(error: Exception) -> dict[str, str | int]:
 
 
 class MendedJob(NamedTuple):
-    """The job whose rejects a file mends, and the names of that job's inputs, by which keys number them."""
+    """The job whose rejects a file corrects, and the names of that job's inputs, by which keys number them."""
 
     job: str
     inputs: tuple[str, ...]

@@ -23,14 +23,14 @@ NOTHING: Final[dict[str, float]] = {}
 
 
 class DeclaredNames:
-    """Scores rows by how many of their cells are a declared name, label or synonym.
+    """Scores rows by how many of their cells are a declared name, label or synonym, or a header that was learnt.
 
     Called for every row of a sheet, so a row that cannot be one costs a single set operation.
     """
 
-    def __init__(self, fields: Iterable[Field]) -> None:
+    def __init__(self, fields: Iterable[Field], learnt: Iterable[str] = ()) -> None:
         fields = list(fields)
-        names = [name for field in fields for name, _ in field.names]
+        names = [*(name for field in fields for name, _ in field.names), *learnt]
         self._keys = {normalized(name) for f in fields if f.required or f.unique for name, _ in f.names} - {""}
         self._names = {normalized(name) for name in names} - {""}
         self._spellings = {spelling for name in names for spelling in _spellings(name)}
@@ -48,7 +48,7 @@ class DeclaredNames:
         return SPELLED
 
     def spelled(self, values: Sequence[object]) -> int:
-        """How many of these values are a declared name, label or synonym."""
+        """How many of these values are a declared name, label or synonym, or a header that was learnt."""
         return sum(1 for v in values if isinstance(v, str) and normalized(v) in self._names)
 
     def key(self, name: str) -> bool:

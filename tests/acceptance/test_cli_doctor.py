@@ -1,4 +1,4 @@
-"""`ade doctor` where something is wrong: it says what, and how to mend it."""
+"""`ade doctor` where something is wrong: it says what, and how to fix it."""
 
 import json
 
@@ -13,7 +13,7 @@ def ade(tmp_path):
 
 
 def found(done, name, level="wrong"):
-    """What a check said and how to mend it, where it stands at this level."""
+    """What a check said and how to fix it, where it stands at this level."""
     return [(c["said"], c["remedy"]) for c in done.json["checks"] if (c["name"], c["level"]) == (name, level)]
 
 

@@ -1,4 +1,4 @@
-"""The round trip with the sender: rejects.xlsx goes out, comes back mended, and the result is whole."""
+"""The round trip with the sender: rejects.xlsx goes out, comes back corrected, and the result is whole."""
 
 import json
 from pathlib import Path
@@ -77,7 +77,7 @@ def test_37_bad_rows_of_1000_come_back_mended_and_the_result_is_complete(ade):
         assert mend(folder / "rejects.xlsx", ade.home / "mended.xlsx") == BAD
         second = drop(ade, "mended.xlsx")
         whole, folder = result(ade, second)
-        # Once more: a file that mends some rows only, then one that mends what is left of them.
+        # Once more: a file that corrects some rows only, then one that corrects what is left of them.
         still = mend(result(ade, first)[1] / "rejects.xlsx", ade.home / "half.xlsx", "still wrong {}")
         third = drop(ade, "half.xlsx")
         mend(result(ade, third)[1] / "rejects.xlsx", ade.home / "rest.xlsx", "rest{}@example.com")
@@ -117,4 +117,4 @@ def test_keys_of_another_tenant_of_a_lost_job_or_of_a_replaced_file_are_refused_
     for job in (stolen, lost):
         assert job["error"]["verdict"] == "mends"
         assert "nothing is known any more; drop the whole file again" in job["error"]["message"]
-    assert "members.xlsx is needed to put mended rows back, but is gone or was replaced" in late["error"]["message"]
+    assert "members.xlsx is needed to put corrected rows back, but is gone or was replaced" in late["error"]["message"]

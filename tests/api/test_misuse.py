@@ -68,7 +68,7 @@ class TestOtherSites:
     def test_a_page_that_names_itself_a_proxys_user_is_refused(self, tmp_path: Path):
         """A name of an attacker that leads here lets their page send any header from this machine."""
         with api_rig(tmp_path, console_proxies="127.0.0.1") as rig:
-            rig.office.access.new("Ann", Scope.OPERATOR, tenant=None, user="ann@example.org")
+            rig.context.access.new("Ann", Scope.OPERATOR, tenant=None, user="ann@example.org")
             who = {rig.stack.settings.console_proxy_header: "ann@example.org", "X-Forwarded-For": "192.0.2.1"}
             assert rig.client.get("/jobs", headers=who | {"Host": "evil.example"}).status_code == 421
             assert rig.client.get("/jobs", headers=who).status_code == 200
@@ -117,7 +117,7 @@ class TestSenders:
         assert (answer.status_code, len(answer.json()["actions"])) == (200, 1)
 
     def test_a_request_of_many_long_keys_is_known_again(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(rig.office.submissions, "record", lambda _tenant, keys: Accepted(keys))
+        monkeypatch.setattr(rig.context.submissions, "record", lambda _tenant, keys: Accepted(keys))
         body = {"tenant": "acme", "keys": [f"inbox/acme/{'k' * 900}{n}.csv" for n in range(1000)]}
         first, again = (rig.client.post("/jobs", json=body, headers={"Idempotency-Key": "k"}) for _ in range(2))
         assert (first.status_code, again.status_code) == (202, 202)
@@ -134,7 +134,7 @@ class TestStreams:
     def test_one_token_has_so_many_streams_and_no_more(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(following, "MOST_OF_ONE", 1)
         one, other = (Principal(name, name, Scope.READER) for name in ("one", "other"))
-        followers = rig.office.followers
+        followers = rig.context.followers
         with followers._streaming(one):
             followers.check_room(other)
             with pytest.raises(ProblemError, match="too many streams"):
@@ -160,17 +160,17 @@ class TestStreams:
             caller.sendall(b"HEAD /events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             assert b"text/event-stream" in everything(caller)
 
-    def test_a_fault_while_looking_does_not_blind_those_who_watch(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+    def test_a_fault_while_polling_does_not_blind_those_who_watch(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
         rig.job("a", state=State.SUCCEEDED, ended_at=1.0)
-        followers, faults = rig.office.followers, iter([RuntimeError("odd")])
-        look = followers._look
+        followers, faults = rig.context.followers, iter([RuntimeError("odd")])
+        poll = followers._poll
 
         def odd() -> bool:
             for fault in faults:
                 raise fault
-            return look()
+            return poll()
 
-        monkeypatch.setattr(followers, "_look", odd)
+        monkeypatch.setattr(followers, "_poll", odd)
         (job,) = rig.client.get("/jobs").json()["jobs"]
         assert "event: end" in rig.client.get(f"/jobs/{job['job_id']}/logs?follow=true").text
 
@@ -226,7 +226,7 @@ class TestWhileTheStoreHangs:
             busy.release()
             free.wait(PATIENCE)
 
-        monkeypatch.setattr(rig.office.facade, "senders", hang)
+        monkeypatch.setattr(rig.context.facade, "senders", hang)
         with TestClient(rig.app, base_url="http://127.0.0.1", client=HERE) as client:
             callers = [threading.Thread(target=client.get, args=("/senders",)) for _ in range(app_module.THREADS)]
             for caller in callers:
@@ -252,7 +252,7 @@ class TestWhileTheStoreHangs:
             asked.append(job_id)
             raise StoreUnavailable("the table does not answer; try again")
 
-        monkeypatch.setattr(rig.office.control, "retry", silent)
+        monkeypatch.setattr(rig.context.control, "retry", silent)
         answer = rig.client.post("/jobs/acts", json={"act": "retry", "filter": {}})
         assert (answer.status_code, len(asked)) == (503, 1)
 
@@ -264,7 +264,7 @@ class TestWhatIsLeftAndTold:
         (left / "half-of-a-large-file").write_bytes(b"x")
         with api_rig(rig.stack.settings.storage_data_dir):
             assert not left.exists()
-            assert rig.office.spool.folder.exists()
+            assert rig.context.spool.folder.exists()
 
     def test_a_count_is_told_to_its_last_digit(self):
         assert metrics._line("n", {}, 12345678) == "n 12345678"

@@ -35,7 +35,7 @@ class TestTokens:
     def test_a_revoked_token_is_refused(self, rig: ApiRig):
         token = rig.token("reader")
         assert rig.from_afar(token).get("/jobs").status_code == 200
-        rig.office.access.revoke(token.split("_")[1])
+        rig.context.access.revoke(token.split("_")[1])
         assert rig.from_afar(token).get("/jobs").status_code == 401
 
     def test_a_token_expires(self, tmp_path):
@@ -86,14 +86,14 @@ class TestFromAfar:
 
     def test_a_trusted_proxy_names_people(self, tmp_path):
         with api_rig(tmp_path, console_proxies="192.0.2.0/24") as rig:
-            rig.office.access.new("ann", Scope.READER, tenant="acme", user="ann@example.org")
+            rig.context.access.new("ann", Scope.READER, tenant="acme", user="ann@example.org")
             named = {"X-Auth-Request-Email": "ann@example.org"}
             assert rig.from_afar(**named).get("/session").json()["tenant"] == "acme"
             assert rig.from_afar(**{"X-Auth-Request-Email": "eve@example.org"}).get("/session").status_code == 401
             assert rig.from_afar().get("/session").status_code == 401
 
     def test_another_proxy_names_nobody(self, rig: ApiRig):
-        rig.office.access.new("ann", Scope.READER, tenant="acme", user="ann@example.org")
+        rig.context.access.new("ann", Scope.READER, tenant="acme", user="ann@example.org")
         assert rig.from_afar(**{"X-Auth-Request-Email": "ann@example.org"}).get("/session").status_code == 401
 
     def test_a_token_has_a_rate(self, tmp_path):

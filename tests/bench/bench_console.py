@@ -131,7 +131,7 @@ def pages(folder: Path, n: int) -> dict[str, float]:
         }
 
         def get(path: str, accept: str = "application/json") -> None:
-            rig.office.answers.forget()  # or the same answer would be given for half a second
+            rig.context.answers.forget()  # or the same answer would be given for half a second
             client.get(path, headers={"Accept": accept}).raise_for_status()
 
         kinds = [(asked, "application/json"), (shown, "text/html")]

@@ -22,7 +22,7 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="the first of them")
     parser.add_argument("--fresh", action="store_true", help="start at a seed that nobody has tried")
     parser.add_argument("--seed", type=int, help="run this one seed")
-    parser.add_argument("--without", choices=sorted(mutants.MUTANTS), help="take a mend back: a bug that must be found")
+    parser.add_argument("--without", choices=sorted(mutants.MUTANTS), help="undo a fix: a bug that must be found")
     parser.add_argument("--first", action="store_true", help="stop at the first seed that finds something")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes to run side by side")
     parser.add_argument("-v", action="store_true", dest="verbose", help="show the whole trace of what is found")

@@ -87,7 +87,7 @@ MUTANTS: dict[str, Callable[[ExitStack], None]] = {
 
 @contextmanager
 def reverted(name: str | None) -> Iterator[None]:
-    """The product without one of its mends."""
+    """The product without one of its fixes."""
     with ExitStack() as stack:
         if name is not None:
             MUTANTS[name](stack)
@@ -95,7 +95,7 @@ def reverted(name: str | None) -> Iterator[None]:
 
 
 def run(what: tuple[int, str | None]) -> Outcome:
-    """One seed, and the mend that is taken back for it."""
+    """One seed, and the fix that is undone for it."""
     seed, without = what
     with reverted(without):
         return simulate(seed)

@@ -1,4 +1,4 @@
-"""The profile of a sender's last drop: kept at publication, in order, however often and late; and mended results."""
+"""The profile of a sender's last drop: kept at publication, in order, however often and late; and corrected results."""
 
 import json
 from dataclasses import replace

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.applications import Starlette
 
 from console.api.access import Scope
-from console.api.office import Office
+from console.api.context import ApiContext
 from console.web.site import console_app
 from core.jobs import Job, JobError, State
 from core.keys import job_folder
@@ -42,13 +42,13 @@ class ApiRig:
     client: TestClient  # on this machine, without a token
 
     @property
-    def office(self) -> Office:
-        office: Office = self.app.state.office
-        return office
+    def context(self) -> ApiContext:
+        context: ApiContext = self.app.state.context
+        return context
 
     def token(self, scope: str, tenant: str | None = None, **more: Any) -> str:
         """A new token; it is known at once."""
-        _, token = self.office.access.new(f"{scope} of {tenant}", Scope(scope), tenant=tenant, **more)
+        _, token = self.context.access.new(f"{scope} of {tenant}", Scope(scope), tenant=tenant, **more)
         return token
 
     def from_afar(self, token: str | None = None, **headers: str) -> TestClient:

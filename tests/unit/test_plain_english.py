@@ -11,7 +11,7 @@ ROOMS = ("core", "handlers", "infra", "runner", "console")
 PAGES = ("README.md", "CHANGELOG.md")
 # Rooms that are being rewritten; empty these with them.
 LATER = ("runner/engine/mapping/", "docs/sandbox.md")
-LATER_NAMES = ("runner/engine/", "runner/sandbox/", "console/api/", "infra/postgres/")
+LATER_NAMES = ("runner/engine/", "runner/sandbox/", "infra/postgres/")
 
 # What reads as translated, and what to write instead.
 BANNED = {
@@ -36,6 +36,8 @@ BANNED = {
     r"\bwhoever (?:looks|comes by|is told)\b": "name who",
     r"\bfor ever\b": "forever",
     r"\bsee to (?:it|its|that|the)\b": "check",
+    r"\b(?:[Aa]|[Tt]he|[Oo]f|[Ii]ts|[Ww]ith|[Aa]ll|that|were|was|be|to|may|it|people|sender) mend(?:s|ed)?\b": "correct, fix",
+    r"\bMended (?:rejects|rows)\b|\bMend (?:it|the)\b": "correct, fix",
 }
 NAMES = re.compile(r"\bdef _?(?:look|tell|tells|told|stands|hear|said|say)\b|\bclass \w*Look\b")
 

@@ -36,7 +36,7 @@ def run(folder: Path, rows: Any, **manifest: Any) -> Outcome:
 
 
 def mended(folder: Path, source: Path, *, job: str = "acme-test-1", **manifest: Any) -> Outcome:
-    """The job over a mended file, as the runner orders it once it has found the first one."""
+    """The job over a corrected file, as the runner orders it once it has found the first one."""
     spec = {"manifest": 1, "name": "test", "fields": FIELDS, "output": {"rejects": True}, **manifest}
     checked = parse_manifest(json.dumps(spec).encode())
     facts = {"size": 1, "sha256": "0" * 64}
@@ -210,7 +210,7 @@ def described(*lines: dict[str, Any]) -> bytes:
 
 
 SHEET = {"sheet": "S", "input": 0, "index": 0, "columns": 2, "widths": [], "headless": False}
-ROW = {"row": 2, "kind": "row", "cells": [[1, "a"]], "marks": [[1, "is wrong"]], "do": "mend it"}
+ROW = {"row": 2, "kind": "row", "cells": [[1, "a"]], "marks": [[1, "is wrong"]], "do": "fix it"}
 END = {"end": True, "rows": 1}
 
 

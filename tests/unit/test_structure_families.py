@@ -372,3 +372,13 @@ def test_a_narrower_list_after_two_blank_rows_is_a_table_of_its_own(tmp_path):
     codes = [["Code", "Meaning"], ["A", "active since birth"], ["B", "broken"], ["C", "closed"]]
     tables = looked_at(tmp_path, [["member_id", "email", "colour"], *people, [], [], *codes], "xlsx")
     assert [table.range.a1 for table in tables] == ["A1:C9", "A12:B15"]
+
+
+@pytest.mark.parametrize(("learnt", "header"), [((), []), (("Qzx",), [1])])
+def test_a_short_table_of_texts_has_a_header_where_one_of_its_cells_was_confirmed_as_one(tmp_path, learnt, header):
+    path = tmp_path / "g.csv"
+    path.write_text("QZX,Calle\nM3,Main St\nM4,Oak Ave\n")
+    names = DeclaredNames([Field({"name": "member_id"}), Field({"name": "street"})], learnt)
+    with open_book(path, name=path.name) as book:
+        (table,) = find_tables(book.sheets[0], headings=names)
+    assert list(table.header_rows) == header

@@ -47,9 +47,9 @@ async function request(method, path, body, headers = {}) {
 
 async function problem(response) {
   try {
-    const told = await response.json();
-    const more = (told.problems || []).map((one) => `${one.path}: ${one.problem}`).join("; ");
-    return more ? `${told.detail} (${more})` : told.detail || response.statusText;
+    const answer = await response.json();
+    const more = (answer.problems || []).map((one) => `${one.path}: ${one.problem}`).join("; ");
+    return more ? `${answer.detail} (${more})` : answer.detail || response.statusText;
   } catch {
     return response.statusText || `status ${response.status}`;
   }
@@ -163,9 +163,9 @@ async function actOnAll(act) {
   const filter = JSON.parse($(".bulk").dataset.filter);
   const counted = await send("POST", "/jobs/acts", { act, filter, dry_run: true });
   if (!counted) return;
-  const told = await counted.json();
-  const many = told.cursor ? `more than ${told.count}` : String(told.count);
-  if (!told.count && !told.cursor) {
+  const answer = await counted.json();
+  const many = answer.cursor ? `more than ${answer.count}` : String(answer.count);
+  if (!answer.count && !answer.cursor) {
     say("No job matches.");
     return;
   }
@@ -202,28 +202,28 @@ function follow() {
     if (atEnd) log.scrollTop = log.scrollHeight;
   };
   const ended = () => $("#live-head").dataset.ended === "1";
-  const told = $("#log-state");
+  const status = $("#log-state");
   if (ended()) {
     poll(log, shown, 0);
     return;
   }
-  told.textContent = "live";
-  let heard = false;
+  status.textContent = "live";
+  let connected = false;
   source = new EventSource(`${log.dataset.logs}?follow=true`);
   const giveUp = setTimeout(() => {
-    if (heard) return;
+    if (connected) return;
     source.close();
-    told.textContent = "polling";
+    status.textContent = "polling";
     poll(log, shown, 0);
   }, 5000);
-  source.addEventListener("state", () => { heard = true; clearTimeout(giveUp); refresh(); });
-  source.addEventListener("log", (event) => { heard = true; shown(JSON.parse(event.data).text); });
+  source.addEventListener("state", () => { connected = true; clearTimeout(giveUp); refresh(); });
+  source.addEventListener("log", (event) => { connected = true; shown(JSON.parse(event.data).text); });
   for (const last of ["end", "gone"]) {
     source.addEventListener(last, () => {
-      heard = true;
+      connected = true;
       clearTimeout(giveUp);
       source.close();
-      told.textContent = "";
+      status.textContent = "";
       refresh();
     });
   }
@@ -370,7 +370,7 @@ function dropPage() {
     $("#from").addEventListener("change", (event) => location.assign(event.target.value ? `/drop?from=${encodeURIComponent(event.target.value)}` : "/drop"));
   }
   const form = $("#drop");
-  $("#look").addEventListener("click", () => {
+  $("#show-preview").addEventListener("click", () => {
     if (!input.files.length) say("Choose a file first.");
     else show("/drop/preview", new FormData(form));
   });
@@ -481,8 +481,8 @@ const starts = {
         radio.checked = true;
       });
     }
-    const look = $("#what-if");
-    if (look) look.addEventListener("click", () => show(`/jobs/${form.dataset.job}/preview`, { answers: answers(), remember: false }));
+    const preview = $("#what-if");
+    if (preview) preview.addEventListener("click", () => show(`/jobs/${form.dataset.job}/preview`, { answers: answers(), remember: false }));
   },
 };
 (starts[document.body.dataset.page] || (() => {}))();

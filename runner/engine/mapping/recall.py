@@ -43,13 +43,6 @@ class Likely(NamedTuple):
     best: tuple[str, float, float] = ("", 0.0, 0.0)  # the likeliest label, its chance, and the chance of the next
     closest: tuple[str, float, float] = ("", 0.0, 0.0)  # the same for how alike they are
 
-    def other_chance(self, label: str) -> float:
-        """The chance of the likeliest other label."""
-        return self.best[2] if self.best[0] == label else self.best[1]
-
-    def other_near(self, label: str) -> float:
-        return self.closest[2] if self.closest[0] == label else self.closest[1]
-
 
 NOTHING: Final = Likely({}, {})
 

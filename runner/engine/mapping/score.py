@@ -203,7 +203,7 @@ class _Chooser:
     def _choice(self, column: ColumnIn) -> MappingChoice:
         at, mine = column.position, self._chosen.get(column.position)
         ranked = sorted((-self._table[at, n].total, n) for n in self._of_column.get(at, ()))
-        likely = [(n, round(self._chance(at, n), 4)) for _, n in ranked]
+        likely = [(n, round(self._chance(at, n), 4)) for _, n in ranked[: RUNNERS_UP + 1]]
         others = tuple((self._fields[n].name, p) for n, p in likely if n != mine and p >= LEAST_SHOWN)[:RUNNERS_UP]
         if mine is None:
             best = likely[0] if likely and likely[0][1] >= LEAST_SHOWN else None

@@ -38,7 +38,7 @@ def overview(call: Call) -> Answer:
 
 
 def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
-    facts = call.office.facade.overview(_tenant(call, asked))
+    facts = call.context.facade.overview(_tenant(call, asked))
     queue, recent = facts.queue, facts.recent
     return {
         "at": facts.at,
@@ -59,11 +59,11 @@ def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
 
 
 async def events(call: Call) -> Answer:
-    return event_stream(call, call.office.followers.counts(_tenant(call, call.query.tenant), call.principal))
+    return event_stream(call, call.context.followers.counts(_tenant(call, call.query.tenant), call.principal))
 
 
 def senders(call: Call) -> Answer:
-    return {"senders": call.office.facade.senders(_tenant(call, call.query.tenant))}
+    return {"senders": call.context.facade.senders(_tenant(call, call.query.tenant))}
 
 
 def reviews(call: Call) -> Answer:
@@ -71,17 +71,17 @@ def reviews(call: Call) -> Answer:
     query: models.PageQuery = call.query
     found = JobQuery(tenant=_tenant(call, query.tenant), states=frozenset({State.REVIEW}))
     try:
-        page = call.office.facade.jobs(found, limit=query.limit, cursor=query.cursor)
+        page = call.context.facade.jobs(found, limit=query.limit, cursor=query.cursor)
     except ValueError:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "this cursor is not one of a page before; leave it out") from None
-    shown = [{"job": job_shape(job), "review": call.office.facade.review(job)} for job in page.jobs]
+    shown = [{"job": job_shape(job), "review": call.context.facade.review(job)} for job in page.jobs]
     return {"reviews": shown, "cursor": page.cursor}
 
 
 def decide(call: Call) -> Answer:
-    """Answer a review by putting the decision beside the input, as anybody could; the intake hears of it at once."""
+    """Answer a review: write the decision next to the input, as any client could, and scan it at once."""
     body: models.DecideBody = call.body
-    job = call.office.seen(call.job_id, call.principal)
+    job = call.context.seen(call.job_id, call.principal)
     if job.state is not State.REVIEW:
         raise ProblemError(HTTPStatus.CONFLICT, f"job {job.job_id} is {job.state}; only a job in REVIEW can be decided")
     primary = next((one for one in job.inputs if one.role == "primary"), None)
@@ -99,17 +99,17 @@ def decide(call: Call) -> Answer:
     }
     raw = json.dumps(decision, ensure_ascii=False, indent=1).encode()
     parse_decision(raw)
-    call.office.actions.note(
+    call.context.actions.note(
         call.principal, "decide", tenant=job.tenant, job=job.job_id, answers=len(body.answers), remember=body.remember
     )
-    call.office.stack.store.put(key, raw)
-    call.office.submissions.look_at([key])
+    call.context.stack.store.put(key, raw)
+    call.context.submissions.scan([key])
     return {"job_id": job.job_id, "decision": key}
 
 
 def memories(call: Call) -> Answer:
     found = []
-    for info, tenant, workflow in call.office.facade.memories(_tenant(call, call.query.tenant)):
+    for info, tenant, workflow in call.context.facade.memories(_tenant(call, call.query.tenant)):
         small = info.size <= _MEMORY_BYTES
         found.append(
             {
@@ -118,7 +118,7 @@ def memories(call: Call) -> Answer:
                 "workflow": workflow,
                 "version": info.version,
                 "size": info.size,
-                "memory": call.office.facade.document(info.key) if small else None,
+                "memory": call.context.facade.document(info.key) if small else None,
             }
         )
     return {"memories": found}
@@ -130,16 +130,16 @@ def pauses(call: Call) -> Answer:
 
 def pause(call: Call) -> Answer:
     tenant, workflow = _scope(call)
-    now = call.office.stack.clock.now()
-    call.office.actions.note(call.principal, "pause", tenant=tenant, workflow=workflow)
-    call.office.stack.table.pause(Pause(tenant=tenant, workflow=workflow, since=now, by=call.principal.name))
+    now = call.context.stack.clock.now()
+    call.context.actions.note(call.principal, "pause", tenant=tenant, workflow=workflow)
+    call.context.stack.table.pause(Pause(tenant=tenant, workflow=workflow, since=now, by=call.principal.name))
     return _pauses(call)
 
 
 def resume(call: Call) -> Answer:
     tenant, workflow = _scope(call)
-    call.office.actions.note(call.principal, "resume", tenant=tenant, workflow=workflow)
-    call.office.stack.table.resume(tenant, workflow)
+    call.context.actions.note(call.principal, "resume", tenant=tenant, workflow=workflow)
+    call.context.stack.table.resume(tenant, workflow)
     return _pauses(call)
 
 
@@ -154,12 +154,12 @@ def _scope(call: Call) -> tuple[str | None, str | None]:
 
 def _pauses(call: Call) -> Mapping[str, Any]:
     mine = call.principal.tenant
-    found = [p for p in call.office.stack.table.pauses() if mine is None or p.tenant in (None, mine)]
+    found = [p for p in call.context.stack.table.pauses() if mine is None or p.tenant in (None, mine)]
     return {"pauses": [pause_shape(one) for one in found]}
 
 
 def actions(call: Call) -> Answer:
-    return {"actions": call.office.actions.latest(call.query.limit, tenant=_tenant(call, call.query.tenant))}
+    return {"actions": call.context.actions.latest(call.query.limit, tenant=_tenant(call, call.query.tenant))}
 
 
 def show_session(call: Call) -> Answer:
@@ -171,7 +171,7 @@ def show_session(call: Call) -> Answer:
 def sign_in(call: Call) -> Answer:
     """A token for a cookie that a browser sends by itself and no script can read."""
     body: models.SessionBody = call.body
-    who = call.office.guard.signed_in(call.request, body.token)
+    who = call.context.guard.signed_in(call.request, body.token)
     answer = Response(status_code=204)
     return with_session(call, answer, who, body.token)
 
@@ -184,10 +184,10 @@ def with_session(call: Call, answer: Response, who: Principal, token: str) -> Re
         max_age=SESSION_SECONDS,
         httponly=True,
         samesite="strict",
-        secure=call.office.guard.is_secure(call.request),
+        secure=call.context.guard.is_secure(call.request),
         path="/",
     )
-    call.office.log.info("signed_in", by=who.name, token=who.id)
+    call.context.log.info("signed_in", by=who.name, token=who.id)
     return answer
 
 
@@ -205,8 +205,8 @@ async def health(call: Call) -> Answer:
 
 
 def ready(call: Call) -> Answer:
-    checks = call.office.facade.checks()
-    wrong = [name for name, said in checks.items() if said != "ok"]
+    checks = call.context.facade.checks()
+    wrong = [name for name, state in checks.items() if state != "ok"]
     if wrong:
         return respond(
             ProblemError(
@@ -220,9 +220,9 @@ def ready(call: Call) -> Answer:
 
 
 def show_metrics(call: Call) -> Answer:
-    parts = [metrics.gauges(call.office.facade, call.principal.tenant)]
+    parts = [metrics.gauges(call.context.facade, call.principal.tenant)]
     if call.principal.tenant is None:
-        parts += [call.office.counts.lines(), meters.exposition(meters.read_snapshots(call.office.stack.run_dir))]
+        parts += [call.context.counts.lines(), meters.exposition(meters.read_snapshots(call.context.stack.run_dir))]
     text = metrics.exposition(parts)
     return Response(text, media_type=metrics.CONTENT_TYPE)
 

@@ -1,4 +1,4 @@
-"""What every request works with: the ports through their doors, made once for the server."""
+"""What every request works with: the stack and the services over it, built once per server."""
 
 import re
 import tempfile
@@ -20,11 +20,11 @@ from infra.wiring import Stack
 from runner.control import Control
 
 _JOB_ID = re.compile(r"[a-z0-9-]{1,100}")
-_EMBEDDED_LOOK_SECONDS, _REMOTE_LOOK_SECONDS = 0.5, 2.0
+_EMBEDDED_POLL_SECONDS, _REMOTE_POLL_SECONDS = 0.5, 2.0
 
 
 @dataclass(frozen=True)
-class Office:
+class ApiContext:
     stack: Stack
     log: Log
     facade: Facade
@@ -40,12 +40,12 @@ class Office:
     counts: HttpCounts = field(default_factory=HttpCounts)
 
     @classmethod
-    def over(cls, stack: Stack, log: Log) -> "Office":
+    def over(cls, stack: Stack, log: Log) -> "ApiContext":
         facade = Facade(stack)
         access = Access(stack.store, stack.clock)
         spool = Spool(stack.run_dir / f"{SPOOL_PREFIX}{token_hex(4)}")
         tempfile.tempdir = str(spool.folder)  # uploads wait on the disk of the data, not in memory
-        seconds = _REMOTE_LOOK_SECONDS if stack.settings.table_url else _EMBEDDED_LOOK_SECONDS
+        seconds = _REMOTE_POLL_SECONDS if stack.settings.table_url else _EMBEDDED_POLL_SECONDS
         return cls(
             stack=stack,
             log=log,
@@ -62,7 +62,7 @@ class Office:
         )
 
     def seen(self, job_id: str, principal: Principal) -> Job:
-        """A job that the caller may see; one of another tenant is not there for them."""
+        """A job that the caller may see; a job of another tenant does not exist for them."""
         job = self.facade.job(job_id, tenant=principal.tenant) if _JOB_ID.fullmatch(job_id) else None
         if job is None:
             raise not_found(job_id)
