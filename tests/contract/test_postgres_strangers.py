@@ -155,3 +155,19 @@ def test_a_client_that_freezes_while_it_pauses_holds_up_no_start():
         db.execute(f"SELECT pg_advisory_unlock_shared({name})")
         pausing.join(30)
     assert not pausing.is_alive()
+
+
+@pytest.mark.parametrize("delay", [0.0, 600.0])
+def test_a_flood_that_no_statistics_know_yet_is_not_read_through_for_each_message(delay: float):
+    url = postgres_adapters.emptied()
+    schema = parse_database(url).schema
+    messages = f"'{schema}.messages'::regclass"
+    with (
+        postgres_adapters.postgres_queue(url, NOW) as queue,
+        psycopg.connect(servers.postgres().endpoint) as db,
+    ):
+        queue.send_all([(Message(job_id=f"j{n}", tenant="acme"), delay) for n in range(5000)])
+        queue.send(Message(job_id="z", tenant="other"))
+        for _ in range(8):  # the first calls of a session are planned for their values, later ones for any
+            db.execute(f"SELECT {schema}.take_messages({NOW}, 1, 30, '{{}}')")
+        assert db.execute(f"SELECT pg_stat_get_xact_numscans({messages})").fetchone() == (0,)
