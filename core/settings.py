@@ -92,7 +92,10 @@ def _url(scheme: str, *, postgres: bool = False) -> Callable[[str], str]:
 
 def shown_url(url: str) -> str:
     """A URL of the settings for people and logs: without credentials and options."""
-    scheme, _, rest = url.partition("?")[0].partition("://")
+    place, _, options = url.partition("?")
+    scheme, _, rest = place.partition("://")
+    if ":" in rest and "@" in options and "@" not in rest:
+        return f"{scheme}://…"  # a password with a plain ? in it
     return f"{scheme}://{rest.rpartition('@')[2]}"
 
 

@@ -18,7 +18,7 @@ from console.cli.commands.version import installed
 from console.cli.job_facts import job_shape
 from core.decisions import parse_decision
 from core.errors import UsageError
-from core.jobs import State
+from core.jobs import Job, State
 from core.keys import decision_key
 from core.ports import JobQuery, Pause
 from infra import meters
@@ -88,15 +88,7 @@ def decide(call: Call) -> Answer:
     if primary is None:
         raise UsageError(f"job {job.job_id} has no input to put a decision beside")
     key = decision_key(primary.ref.key)
-    decision = {
-        "decision": 1,
-        "workflow": job.workflow,
-        "by": call.principal.name,
-        "job": job.job_id,
-        "answers": body.answers,
-        "accept": body.accept,
-        "remember": body.remember,
-    }
+    decision = decision_document(call, job) | {"accept": body.accept, "remember": body.remember}
     raw = json.dumps(decision, ensure_ascii=False, indent=1).encode()
     parse_decision(raw)
     call.context.actions.note(
@@ -105,6 +97,17 @@ def decide(call: Call) -> Answer:
     call.context.stack.store.put(key, raw)
     call.context.submissions.scan([key])
     return {"job_id": job.job_id, "decision": key}
+
+
+def decision_document(call: Call, job: Job) -> dict[str, Any]:
+    """The caller's answers about a job, as a decision says them."""
+    return {
+        "decision": 1,
+        "workflow": job.workflow,
+        "by": call.principal.name,
+        "job": job.job_id,
+        "answers": call.body.answers,
+    }
 
 
 def memories(call: Call) -> Answer:

@@ -114,6 +114,7 @@ def _environment() -> Environment:
     env.filters |= {"when": when, "span": span, "size": size, "kind": state_kind, "note": note}
     env.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
     env.globals |= {"plural": plural, "link": link, "static": static_link, "bar": lambda p: Markup(drawing.bar(p))}  # noqa: S704 - numbers only
+    env.globals["parts"] = env.get_template("parts.html").module  # the macros that several pages share
     return env
 
 

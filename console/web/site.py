@@ -19,7 +19,7 @@ from console.api.guarding import COOKIE
 from console.api.job_routes import read_submission
 from console.api.operations import Answer, Call, Operation, Page
 from console.api.problems import ProblemError
-from console.api.service_routes import with_session
+from console.api.service_routes import decision_document, with_session
 from console.web import pages
 from console.web.explanations import FindingFilter, explanation
 from console.web.rehearsals import LARGEST, Rehearsal, rehearse_decision, rehearse_drop
@@ -155,18 +155,10 @@ def _preview(call: Call, given: list[tuple[str, Any]]) -> Response:
 
 def preview_decision(call: Call) -> Answer:
     """What a job would do with these answers, as a part of a page."""
-    body: models.DecideBody = call.body
     job = call.context.seen(call.job_id, call.principal)
     if job.state is not State.REVIEW:
         raise ProblemError(HTTPStatus.CONFLICT, f"job {job.job_id} is {job.state}; it asks nothing any more")
-    decision = {
-        "decision": 1,
-        "workflow": job.workflow,
-        "by": call.principal.name,
-        "job": job.job_id,
-        "answers": body.answers,
-        "remember": False,
-    }
+    decision = decision_document(call, job) | {"remember": False}
     parse_decision(json.dumps({**decision, "accept": True}).encode())
     with call.context.spool.scratch() as scratch:
         return _rehearsed(rehearse_decision(call.context, job, decision, scratch))

@@ -158,14 +158,7 @@ class FolderStore:
             written = target.lstat()
         now = written
         self._hashes.put(key, now.st_ino, now.st_size, now.st_ctime_ns, digest, now=time.time())
-        return ObjectInfo(
-            key=key,
-            version=digest,
-            digest=digest,
-            size=now.st_size,
-            modified=now.st_ctime,
-            metadata=dict(metadata or {}),
-        )
+        return _info(key, digest, now, dict(metadata or {}))
 
     def link(self, key: str, *, seconds: int, write: bool = False, save_as: str | None = None) -> str | None:
         del key, seconds, write, save_as
@@ -275,14 +268,7 @@ class FolderStore:
                     continue
                 self._hashes.put(key, *facts, digest, now=time.time())
             metadata = _metadata(fd) if key.startswith(INBOX) else {}
-            return ObjectInfo(
-                key=key,
-                version=digest,
-                digest=digest,
-                size=before.st_size,
-                modified=before.st_ctime,
-                metadata=metadata,
-            )
+            return _info(key, digest, before, metadata)
         return None
 
     def _entries(self, prefix: str) -> list[tuple[str, bool]]:
@@ -381,6 +367,17 @@ def too_deep(folder: str) -> bool:
 def _pinned(key: str, version: str | None, digest: str) -> None:
     if version is not None and version != digest:
         raise ObjectChanged(f"object {key} is no longer at version {version[:12]}; it was replaced")
+
+
+def _info(key: str, digest: str, facts: os.stat_result, metadata: dict[str, str]) -> ObjectInfo:
+    return ObjectInfo(
+        key=key,
+        version=digest,
+        digest=digest,
+        size=facts.st_size,
+        modified=facts.st_ctime,
+        metadata=metadata,
+    )
 
 
 def _write(fd: int, body: bytes | Path) -> str:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import unquote
 
 import psycopg
 from psycopg import errors
@@ -38,6 +38,8 @@ _OPTIONS = {"schema", "pooler", "pool"}
 _POOLERS = ("auto", "none", "session", "transaction")
 _POOL_SIZE = 8
 _CONNECT_LOOK_SECONDS = 0.5
+_ISOLATION = "read committed"  # a start counts after it got its locks; in a stricter mode it would see what was before
+UTF8_REMEDY = "make a database with ENCODING 'UTF8' TEMPLATE template0"
 _REMEDY = "run `ade infra init` with a role that owns the schema"
 
 _POOL_LOG = logging.getLogger("psycopg.pool")  # each error reaches its caller; none goes to stderr beside the log
@@ -72,20 +74,23 @@ class PostgresAddress:
 
 def parse_database(url: str) -> PostgresAddress:
     """`postgresql://user@host:port/name?schema=…&pooler=…&pool=…`; the rest is libpq's. Errors repeat no value."""
-    parts = urlsplit(url)
-    if parts.scheme not in SCHEMES:
-        raise SettingsError(f"{parts.scheme}://…: not a PostgreSQL address; give postgresql://host/database")
-    given = parse_qsl(parts.query, keep_blank_values=True)
-    ours = {name: value for name, value in given if name in _OPTIONS}
-    rest = urlencode([(name, value) for name, value in given if name not in _OPTIONS])
-    plain = f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
+    scheme, _, rest = url.partition("://")
+    if scheme not in SCHEMES:
+        raise SettingsError("not a PostgreSQL address; give postgresql://host/database")
+    place, _, options = rest.partition("?")
+    given = [(option.partition("="), option) for option in options.split("&") if option]
+    ours = {name: unquote(value) for (name, _, value), _ in given if name in _OPTIONS}
+    theirs = "&".join(option for (name, _, _), option in given if name not in _OPTIONS)  # read by libpq alone
+    plain = f"postgresql://{place}" + (f"?{theirs}" if theirs else "")
     try:
         told = conninfo_to_dict(plain)
-    except psycopg.Error:
+    except (psycopg.Error, UnicodeEncodeError):
+        told = {}
+    if not told or not _readable(url, told):
         raise SettingsError(
             "postgresql://…: libpq cannot read this address; write special characters of a password as %xx, "
             "or leave it out and use PGPASSFILE"
-        ) from None
+        )
     schema, pooler, pool = ours.get("schema", "ade"), ours.get("pooler", "auto"), ours.get("pool", str(_POOL_SIZE))
     if not schema.isidentifier() or not schema.isascii() or len(schema) > 40:
         raise SettingsError("postgresql://…: schema must be a short plain name")
@@ -103,6 +108,17 @@ def parse_database(url: str) -> PostgresAddress:
         pooler=pooler,
         pool=int(pool),
         conninfo=plain,
+    )
+
+
+def _readable(url: str, told: dict[str, Any]) -> bool:
+    """Whether the parts that we show are what they should be: half a password with a plain @, / or # lands in them."""
+    shown = "".join(str(told.get(name) or "") for name in ("host", "hostaddr", "dbname", "service"))
+    return (
+        not any(mark in url for mark in "#\0")
+        and not any(mark in shown for mark in "@=#")
+        and "://" not in shown
+        and all(port.isdigit() for port in str(told.get("port") or "0").split(",") if port)
     )
 
 
@@ -130,6 +146,22 @@ class Statements(dict[str, str]):
 def in_schema(text: str, schema: str) -> str:
     """Our SQL, written for the schema "ade", for another."""
     return text if schema == "ade" else text.replace("ade.", f'"{schema}".')
+
+
+def storable(values: dict[str, Any]) -> dict[str, Any]:
+    """Values with a sign in the place of what no text in PostgreSQL holds: NUL and halves of surrogate pairs.
+
+    For what is looked up, which then is not found, and for texts for people. The rows of jobs are written as they are.
+    """
+    return {name: _storable(value) for name, value in values.items()}
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_storable(each) for each in value]
+    if not isinstance(value, str) or (value.isascii() and "\0" not in value):
+        return value
+    return value.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class Connections:
@@ -199,15 +231,23 @@ class Connections:
                     ) from None
                 self._on_retry(what, self.database.hide(type(error).__name__))
                 time.sleep(pause)
+            except UnicodeEncodeError:
+                raise CallRefused(f"{self.service} refused {what!r}: a text in it is not Unicode") from None
         raise AssertionError  # pragma: no cover - the loop above has no end
 
     def run(self, what: str, name: str, /, **values: Any) -> list[Row]:
         """One statement of sql/queries.sql that gives rows; safe to repeat."""
-        return self(what, lambda db, _retried: db.execute(self.sql[name], values).fetchall())
+        given = storable(values)
+        return self(what, lambda db, _retried: db.execute(self.sql[name], given).fetchall())
 
     def change(self, what: str, name: str, /, **values: Any) -> int:
         """One statement that gives no rows; how many it changed."""
-        return self(what, lambda db, _retried: db.execute(self.sql[name], values).rowcount)
+        given = storable(values)
+        return self(what, lambda db, _retried: db.execute(self.sql[name], given).rowcount)
+
+    def watched(self, link: Link) -> contextlib.AbstractContextManager[None]:
+        """Cut a connection outside of the pool off if a statement on it takes longer than a try may."""
+        return self._watch(link, self._try_seconds)
 
     def connect(self) -> tuple[Link, bool]:
         """A connection outside of the pool, for who keeps it; and whether it is a session of its own."""
@@ -229,6 +269,7 @@ class Connections:
         given = conninfo_to_dict(self.database.conninfo)
         usual = {
             "application_name": "ade-drop",
+            "client_encoding": "UTF8",  # whatever PGCLIENTENCODING or the role says
             "connect_timeout": str(max(2, int(self._try_seconds / 2))),
             "keepalives_idle": "10",
             "keepalives_interval": "5",
@@ -298,11 +339,14 @@ class Connections:
         """Make a new connection ours; whether a pooler may take its session away between two transactions."""
         began = time.time()
         try:
-            row = link.execute(self.sql["version"], prepare=False).fetchone()
+            with self._watch(link, self._try_seconds):
+                row = link.execute(self.sql["version"], prepare=False).fetchone()
         except (errors.UndefinedTable, errors.InvalidSchemaName):
             raise CallRefused(f"{self.service} has no schema {self.database.schema!r} of ade-drop; {_REMEDY}") from None
         ended = time.time()
-        version, theirs, served_by = row or (0, ended, 0)
+        version, theirs, served_by, isolation, encoding = row or (0, ended, 0, "", "")
+        if encoding != "UTF8":
+            raise CallRefused(f"{self.service} holds texts in {encoding}; {UTF8_REMEDY}")
         self.ahead = max(began - theirs, 0.0) or min(ended - theirs, 0.0)
         check_version(version or 0, self.service)
         pooled = self.database.pooler == "transaction" or (
@@ -310,9 +354,17 @@ class Connections:
         )
         if pooled:
             link.prepare_threshold = None
+            if isolation != _ISOLATION:  # a SET would go to whoever has the session next
+                raise CallRefused(
+                    f"{self.service} begins transactions as {isolation}, by which caps would not hold; "
+                    f"ALTER ROLE … SET default_transaction_isolation = '{_ISOLATION}'"
+                )
         else:
             link.execute(f"SET statement_timeout = {int(self._try_seconds * 1000)}", prepare=False)
+            if isolation != _ISOLATION:
+                link.execute(f"SET default_transaction_isolation = '{_ISOLATION}'", prepare=False)
         link.checked_at = time.monotonic()
+        self._why = ""
         return pooled
 
     def _check(self, link: Link) -> None:
@@ -349,6 +401,8 @@ class Connections:
 
 
 _REFUSED = (errors.InvalidPassword, errors.InvalidAuthorizationSpecification, errors.InvalidCatalogName)
+# A name or a text too large for an index or a page: it always will be. The driver counts it as a failure of the server.
+_TOO_LARGE = (errors.ProgramLimitExceeded, errors.StatementTooComplex)
 _REFUSED_WORDS = (
     "authentication failed",
     "no pg_hba.conf entry",
@@ -364,6 +418,8 @@ def transient(error: psycopg.Error) -> bool:
     Connections that are refused or break, a server that starts, stops or recovers, a full disk, too many connections,
     a statement that took too long, a deadlock, and a standby that is promoted meanwhile.
     """
+    if isinstance(error, _TOO_LARGE):
+        return False
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | errors.ReadOnlySqlTransaction)
 
 

@@ -17,6 +17,7 @@ from infra.postgres.listening import QUEUE, PostgresBells
 # and nothing waits behind more than a fixed time's worth of later arrivals.
 PRIORITY_SECONDS = 60.0
 _BATCH = 500
+_RECEIPT_DIGITS = 16
 
 
 class PostgresWorkQueue:
@@ -160,4 +161,4 @@ class PostgresWorkQueue:
 
 def _read_receipt(receipt: str) -> tuple[str, int | None]:
     number, _, job_id = receipt.partition(".")
-    return job_id, int(number) if number.isascii() and number.isdigit() else None
+    return job_id, int(number) if number.isascii() and number.isdigit() and len(number) <= _RECEIPT_DIGITS else None

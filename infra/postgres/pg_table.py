@@ -19,7 +19,7 @@ from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, State, dump_job, first, load_job
 from core.ports import Caps, Clock, JobQuery, Message, NewerRow, Page, Pause, Refused
-from infra.postgres.connections import Connections, Link, PostgresAddress, Row, in_schema
+from infra.postgres.connections import Connections, Link, PostgresAddress, Row, in_schema, storable
 from infra.postgres.listening import JOBS, QUEUE, PostgresBells
 from infra.postgres.pg_queue import PRIORITY_SECONDS
 
@@ -179,8 +179,8 @@ class PostgresJobTable:
     def _list(self, query: JobQuery, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
         """Rows that fit by what is known without their records, and where to go on."""
         text, values = _listing(query, limit + 1, cursor)
-        text = in_schema(text, self._db.database.schema)
-        rows = self._db("list jobs", lambda db, _retried: db.execute(text, values).fetchall())
+        text, given = in_schema(text, self._db.database.schema), storable(values)
+        rows = self._db("list jobs", lambda db, _retried: db.execute(text, given).fetchall())
         return rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else None
 
     def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
@@ -239,16 +239,10 @@ class PostgresJobTable:
 
     def pause(self, pause: Pause) -> None:
         row = {"tenant": pause.tenant or "", "workflow": pause.workflow or "", "since": pause.since, "by": pause.by}
-
-        def act(db: Link, _retried: bool) -> None:  # noqa: FBT001 - as every act
-            with db.transaction():
-                db.execute(self._db.sql["lock_pauses"])
-                db.execute(self._db.sql["add_pause"], row)
-
-        self._db("pause", act)
+        self._db.change("pause", "add_pause", **row)
 
     def resume(self, tenant: str | None, workflow: str | None) -> bool:
-        row = {"tenant": tenant or "", "workflow": workflow or ""}
+        row = storable({"tenant": tenant or "", "workflow": workflow or ""})
 
         def act(db: Link, retried: bool) -> bool:  # noqa: FBT001 - as every act
             return db.execute(self._db.sql["remove_pause"], row).rowcount > 0 or retried

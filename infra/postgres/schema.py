@@ -19,6 +19,7 @@ from infra.addresses import is_postgres
 from infra.aws.provision import Step
 from infra.postgres.connections import (
     SCHEMA_VERSION,
+    UTF8_REMEDY,
     Link,
     PostgresAddress,
     check_version,
@@ -53,6 +54,8 @@ def init_databases(settings: Settings, *, apply: bool) -> list[Step]:
 def init_database(database: PostgresAddress, *, apply: bool) -> list[Step]:
     try:
         with Link.connect(database.conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS) as db:
+            if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
+                raise CallRefused(f"{database} holds texts in {encoding}; {UTF8_REMEDY}")
             return [*_migrate(db, database, apply=apply), *_grant(db, database, apply=apply)]
     except errors.InsufficientPrivilege as error:
         raise CallRefused(

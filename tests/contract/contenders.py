@@ -25,19 +25,11 @@ def race(kind: str, workers: int, act: Callable[..., R], *each: list[Any]) -> li
         return list(pool.map(act, *each))
 
 
-def put_if_absent(another: Open[ObjectStore], key: str, body: bytes) -> bool:
+def put_if(another: Open[ObjectStore], key: str, condition: dict[str, Any], body: bytes) -> bool:
+    """Whether the put won; `condition` is `if_absent` or `if_version`."""
     with another() as store:
         try:
-            store.put(key, body, if_absent=True)
-        except PreconditionFailed:
-            return False
-        return True
-
-
-def put_over(another: Open[ObjectStore], key: str, version: str, body: bytes) -> bool:
-    with another() as store:
-        try:
-            store.put(key, body, if_version=version)
+            store.put(key, body, **condition)
         except PreconditionFailed:
             return False
         return True

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -15,10 +15,8 @@ LIMIT = 1 << 20
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[FolderStore]:
-    with closing(FolderStore(tmp_path / "data")) as store:
-        (store.root / "inbox/acme").mkdir()
-        yield store
+def store(folder_store: FolderStore) -> FolderStore:
+    return folder_store
 
 
 @pytest.fixture

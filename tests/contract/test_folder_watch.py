@@ -16,10 +16,8 @@ from infra.local.folder_watch import _AT_ONCE, FolderWatch
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[FolderStore]:
-    with closing(FolderStore(tmp_path / "data")) as store:
-        (store.root / "inbox/acme").mkdir()
-        yield store
+def store(folder_store: FolderStore) -> FolderStore:
+    return folder_store
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import hashlib
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -102,6 +103,15 @@ def test_modified_does_not_go_back(store: ObjectStore):
     head = store.head(KEY)
     assert head is not None
     assert head.modified >= int(first.modified)
+
+
+def check_one_writer_wins(rig: Rig[ObjectStore], kind: str, condition: dict[str, Any]) -> None:
+    key, bodies = "outputs/acme/latest.json", [f"writer {n}".encode() for n in range(8)]
+    won = contenders.race(
+        rig.race_in(kind), 4, contenders.put_if, [rig.another] * 8, [key] * 8, [condition] * 8, bodies
+    )
+    assert won.count(True) == 1
+    assert rig.port.read(key, limit=LIMIT) == bodies[won.index(True)]
 
 
 class TestPinnedVersions:
@@ -206,33 +216,12 @@ class TestConditionalPuts:
 
     @pytest.mark.parametrize("kind", ["threads", "processes"])
     def test_of_many_creators_one_wins(self, store_rig: Rig[ObjectStore], kind: str):
-        bodies = [f"writer {n}".encode() for n in range(8)]
-        won = contenders.race(
-            store_rig.race_in(kind),
-            4,
-            contenders.put_if_absent,
-            [store_rig.another] * 8,
-            ["outputs/acme/latest.json"] * 8,
-            bodies,
-        )
-        assert won.count(True) == 1
-        assert store_rig.port.read("outputs/acme/latest.json", limit=LIMIT) == bodies[won.index(True)]
+        check_one_writer_wins(store_rig, kind, {"if_absent": True})
 
     @pytest.mark.parametrize("kind", ["threads", "processes"])
     def test_of_many_replacers_one_wins(self, store_rig: Rig[ObjectStore], kind: str):
         first = store_rig.port.put("outputs/acme/latest.json", b"first")
-        bodies = [f"writer {n}".encode() for n in range(8)]
-        won = contenders.race(
-            store_rig.race_in(kind),
-            4,
-            contenders.put_over,
-            [store_rig.another] * 8,
-            ["outputs/acme/latest.json"] * 8,
-            [first.version] * 8,
-            bodies,
-        )
-        assert won.count(True) == 1
-        assert store_rig.port.read("outputs/acme/latest.json", limit=LIMIT) == bodies[won.index(True)]
+        check_one_writer_wins(store_rig, kind, {"if_version": first.version})
 
 
 def test_a_reader_sees_the_old_object_or_the_new_one_never_a_mixture(store_rig: Rig[ObjectStore]):

@@ -9,9 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from core.errors import CallRefused, SettingsError
 from core.jobs import JobError, State, move, start
@@ -251,12 +253,31 @@ class TestAddresses:
             "postgresql://u:sesame@db/ade?pooler=maybe",
             "postgresql://u:sesame@db/ade?pool=0",
             "postgresql://u:sesame@db/ade?unknown=1",
+            "postgresql://u:open@sesame@db/ade",
+            "postgresql://u:open/sesame@db/ade",
+            "postgresql://u:sesame#open@db/ade",
+            "postgresql://u:sesame/open@db/ade",
+            "postgresql://u:sesame\0@db/ade",
+            "postgresql://u:sesame\ud800@db/ade",
+            "postgresql://db/ade?dbname=postgresql://u:sesame@db/ade",
         ],
     )
     def test_a_wrong_address_is_refused_without_its_secrets(self, url: str):
         with pytest.raises(SettingsError) as caught:
             parse_database(url)
-        assert "sesame" not in str(caught.value)
+        assert "sesame" not in f"{caught.value} {caught.value.__cause__}"
+
+    def test_a_password_with_a_plain_question_mark_is_not_shown(self):
+        assert "sesame" not in shown_url("postgresql://u:sesame?open@db/ade")
+
+    @pytest.mark.parametrize("password", ["%40%2F%23", "pa℀ss", "a+b", "a%20b", "a%2Bb", "a[b"])
+    def test_a_password_reaches_libpq_as_it_was_written(self, password: str):
+        for url in (f"postgresql://u:{password}@db/ade?pool=2", f"postgresql://u@db/ade?pool=2&password={password}"):
+            assert conninfo_to_dict(parse_database(url).conninfo)["password"] == unquote(password)
+
+    def test_an_option_of_libpq_keeps_its_spaces(self):
+        database = parse_database("postgresql://db/ade?schema=x&options=-c%20work_mem%3D1MB")
+        assert conninfo_to_dict(database.conninfo)["options"] == "-c work_mem=1MB"
 
     def test_a_service_file_names_the_database(self, tmp_path: Path):
         assert str(parse_database("postgresql:///?service=fleet")) == "postgresql://service fleet/"

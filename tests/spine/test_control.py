@@ -89,11 +89,17 @@ def test_a_retry_takes_the_dead_letter_back(world):
     assert world.queue.dead() == ()
 
 
+def check_refused(world, act, job, why):
+    with pytest.raises(IllegalTransition, match=why):
+        act(job.job_id)
+    assert world.table.get(job.job_id) == job
+
+
 def test_a_success_is_not_retried(world):
     job = ended(world)
-    with pytest.raises(IllegalTransition, match="this needs a job that is CANCELLED, EXPIRED, FAILED, REVIEW, SKIPPED"):
-        world.control.retry(job.job_id)
-    assert world.table.get(job.job_id) == job
+    check_refused(
+        world, world.control.retry, job, "this needs a job that is CANCELLED, EXPIRED, FAILED, REVIEW, SKIPPED"
+    )
 
 
 def test_a_reset_forgets_the_outputs_and_runs_again(world):
@@ -106,9 +112,7 @@ def test_a_reset_forgets_the_outputs_and_runs_again(world):
 
 def test_a_job_that_has_not_ended_is_not_reset(world):
     job = dropped(world)
-    with pytest.raises(IllegalTransition, match="is QUEUED"):
-        world.control.reset(job.job_id)
-    assert world.table.get(job.job_id) == job
+    check_refused(world, world.control.reset, job, "is QUEUED")
 
 
 def test_a_removed_job_is_gone_with_all_that_it_left(world):

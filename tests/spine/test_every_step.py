@@ -253,19 +253,29 @@ def taken_by_one_that_dies(world, runner):
     return world.jobs()
 
 
-def test_a_late_runner_cannot_commit_while_another_runs_the_job(fresh):
-    world = fresh()
+def overtaken(world, meanwhile):
+    """A late runner, another that takes the job `meanwhile(other)` prepares, and the rows that it leaves."""
     intake(world)
     late, other = world.runner(), world.runner()
     seen = []
 
-    def meanwhile():
+    def during():
+        meanwhile(other)
+        seen.extend(taken_by_one_that_dies(world, other))
+
+    world.sandbox.during = during
+    return late, seen
+
+
+def test_a_late_runner_cannot_commit_while_another_runs_the_job(fresh):
+    world = fresh()
+
+    def meanwhile(other):
         world.clock.move(31)
         other.janitor.chores()
         world.clock.move(5)
-        seen.extend(taken_by_one_that_dies(world, other))
 
-    world.sandbox.during = meanwhile
+    late, seen = overtaken(world, meanwhile)
     world.handle_one(late)
     assert (seen[0].state, seen[0].fence) == (State.RUNNING, 2)
     assert world.jobs() == seen, "the late runner changed a row that another holds"
@@ -274,11 +284,8 @@ def test_a_late_runner_cannot_commit_while_another_runs_the_job(fresh):
 def test_a_runner_of_a_row_that_was_forgotten_cannot_commit_into_the_one_that_came_back(fresh):
     """The same content again, after its row was forgotten, has the same id: another life, with other fences."""
     world = fresh()
-    intake(world)
-    late, other = world.runner(), world.runner()
-    seen = []
 
-    def meanwhile():
+    def meanwhile(other):
         world.work_off(other)
         world.store.delete("inbox/acme/d/a.csv")
         for _ in range(2):
@@ -286,9 +293,8 @@ def test_a_runner_of_a_row_that_was_forgotten_cannot_commit_into_the_one_that_ca
             world.work_off(other)
         assert world.jobs() == [], "the row should be forgotten"
         intake(world)
-        seen.extend(taken_by_one_that_dies(world, other))
 
-    world.sandbox.during = meanwhile
+    late, seen = overtaken(world, meanwhile)
     held = []
     run_attempt = late.worker._attempts.run
 

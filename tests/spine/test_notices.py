@@ -206,34 +206,25 @@ class TestSending:
                 Deliveries(origin, SECRET, now=lambda: NINE).send(f"{origin}/", "i", "failed", b"{}")
 
     def test_an_answer_that_trickles_is_cut_off(self):
-        with socket.create_server(("127.0.0.1", 0)) as server:
-
-            def trickle():
-                taken, _ = server.accept()
-                with contextlib.suppress(OSError), taken:
-                    taken.sendall(b"HTTP/1.1 200 OK\r\n")
-                    while True:  # until it is cut
-                        taken.sendall(b"x: y\r\n")
-                        threading.Event().wait(0.05)
-
-            threading.Thread(target=trickle, daemon=True).start()
-            origin = f"http://127.0.0.1:{server.getsockname()[1]}"
-            with pytest.raises(NotTaken):
-                Deliveries(origin, SECRET, now=lambda: NINE, seconds=0.3).send(f"{origin}/", "i", "failed", b"{}")
+        self.check_cut_off("http", b"HTTP/1.1 200 OK\r\n", b"x: y\r\n")
 
     def test_a_tls_handshake_that_trickles_is_cut_off(self):
+        hello = b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc"  # a long server hello, byte by byte
+        self.check_cut_off("https", hello, b"\x03")
+
+    def check_cut_off(self, scheme: str, head: bytes, more: bytes):
         with socket.create_server(("127.0.0.1", 0)) as server:
 
             def trickle():
                 taken, _ = server.accept()
                 with contextlib.suppress(OSError), taken:
-                    taken.sendall(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc")  # a long server hello, byte by byte
-                    while True:
-                        taken.sendall(b"\x03")
+                    taken.sendall(head)
+                    while True:  # until it is cut
+                        taken.sendall(more)
                         threading.Event().wait(0.05)
 
             threading.Thread(target=trickle, daemon=True).start()
-            origin = f"https://127.0.0.1:{server.getsockname()[1]}"
+            origin = f"{scheme}://127.0.0.1:{server.getsockname()[1]}"
             with pytest.raises(NotTaken):
                 Deliveries(origin, SECRET, now=lambda: NINE, seconds=0.3).send(f"{origin}/", "i", "failed", b"{}")
 

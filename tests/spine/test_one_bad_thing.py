@@ -37,6 +37,19 @@ def done(world):
     return {j.tenant: str(j.state) for j in world.jobs()}
 
 
+def deny_access(world, refused):
+    """Let the store deny access to one key; returns the call that it replaces."""
+    head = world.store.head
+
+    def refusing(key):
+        if key == refused:
+            raise ObjectRefused(f"{key}: AccessDenied (403)")
+        return head(key)
+
+    world.store.head = refusing
+    return head
+
+
 def looked_at(world, how, keys):
     return world.intake.sweep() if how == "sweep" else world.intake.changed(keys)
 
@@ -64,14 +77,7 @@ def test_a_manifest_that_breaks_its_reader_is_rejected_and_keeps_nobody_waiting(
 @pytest.mark.parametrize("how", ["event", "sweep"])
 def test_an_object_that_the_store_refuses_is_set_aside(world, how):
     keys = [*world.drop(name="b.csv"), *world.drop(tenant="globex"), world.put("inbox/acme/d/a.csv", b"id\n1\n")]
-    head = world.store.head
-
-    def refusing(key):
-        if key == "inbox/acme/d/a.csv":
-            raise ObjectRefused(f"{key}: AccessDenied (403)")
-        return head(key)
-
-    world.store.head = refusing
+    deny_access(world, "inbox/acme/d/a.csv")
     report = looked_at(world, how, keys)
     assert any("AccessDenied" in line for line in (*report.failed, *report.refused))
     assert {(j.tenant, j.subject) for j in world.jobs()} == {("acme", "d/b.csv"), ("globex", "d/a.csv")}
@@ -80,14 +86,7 @@ def test_an_object_that_the_store_refuses_is_set_aside(world, how):
 def test_a_drop_that_is_refused_in_part_is_not_taken_for_whole(world):
     keys = world.drop(inputs={"primary": ["*.csv"], "per": "drop"})
     keys.append(world.put("inbox/acme/d/b.csv", b"id\n2\n"))
-    head = world.store.head
-
-    def refusing(key):
-        if key == "inbox/acme/d/b.csv":
-            raise ObjectRefused(f"{key}: AccessDenied (403)")
-        return head(key)
-
-    world.store.head = refusing
+    head = deny_access(world, "inbox/acme/d/b.csv")
     for how in ("event", "sweep"):
         report = looked_at(world, how, keys)
         assert any("AccessDenied" in line for line in (*report.failed, *report.refused))

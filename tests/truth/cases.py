@@ -133,14 +133,6 @@ def family(
     return register
 
 
-def letters(column: int) -> str:
-    name = ""
-    while column:
-        column, rest = divmod(column - 1, 26)
-        name = chr(65 + rest) + name
-    return name
-
-
 def same(want: Any, got: Any) -> bool:
     """Equal in value and kind; a whole number may be written as a float."""
     if isinstance(want, AnyOf):

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from tests.truth.cases import AnyOf, Case, Error, Formula, Row, Shown, Table, letters, same
+from openpyxl.utils import get_column_letter as letters
+
+from tests.truth.cases import AnyOf, Case, Error, Formula, Row, Shown, Table, same
 from tests.truth.running import Outcome
 
 # What a finding may explain. Each code is documented in docs/findings.md.

@@ -33,6 +33,10 @@ class Column:
         return {"name": self.name, "type": self.type, **self.spec}
 
 
+def hours(text: Callable[[Any], Any]) -> Column:
+    return Column("hours", "decimal", lambda r, n: r.randrange(100, 4000) / 100, text)
+
+
 def person(rng: Random, _n: int = 0) -> str:
     return f"{rng.choice(words.FIRST)} {rng.choice(words.LAST)}"
 

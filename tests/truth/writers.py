@@ -4,17 +4,19 @@ import csv
 import io
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
+from functools import cache
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import openpyxl
 import xlsxwriter
 import xlwt
+from openpyxl.utils import get_column_letter as letters
 from openpyxl.utils.datetime import CALENDAR_MAC_1904
 
-from tests.truth.cases import Error, Formula, Sheet, Shown, letters
+from tests.truth.cases import Error, Formula, Sheet, Shown
 
 Writer = Callable[[list[Sheet]], bytes]
 STAMP = (2026, 1, 1, 0, 0, 0)
@@ -49,6 +51,16 @@ def covered_by(made: Sheet) -> set[tuple[int, int]]:
         for row in range(top, bottom + 1)
         for column in range(left, right + 1)
     }
+
+
+def cells_of(made: Sheet) -> Iterator[tuple[int, int, Any, tuple[int, int] | None]]:
+    """Row, column, value and, for the first cell of a merged area, its last row and column; no covered cells."""
+    covered = covered_by(made)
+    tops = {(top, left): (bottom, right) for top, left, bottom, right in made.merges}
+    for number, row in enumerate(made.rows, 1):
+        for column, value in enumerate(row, 1):
+            if value is not None and ((number, column) not in covered or (number, column) in tops):
+                yield number, column, value, tops.get((number, column))
 
 
 def with_openpyxl(sheets: list[Sheet], *, epoch_1904: bool = False) -> bytes:
@@ -92,47 +104,39 @@ def with_xlsxwriter(sheets: list[Sheet], *, constant_memory: bool = False) -> by
     out = io.BytesIO()
     book = xlsxwriter.Workbook(out, {"constant_memory": constant_memory, "in_memory": True})
     book.set_properties({"created": datetime(2026, 1, 1)})
-    styles: dict[str, Any] = {}
 
+    @cache
     def style(number_format: str) -> Any:
-        if number_format not in styles:
-            styles[number_format] = book.add_format({"num_format": number_format})
-        return styles[number_format]
+        return book.add_format({"num_format": number_format})
 
     for made in sheets:
         sheet = book.add_worksheet(made.name)
-        covered = covered_by(made)
-        tops = {(top, left): (bottom, right) for top, left, bottom, right in made.merges}
-        for number, row in enumerate(made.rows, 1):
-            for column, value in enumerate(row, 1):
-                if value is None or ((number, column) in covered and (number, column) not in tops):
-                    continue
-                if (number, column) in tops:
-                    bottom, right = tops[number, column]
-                    sheet.merge_range(number - 1, column - 1, bottom - 1, right - 1, value)
-                    continue
-                at = number - 1, column - 1
-                match value:
-                    case Shown():
-                        sheet.write(*at, value.value, style(value.format))
-                    case Formula():
-                        sheet.write_formula(*at, value.text, None, "" if value.cached is None else value.cached)
-                    case Error():
-                        sheet.write_formula(*at, "=NA()", None, value.code)
-                    case bool():
-                        sheet.write_boolean(*at, value)
-                    case int() | float():
-                        sheet.write_number(*at, value)
-                    case datetime():
-                        sheet.write_datetime(*at, value, style("yyyy-mm-dd hh:mm:ss"))
-                    case date():
-                        sheet.write_datetime(*at, value, style("yyyy-mm-dd"))
-                    case time():
-                        sheet.write_datetime(*at, value, style("hh:mm:ss"))
-                    case timedelta():
-                        sheet.write_datetime(*at, value, style("[h]:mm:ss"))
-                    case _:
-                        sheet.write_string(*at, str(value))
+        for number, column, value, end in cells_of(made):
+            if end is not None:
+                sheet.merge_range(number - 1, column - 1, end[0] - 1, end[1] - 1, value)
+                continue
+            at = number - 1, column - 1
+            match value:
+                case Shown():
+                    sheet.write(*at, value.value, style(value.format))
+                case Formula():
+                    sheet.write_formula(*at, value.text, None, "" if value.cached is None else value.cached)
+                case Error():
+                    sheet.write_formula(*at, "=NA()", None, value.code)
+                case bool():
+                    sheet.write_boolean(*at, value)
+                case int() | float():
+                    sheet.write_number(*at, value)
+                case datetime():
+                    sheet.write_datetime(*at, value, style("yyyy-mm-dd hh:mm:ss"))
+                case date():
+                    sheet.write_datetime(*at, value, style("yyyy-mm-dd"))
+                case time():
+                    sheet.write_datetime(*at, value, style("hh:mm:ss"))
+                case timedelta():
+                    sheet.write_datetime(*at, value, style("[h]:mm:ss"))
+                case _:
+                    sheet.write_string(*at, str(value))
         for number in made.hidden_rows:
             sheet.set_row(number - 1, None, None, {"hidden": True})
         for column in made.hidden_columns:
@@ -145,38 +149,30 @@ def with_xlsxwriter(sheets: list[Sheet], *, constant_memory: bool = False) -> by
 
 def with_xlwt(sheets: list[Sheet]) -> bytes:
     book = xlwt.Workbook(encoding="utf-8")
-    styles: dict[str, Any] = {}
 
+    @cache
     def style(number_format: str) -> Any:
-        if number_format not in styles:
-            styles[number_format] = xlwt.easyxf(num_format_str=number_format)
-        return styles[number_format]
+        return xlwt.easyxf(num_format_str=number_format)
 
     for made in sheets:
         sheet = book.add_sheet(made.name)
-        covered = covered_by(made)
-        tops = {(top, left): (bottom, right) for top, left, bottom, right in made.merges}
-        for number, row in enumerate(made.rows, 1):
-            for column, value in enumerate(row, 1):
-                if value is None or ((number, column) in covered and (number, column) not in tops):
-                    continue
-                at = number - 1, column - 1
-                match value:
-                    case _ if (number, column) in tops:
-                        bottom, right = tops[number, column]
-                        sheet.write_merge(number - 1, bottom - 1, column - 1, right - 1, value)
-                    case Shown():
-                        sheet.write(*at, value.value, style(value.format))
-                    case Error():
-                        sheet.row(number - 1).set_cell_error(column - 1, value.code)
-                    case datetime():
-                        sheet.write(*at, value, style("yyyy-mm-dd hh:mm:ss"))
-                    case date():
-                        sheet.write(*at, value, style("yyyy-mm-dd"))
-                    case time():
-                        sheet.write(*at, value, style("hh:mm:ss"))
-                    case _:
-                        sheet.write(*at, value)
+        for number, column, value, end in cells_of(made):
+            at = number - 1, column - 1
+            match value:
+                case _ if end is not None:
+                    sheet.write_merge(number - 1, end[0] - 1, column - 1, end[1] - 1, value)
+                case Shown():
+                    sheet.write(*at, value.value, style(value.format))
+                case Error():
+                    sheet.row(number - 1).set_cell_error(column - 1, value.code)
+                case datetime():
+                    sheet.write(*at, value, style("yyyy-mm-dd hh:mm:ss"))
+                case date():
+                    sheet.write(*at, value, style("yyyy-mm-dd"))
+                case time():
+                    sheet.write(*at, value, style("hh:mm:ss"))
+                case _:
+                    sheet.write(*at, value)
         for number in made.hidden_rows:
             sheet.row(number - 1).hidden = True
         for column in made.hidden_columns:

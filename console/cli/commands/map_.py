@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from console.cli.commands.scan import scanned
+from console.cli.commands.scan import scanned, show_each
 from console.cli.desk import inbox_folder, lay_out, read_manifest
-from console.cli.guard import Exit
 from console.cli.output import Printer
 from core.settings import Settings
 
@@ -37,16 +36,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
-    failed = False
-    for found in scanned(args.files, order_of(args.manifest, args.memory)):
-        failed = failed or "error" in found
-        if out.as_json:
-            out.emit(found)
-        elif "error" in found:
-            out.note(f"{found['file']}: {found['error']}")
-        else:
-            _show(found, out)
-    return Exit.FAILED if failed else Exit.OK
+    found = scanned(args.files, order_of(args.manifest, args.memory))
+    return show_each(found, out, lambda one: _show(one, out))
 
 
 def order_of(path: Path, memories: Sequence[Path] = ()) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from console.cli.guard import Exit
@@ -17,18 +17,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
-    failed = False
     rows: list[tuple[str, ...]] = []
-    for found in scanned(args.files):
+    code = show_each(scanned(args.files), out, lambda found: rows.extend(_rows(found)))
+    if rows:
+        out.table(("FILE", "SHEET", "TABLE", "HEADER ROWS", "CONFIDENCE", "WHY"), rows)
+    return code
+
+
+def show_each(outcomes: Iterable[dict[str, Any]], out: Printer, show: Callable[[dict[str, Any]], None]) -> int:
+    """Print what was found in each file, with `show` unless as JSON; FAILED if any could not be read."""
+    failed = False
+    for found in outcomes:
         failed = failed or "error" in found
         if out.as_json:
             out.emit(found)
         elif "error" in found:
             out.note(f"{found['file']}: {found['error']}")
         else:
-            rows += _rows(found)
-    if rows:
-        out.table(("FILE", "SHEET", "TABLE", "HEADER ROWS", "CONFIDENCE", "WHY"), rows)
+            show(found)
     return Exit.FAILED if failed else Exit.OK
 
 

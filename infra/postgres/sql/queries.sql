@@ -2,8 +2,10 @@
 -- program puts the schema of the URL in the place of "ade". Multi-step writes are functions: see migrations/.
 
 -- version --
--- Asked by every new connection: the schema's version, the server's time, and which process serves us.
-SELECT (SELECT max(version) FROM ade.versions), extract(epoch FROM clock_timestamp())::float8, pg_backend_pid()
+-- Asked by every new connection: the schema's version, the server's time, which process serves us, and what the role
+-- or the database sets otherwise than we need it.
+SELECT (SELECT max(version) FROM ade.versions), extract(epoch FROM clock_timestamp())::float8, pg_backend_pid(),
+  current_setting('transaction_isolation'), current_setting('server_encoding')
 
 -- add_job --
 SELECT made, there FROM ade.add_job(%(job_id)s, %(tenant)s, %(workflow)s, %(line)s, %(created_at)s, %(state)s,
@@ -68,12 +70,11 @@ WITH nothing AS (
 DELETE FROM ade.leases l WHERE l.name IN
   (SELECT name FROM ade.leases WHERE expires < ade.moment(%(now)s) - 86400 LIMIT 1000 FOR UPDATE SKIP LOCKED)
 
--- lock_pauses --
--- Waits for the starts that are under way, and holds back those that come.
-SELECT pg_advisory_xact_lock(hashtextextended('ade.pauses', 0))
-
 -- add_pause --
-INSERT INTO ade.pauses (tenant, workflow, since, by) VALUES (%(tenant)s, %(workflow)s, %(since)s, %(by)s)
+-- Waits for the starts that are under way, and holds back those that come, for as long as this one statement takes.
+WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended('ade.pauses', 0)))
+INSERT INTO ade.pauses (tenant, workflow, since, by)
+SELECT %(tenant)s, %(workflow)s, %(since)s, %(by)s FROM alone
 ON CONFLICT (tenant, workflow) DO NOTHING
 
 -- remove_pause --

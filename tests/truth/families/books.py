@@ -2,8 +2,10 @@
 
 import re
 import zipfile
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from random import Random
+from typing import Any
 
 import xlsxwriter
 
@@ -17,32 +19,28 @@ from tests.truth.writers import as_html, as_xlsb, with_openpyxl, with_raw_xml, w
 @family("formulas", plain=True)
 def formulas(rng: Random) -> Case:
     """A formula is its stored result."""
+    label = Column("label", "text", lambda r, n: r.choice(words.CITIES), cell=lambda v: Formula('="x"', v))
+    return _priced(rng, lambda v: Formula("=B2*1.19", v), [label], (with_xlsxwriter, with_raw_xml))
+
+
+def _priced(rng: Random, gross: Callable[[Any], Formula], more: list[Column], writers: Sequence[Any]) -> Case:
     columns = [
         member(rng),
         Column("price", "money", lambda r, n: r.randrange(100, 99_999) / 100),
-        Column("gross", "money", lambda r, n: r.randrange(100, 99_999) / 100, cell=lambda v: Formula("=B2*1.19", v)),
-        Column("label", "text", lambda r, n: r.choice(words.CITIES), cell=lambda v: Formula('="x"', v)),
+        Column("gross", "money", lambda r, n: r.randrange(100, 99_999) / 100, cell=gross),
+        *more,
     ]
     made = content(rng, columns, rng.choice((3, 10, 40)))
     sheet = Sheet("Data")
     table = place(sheet, made)
-    write = rng.choice((with_xlsxwriter, with_raw_xml))
+    write = rng.choice(writers)
     return Case("", 0, "data.xlsx", write([sheet]), made.fields, [table])
 
 
 @family("formulas_without_results", mostly_right=False)
 def formulas_without_results(rng: Random) -> Case:
     """A program that never calculated: blank, and told cell by cell."""
-    columns = [
-        member(rng),
-        Column("price", "money", lambda r, n: r.randrange(100, 99_999) / 100),
-        Column("gross", "money", lambda r, n: r.randrange(100, 99_999) / 100, cell=lambda v: Formula("=B2*1.19", None)),
-    ]
-    made = content(rng, columns, rng.choice((3, 10, 40)))
-    sheet = Sheet("Data")
-    table = place(sheet, made)
-    write = rng.choice((with_openpyxl, with_raw_xml))
-    return Case("", 0, "data.xlsx", write([sheet]), made.fields, [table])
+    return _priced(rng, lambda v: Formula("=B2*1.19", None), [], (with_openpyxl, with_raw_xml))
 
 
 @family("error_cells")

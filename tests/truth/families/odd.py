@@ -14,6 +14,7 @@ from tests.truth.tables import (
     cents,
     content,
     either,
+    hours,
     person,
     place,
     size,
@@ -284,12 +285,7 @@ def rows_of_no_value(rng: Random) -> Case:
     """Rows of n/a in typed columns: kept, each cell told."""
     columns = [
         member(rng),
-        Column(
-            "hours",
-            "decimal",
-            lambda r, n: r.randrange(100, 4000) / 100,
-            lambda v: v if isinstance(v, str) else f"{v:.2f}",
-        ),
+        hours(lambda v: v if isinstance(v, str) else f"{v:.2f}"),
         Column("score", "integer", lambda r, n: r.randrange(90)),
     ]
     made = content(rng, columns, rng.choice((6, 20, 60)))

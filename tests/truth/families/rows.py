@@ -148,13 +148,17 @@ def groups_and_subtotals(rng: Random) -> Case:
     return case
 
 
-@family("totals_that_do_not_add_up", mostly_right=False)
-def totals_that_do_not(rng: Random) -> Case:
-    """It says total, but the numbers are others: it stays, and the file says so."""
+def _orders(rng: Random) -> tuple[Content, bool, Sheet, Table]:
     made = content(rng, money_columns(rng), rng.choice((5, 8, 20, 60)))
     texts = rng.random() < 0.4
     sheet = Sheet("Orders")
-    table = place(sheet, made, texts=texts)
+    return made, texts, sheet, place(sheet, made, texts=texts)
+
+
+@family("totals_that_do_not_add_up", mostly_right=False)
+def totals_that_do_not(rng: Random) -> Case:
+    """It says total, but the numbers are others: it stays, and the file says so."""
+    made, texts, sheet, table = _orders(rng)
     word = rng.choice(words.TOTALS[rng.choice(list(words.TOTALS))])
     out = total_row(made, word, made.values, off=rng.choice((1000.5, -77.25, 31.0)), texts=texts)
     number = sheet.add(out)
@@ -175,10 +179,7 @@ def totals_that_do_not(rng: Random) -> Case:
 @family("sums_without_a_word", mostly_right=False)
 def sums_without_a_word(rng: Random) -> Case:
     """A last row that adds up and does not say so: it stays, and the file says so."""
-    made = content(rng, money_columns(rng), rng.choice((5, 8, 20, 60)))
-    texts = rng.random() < 0.4
-    sheet = Sheet("Orders")
-    table = place(sheet, made, texts=texts)
+    made, texts, sheet, table = _orders(rng)
     number = sheet.add(total_row(made, "", made.values, texts=texts))
     sheet.rows[-1][0] = rng.choice((None, "xx", "All of it"))
     case = written(rng, [sheet], [table], made.fields, texts=texts)

@@ -7,7 +7,7 @@ from tests.truth import words
 from tests.truth.cases import Case, Sheet, family
 from tests.truth.families.numbers import member, texts_case
 from tests.truth.families.rows import written
-from tests.truth.tables import Column, content, place, tell
+from tests.truth.tables import Column, content, hours, place, tell
 
 ODD = (
     "👨‍👩‍👧 family", "می‌خواهم", "क्‍ष", "e\u0301te\u0301", "שלום עולם", "مرحبا بالعالم", "a\u00a0b", "🇳🇴🇮🇹", "日本語テキスト",
@@ -85,12 +85,7 @@ def not_of_the_type(rng: Random) -> Case:
     """A few cells that are no number or no date stay as they are, each with a finding; the rest is right."""
     columns = [
         member(rng),
-        Column(
-            "hours",
-            "decimal",
-            lambda r, n: r.randrange(100, 4000) / 100,
-            lambda v: f"{v:.2f}" if isinstance(v, float) else v,
-        ),
+        hours(lambda v: f"{v:.2f}" if isinstance(v, float) else v),
         Column("due", "date", lambda r, n: None, lambda v: v),
     ]
     made = content(rng, columns, rng.choice((10, 30, 80)))
