@@ -245,6 +245,10 @@ class Connections:
         given = storable(values)
         return self(what, lambda db, _retried: db.execute(self.sql[name], given).rowcount)
 
+    def watched(self, link: Link) -> contextlib.AbstractContextManager[None]:
+        """Cut a connection outside of the pool off if a statement on it takes longer than a try may."""
+        return self._watch(link, self._try_seconds)
+
     def connect(self) -> tuple[Link, bool]:
         """A connection outside of the pool, for who keeps it; and whether it is a session of its own."""
         link = Link.connect(self._conninfo(), autocommit=True, prepare_threshold=None)
@@ -335,7 +339,8 @@ class Connections:
         """Make a new connection ours; whether a pooler may take its session away between two transactions."""
         began = time.time()
         try:
-            row = link.execute(self.sql["version"], prepare=False).fetchone()
+            with self._watch(link, self._try_seconds):
+                row = link.execute(self.sql["version"], prepare=False).fetchone()
         except (errors.UndefinedTable, errors.InvalidSchemaName):
             raise CallRefused(f"{self.service} has no schema {self.database.schema!r} of ade-drop; {_REMEDY}") from None
         ended = time.time()

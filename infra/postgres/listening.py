@@ -122,8 +122,9 @@ class PostgresBells:
     def _serve(self, link: Link, *, own_session: bool) -> None:
         link.add_notify_handler(lambda notice: self._on_notify(notice.channel, notice.pid, link))
         if own_session:
-            for channel in self._channels.values():
-                link.execute(f'LISTEN "{channel}"')
+            with self._connections.watched(link):
+                for channel in self._channels.values():
+                    link.execute(f'LISTEN "{channel}"')
             self._hears = True
             self._ring_all_here()  # what was rung before cannot have been heard
         else:
@@ -145,7 +146,8 @@ class PostgresBells:
                 while (notice := link.pgconn.notifies()) is not None:
                     self._on_notify(notice.relname.decode(), notice.be_pid, link)
             elif not ready and left is None:
-                link.execute("SELECT 1")  # a connection that broke silently is noticed here
+                with self._connections.watched(link):
+                    link.execute("SELECT 1")  # a connection that broke silently is noticed here
 
     def _ring_pending(self, link: Link, rung: dict[str, float]) -> float | None:
         """Ring what may be rung now; seconds until the next may, None: nothing is left."""
@@ -161,7 +163,8 @@ class PostgresBells:
                 self._pending.discard(bell)
             rung[bell] = time.monotonic()
             try:
-                link.execute("SELECT pg_notify(%s, '')", (self._channels[bell],))
+                with self._connections.watched(link):
+                    link.execute("SELECT pg_notify(%s, '')", (self._channels[bell],))
             except psycopg.Error:
                 with self._heard:
                     self._pending.add(bell)

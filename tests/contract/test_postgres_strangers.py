@@ -1,6 +1,7 @@
 """PostgreSQL and what strangers bring: texts that it cannot hold, settings of its owner, clients that freeze."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -12,7 +13,9 @@ import pytest
 from core.errors import CallRefused
 from core.jobs import State, start
 from core.ports import Caps, JobQuery, Message, Pause
+from infra.postgres import listening
 from infra.postgres.connections import Connections, parse_database
+from infra.postgres.listening import QUEUE, PostgresBells
 from infra.postgres.schema import init_database
 from tests.contract import postgres_adapters, servers
 from tests.contract.jobs import NOW, a_job
@@ -155,3 +158,37 @@ def test_a_client_that_freezes_while_it_pauses_holds_up_no_start():
         db.execute(f"SELECT pg_advisory_unlock_shared({name})")
         pausing.join(30)
     assert not pausing.is_alive()
+
+
+@pytest.mark.parametrize("delay", [0.0, 600.0])
+def test_a_flood_that_no_statistics_know_yet_is_not_read_through_for_each_message(delay: float):
+    url = postgres_adapters.emptied()
+    schema = parse_database(url).schema
+    messages = f"'{schema}.messages'::regclass"
+    with (
+        postgres_adapters.postgres_queue(url, NOW) as queue,
+        psycopg.connect(servers.postgres().endpoint) as db,
+    ):
+        queue.send_all([(Message(job_id=f"j{n}", tenant="acme"), delay) for n in range(5000)])
+        queue.send(Message(job_id="z", tenant="other"))
+        for _ in range(8):  # the first calls of a session are planned for their values, later ones for any
+            db.execute(f"SELECT {schema}.take_messages({NOW}, 1, 30, '{{}}')")
+        assert db.execute(f"SELECT pg_stat_get_xact_numscans({messages})").fetchone() == (0,)
+
+
+def test_who_listens_notices_a_wire_that_went_silent_and_listens_again(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(listening, "_ALIVE_SECONDS", 0.1)
+    url = postgres_adapters.emptied()
+    where = urlsplit(url)
+    with wire_cutter("127.0.0.1", where.port or 0) as wire:
+        database = parse_database(url.replace(f":{where.port}/", f":{wire.port}/"))
+        with (
+            closing(Connections(database, try_seconds=0.5)) as connections,
+            closing(PostgresBells(connections)) as bells,
+        ):
+            for silent in (False, True, False):
+                wire.silent = silent
+                until = time.monotonic() + 20
+                while bells.hears is silent and time.monotonic() < until:
+                    bells.wait(QUEUE, bells.count(QUEUE), 0.05)
+                assert bells.hears is not silent

@@ -303,7 +303,8 @@ DECLARE
   v_taken  integer := 0;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  IF EXISTS (SELECT FROM ade.messages m WHERE NOT m.ready AND m.visible_at <= v_now) THEN
+  -- The least of the index, not EXISTS: for that one the planner may read the whole table, sure to meet one soon.
+  IF (SELECT min(m.visible_at) FROM ade.messages m WHERE NOT m.ready) <= v_now THEN
     WITH due AS (
       SELECT m.job_id FROM ade.messages m WHERE NOT m.ready AND m.visible_at <= v_now
       ORDER BY m.visible_at LIMIT 1000 FOR UPDATE SKIP LOCKED
