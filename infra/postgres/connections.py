@@ -227,7 +227,7 @@ class Connections:
                     pause = 0.0  # a connection that idled too long, or a server that is back already
                 if time.monotonic() + pause >= until:
                     raise StoreUnavailable(
-                        f"{self.service} did not answer {what}: {self._said(error)}; is it up?"
+                        f"{self.service} did not answer {what}: {self._describe(error)}; is it up?"
                     ) from None
                 self._on_retry(what, self.database.hide(type(error).__name__))
                 time.sleep(pause)
@@ -382,7 +382,7 @@ class Connections:
             # What the server says while connecting comes without its code.
             self._definite = f"{self.service} refused the connection: {self._why}"
 
-    def _said(self, error: psycopg.Error) -> str:
+    def _describe(self, error: psycopg.Error) -> str:
         return (self._why if isinstance(error, PoolTimeout) else "") or self.database.hide(str(error))
 
     def _raise_definite(self, what: str, error: psycopg.Error) -> None:

@@ -120,7 +120,7 @@ class PostgresBells:
                 time.sleep(0.05)  # however often it is woken
 
     def _serve(self, link: Link, *, own_session: bool) -> None:
-        link.add_notify_handler(lambda said: self._hear(said.channel, said.pid, link))
+        link.add_notify_handler(lambda notice: self._on_notify(notice.channel, notice.pid, link))
         if own_session:
             with self._connections.watched(link):
                 for channel in self._channels.values():
@@ -143,8 +143,8 @@ class PostgresBells:
                 self._drain()
             if socket in ready:
                 link.pgconn.consume_input()
-                while (said := link.pgconn.notifies()) is not None:
-                    self._hear(said.relname.decode(), said.be_pid, link)
+                while (notice := link.pgconn.notifies()) is not None:
+                    self._on_notify(notice.relname.decode(), notice.be_pid, link)
             elif not ready and left is None:
                 with self._connections.watched(link):
                     link.execute("SELECT 1")  # a connection that broke silently is noticed here
@@ -171,7 +171,7 @@ class PostgresBells:
                 raise
         return wait
 
-    def _hear(self, channel: str, by: int, link: Link) -> None:
+    def _on_notify(self, channel: str, by: int, link: Link) -> None:
         bell = self._bells.get(channel)
         if bell is not None and by != link.info.backend_pid:  # what we rang is known here
             self.ring_here(bell)

@@ -91,7 +91,7 @@ def judge(seen: Seen, limits: BoxLimits) -> Ending:
         return _signalled(-seen.code, seen, limits)
     if seen.end is None:
         return _silent(seen, limits)
-    return _said(seen.end, seen, limits)
+    return _ending_reported(seen.end, seen, limits)
 
 
 def _killed_by_us(why: Verdict, seen: Seen, limits: BoxLimits) -> Ending:
@@ -134,7 +134,7 @@ def _silent(seen: Seen, limits: BoxLimits) -> Ending:
     return Ending(verdict=Verdict.BAD_OUTPUT, message=f"ended with exit code {seen.code} without a final event")
 
 
-def _said(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
+def _ending_reported(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
     if end["ok"] or _CODES[end["error"]["code"]] in EXPLAINED:
         if seen.output_problem is not None:
             return Ending(verdict=Verdict.BAD_OUTPUT, message=seen.output_problem)
@@ -242,7 +242,7 @@ class Watch:
             self._fds[log_fd] = self._log.write
         self._on_event = on_event
         self._result = Watched()
-        self._said = b""
+        self._received = b""
         for fd in self._fds:
             os.set_blocking(fd, False)
         control.setblocking(False)
@@ -311,9 +311,9 @@ class Watch:
         if not data:
             self._control.close()
             return False
-        self._said += data
-        if b"\n" in self._said:
-            self._result.report = json.loads(self._said.split(b"\n", 1)[0])
+        self._received += data
+        if b"\n" in self._received:
+            self._result.report = json.loads(self._received.split(b"\n", 1)[0])
         return True
 
     def _channel_data(self, data: bytes) -> None:

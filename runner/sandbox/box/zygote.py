@@ -95,13 +95,13 @@ class Zygote:
         """Fork a box. The first two descriptors are where we report and where the box waits for its go."""
         report = socket.socket(fileno=fds[0])
         if len(os.listdir("/proc/self/task")) != 1:  # noqa: PTH208 - pathlib is not worth its import here
-            _say(report, {"setup_problem": "the zygote has more than one thread"})
+            _send(report, {"setup_problem": "the zygote has more than one thread"})
             return None
         zygote = os.getpid()
         try:
             pid = os.fork() if self.pid_namespace is None else namespaces.fork(self.pid_namespace)
         except OSError as error:
-            _say(report, {"setup_problem": f"no fork: {error.strerror}"})
+            _send(report, {"setup_problem": f"no fork: {error.strerror}"})
             pid = -1
         if pid == 0:
             become_box(self, request, fds, zygote)
@@ -111,7 +111,7 @@ class Zygote:
             report.close()
             return None
         pidfd = os.pidfd_open(pid)
-        _say(report, {"started": pid}, pidfd)
+        _send(report, {"started": pid}, pidfd)
         self.boxes[pidfd] = (pid, report)
         return pidfd
 
@@ -119,7 +119,7 @@ class Zygote:
         pid, report = self.boxes.pop(pidfd)
         _, status, usage = os.wait4(pid, 0)
         os.close(pidfd)
-        _say(
+        _send(
             report,
             {
                 "code": os.waitstatus_to_exitcode(status),
@@ -136,9 +136,9 @@ def main(control_fd: int) -> int:
     try:
         zygote = prepare(plan, control)
     except Exception as error:  # noqa: BLE001 - whatever it is, the runner has to hear of it
-        _say(control, {"setup_problem": f"{type(error).__name__}: {error}"})
+        _send(control, {"setup_problem": f"{type(error).__name__}: {error}"})
         return CANNOT_START
-    _say(control, {"ready": os.getpid()})
+    _send(control, {"ready": os.getpid()})
     zygote.serve()
     return 0
 
@@ -206,7 +206,7 @@ def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
     return message, list(fds)
 
 
-def _say(to: socket.socket, words: dict[str, Any], fd: int | None = None) -> None:
+def _send(to: socket.socket, words: dict[str, Any], fd: int | None = None) -> None:
     ancillary = [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
     try:
         to.sendmsg([json.dumps(words).encode() + b"\n"], ancillary)
