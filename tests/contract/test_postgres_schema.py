@@ -72,6 +72,13 @@ class TestMigrations:
                 db.execute(f"DROP ROLE {owner}")
         assert [step.action for step in steps] == ["create", *["unsupported"] * 3]
 
+    def test_they_run_again_where_people_have_views_of_their_own(self, url: str):
+        schema = parse_database(url).schema
+        init_database(parse_database(url), apply=True)
+        with psycopg.connect(servers.postgres().endpoint) as db:
+            db.execute(f"CREATE VIEW {schema}.mine AS SELECT job_id, reason FROM {schema}.jobs_view")
+        assert {step.action for step in init_database(parse_database(url), apply=True)} == {"keep"}
+
     def test_a_dry_run_makes_nothing(self, url: str):
         for _ in range(2):
             assert {step.action for step in init_database(parse_database(url), apply=False)} == {"create"}

@@ -1,7 +1,7 @@
--- Jobs for people with a SQL shell; no program reads it. Columns: docs/rows.md. `ade infra init` creates it again each
--- time, with the faults that this version knows in the place of FAULTS.
-DROP VIEW IF EXISTS ade.jobs_view;
-CREATE VIEW ade.jobs_view AS
+-- Jobs for people with a SQL shell; no program reads it. Columns: docs/rows.md. `ade infra init` replaces it each
+-- time, with the faults that this version knows in the place of FAULTS. People's own views on it stay, so a new column
+-- goes to the end.
+CREATE OR REPLACE VIEW ade.jobs_view AS
 SELECT job_id, tenant, workflow, state,
   doc ->> 'reason' AS reason,
   doc #>> '{error,verdict}' AS error_verdict,
