@@ -293,13 +293,10 @@ class Watch:
         """Read once from a ready descriptor; returns whether more may come."""
         if fd not in self._fds:
             return self._control_data()
-        try:
-            data = os.read(fd, _CHUNK)
-        except BlockingIOError:
-            return True
+        data = read_ready(fd)
         if data:
             self._fds[fd](data)
-        return bool(data)
+        return data is None or bool(data)
 
     def _control_data(self) -> bool:
         try:
@@ -329,16 +326,26 @@ class Watch:
     def _drain(self) -> None:
         """Read what the dead box left in the pipes."""
         for fd, take in self._fds.items():
-            try:
-                while data := os.read(fd, _CHUNK):
-                    take(data)
-            except BlockingIOError:
-                continue
+            while data := read_ready(fd):
+                take(data)
         try:
             self.channel.close()
         except ChannelViolation as violation:
             self._result.violation = self._result.violation or str(violation)
         self._result.end, self._result.verified = self.channel.end, self.channel.verified
+
+
+def read_ready(fd: int) -> bytes | None:
+    """What a descriptor of the box has for us: None if nothing yet, empty at its end.
+
+    A socket whose other side was killed before it had read everything sent to it ends with an error; that is its end.
+    """
+    try:
+        return os.read(fd, _CHUNK)
+    except BlockingIOError:
+        return None
+    except ConnectionResetError:
+        return b""
 
 
 OWN_ROOT = Path(__file__).resolve().parents[2]  # the root of this product's packages

@@ -1,12 +1,14 @@
 """The result channel: what a box says is taken only in the one form that an engine of ours writes."""
 
 import json
+import socket
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.sandbox.claims import MAX_LINE, Channel, ChannelViolation, parse_line, printable
+from runner.sandbox.session import read_ready
 
 END = b'{"event": "end", "ok": true, "summary": {"rows_out": 3}}\n'
 
@@ -127,3 +129,15 @@ def test_a_printable_line_is_one_line_without_escapes(text):
     shown = printable(text)
     assert "\x1b" not in shown
     assert len(shown.splitlines()) <= 1
+
+
+def test_a_box_that_was_killed_before_it_read_everything_ends_the_channel():
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.setblocking(False)
+        assert read_ready(ours.fileno()) is None
+        theirs.send(b"last words")
+        ours.send(b"an order that nobody reads")
+        theirs.close()
+        found = [read_ready(ours.fileno()) for _ in range(2)]
+    assert found[-1] == b"", "an error at the end of a killed box is the end"
