@@ -67,7 +67,7 @@ class _QuietServer(uvicorn.Server):
 
 
 class _PatientlessProtocol(H11Protocol):
-    """A client that connects, or begins a request, and does not say what it wants is let go."""
+    """A client that connects, or begins a request, and sends no complete request is disconnected."""
 
     _patience: asyncio.TimerHandle | None = None
 

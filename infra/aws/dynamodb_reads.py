@@ -72,7 +72,7 @@ class Reads:
             self._entries(partition, index, query, cursor, _AT_ONCE if judged else limit + 1)
             for partition in partitions
         ]
-        # A job on its way from one state to the next may stand in an index twice.
+        # A job on its way from one state to the next may be in an index twice.
         merged = heapq.merge(*shards, key=operator.itemgetter(0), reverse=True)
         once = (next(group) for _, group in itertools.groupby(merged, key=operator.itemgetter(0)))
         taken = list(itertools.islice(once, most + 1))

@@ -68,4 +68,4 @@ def test_who_waits_is_told_that_it_looks_and_finds_the_message(pooled: SimpleNam
     while not pooled.notes and time.monotonic() < until:
         pooled.bells.wait("queue", pooled.bells.count("queue"), 0.1)
     assert "pooler" in pooled.notes[0]
-    assert not pooled.bells.hears
+    assert not pooled.bells.listens
