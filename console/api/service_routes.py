@@ -42,6 +42,7 @@ def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
     queue, recent = facts.queue, facts.recent
     return {
         "at": facts.at,
+        "counted_at": facts.counted_at,
         "states": facts.states,
         "tenants": facts.tenants,
         "queue": None
