@@ -293,8 +293,8 @@ def _well(ask: Callable[[], object]) -> str:
 class Fresh(Generic[T]):
     """An answer that is asked for again once it is too old: the longer it took, the longer it is kept.
 
-    While one thread asks again, the others get the answer from before, unless that is too old for anybody. With `aside`,
-    an answer that took long is asked for again in a thread of its own, and only the very first is waited for.
+    While one thread asks again, the others get the answer from before, unless that is too old for anybody. With
+    `aside`, an answer that took long is asked for again in a thread of its own, and only the very first is waited for.
     """
 
     def __init__(self, ask: Callable[[], T], steady: Callable[[], float], *, aside: bool = False) -> None:

@@ -34,10 +34,10 @@ from infra.wiring import Stack, open_stack
 from tests.bench.meter import Meter
 from tests.contract import servers
 from tests.support import keeper
-from tests.support.console import MANIFEST, api_rig
+from tests.support.console import MANIFEST, ApiRig, api_rig
 
 ROUNDS = 60
-TENANTS = 20
+TENANTS = 10  # so that each has a full page of jobs in the small table too
 STATES = (*[State.SUCCEEDED] * 90, *[State.FAILED] * 7, State.CANCELLED, State.QUEUED, State.SKIPPED)
 
 
@@ -102,54 +102,64 @@ def median(act: Callable[[], object], rounds: int = ROUNDS) -> float:
     return statistics.median(taken)
 
 
-def pages(folder: Path, n: int) -> dict[str, float]:
-    with api_rig(folder) as rig:
-        client, stack = rig.client, rig.stack
-        one = f"t{(n // 2) % TENANTS}-members-{n // 2:08d}"
+def pages(rigs: dict[int, ApiRig]) -> dict[int, dict[str, float]]:
+    """Every page with few and with many jobs, in turns, so that what else the machine does slows both alike."""
+    lists = {
+        "list": "/jobs",
+        "list, deep page": "/jobs?cursor={deep}",
+        "list of a tenant": "/jobs?tenant=t3",
+        "list of failures": "/jobs?state=FAILED&state=TIMED_OUT",
+        "list of a tenant's failures": "/jobs?tenant=t3&state=FAILED&limit=3",
+        "list by text": "/jobs?text=7/m.x&limit=20",
+        "list by fault, workflow": "/jobs?fault=config&workflow=w1&limit=4",
+        "job": "/jobs/{one}",
+        "metrics": "/metrics",
+        "overview": "/overview",
+    }
+    shown = {
+        "page: overview": "/",
+        "page: jobs": "/jobs",
+        "page: jobs, deep": "/jobs?cursor={deep}",
+        "page: job": "/jobs/{one}",
+        "page: review": "/review",
+        "page: senders": "/senders",
+    }
+    found: dict[int, dict[str, float]] = {n: {} for n in rigs}
+
+    def get(n: int, path: str, accept: str) -> None:
         deep = f"{1_700_000_000.0 + n / 2!r}|zzz"
-        asked = {
-            "list": "/jobs",
-            "list, deep page": f"/jobs?cursor={deep}",
-            "list of a tenant": "/jobs?tenant=t3",
-            "list of failures": "/jobs?state=FAILED&state=TIMED_OUT",
-            "list of a tenant's failures": "/jobs?tenant=t3&state=FAILED&limit=3",
-            "list by text": "/jobs?text=7/m.x&limit=20",
-            "list by fault, workflow": "/jobs?fault=config&workflow=w1&limit=20",
-            "job": f"/jobs/{one}",
-            "metrics": "/metrics",
-            "overview": "/overview",
-        }
+        rigs[n].context.answers.forget()  # or the same answer would be given for half a second
+        asked = path.format(one=f"t{(n // 2) % TENANTS}-members-{n // 2:08d}", deep=deep)
+        rigs[n].client.get(asked, headers={"Accept": accept}).raise_for_status()
 
-        shown = {
-            "page: overview": "/",
-            "page: jobs": "/jobs",
-            "page: jobs, deep": f"/jobs?cursor={deep}",
-            "page: job": f"/jobs/{one}",
-            "page: review": "/review",
-            "page: senders": "/senders",
-        }
+    def measure(name: str, rounds: int, act: Callable[[int], object]) -> None:
+        for n in rigs:
+            act(n)
+        taken: dict[int, list[float]] = {n: [] for n in rigs}
+        for _ in range(rounds):
+            for n, spent in taken.items():
+                began = time.process_time()
+                act(n)
+                spent.append((time.process_time() - began) * 1000)
+        for n, spent in taken.items():
+            found[n][name] = statistics.median(spent)
 
-        def get(path: str, accept: str = "application/json") -> None:
-            rig.context.answers.forget()  # or the same answer would be given for half a second
-            client.get(path, headers={"Accept": accept}).raise_for_status()
-
-        kinds = [(asked, "application/json"), (shown, "text/html")]
-        found: dict[str, float] = {}
-        for paths, accept in kinds:
-            for name, path in paths.items():
-                get(path, accept)
-                found[name] = median(lambda path=path, accept=accept: get(path, accept))
-        found["overview, cold"] = median(lambda: Facade(stack).overview(), 12)
-        found["senders, cold"] = median(lambda: Facade(stack).senders("t3"), 12)
+    for paths, accept in ((lists, "application/json"), (shown, "text/html")):
+        for name, path in paths.items():
+            measure(name, ROUNDS, lambda n, path=path, accept=accept: get(n, path, accept))
+    measure("overview, cold", 12, lambda n: Facade(rigs[n].stack).overview())
+    measure("senders, cold", 12, lambda n: Facade(rigs[n].stack).senders("t3"))
     return found
 
 
 def embedded(small: int, large: int) -> None:
-    told: dict[int, dict[str, float]] = {}
-    for n in (small, large):
-        with tempfile.TemporaryDirectory(prefix="bench-console-") as folder:
-            fill(Path(folder), n)
-            told[n] = pages(Path(folder), n)
+    with contextlib.ExitStack() as opened:
+        rigs: dict[int, ApiRig] = {}
+        for n in (small, large):
+            folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bench-console-")))
+            fill(folder, n)
+            rigs[n] = opened.enter_context(api_rig(folder))
+        told = pages(rigs)
     table("SQLite", small, told[small], large, told[large])
 
 
@@ -220,7 +230,8 @@ def _forget_all_but_counts(facade: Facade) -> None:
     facade._senders.clear()
     facade._pauses._known = None
     facade._tenants.get()
-    assert (known := facade._tenants._known) is not None
+    known = facade._tenants._known
+    assert known is not None
     facade._tenants._known = replace(known, until=known.until + 1e6)
 
 
