@@ -96,7 +96,7 @@ def decide(call: Call) -> Answer:
         call.principal, "decide", tenant=job.tenant, job=job.job_id, answers=len(body.answers), remember=body.remember
     )
     call.context.stack.store.put(key, raw)
-    call.context.submissions.scan([key])
+    call.context.submissions.scan([key], trace=call.span.trace)
     return {"job_id": job.job_id, "decision": key}
 
 
