@@ -7,7 +7,7 @@ from typing import Any
 
 import uvicorn
 
-from console.api.connections import LARGEST_HEAD, BoundedProtocol, Connections, allow_files
+from console.api.clients import LARGEST_HEAD, BoundedProtocol, Clients, allow_files
 from console.web.site import console_app
 from infra.logs import Log
 from infra.wiring import Stack
@@ -26,7 +26,7 @@ class ConsoleServer:
             self.app,
             log_config=None,
             access_log=False,
-            http=type("Protocol", (BoundedProtocol,), {"all": Connections(allow_files())}),
+            http=type("Protocol", (BoundedProtocol,), {"all": Clients(allow_files())}),
             ws="none",
             lifespan="on",
             proxy_headers=False,  # whom we trust, console/api/guarding.py knows

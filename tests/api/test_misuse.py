@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from console.api import app as app_module
-from console.api import connections, following, metrics
+from console.api import clients, following, metrics
 from console.api import server as server_module
 from console.api.access import Principal, Scope
 from console.api.actions import ACTIONS
@@ -177,7 +177,7 @@ class TestStreams:
 
 class TestSlowClients:
     def test_a_head_that_trickles_on_a_used_connection_is_given_up(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
+        monkeypatch.setattr(clients, "HEAD_SECONDS", 0.2)
         with served(rig) as at, socket.create_connection(at) as caller:
             caller.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             caller.settimeout(PATIENCE)
@@ -260,7 +260,7 @@ class TestIdleConnections:
                 gone.append(self)
                 every.closed(self)  # type: ignore[arg-type]
 
-        every = connections.Connections(most=10)
+        every = clients.Clients(most=10)
         other = One("198.51.100.1")
         crowd = [One("192.0.2.1") for _ in range(30)]
         for one in (other, *crowd):

@@ -1,4 +1,4 @@
-"""Open connections: how many there may be, and who goes when there are too many.
+"""Connected clients: how many there may be, and who goes when there are too many.
 
 Somebody who opens connections and says nothing must not lock others out. So a full server takes a new connection and
 closes one whose client owes it a request: the one that has waited longest, of the address that has most of them. A
@@ -24,7 +24,7 @@ HEAD_SECONDS = 10.0
 _OTHER_FILES = 200  # that the process needs besides connections
 
 
-class Connections:
+class Clients:
     """Those of one server. Belongs to its event loop."""
 
     def __init__(self, most: int = CONNECTIONS) -> None:
@@ -67,7 +67,7 @@ def allow_files() -> int:
 class BoundedProtocol(H11Protocol):
     """A client that connects, or begins a request, and does not say what it wants is let go."""
 
-    all: Connections  # set by the server
+    all: Clients  # set by the server
     address = ""
     _patience: asyncio.TimerHandle | None = None
 
@@ -112,7 +112,7 @@ class BoundedProtocol(H11Protocol):
             h11.Data(data=bytes(made.body)),
             h11.EndOfMessage(),
         )
-        with contextlib.suppress(h11.LocalProtocolError):  # an answer is under way already
+        with contextlib.suppress(h11.LocalProtocolError):  # an answer has begun
             for event in events:
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
