@@ -296,13 +296,13 @@ def test_a_runner_of_a_row_that_was_forgotten_cannot_commit_into_the_one_that_ca
 
     late, seen = overtaken(world, meanwhile)
     held = []
-    run_attempt = late.worker._attempts.run
+    run_attempt = late.worker.attempts.run
 
     def watched(job, **more):
         held.append(job)
         return run_attempt(job, **more)
 
-    late.worker._attempts.run = watched
+    late.worker.attempts.run = watched
     world.handle_one(late)
     assert (seen[0].job_id, seen[0].state) == (held[0].job_id, State.RUNNING)
     assert seen[0].fence > held[0].fence
