@@ -142,16 +142,22 @@ def test_a_death_at_any_step_loses_nothing_and_publishes_once(fresh, dies, after
         bodies = published(world)
         if dies is run:
             intake(world)
-        world.crasher.arm(step, after=after)
-        with suppress(Crash):
-            dies(world)
-        struck = world.crasher.left is None
-        come_to_rest(world)
+        struck = dies_at(world, step, dies, after=after)
         job = check(world, bodies, f"{dies.__name__} died {'after' if after else 'before'} step {step}")
         assert job.state is State.SUCCEEDED
         if not struck:
             assert step > 3, "the path has no steps: this test tests nothing"
             return
+
+
+def dies_at(world, step, act, *, after) -> bool:
+    """Whether the act came to that step, and died there; the others then do the rest."""
+    world.crasher.arm(step, after=after)
+    with suppress(Crash):
+        act(world)
+    struck = world.crasher.left is None
+    come_to_rest(world)
+    return struck
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -160,11 +166,7 @@ def test_a_job_that_failed_through_our_fault_reaches_people_whatever_dies(fresh,
         world = fresh(max_attempts=1)
         intake(world)
         world.sandbox.verdict = Verdict.BOX_FAILED
-        world.crasher.arm(step, after=after)
-        with suppress(Crash):
-            run(world)
-        struck = world.crasher.left is None
-        come_to_rest(world)
+        struck = dies_at(world, step, run, after=after)
         job = check(world, [], f"run died {'after' if after else 'before'} step {step}")
         buried = [letter.message.job_id for letter in world.queue.dead()]
         assert buried == ([job.job_id] if job.state is State.FAILED else []), f"step {step}: {job.state}, {buried}"
@@ -178,11 +180,7 @@ def test_a_death_at_any_step_of_expiry_ends_expired(fresh, after):
         world = fresh()
         intake(world)
         world.work_off(world.runner())
-        world.crasher.arm(step, after=after)
-        with suppress(Crash):
-            expire(world)
-        struck = world.crasher.left is None
-        come_to_rest(world)
+        struck = dies_at(world, step, expire, after=after)
         job = check(world, [], f"expiry died {'after' if after else 'before'} step {step}")
         assert job.state is State.EXPIRED
         if not struck:
