@@ -209,7 +209,7 @@ def _self_contained(question: Question, value: str | None) -> dict[str, Any]:
 
 
 def _about(answer: dict[str, Any]) -> dict[str, Any]:
-    kind = next((name for name in ("field", "reading", "header_rows") if name in answer), "value")
+    kind = next((name for name in ("field", "reading", "header_rows", "skip") if name in answer), "value")
     return {name: answer.get(name) for name in ("id", "sheet", "header", "column")} | {"kind": kind}
 
 
