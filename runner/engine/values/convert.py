@@ -38,6 +38,7 @@ REMARKS: Final[dict[str, tuple[str, str]]] = {
     "decimal_mixed": ("warning", "has another decimal sign than its column and was read by its own"),
     "date_order_mixed": ("warning", "has day and month in another order than its column and was read by its own"),
     "century_assumed": ("warning", "has a two-digit year that could belong to either century"),
+    "calendar_assumed": ("warning", "has a year that may be of the Buddhist calendar, 543 too high; kept as it is"),
     "time_dropped": ("warning", "has a time of day, which a date field drops"),
     # Usually reported for a column; for a cell only if no other value of its column needed the convention.
     "decimal_assumed": ("warning", "can be read as thousands or as decimals; the point was read as the decimal sign"),
