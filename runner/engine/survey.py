@@ -227,8 +227,8 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
         findings.add(
             "header_assumed",
             "warning",
-            f"the first column has the names of {listed} fields, the other headers of {beside}: the table may be turned, "
-            "with a record in each column; to settle it: swap its rows and columns",
+            f"the first column has the names of {listed} fields, the other headers of {beside}: the table may be "
+            "turned, with a record in each column; to settle it: swap its rows and columns",
             place=table.place,
             row=(*table.table.header_rows, table.top)[0],
             rule="reading",
