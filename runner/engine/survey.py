@@ -171,7 +171,7 @@ def survey(
                         findings.chose(**choice._asdict(), place=table.place)
                     _report_turned(table, headings(), findings)
                     if source.format in TEXT_FORMATS:
-                        _report_wide_rows(table, findings)
+                        _report_wide_rows(table, placed, findings)
                 if isinstance(plain, Remarking):
                     _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
 
@@ -186,20 +186,26 @@ def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -
         findings.add(remark.code, "warning", said, place=place, row=remark.rows[-1], rule="reading", count=rest)
 
 
-def _report_wide_rows(table: SourceTable, findings: Findings) -> None:
+def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], findings: Findings) -> None:
     """Report rows of a text file that have more cells than the header names: their values may have moved."""
     named = max((c.index for c in table.columns if not c.generated), default=0)
-    past = [c.index for c in table.columns if c.index > named]
-    if not (past and named and table.table.header_rows and isinstance(table.sheet, SpooledSheet)):
+    if not (named and table.table.header_rows and isinstance(table.sheet, SpooledSheet)):
         return
+    held = 0
+    for extent in table.sheet.extents:
+        held |= extent.columns
+    elsewhere = {c.index for t in tables if t is not table for c in t.columns}
+    past = [column for column in range(named + 1, held.bit_length()) if held >> column & 1 and column not in elsewhere]
     bits = sum(1 << column for column in past)
+    if not bits:
+        return
     wide: list[int] = []
     for block in table.sheet.some_blocks(
         lambda e: e.columns & bits and e.first <= table.bottom and table.top <= e.last
     ):
         cut = block.within(table.top, table.bottom)
-        held = [cut.columns[column - 1] for column in past if column <= len(cut.columns)]
-        wide += [n for n, cells in zip(cut.numbers, zip(*held, strict=True), strict=True) if any(cells)]
+        beyond = [cut.columns[column - 1] for column in past if column <= len(cut.columns)]
+        wide += [n for n, cells in zip(cut.numbers, zip(*beyond, strict=True), strict=True) if any(cells)]
     wide = [n for n in wide if n not in table.without]
     each = wide if len(wide) <= max(_WIDE, (table.bottom - table.top + 1) // 2) else wide[:1]
     why = "a value that contains the delimiter and is not quoted, or a column without a name, moves what follows"

@@ -190,7 +190,8 @@ def _by_strptime(form: str) -> Callable[[str], datetime | None]:
 _EPOCH: Final = datetime(1899, 12, 30)  # noqa: DTZ001  # spreadsheets hold naive times
 FIRST_SERIAL: Final = 10_000  # smaller numbers are more likely counts than days before 1927
 LAST_SERIAL: Final = 2_958_465  # 9999-12-31, which stands for "never"
-_PLAUSIBLE: Final = 100_000  # larger numbers (year 2173) are rather dates without separators: 260131, 1122025
+PLAUSIBLE_SERIALS: Final = 100_000  # larger numbers (year 2173) are rather dates without separators: 260131, 1122025
+COMPACT_DATES: Final = 10_000_000  # 20260131 is a date without separators
 _NEVER: Final = 99_991_231
 _COMPACT_YEARS: Final = range(1800, 2200)  # of whole numbers such as 20260131
 BUDDHIST: Final = range(2400, 2700)  # years that are far ahead, or counted by the Buddhist calendar
@@ -239,6 +240,7 @@ class DateReader:
         pivot: int = PIVOT,
         short_years: bool = True,
         epoch_1904: bool = False,
+        counts_days: bool = True,
     ) -> None:
         self.formats: list[Callable[[str], datetime | None]] = [reader_of(f) for f in formats]
         self._day_first = day_first
@@ -247,6 +249,7 @@ class DateReader:
         self._pivot = pivot
         self._short_years = short_years  # whether the column's own years decided the pivot
         self.epoch_1904 = epoch_1904
+        self._counts_days = counts_days
         self.told: list[str] = []
 
     def day(self, text: str) -> date | Bad | None:
@@ -302,7 +305,7 @@ class DateReader:
             return (found, None) if isinstance(found, datetime) else found
         text = found
         if _SERIAL.fullmatch(text):
-            serial = from_serial(float(text), epoch_1904=self.epoch_1904)
+            serial = from_serial(float(text), epoch_1904=self.epoch_1904, counts_days=self._counts_days)
             return BAD if isinstance(serial, Bad) else (serial, None)
         text = folded(text)
         day, end = self._day(text)
@@ -405,17 +408,20 @@ def _to_utc(moment: datetime, zone: str) -> datetime | Bad:
         return BAD
 
 
-def from_serial(number: float, *, epoch_1904: bool = False) -> datetime | Bad:
-    """The date of a day number; BAD for a plain year, a small count or a number out of range."""
-    if 10_000_000 <= number <= 99_991_231 and number == int(number):
+def from_serial(number: float, *, epoch_1904: bool = False, counts_days: bool = True) -> datetime | Bad:
+    """The date of a day number; BAD for a plain year, a small count or a number out of range.
+
+    `counts_days` is false where other numbers of the column show that they are digits of dates.
+    """
+    if COMPACT_DATES <= number <= _NEVER and number == int(number):
         year, rest = divmod(int(number), 10_000)
         day = _valid(year, rest // 100, rest % 100) if year in _COMPACT_YEARS or number == _NEVER else None
         return BAD if day is None else datetime.combine(day, time())
-    if number < FIRST_SERIAL:
+    if number < FIRST_SERIAL or not counts_days:
         return BAD
     if epoch_1904:
         number += _DAYS_TO_1904
-    if number >= _PLAUSIBLE and number != LAST_SERIAL:
+    if number >= PLAUSIBLE_SERIALS and number != LAST_SERIAL:
         return BAD
     return _EPOCH + timedelta(days=int(number), seconds=round(number % 1 * 86_400, 3))
 

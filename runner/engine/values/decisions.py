@@ -45,6 +45,7 @@ class Convention(NamedTuple):
     pivot: int = PIVOT
     short_years: bool = False  # it has two-digit years, and the pivot applies to them
     in_percent: bool = False  # numbers without a percent sign are percent
+    counts_days: bool = True  # numbers in a date column are day numbers
     cross_unclear: bool = False  # an x may be a mark or a cross
 
 
@@ -83,9 +84,11 @@ def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tupl
     """The convention of one column, and the choices to record."""
     if isinstance(tally, TruthTally):
         return Convention(cross_unclear=tally.cross_unclear()), []
-    convention, choices = (
-        _settle_dates(field, tally, around) if isinstance(tally, DateTally) else _settle_numbers(field, tally, around)
-    )
+    if isinstance(tally, DateTally):
+        convention, choices = _settle_dates(field, tally, around)
+        convention = convention._replace(counts_days=not tally.past_serials)
+    else:
+        convention, choices = _settle_numbers(field, tally, around)
     return convention, [c for c in choices if c is not None]
 
 
@@ -150,7 +153,8 @@ def add_values(tally: Tally, column: Sequence[Any]) -> None:
     if str in kinds:
         texts = column if len(kinds) == 1 else [v for v in column if type(v) is str]
         tally.add(texts)
-    if isinstance(tally, NumberTally) and tally.sizes and not kinds.isdisjoint((int, float)):
+    wanted = isinstance(tally, DateTally) or (isinstance(tally, NumberTally) and tally.sizes)
+    if wanted and not isinstance(tally, TruthTally) and not kinds.isdisjoint((int, float)):
         tally.add_numbers([v for v in column if type(v) in (int, float)])
 
 
