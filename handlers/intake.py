@@ -97,15 +97,18 @@ class Intake:
             telemetry=stack.telemetry,
         )
 
-    def changed(self, keys: Iterable[str]) -> Report:
-        """Scan keys that were created, changed or removed; the report names the keys that are refused."""
+    def changed(self, keys: Iterable[str], *, trace: str = "") -> Report:
+        """Scan keys that were created, changed or removed; the report names the keys that are refused.
+
+        `trace`: of the request that brought them; the traces of new jobs are below it.
+        """
         report = Report()
         with self._measured(report):
-            self._changed(keys, report)
+            self._changed(keys, report, trace)
         return report
 
-    def _changed(self, keys: Iterable[str], report: Report) -> None:
-        followups = FollowUps(self.telemetry.now())
+    def _changed(self, keys: Iterable[str], report: Report, trace: str) -> None:
+        followups = FollowUps(self.telemetry.now(), trace)
         folders: dict[str, list[str]] = {}
         for key in keys:
             report.objects += 1

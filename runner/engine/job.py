@@ -147,7 +147,7 @@ class EngineJob:
         }
         hooks = Hooks(package, self.findings, shared, strict=self.strict)
         inputs = [{"name": i.name, "role": i.role} for i in (*self.order.primary, *self.order.auxiliary)]
-        hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
+        hooks.notify("on_job_start", inputs=inputs, fields=[f.name for f in fields])
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
         empty = bool(tables) and not any(t.is_mapped for t in tables)
@@ -182,7 +182,7 @@ class EngineJob:
         self._compare_values(artifact, tables)
         self._stop_rejected(artifact, sources)
         summary = artifact.summary()
-        hooks.tell("on_job_end", summary=summary)
+        hooks.notify("on_job_end", summary=summary)
         summary["findings"] = self.findings.by_severity()
         artifact.write(self.times, summary)
         return summary
