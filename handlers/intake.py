@@ -320,7 +320,7 @@ class Intake:
             self._planner.plan_workflow(scan, workflow)
 
     def _scan_decision(self, scan: Scan, key: str) -> None:
-        """Plan the file that a decision is about again, and report anew what is wrong with the folder's decisions."""
+        """Plan the file that a decision is about again, and report again what is wrong with the folder's decisions."""
         scan.folders.add(folder_of(key))
         about = key.removesuffix(DECISION)
         info = scan.view.head(about)

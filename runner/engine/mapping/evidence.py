@@ -26,7 +26,7 @@ from runner.engine.values.convert import Converter, fold, text_of
 GOOD: Final = 0.8
 POOR: Final = 0.3
 FEWEST: Final = 3
-FEW: Final = 6  # values that tell half of what many would
+FEW: Final = 6  # values that show half of what many would
 TESTED: Final = 60  # values that a type is tried on
 LEAST_LIKENESS: Final = 0.2
 PART: Final = 0.95  # the last part of a stacked header says a little less than the whole
@@ -80,7 +80,7 @@ class Sample:
         self._chances: dict[str, float] | None = None
 
     def fit(self, field: Field) -> float | None:
-        """The share of values that are of the field's type; None where there is nothing to tell."""
+        """The share of values that are of the field's type; None where there is no evidence."""
         key = (field.type, field.formats, field.decimal, field.day_first, field.clean)
         if key not in self._fits:
             self._fits[key] = self._fit(field)
@@ -296,7 +296,7 @@ class Weigher:
             yield from self._close[word]
 
     def _values(self, sample: Sample) -> list[dict[str, float]]:
-        """What a column's values say about each field; fields that are declared alike are looked at once."""
+        """What a column's values say about each field; fields that are declared alike are compared once."""
         seen = sample.chances()
         told: list[dict[str, float]] = []
         for n, (field, like) in enumerate(zip(self._fields, self._declared, strict=True)):

@@ -226,7 +226,7 @@ class _Index:
 
 
 def _most(counts: Mapping[int, int], most: int) -> list[int]:
-    """The headers with the greatest counts; of equal ones those that stand first."""
+    """The headers with the greatest counts; of equal ones the first."""
     least, more = 0, most
     for count, times in sorted(Counter(counts.values()).items(), reverse=True):
         least, more = count, more - times
