@@ -412,6 +412,7 @@ class EngineJob:
             mine = [t for t in tables if t.source in source.tables]
             with source.streaming():
                 conventions.decide(source, mine, fields, self.findings, settled=self.answers.settle)
+        conventions.report_headers(tables, fields, self.findings)
         self.times.spend("mapping", clock)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:

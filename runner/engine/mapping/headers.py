@@ -9,6 +9,13 @@ from runner.engine.mapping.knowledge import is_similar, understood
 from runner.engine.mapping.spelling import joined, normalized
 
 _ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
+# A unit behind the words, as brackets may hold it: `Budget in TEUR`, `Margin %`, `Weight / kg` of a header of two rows.
+_UNIT = re.compile(
+    r"(?:\s*/\s*|\s+in\s+|\s+)(?:[tkm]?(?:eur|usd|gbp|chf|€|\$|£)|jpy|cny|inr|aud|cad|nzd|sek|nok|dkk|pln|czk|huf|%|kg|g|mg|lbs?|"
+    r"oz|km|cm|mm|km/h|m/s|m²|m³|m2|m3|kwh|mwh|kw|°[cf]|hrs|pcs|thousands|millions|tsd\.?|mio\.?)\s*$|\s*[%€$£]\s*$|"
+    r"\s*/\s*(?:m|t|l|s|h|min|sec|h|days?|hours?|units?)\s*$|\s+in\s+(?:m|t|l|s|h|min|sec|days|hours|units|percent)\s*$",
+    re.IGNORECASE,
+)
 _PAIRS: Final = {
     ("mail",): ("email",),
     ("e", "mailing"): ("email",),
@@ -53,8 +60,11 @@ def words(text: str) -> frozenset[str]:
 
 def bare_words(header: str) -> frozenset[str]:
     """The words of a header without what is in brackets, if anything is left then."""
-    bare = normalized(_ASIDE.sub(" ", header))
-    return words(bare or header)
+    return words(_without_asides(header) or header)
+
+
+def _without_asides(header: str) -> str:
+    return normalized(_UNIT.sub("", _ASIDE.sub(" ", header).rstrip()))
 
 
 def _singular(word: str) -> str:
@@ -68,7 +78,7 @@ def likeness(header: str, name: str, stems: Mapping[str, int] = NO_STEMS) -> flo
         return 0.0
     if joined(header) == joined(name):
         return EXACT
-    bare = normalized(_ASIDE.sub(" ", header))
+    bare = _without_asides(header)
     if bare and bare == right:
         return 0.97
     ours, theirs = bare_words(header), words(name)
