@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from posixpath import basename
 
 from core.errors import KeyRefused
-from core.jobs import Job
+from core.jobs import InputRef, Job
 from core.patterns import compiled
 
 INBOX, CONFIGS, OUTPUTS, WORK = "inbox/", "configs/", "outputs/", "work/"
@@ -201,6 +201,12 @@ def mended_latest_key(job: Job) -> str | None:
     if job.mends is None or job.mends.subject == job.subject:
         return None
     return f"{line_folder(job.tenant, job.mends.subject, job.workflow)}latest.json"
+
+
+def corrected_name(number: int, item: InputRef) -> str:
+    """The name of the copy that a job publishes of a corrected input, the `number`th of its inputs."""
+    ending = next((e for e in SPREADSHEETS if item.ref.key.lower().endswith(e)), "")
+    return f"corrected{f'-{number}' if number else ''}{ending}"
 
 
 def profile_key(job: Job) -> str | None:

@@ -13,7 +13,7 @@ import contextlib
 import hashlib
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.lanes import Lanes
 from infra.telemetry import Telemetry
-from runner.origins import find_origin, mended_input, mends_of, stage_origin
+from runner.origins import Origins, corrected_files, mended_input, mends_of, stage_origin
 from runner.sandbox.install.layers import LayerRefused, Layers
 from runner.staging import Pins, Staged, StagingFailed, box_limits, box_outputs, make_order, stage
 
@@ -105,10 +105,10 @@ class Attempts:
         lanes: Lanes,
         *,
         telemetry: Telemetry | None = None,
-        find: Callable[[str], Job | None] = lambda _: None,
+        origins: Origins,
     ) -> None:
-        """`find`: a job by its id, for inputs that correct the rejects of an earlier one."""
-        self._find = find
+        """`origins`: finds what inputs that correct the rejects of an earlier job belong to."""
+        self._origins = origins
         self._store = store
         self._now = (telemetry or Telemetry()).now
         self._lanes = lanes
@@ -193,6 +193,7 @@ class Attempts:
         """Run the box; again with other inputs for as long as it finds one that corrects the rejects of another job."""
         files: dict[str, str] = {}
         mends: Mends | None = None
+        given = staged
         while True:
             with self._timed("box", phases):
                 report = run_box(
@@ -207,11 +208,13 @@ class Attempts:
                 )
             claim = mended_input(job, report, files)
             if claim is None:
-                return report, mends
+                taken = report.verdict is Verdict.OK or report.verdict in EXPLAINED - {Verdict.NEEDS_REVIEW}
+                copies = corrected_files(job, given, files, folder) if taken else {}
+                return replace(report, outputs=report.outputs | copies), mends
             files |= claim
-            origin = find_origin(job, files, self._find)
+            origin = self._origins.find(job, files)
             mends = mends_of(files, origin)
-            staged = stage_origin(self._store, staged, origin, folder, file_mb=self._settings.worker_fsize_mb)
+            staged = stage_origin(self._store, job, given, origin, folder, file_mb=self._settings.worker_fsize_mb)
 
     def check_box(self) -> None:
         """Run a small built-in job in a box; raises SandboxUnavailable if no box can be built."""
