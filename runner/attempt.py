@@ -78,6 +78,7 @@ class Outcome:
     mends: Mends | None = None  # the drop that its result completes
     blameless: bool = False  # an outage (runner/surroundings.py): the job keeps its attempt
     given: ObjectRef | None = None  # the decision that the row had when the attempt began
+    given_at: float | None = None  # when that one was uploaded
     pins: Pins | None = None  # what the attempt was really given; None: it did not get that far
     terms: ReviewTerms | None = None  # how long a person has to decide
     phases: tuple[Phase, ...] = ()
@@ -156,6 +157,7 @@ class Attempts:
                 suspicion=report.suspicion,
                 mends=mends,
                 given=job.decision,
+                given_at=job.decided_at,
                 pins=staged.pins,
                 terms=staged.manifest.review,
                 start_seconds=report.start_seconds,
@@ -509,6 +511,7 @@ def verification_order(job: dict[str, Any]) -> dict[str, Any]:
             "title": str(manifest.get("name", "")),
             "formats": sorted(f for f in formats if f),
             "decision": _named(job.get("decision")),
+            "answer_to": job.get("answer_to"),
             "memories": [{k: str(one[k]) for k in ("key", "version", "sha256")} for one in job.get("memories") or ()],
             "why": _why(manifest),
         },

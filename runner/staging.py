@@ -17,7 +17,7 @@ from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, parse_
 from core.drops import MAX_PACKAGE_BYTES
 from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
 from core.jobs import Job, ObjectRef
-from core.keys import decision_key, place, profile_key
+from core.keys import decision_place, decision_places, place, profile_key
 from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest, parse_manifest
 from core.memories import MAX_MEMORY_BYTES, MemoryInvalid, own_key, parse_memory
 from core.packages import check_names, check_zip, read_member
@@ -39,6 +39,7 @@ _GONE = (ObjectMissing, ObjectChanged, ObjectTooLarge)
 OUTPUTS = ("normalized.xlsx", "artifact.json", "review.json")
 REJECTS = "rejects.jsonl"
 MAX_PROFILE_BYTES = 1024 * 1024
+_MOST_PLACES = 100  # at which a decision on a job of many inputs is looked for
 
 
 def box_outputs(manifest: Manifest) -> tuple[str, ...]:
@@ -136,6 +137,7 @@ def make_order(job: Job, manifest: Manifest, inputs: list[dict[str, Any]], confi
         },
         "manifest": manifest.model_dump(mode="json"),
         "params": job.params,
+        "answer_to": decision_place(job) if any(i.role == "primary" for i in job.inputs) else None,
         "inputs": inputs,
         "config": {"path": "config" if config else None, "digest": job.config_digest},
     }
@@ -199,11 +201,6 @@ def _requirements(config: Path | None) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-def decision_place(job: Job) -> str:
-    """Where a decision on a job is expected: beside the first of its inputs."""
-    return decision_key(min(i.ref.key for i in job.inputs if i.role == "primary"))
-
-
 def sender_of(job: Job) -> str:
     """Who dropped a job's file (`core.keys.Place.sender`)."""
     return place(min(i.ref.key for i in job.inputs if i.role == "primary")).sender.rstrip("/")
@@ -244,11 +241,9 @@ def repinned(store: ObjectStore, job: Job) -> dict[str, Any]:
     keys = [*(ref.key for ref in job.memories), own_key(job.tenant, job.workflow)]
     memories = tuple(info.ref for key in dict.fromkeys(keys) if (info := store.head(key)) is not None)
     pinned: dict[str, Any] = {"memories": memories}
-    places = {decision_key(i.ref.key) for i in job.inputs if i.role == "primary"}
-    found = [info for key in sorted(places) if (info := store.head(key)) is not None] if len(places) == 1 else []
-    for info in found:
-        candidate = replace(job, decision=info.ref)
-        if _read_decision(store, candidate) is not None:
+    found = [info for key in decision_places(job)[:_MOST_PLACES] if (info := store.head(key)) is not None]
+    for info in sorted(found, key=lambda i: (i.modified, i.key)):  # the newest that fits
+        if _read_decision(store, replace(job, decision=info.ref)) is not None:
             pinned |= {"decision": info.ref, "decided_at": info.modified}
     return pinned
 

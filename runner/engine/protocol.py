@@ -98,6 +98,7 @@ class Order(NamedTuple):
     accept: bool = False  # nobody decided in time: ask nothing
     memories: tuple[MemoryFile, ...] = ()  # the most specific last
     sender: str | None = None  # whose habits the memories are asked for
+    answer_to: str | None = None  # where a decision on it is expected
     lost: tuple[str, ...] = ()  # names of corrected files of earlier drops that are gone
 
     def open_output(self, name: str) -> IO[bytes] | None:
@@ -163,6 +164,7 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
             for m in raw.get("memories") or ()
         ),
         sender=raw.get("sender"),
+        answer_to=raw.get("answer_to"),
         lost=tuple(raw.get("lost") or ()),
     )
 

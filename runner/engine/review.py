@@ -217,12 +217,16 @@ class Answers:
             if known is not None and not choice.sure:
                 convention = convention._replace(**_CHANGES[known])
                 choices = [_settled(c, known, "memory") if c is choice else c for c in choices]
+        said_before: set[str] = set()
         for n, answer in enumerate(self._answers):
             asked = question_id("reading", table.source.id, table.letters(position))
             said = answer.get("reading") or (answer.get("value") if answer.get("id") == asked else None)
             if said not in _KIND or not (answer.get("id") == asked or self._names(answer, table, position)):
                 continue
             self._used.add(n)
+            if _KIND[said] in said_before:
+                continue
+            said_before.add(_KIND[said])
             convention = convention._replace(**_CHANGES[said])
             choices = [_settled(c, said, "decision") if c.kind == _KIND[said] else c for c in choices]
         return convention, choices
@@ -479,6 +483,7 @@ class Asking:
                 {"role": i.role, "name": i.name, "sha256": i.sha256, "size": i.size}
                 for i in (*order.primary, *order.auxiliary, *order.mended)
             ],
+            "answer_to": order.answer_to,
             "why": self.mode if self.mode != "never" else "drift",
             "decision": decision_facts(order.decision),
             "questions": [q.as_dict() for q in questions],

@@ -37,7 +37,7 @@ def review_page(review: dict[str, Any]) -> str:
     job, questions = review["job"], review["questions"]
     title = f"{job.get('workflow') or 'job'}: {len(questions)} question{'' if len(questions) == 1 else 's'}"
     file = next((i["name"] for i in review["inputs"] if i["role"] == "primary"), "the file")
-    name = f"{file.rpartition('/')[2]}.decision.json"
+    name = (review["answer_to"] or f"{file}.decision.json").rpartition("/")[2]
     more = f"<p>{review['left_out']} more questions follow when these are answered.</p>" if review["left_out"] else ""
     again = ""
     if review["decision"] is not None:
