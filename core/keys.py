@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from posixpath import basename
 
 from core.errors import KeyRefused
-from core.jobs import LENGTHS, InputRef, Job, job_id
+from core.jobs import InputRef, Job
 from core.patterns import compiled
 
 INBOX, CONFIGS, OUTPUTS, WORK = "inbox/", "configs/", "outputs/", "work/"
@@ -148,12 +148,9 @@ def decision_place(job: Job) -> str:
 
 
 def decision_places(job: Job) -> list[str]:
-    """Every key at which a decision on a job is read: beside each of its inputs, and named after the job, which may
-    have any of its ids."""
+    """Every key at which a decision on a job is read: named after the job, and beside each of its inputs."""
     keys = [i.ref.key for i in job.inputs if i.role == "primary"]
-    ids = {job_id(job.tenant, job.workflow, job.identity, length) for length in LENGTHS} if job.identity else set()
-    own = [job_decision_key(min(keys), one) for one in sorted(ids | {job.job_id})] if keys else []
-    return [*own, *map(decision_key, keys)]
+    return [job_decision_key(min(keys), job.job_id), *map(decision_key, keys)] if keys else []
 
 
 def meant(name: str) -> str | None:

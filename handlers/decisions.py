@@ -14,7 +14,7 @@ from posixpath import basename
 from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, misfits, parse_decision
 from core.drops import Package, Workflow, is_placeholder
 from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, Problem, RowUnreadable
-from core.jobs import Job, State, is_new_decision
+from core.jobs import LENGTHS, Job, State, is_new_decision, job_id
 from core.keys import DECISION, decision_places, place
 from core.memories import own_key
 from core.ports import JobTable, ObjectInfo, ObjectStore
@@ -51,7 +51,9 @@ class Decisions:
 
     def _decided(self, view: BucketView, workflow: Workflow, package: Package, job: Job) -> Job:
         """A planned job with the newest of the decisions that are for it."""
-        there = [key for key in decision_places(job) if key in view.decisions(folder_of(key))]
+        ids = [job_id(job.tenant, job.workflow, job.identity, length) for length in LENGTHS]  # it may get a longer one
+        places = {key for one in ids for key in decision_places(replace(job, job_id=one))}
+        there = [key for key in places if key in view.decisions(folder_of(key))]
         for info in sorted(view.infos(there), key=lambda i: (i.modified, i.key), reverse=True):
             decision = self.load(info)
             fits = isinstance(decision, Decision) and _is_for(decision, job)
