@@ -161,11 +161,15 @@ class Answers:
     def _wanted(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
         wanted: dict[int, str | None] = {}
         given: set[str] = set()
+        likely = {choice.position for choice in table.choices if choice.field is not None}
         for n, answer in enumerate(self._answers):
-            for position, field in self._pairs(table, answer, names):
-                if position in wanted or (field is not None and (field not in names or field in given)):
+            pairs = [pair for pair in self._pairs(table, answer, names) if pair[0] not in wanted]
+            shared = len(pairs) > 1 and answer.get("id") is None  # columns with one header, of which one is the field
+            for position, field in sorted(pairs, key=lambda pair: pair[0] not in likely) if shared else pairs:
+                taken = field is not None and field in given
+                if (field is not None and field not in names) or (taken and not shared):
                     continue
-                wanted[position] = field
+                wanted[position] = None if taken else field
                 self._used.add(n)
                 if field is not None:
                     given.add(field)

@@ -99,7 +99,7 @@ def _answer(question: dict[str, Any]) -> dict[str, Any]:
     """An answer that says by itself what it is about, where it can."""
     header = question["header"]
     plain = header is not None and header.isprintable()  # else it could not be copied from the page
-    about = {"header": header} if plain else {"column": question["column"]}
+    about = {"header": header, "column": question["column"]} if plain else {"column": question["column"]}
     if question["kind"] == "column":
         return {"sheet": question["sheet"], **about, "field": question["chosen"]}
     if question["kind"] == "reading":
