@@ -18,12 +18,11 @@ from typing import Any
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge, StoreUnavailable
 from core.jobs import Correction, InputRef, Job, Mends, ObjectRef, State
 from core.keys import corrected_name, job_folder
-from core.ports import BoxReport, Fetched, JobTable
+from core.ports import Fetched, JobTable
 from core.verdicts import Verdict
 from infra.queueing import mutate
-from runner.staging import Staged, StagedSource, StagingFailed, stage_file
+from runner.staging import MAX_ROUNDS, Staged, StagedSource, StagingFailed, stage_file
 
-MAX_ROUNDS = 16  # results that may be made of one another's corrected rejects
 MAX_CORRECTIONS = 64  # corrected files of one drop
 _WITHDRAWN = frozenset({State.CANCELLED, State.SKIPPED})
 # The corrected file itself may be what ended its job, so it must not end those of others.
@@ -91,7 +90,7 @@ class Origins:
         return found
 
     def _listed(self, root: Job, job: Job, files: Mapping[str, str], chain: Sequence[MendedFile]) -> list[Correction]:
-        """The corrections of a drop, this one last. An attempt that is repeated is listed anew."""
+        """The corrections of a drop, this one last. An attempt that is repeated is listed again."""
         owners = {file.owner.job_id: file.owner for file in chain if file.owner.job_id != job.job_id}
 
         def change(row: Job) -> Job:
@@ -195,15 +194,6 @@ def _checked(job: Job, item: InputRef, claim: str, origin: Job | None) -> Job:
 
 def _refused(item: InputRef, claim: str, why: str) -> StagingFailed:
     return StagingFailed(Verdict.MENDS, f"{item.name} corrects the rejects of job {claim}, {why}")
-
-
-def mended_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:
-    """The input in which a box found corrected rejects, and the job it names; None if the box did not stop for one."""
-    if report.verdict is not Verdict.MENDS:
-        return None
-    name, claim = report.where.get("input"), report.where.get("job")
-    item = next((i for i in job.inputs if i.role == "primary" and i.name == name and i.ref.key not in known), None)
-    return {item.ref.key: claim} if item is not None and isinstance(claim, str) and len(known) < MAX_ROUNDS else None
 
 
 def stage_origin(

@@ -8,6 +8,7 @@ attempt, in the row.
 
 import errno
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import basename
@@ -21,7 +22,7 @@ from core.keys import decision_place, decision_places, place, profile_key
 from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest, parse_manifest
 from core.memories import MAX_MEMORY_BYTES, MemoryInvalid, own_key, parse_memory
 from core.packages import check_names, check_zip, read_member
-from core.ports import BoxLimits, Fetched, ObjectStore
+from core.ports import BoxLimits, BoxReport, Fetched, ObjectStore
 from core.settings import Settings
 from core.verdicts import Verdict
 
@@ -39,6 +40,7 @@ _GONE = (ObjectMissing, ObjectChanged, ObjectTooLarge)
 OUTPUTS = ("normalized.xlsx", "artifact.json", "review.json")
 REJECTS = "rejects.jsonl"
 MAX_PROFILE_BYTES = 1024 * 1024
+MAX_ROUNDS = 16  # results that may be made of one another's corrected rejects
 _MOST_PLACES = 100  # at which a decision on a job of many inputs is looked for
 
 
@@ -276,3 +278,12 @@ def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes]
 
 def _facts(ref: ObjectRef, body: bytes, path: str) -> dict[str, str]:
     return {"path": path, "key": ref.key, "version": ref.version, "sha256": hashlib.sha256(body).hexdigest()}
+
+
+def mended_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:
+    """The input in which a box found corrected rejects, and the job it names; None if the box did not stop for one."""
+    if report.verdict is not Verdict.MENDS:
+        return None
+    name, claim = report.where.get("input"), report.where.get("job")
+    item = next((i for i in job.inputs if i.role == "primary" and i.name == name and i.ref.key not in known), None)
+    return {item.ref.key: claim} if item is not None and isinstance(claim, str) and len(known) < MAX_ROUNDS else None

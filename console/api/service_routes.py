@@ -42,6 +42,7 @@ def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
     queue, recent = facts.queue, facts.recent
     return {
         "at": facts.at,
+        "counted_at": facts.counted_at,
         "states": facts.states,
         "tenants": facts.tenants,
         "queue": None
@@ -94,9 +95,9 @@ def decide(call: Call) -> Answer:
     try:
         key = put_decision(call.context.stack.store, job, decision)
     except PreconditionFailed:
-        said = f"somebody else decided on {job.job_id} meanwhile; look at it and repeat"
+        said = f"somebody else decided on {job.job_id} in the meantime; check it and repeat"
         raise ProblemError(HTTPStatus.CONFLICT, said) from None
-    call.context.submissions.scan([key])
+    call.context.submissions.scan([key], trace=call.span.trace)
     return {"job_id": job.job_id, "decision": key}
 
 

@@ -171,7 +171,7 @@ def _put(store: ObjectStore, job: Job, given: dict[str, str | None], args: argpa
     except DecisionInvalid as error:
         raise UsageError("; ".join(f"{p.path}: {p.problem} (allowed: {p.allowed})" for p in error.problems)) from None
     except PreconditionFailed:
-        raise UsageError(f"somebody else decided on {job.job_id} meanwhile; look at it and repeat") from None
+        raise UsageError(f"somebody else decided on {job.job_id} in the meantime; check it and repeat") from None
 
 
 def _self_contained(question: Question, value: str | None) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def _self_contained(question: Question, value: str | None) -> dict[str, Any]:
 
 
 def _report(stack: Stack, job: Job, key: str, out: Printer) -> int:
-    """Let the intake read the decision at once, as it would after the bucket's event; tell what became of the job."""
+    """Let the intake read the decision at once, as it would after the bucket's event; report what became of the job."""
     Intake.over(stack).changed([key])
     now = stack.table.get(job.job_id) or job
     if out.as_json:
