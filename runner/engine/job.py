@@ -201,6 +201,8 @@ class EngineJob:
         reading = self.order.manifest.get("reading") or {}
         for file in self.order.mended:
             self.mending.read(file)
+        for name in self.order.lost:
+            self.mending.lost(name)
         sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
         learnt = [entry["header"] for entry in self.learnt.headers if entry["field"] is not None]
