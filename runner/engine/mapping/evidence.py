@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import Field
 from runner.engine.mapping import knowledge
-from runner.engine.mapping.headers import EXACT, SAME_WORDS, akin, bare_words, coverage, likeness, words
+from runner.engine.mapping.headers import EXACT, SAME_WORDS, bare_words, coverage, is_slip, likeness, words
 from runner.engine.mapping.profile import by_number, chances, profile
 from runner.engine.mapping.recall import Likely, Recall
 from runner.engine.mapping.spelling import joined, normalized
@@ -321,7 +321,9 @@ class _Target:
             for name in mine:
                 self.being.setdefault(name, []).append(n)
         first: dict[object, int] = {}
+        # Of fields that are declared alike the first stands for all.
         self.declared = [first.setdefault(self._declaration(n), n) for n in range(len(fields))]
+        self.distinct = tuple(dict.fromkeys(self.declared))
         self._index = _index(fields)
         self._stems = _stems(fields)
         self._wide = wide  # too many to compare every header with every name
@@ -332,6 +334,9 @@ class _Target:
                 self._spelled.setdefault(normalized(name), []).append(n)
                 for word in words(name):
                     self._having.setdefault(word, []).append(n)
+        self._starting: dict[str, list[str]] = {}  # first letter -> the words of the fields
+        for word in self._having:
+            self._starting.setdefault(word[0], []).append(word)
         self._close: dict[str, list[int]] = {}
 
     def _declaration(self, n: int) -> object:
@@ -379,7 +384,9 @@ class _Target:
         yield from self._spelled.get(normalized(header), ())
         for word in bare_words(header):
             if word not in self._close:
-                self._close[word] = [n for other, mine in self._having.items() if akin(word, other) for n in mine]
+                slips = [other for other in self._starting.get(word[0], ()) if is_slip(word, other)]
+                akin = {word, *knowledge.similar_to(word), *slips} & self._having.keys()
+                self._close[word] = [n for other in akin for n in self._having[other]]
             yield from self._close[word]
 
     def _named(self, headers: tuple[str, ...]) -> dict[int, _Likeness]:
@@ -456,11 +463,8 @@ class _Against:
         Fields that only the header's letters speak for are left out, but for those that are to be `kept`.
         """
         target, weights = self._target, model()["pair"]
-        values: dict[int, tuple[bool, float]] = {}
-        for n in target.declared:
-            if n not in values:
-                found = target.values(n, self._column.sample)
-                values[n] = bool(found), weighed(found)
+        told = {n: target.values(n, self._column.sample) for n in target.distinct}
+        values = {n: weighed(numbers) for n, numbers in told.items()}
         meant = self._meant(())
         others = meant | self._confirmed(_NOBODY, meant)
         least = weights["prior"] + weighed(others)
@@ -471,12 +475,11 @@ class _Against:
                 if n in kept or not numbers.keys() <= _SAYS_NOTHING:
                     out[n] = weights["prior"] + weighed(numbers)
                 continue
-            told, total = values[declared]
-            near = 0.0
+            total, near = values[declared], 0.0
             if self._learnt:
                 letters, lead, near, other = self._letters(field.name)
                 total += weights["letters"] * letters + weights["letters_lead"] * lead + weights["near_other"] * other
-            if told or near or others or n in kept:
+            if near or others or told[declared] or n in kept:
                 total += (weights["near"] + weights["near_squared"] * near) * near if near else weights["nothing_said"]
                 out[n] = least + total
         return out

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from runner.engine.mapping.knowledge import is_similar, understood
+from runner.engine.mapping.knowledge import similar_to, understood
 from runner.engine.mapping.spelling import joined, normalized
 
 _ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
@@ -106,7 +106,7 @@ def coverage(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, i
     """
     common, left, right = _compared(ours, theirs)
     if common and not left and not right:
-        slips = all(_slip(a, b) for a in ours - theirs for b in theirs - ours)
+        slips = all(is_slip(a, b) for a in ours - theirs for b in theirs - ours)
         return "nearly_same" if slips else "similar_words"
     if common and not any(_weight(w) == 1 for w in left | right) and any(_weight(w) == 1 for w in common):
         return "generic_differs"
@@ -128,19 +128,14 @@ def _compared(ours: frozenset[str], theirs: frozenset[str]) -> tuple[dict[str, f
     shared = {word: _weight(word) for word in ours & theirs}
     left, right = set(ours - theirs), set(theirs - ours)
     for word in sorted(left):
-        twin, much = next(((w, 0.9) for w in sorted(right) if _slip(word, w)), (None, 0.0))
+        twin, much = next(((w, 0.9) for w in sorted(right) if is_slip(word, w)), (None, 0.0))
         if twin is None:
-            twin, much = next(((w, SIMILAR) for w in sorted(right) if is_similar(word, w)), (None, 0.0))
+            twin, much = next(((w, SIMILAR) for w in sorted(right) if w in similar_to(word)), (None, 0.0))
         if twin is not None:
             left.discard(word)
             right.discard(twin)
             shared[twin] = much * _weight(word)
     return shared, left, right
-
-
-def akin(one: str, other: str) -> bool:
-    """Whether two words count as shared: the same, one slip apart, or often standing for each other."""
-    return one == other or _slip(one, other) or is_similar(one, other)
 
 
 def _rarity(fields: int) -> float:
@@ -152,7 +147,7 @@ def _weight(word: str) -> float:
 
 
 @lru_cache(maxsize=8192)
-def _slip(a: str, b: str) -> bool:
+def is_slip(a: str, b: str) -> bool:
     """Whether two longer words differ by one slip (two in long words): a letter more, less, other or swapped."""
     if min(len(a), len(b)) < 4 or abs(len(a) - len(b)) > 2 or a[0] != b[0] or a.isdecimal() or b.isdecimal():
         return False

@@ -110,23 +110,16 @@ class Recall:
 
     def kinds(self) -> tuple[list[int], list[list[tuple[str, float]]]]:
         """For each header the number of its kind, and for each kind its labels with their weights."""
-        numbers: dict[tuple[str, int], int] = {}
-        labels: list[list[tuple[str, float]]] = []
-        out: list[int] = []
-        for key, entry in self._first.items():
+        kinds = [(entry["field"] or _NONE, entry.get("count", 1)) for entry in self._first.values()]
+        numbers = {kind: n for n, kind in enumerate(dict.fromkeys(kinds))}
+        labels = [[(field, 1.0 + log(count))] for field, count in numbers]
+        out = list(map(numbers.__getitem__, kinds))
+        for n, key in enumerate(self._first if self._more else ()):
             if key in self._more:
                 one = self._confirmed(key)
                 weight = 1.0 + log(sum(one.counts.values()))
-                shares = {one.said: 1.0} if one.said is not None else {f: one.share(f) for f in one.counts}
-                out.append(len(labels))
-                labels.append([(f, share * weight) for f, share in shares.items()])
-                continue
-            kind = (entry["field"] or _NONE, entry.get("count", 1))
-            number = numbers.get(kind)
-            if number is None:
-                number = numbers[kind] = len(labels)
-                labels.append([(kind[0], 1.0 + log(kind[1]))])
-            out.append(number)
+                out[n] = len(labels)
+                labels.append([(field, one.share(field) * weight) for field in one.labels()])
         return out, labels
 
 
