@@ -173,7 +173,7 @@ class Facade:
         with self._lock:
             if len(self._recent) > 1000:
                 self._recent.clear()
-            fresh = self._recent.setdefault(tenant, Fresh(lambda: self._look_back(tenant), self._stack.clock.steady))
+            fresh = self._recent.setdefault(tenant, Fresh(lambda: self._summarize(tenant), self._stack.clock.steady))
         return fresh.get()
 
     def senders(self, tenant: str | None = None) -> list[dict[str, Any]]:
@@ -226,7 +226,7 @@ class Facade:
         }
         return {name: _well(ask) for name, ask in asked.items()}
 
-    def _look_back(self, tenant: str | None) -> Recent:
+    def _summarize(self, tenant: str | None) -> Recent:
         page = self._stack.table.page(JobQuery(tenant=tenant, states=ENDED - {State.EXPIRED}), limit=_RECENT)
         jobs = sorted((j for j in page.jobs if j.ended_at is not None), key=lambda j: j.ended_at or 0.0, reverse=True)
         wrong = [job.error for job in jobs if job.error is not None]

@@ -38,7 +38,7 @@ from handlers.planning import Planner, Report, Scan, ancestors
 from handlers.recording import FollowUps, Recorder
 from handlers.rejections import Rejections, is_unread, report_folder, unread_line
 from handlers.workflows import BucketView, ListedView, LiveView, Packages, Workflows, folder_of, manifests_at
-from infra.lanes import Lanes
+from infra.queueing import Lanes
 from infra.statuses import Statuses, status_key
 from infra.telemetry import Telemetry
 from infra.wiring import Stack

@@ -34,8 +34,7 @@ from core.jobs import (
     put_back,
 )
 from core.ports import Clock, JobTable, WorkQueue
-from infra.lanes import Lanes
-from infra.queueing import add, enqueue_all, mutate
+from infra.queueing import Lanes, add, enqueue_all, mutate
 from infra.statuses import Statuses, status_key
 from infra.telemetry import Root, Telemetry
 

@@ -57,6 +57,14 @@ class _QuietServer(uvicorn.Server):
     def capture_signals(self) -> Any:
         return contextlib.nullcontext()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # What was just accepted gets its connection first: Python 3.11 leaves it open if the server closes before that.
+        for listening in sockets or []:
+            asyncio.get_running_loop().remove_reader(listening)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await super().shutdown(sockets)
+
 
 class _PatientlessProtocol(H11Protocol):
     """A client that connects, or begins a request, and does not say what it wants is let go."""

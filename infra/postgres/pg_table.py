@@ -29,7 +29,7 @@ _COMMON = frozenset({State.SUCCEEDED, State.EXPIRED})
 _UNCOMMON = "state NOT IN ('SUCCEEDED', 'EXPIRED')"  # in the words of that index
 _TOLD = ("job_id", "tenant", "workflow", "state", "created_at")  # beside the record in every version; see NewerRow
 _BATCH = 500
-_LOOKED_AT = 2000  # rows whose records one page looks into
+_MOST_READ = 2000  # rows whose records are read for one page
 _FLOOR_PASSED = "AD001"
 _MOST_FLOORS = 10_000
 _FIRST = {"after_at": float("-inf"), "after_id": ""}
@@ -162,7 +162,7 @@ class PostgresJobTable:
             return Page(jobs=tuple(_readable(map(_named, rows), newer)), cursor=cursor, newer=tuple(newer))
         # What stands only in the records is looked for in a bounded number of them; the next page goes on from there.
         found: list[Job] = []
-        for _ in range(0, _LOOKED_AT, _BATCH):
+        for _ in range(0, _MOST_READ, _BATCH):
             rows, following = self._list(query, _BATCH, cursor)
             for row in rows:
                 job = next(_readable([_named(row)]), None)

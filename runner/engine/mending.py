@@ -23,7 +23,7 @@ from runner.engine.writing.parts import MAX_TEXT, cut, too_long
 TO_DO: Final = "ade: what to do"
 KINDS: Final = ("key", "row", "top")  # the row that names the columns, a row of data, any other row above it
 _KEY = re.compile(r"ade: (key|row|top) ([a-z0-9][a-z0-9-]{0,79})/([0-9]{1,5})/([0-9]{1,5})/([0-9]{1,7})")
-_LOOKED_AT: Final = 200  # rows at the top of a sheet in which a key is looked for
+_TOP_ROWS: Final = 200  # of a sheet that are searched for a key
 MAX_ROWS: Final = 1_048_576  # corrected rows of one job
 
 
@@ -38,7 +38,7 @@ def claimed(sheet: SpooledSheet) -> str | None:
     if block is None:
         return None
     for column in block.columns:
-        for value in column[:_LOOKED_AT]:
+        for value in column[:_TOP_ROWS]:
             if value.__class__ is str and value[:5] == "ade: " and (found := _KEY.fullmatch(value.strip())):
                 return found[2]
     return None

@@ -6,7 +6,7 @@ import pytest
 
 from core.jobs import State
 from core.verdicts import Verdict
-from infra.lanes import Lanes
+from infra.queueing import Lanes
 from runner.publish import Publisher
 from tests.support.world import Crash
 

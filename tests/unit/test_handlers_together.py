@@ -9,8 +9,8 @@ from core.errors import StoreUnavailable
 from handlers.events import Change, ChangeKind
 from handlers.planning import Report
 from handlers.sources.arrivals import Arrivals, Batcher
-from infra.lanes import Lanes
 from infra.logs import Log
+from infra.queueing import Lanes
 
 LOG = Log(stream=io.StringIO())
 

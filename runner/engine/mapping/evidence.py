@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from functools import cache
 from math import log2
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import Field
@@ -63,7 +64,8 @@ _RULES: Final = {
     "said_other": "memory:person", "near": "memory:like", "near_squared": "memory:like", "near_other": "memory:like",
     "letters": "memory:letters", "letters_lead": "memory:letters", "values": "values", "values_against": "values",
     "type_rare": "type", "type_strong": "type", "type_weak": "type", "type_against": "type", "pattern": "pattern",
-    "pattern_against": "pattern", "allowed": "allowed", "allowed_against": "allowed", "neighbour": "neighbours",
+    "pattern_against": "pattern", "allowed": "allowed", "allowed_learnt": "memory:spellings",
+    "allowed_against": "allowed", "neighbour": "neighbours",
 }  # fmt: skip
 
 
@@ -158,6 +160,7 @@ EMPTY: Final = Recall()
 def model() -> dict[str, Any]:
     """The weights, from a file of our own."""
     loaded: dict[str, Any] = json.loads((Path(__file__).parent / "matcher.json").read_bytes())
+    loaded["pair"]["allowed_learnt"] = loaded["pair"]["allowed"]  # a confirmed spelling is as good as the value
     loaded["values"]["by_number"] = by_number(loaded["values"]["classes"])
     return loaded
 
@@ -186,15 +189,25 @@ def pattern_fit(sample: Sample, field: Field) -> tuple[str, float] | None:
     return ("pattern_against", 1.0) if fit < POOR / 2 else None
 
 
-def allowed_fit(sample: Sample, allowed: frozenset[Any] | None) -> tuple[str, float] | None:
-    """Values that are all among the allowed ones speak for an enum; few different ones speak softly."""
+def allowed_fit(
+    sample: Sample, allowed: frozenset[Any] | None, spelled: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, float]:
+    """Values that are all among the allowed ones speak for an enum; few different ones speak softly.
+
+    `spelled`: texts that were confirmed to mean one of them. They agree, too, but a bare number or a single letter is
+    no reason by itself: any column may hold those.
+    """
     if not allowed or len(sample.texts) < FEWEST:
-        return None
+        return {}
     found = [fold(t) for t in sample.texts[:TESTED]]
-    fit = sum(f in allowed for f in found) / len(found)
+    own = sum(f in allowed for f in found) / len(found)
+    learnt = [f for f in found if f in spelled] if spelled else []
+    fit = own + len(learnt) / len(found)
     if fit >= GOOD:
-        return "allowed", (1.0 if len(set(found)) > 2 else 0.6) * fit
-    return ("allowed_against", 1.0) if fit < POOR / 2 else None
+        strength = 1.0 if len({spelled.get(f, f) for f in found}) > 2 else 0.6
+        telling = sum(len(f) > 1 and not f.isdecimal() for f in learnt) / len(found)
+        return {name: strength * x for name, x in (("allowed", own), ("allowed_learnt", telling)) if x}
+    return {"allowed_against": 1.0} if fit < POOR / 2 else {}
 
 
 class _Likeness(NamedTuple):
@@ -213,7 +226,7 @@ _NOBODY: Final = "\0"  # the name of no field
 _OF_HEADERS: Final = frozenset({"alike", "same_words", "meaning", "confirmed", "said", "near"})
 _OF_VALUES: Final = frozenset({
     "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against", "pattern", "pattern_against",
-    "allowed", "allowed_against",
+    "allowed", "allowed_learnt", "allowed_against",
 })  # fmt: skip
 _SAYS_NOTHING: Final = frozenset({"near_other", "letters", "letters_lead", "nothing_said"})
 _UNTESTED: Final = frozenset({"text", "enum", "any"})  # types that say nothing about their values
@@ -239,7 +252,9 @@ class Weigher:
         recall: Recall = EMPTY,
         detected: Detected = NO_RULES,
     ) -> None:
-        target = _Target(fields, allowed, wide=len(columns) * sum(len(f.names) for f in fields) > MOST_COMPARISONS)
+        target = _Target(
+            fields, allowed, recall, wide=len(columns) * sum(len(f.names) for f in fields) > MOST_COMPARISONS
+        )
         likely = recall.likely([c.headers[0] if c.headers else "" for c in columns])
         self._target = target
         self._detected = detected
@@ -282,7 +297,7 @@ class Weigher:
             )
         return self._known[at, n]
 
-    def told(self, at: int, n: int) -> tuple[Contribution, ...]:
+    def contributions(self, at: int, n: int) -> tuple[Contribution, ...]:
         """What the artifact says about a pair."""
         return contributions(self.evidence(at, n), self._target.fields[n], self._target.classes[n])
 
@@ -310,10 +325,11 @@ class Weigher:
 class _Target:
     """The fields that columns are compared with."""
 
-    def __init__(self, fields: Sequence[Field], allowed: Allowed, *, wide: bool) -> None:
+    def __init__(self, fields: Sequence[Field], allowed: Allowed, recall: Recall, *, wide: bool) -> None:
         self.fields = fields
         self.called = {field.name: n for n, field in enumerate(fields)}
-        self.allowed = [allowed(f) for f in fields]
+        self._allowed = [allowed(f) for f in fields]
+        self._spellings = [recall.spelled(f.name) for f in fields]
         self.concepts = field_concepts(fields)
         self.classes = [field_classes(f, mine) for f, mine in zip(fields, self.concepts, strict=True)]
         self.being: dict[str, list[int]] = {}  # concept -> the fields that are it
@@ -343,7 +359,8 @@ class _Target:
         """What its values are compared with; the same for fields that are declared alike."""
         field = self.fields[n]
         kind = (field.type, field.formats, field.decimal, field.day_first, field.clean)
-        return kind, field.pattern, id(self.allowed[n]) if self.allowed[n] else None, self.classes[n]
+        allowed = (id(self._allowed[n]), id(self._spellings[n])) if self._allowed[n] else None
+        return kind, field.pattern, allowed, self.classes[n]
 
     def like(self, headers: tuple[str, ...]) -> dict[int, _Likeness]:
         """The fields that have a name like a column's header."""
@@ -373,8 +390,8 @@ class _Target:
             found[kind] = 1.0
         if field.pattern is not None and (fits := pattern_fit(sample, field)):
             found[fits[0]] = fits[1]
-        if (allowed := self.allowed[n]) and (fits := allowed_fit(sample, allowed)):
-            found[fits[0]] = fits[1]
+        if allowed := self._allowed[n]:
+            found |= allowed_fit(sample, allowed, self._spellings[n])
         if self.classes[n] and (seen := sample.chances()):
             best = max([seen.get(name, 0.0) for name in self.classes[n]])
             found["values" if best > 0 else "values_against"] = min(_MOST, best)

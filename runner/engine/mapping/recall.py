@@ -6,18 +6,20 @@ field, said as often) are counted together, so that a large memory costs little.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from itertools import chain, compress, repeat
 from math import log
 from typing import Any, Final, NamedTuple, TypeVar
 
+from runner.engine.mapping.learnt import instant
 from runner.engine.mapping.spelling import all_spelled, joined, normalized
 
 _CLOSE: Final = 40  # confirmed headers that are compared with a header as a whole
 _STRENGTH: Final = 1.0  # of what fields are like in general, against what a run of letters says
 _NONE: Final = ""  # the label of headers that are no field
 _FAR: Final = (0.0, "")
+_NO_SPELLINGS: Final[Mapping[str, Any]] = {}
 _Run = tuple[str, ...]  # of three letters
 _Piece = TypeVar("_Piece")
 
@@ -62,7 +64,11 @@ def _top(values: Mapping[str, float]) -> tuple[str, float, float]:
 class Recall:
     """All memories of a job, the most specific last."""
 
-    def __init__(self, entries: Sequence[Mapping[str, Any]] = ()) -> None:
+    def __init__(
+        self, entries: Sequence[Mapping[str, Any]] = (), spellings: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> None:
+        """`spellings`: field -> folded text -> the allowed value that it means."""
+        self._spellings = spellings or {}
         self._first: dict[str, Mapping[str, Any]] = {}
         self._more: dict[str, list[Mapping[str, Any]]] = {}  # where a header has several entries: the others
         self._words: list[str] = []
@@ -77,18 +83,23 @@ class Recall:
     def __len__(self) -> int:
         return len(self._first)
 
+    def spelled(self, field: str) -> Mapping[str, Any]:
+        """Folded texts that were confirmed to mean an allowed value of a field."""
+        return self._spellings.get(field, _NO_SPELLINGS)
+
     def exact(self, header: str) -> Confirmed | None:
         key = joined(header) or header.casefold()
         return self._confirmed(key) if key in self._first else None
 
     def _confirmed(self, key: str) -> Confirmed:
         counts: dict[str, int] = {}
-        said, newest = None, ""
+        said: str | None = None
+        newest: datetime | None = None
         for entry in (self._first[key], *self._more.get(key, ())):
             field = entry["field"] or _NONE
             counts[field] = counts.get(field, 0) + entry.get("count", 1)
-            at = _in_utc(entry.get("said_at") or "")
-            if at and at >= newest:
+            at = instant(entry.get("said_at"))
+            if at is not None and (newest is None or at >= newest):
                 said, newest = field, at
         return Confirmed(counts, said)
 
@@ -209,18 +220,6 @@ def _holding(wanted: Iterable[_Piece], pieces: Iterable[_Piece], sizes: Sequence
         if mine[-1] != at:
             mine.append(at)
     return {piece: mine[1:] for piece, mine in held.items()}
-
-
-def _in_utc(at: str) -> str:
-    """A time as texts are compared: by hand it may have been written in any zone."""
-    if not at or at.endswith("Z"):
-        return at
-    try:
-        moment = datetime.fromisoformat(at)
-        zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        return zoned.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    except (ValueError, OverflowError):
-        return at
 
 
 def _most(counts: Mapping[int, int], most: int) -> list[int]:

@@ -101,7 +101,7 @@ class _Chooser:
         self._twins: dict[int, tuple[int, list[int]]] = {}  # columns that fit a field as well as others do
         self._chances: dict[tuple[int, int], float] = {}  # of pairs that stood when they were chosen
         self._ranks = {pair: rank for pair in self._candidates() if (rank := self._rank(*pair))}
-        self._chosen = assign(self._ranks, self._stands)
+        self._chosen = assign(self._ranks, self._still_holds)
         self._owner = {f: c for c, f in self._chosen.items()}
 
     def _candidates(self) -> Iterator[tuple[int, int]]:
@@ -141,7 +141,7 @@ class _Chooser:
             return Rank((_CONFIRMED,), total)
         return Rank((_SAME,), total) if one.header >= SAME_WORDS * PART else Rank((_REST, -total), total)
 
-    def _stands(self, column: int, field: int, chosen: Mapping[int, int]) -> bool:
+    def _still_holds(self, column: int, field: int, chosen: Mapping[int, int]) -> bool:
         """Whether a pair is still good evidence now that better ones are settled."""
         if self._ranks[column, field].group[0] < _CONFIRMED:
             return True
@@ -232,7 +232,7 @@ class _Chooser:
         else:
             doubt = self._guess(column, mine, probability)
         return MappingChoice(
-            at, name, probability, self._weigher.told(at, mine), others, note, doubt, self._tier(at, mine)
+            at, name, probability, self._weigher.contributions(at, mine), others, note, doubt, self._tier(at, mine)
         )
 
     def _guess(self, column: ColumnIn, field: int, probability: float) -> Doubt | None:

@@ -203,7 +203,7 @@ class MappedTable:
             )
         doubts = [(choice, choice.doubt) for choice in self.choices if choice.doubt is not None]
         for choice, doubt in doubts[:_DOUBTS]:
-            self._tell(choice, doubt, findings)
+            self._report(choice, doubt, findings)
         for _, doubt in doubts[_DOUBTS:]:
             findings.add(
                 doubt.code, "warning", doubt.message, place=self.source.place, field=doubt.field, rule="mapping"
@@ -215,7 +215,7 @@ class MappedTable:
                     place=self.source.place, field=field.name, rule="required",
                 )  # fmt: skip
 
-    def _tell(self, choice: MappingChoice, doubt: Doubt, findings: Findings) -> None:
+    def _report(self, choice: MappingChoice, doubt: Doubt, findings: Findings) -> None:
         column = self.source.columns[choice.position].index
         rows = self.source.table.header_rows
         place: dict[str, Any] = {

@@ -54,7 +54,7 @@ def write_rejects(described: IO[bytes], file: IO[bytes], *, job: str, title: str
         if book is None:
             book = RejectsBook(file, title=title)
         if "style" in line:
-            book.looks.append(_look(line["style"]))
+            book.looks.append(_checked_style(line["style"]))
             if len(book.looks) > _MAX_STYLES:
                 raise BadOutput("rejects.jsonl has too many styles")
         elif "sheet" in line:
@@ -199,7 +199,7 @@ class _Sheet:
         else:
             if kind == "row":
                 self._book.rows += 1
-                out.append(self._text(1, _said(line.get("do"), 2_000), _TO_DO_CELL))
+                out.append(self._text(1, _checked_text(line.get("do"), 2_000), _TO_DO_CELL))
             out.append(self._text(2, key(kind, self._job, self._input, self._index, row), _KEY_CELL))
         if kind != "row":
             self._heads[row] = self._row
@@ -375,7 +375,7 @@ def _border(border: dict[str, Any]) -> str:
     return f"<border>{sides}<diagonal/></border>"
 
 
-def _look(given: object) -> dict[str, Any]:
+def _checked_style(given: object) -> dict[str, Any]:
     """A look with what we know of it and nothing else; odd parts are left out, for a look is no data."""
     if not isinstance(given, dict):
         raise BadOutput("rejects.jsonl has a style that is none")
@@ -463,11 +463,11 @@ def _marks(given: object, columns: int) -> dict[int, str]:
     for mark in _list(given):
         if not isinstance(mark, list) or len(mark) != 2:
             raise BadOutput("rejects.jsonl has a mark that is none")
-        marks[_whole(mark[0], 1, columns)] = _said(mark[1], 1_000)
+        marks[_whole(mark[0], 1, columns)] = _checked_text(mark[1], 1_000)
     return marks
 
 
-def _said(given: object, most: int) -> str:
+def _checked_text(given: object, most: int) -> str:
     if not isinstance(given, str):
         raise BadOutput("rejects.jsonl has no text where one is due")
     return cut(given, most)
