@@ -8,7 +8,7 @@ Every pair gets its sum; what it is made of is put together only for the pairs t
 
 import json
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
 from math import log2
 from pathlib import Path
@@ -17,10 +17,9 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import Field
 from runner.engine.mapping import knowledge
-from runner.engine.mapping.headers import EXACT, SAME_WORDS, bare_words, coverage, is_slip, likeness, words
+from runner.engine.mapping.headers import UNLIKE, FieldNames
 from runner.engine.mapping.profile import by_number, chances, profile
 from runner.engine.mapping.recall import Likely, Recall
-from runner.engine.mapping.spelling import joined, normalized
 from runner.engine.values.convert import Converter, fold, text_of
 
 GOOD: Final = 0.8
@@ -28,13 +27,9 @@ POOR: Final = 0.3
 FEWEST: Final = 3
 FEW: Final = 6  # values that tell half of what many would
 TESTED: Final = 60  # values that a type is tried on
-LEAST_LIKENESS: Final = 0.2
-PART: Final = 0.95  # the last part of a stacked header says a little less than the whole
 MOST_COMPARISONS: Final = 200_000
 PER_POINT: Final = 12.0  # log-odds of a point that a Python rule gives
 _MOST: Final = 3.0  # log-odds that letters or values alone may give
-_KINDS: Final = ("name", "label", "synonym")
-_PARTS: Final = 4  # ranks of last parts come after those of whole headers
 _PROBES: Final = ("x", "Abc def", "17", "2026-01-31", "a.b@c.de", "M-1")
 _CLASSES: Final[Mapping[str, frozenset[str]]] = {  # what values of a declared type look like
     "email": frozenset({"email"}),
@@ -210,16 +205,6 @@ def allowed_fit(
     return {"allowed_against": 1.0} if fit < POOR / 2 else {}
 
 
-class _Likeness(NamedTuple):
-    """A header and the field's name that is most like it."""
-
-    alike: float
-    name: str = ""
-    word: str = ""  # what kind of name it is
-    exact: int | None = None  # its rank, if the header is that name
-
-
-_UNLIKE: Final = _Likeness(0.0)
 _FAR: Final = (0.0, "")
 _NOTHING: Final = frozenset[str]()
 _NOBODY: Final = "\0"  # the name of no field
@@ -289,7 +274,7 @@ class Weigher:
             numbers = column.numbers(n)
             if n in self._neighbours[at]:
                 numbers["neighbour"] = self._neighbours[at][n]
-            header = column.headers.get(n, _UNLIKE)
+            header = column.headers.get(n, UNLIKE)
             like = "" if header.exact is not None else column.like(n)
             points = self._detected.get(at, {}).get(name, ())
             self._known[at, n] = Evidence(
@@ -340,20 +325,7 @@ class _Target:
         # Of fields that are declared alike the first stands for all.
         self.declared = [first.setdefault(self._declaration(n), n) for n in range(len(fields))]
         self.distinct = tuple(dict.fromkeys(self.declared))
-        self._index = _index(fields)
-        self._stems = _stems(fields)
-        self._wide = wide  # too many to compare every header with every name
-        self._having: dict[str, list[int]] = {}  # word -> fields of which a name has it
-        self._spelled: dict[str, list[int]] = {}
-        for n, field in enumerate(fields):
-            for name, _ in field.names:
-                self._spelled.setdefault(normalized(name), []).append(n)
-                for word in words(name):
-                    self._having.setdefault(word, []).append(n)
-        self._starting: dict[str, list[str]] = {}  # first letter -> the words of the fields
-        for word in self._having:
-            self._starting.setdefault(word[0], []).append(word)
-        self._close: dict[str, list[int]] = {}
+        self.names = FieldNames(fields, wide=wide)
 
     def _declaration(self, n: int) -> object:
         """What its values are compared with; the same for fields that are declared alike."""
@@ -361,27 +333,6 @@ class _Target:
         kind = (field.type, field.formats, field.decimal, field.day_first, field.clean)
         allowed = (id(self._allowed[n]), id(self._spellings[n])) if self._allowed[n] else None
         return kind, field.pattern, allowed, self.classes[n]
-
-    def like(self, headers: tuple[str, ...]) -> dict[int, _Likeness]:
-        """The fields that have a name like a column's header."""
-        found = self._named(headers)
-        near = {n for header in headers for n in self._near(header)} if not self._wide else set[int]()
-        for n in sorted(near - found.keys()):
-            one = self._likeness(headers, self.fields[n])
-            if one.alike >= LEAST_LIKENESS:
-                found[n] = one
-        return found
-
-    def numbers(self, headers: tuple[str, ...], one: _Likeness) -> dict[str, float]:
-        """How alike a header and a name are."""
-        if one.exact is not None:
-            return {"exact": one.alike}
-        if one.alike >= SAME_WORDS * PART:
-            return {"same_words": 1.0}
-        found = {"alike": one.alike, "alike_squared": one.alike * one.alike}
-        if how := coverage(bare_words(headers[0]), words(one.name), self._stems):
-            found[how] = 1.0
-        return found
 
     def values(self, n: int, sample: Sample) -> dict[str, float]:
         """What a column's values say about a field."""
@@ -397,36 +348,6 @@ class _Target:
             found["values" if best > 0 else "values_against"] = min(_MOST, best)
         return found
 
-    def _near(self, header: str) -> Iterator[int]:
-        yield from self._spelled.get(normalized(header), ())
-        for word in bare_words(header):
-            if word not in self._close:
-                slips = [other for other in self._starting.get(word[0], ()) if is_slip(word, other)]
-                akin = {word, *knowledge.similar_to(word), *slips} & self._having.keys()
-                self._close[word] = [n for other in akin for n in self._having[other]]
-            yield from self._close[word]
-
-    def _named(self, headers: tuple[str, ...]) -> dict[int, _Likeness]:
-        """Fields whose name, label or synonym a header is."""
-        found: dict[int, _Likeness] = {}
-        for part, header in enumerate(headers):
-            for n, kind, name in self._index.get(joined(header), ()):
-                same = kind == 1 and header.strip().casefold() == self.fields[n].name.casefold()
-                rank = kind - same + _PARTS * part
-                known = found.get(n, _UNLIKE).exact
-                if known is None or rank < known:
-                    found[n] = _Likeness(PART if part else EXACT, name, _KINDS[kind - 1], rank)
-        return found
-
-    def _likeness(self, headers: tuple[str, ...], field: Field) -> _Likeness:
-        best = _UNLIKE
-        for n, header in enumerate(headers):
-            for name, word in field.names:
-                alike = round(likeness(header, name, self._stems) * (PART if n else 1.0), 4)
-                if alike > best.alike:
-                    best = _Likeness(alike, name, word)
-        return best
-
 
 class _Against:
     """One column against all fields: its header's words, what they mean in general, what was learnt, its values."""
@@ -438,7 +359,7 @@ class _Against:
         self._exact = next((one for h in column.headers if (one := recall.exact(h)) is not None), None)
         self._likely = likely
         self._learnt = len(recall) > 0
-        self.headers = target.like(column.headers)
+        self.headers = target.names.like(column.headers)
         self.named = frozenset(n for n, one in self.headers.items() if one.exact is not None)
         confirmed = () if self._exact is None else self._exact.labels()
         # Fields that the header says something about, be it its words, what they mean or what was confirmed.
@@ -461,7 +382,7 @@ class _Against:
     def numbers(self, n: int) -> dict[str, float]:
         """What speaks for a field, but for neighbours and rules."""
         header = self.headers.get(n)
-        told = {} if header is None else self._target.numbers(self._column.headers, header)
+        told = {} if header is None else self._target.names.numbers(self._column.headers, header)
         values = self._target.values(self._target.declared[n], self._column.sample)
         if n in self.named:
             return told | values
@@ -604,18 +525,3 @@ def contributions(pair: Evidence, field: Field, values: Iterable[str]) -> tuple[
     told = [Contribution(rule, round(delta, 2)) for rule, delta in sums.items() if abs(delta) >= 0.005]
     points = (Contribution(c.rule, round(PER_POINT * c.delta, 2)) for c in pair.points)
     return (*points, *sorted(told, key=lambda c: (c.rule == "prior", -abs(c.delta))))
-
-
-def _index(fields: Sequence[Field]) -> dict[str, list[tuple[int, int, str]]]:
-    """Every name of every field -> field, rank and the name itself."""
-    index: dict[str, list[tuple[int, int, str]]] = {}
-    for n, field in enumerate(fields):
-        for name, kind in field.names:
-            if key := joined(name):
-                index.setdefault(key, []).append((n, 1 + _KINDS.index(kind), name))
-    return index
-
-
-def _stems(fields: Sequence[Field]) -> Mapping[str, int]:
-    """How many fields have a word in one of their names."""
-    return Counter(w for f in fields for w in frozenset[str]().union(*(words(name) for name, _ in f.names)))

@@ -17,7 +17,6 @@ from runner.engine.fields import Field
 from runner.engine.mapping.assign import Rank, assign
 from runner.engine.mapping.evidence import (
     EMPTY,
-    PART,
     PER_POINT,
     Allowed,
     ColumnIn,
@@ -26,7 +25,7 @@ from runner.engine.mapping.evidence import (
     Sample,
     Weigher,
 )
-from runner.engine.mapping.headers import FUZZY, SAME_WORDS, bare_words, overlap, telling, words
+from runner.engine.mapping.headers import FUZZY, PART, SAME_WORDS, bare_words, overlap, telling, words
 from runner.engine.mapping.recall import Recall
 
 __all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "Sample", "choose"]
