@@ -39,6 +39,7 @@ _CLASSES: Final[Mapping[str, frozenset[str]]] = {  # what values of a declared t
     "datetime": frozenset({"date"}),
     "time": frozenset({"time"}),
 }
+_UNTESTED: Final = frozenset({"text", "enum", "any"})  # types that say nothing about their values
 _RARE: Final = frozenset({"email", "url", "phone"})
 _STRONG: Final = frozenset({"date", "datetime", "time", "boolean"})
 LIKE: Final = "memory:like"
@@ -162,7 +163,7 @@ def model() -> dict[str, Any]:
 
 def type_fit(sample: Sample, field: Field) -> str | None:
     """Whether values speak for a field's type or plainly against it."""
-    if field.type in ("text", "enum", "any") or len(sample.values) < FEWEST:
+    if field.type in _UNTESTED or len(sample.values) < FEWEST:
         return None
     fit = sample.fit(field)
     if fit is None:
@@ -214,7 +215,6 @@ _OF_VALUES: Final = frozenset({
     "allowed", "allowed_learnt", "allowed_against",
 })  # fmt: skip
 _SAYS_NOTHING: Final = frozenset({"near_other", "letters", "letters_lead", "nothing_said"})
-_UNTESTED: Final = frozenset({"text", "enum", "any"})  # types that say nothing about their values
 
 
 def weighed(numbers: Mapping[str, float]) -> float:
@@ -315,6 +315,10 @@ class _Target:
         self.called = {field.name: n for n, field in enumerate(fields)}
         self._allowed = [allowed(f) for f in fields]
         self._spellings = [recall.spelled(f.name) for f in fields]
+        self._tested = [
+            bool(f.type not in _UNTESTED or f.pattern is not None or allowed)
+            for f, allowed in zip(fields, self._allowed, strict=True)
+        ]
         self.concepts = field_concepts(fields)
         self.classes = [field_classes(f, mine) for f, mine in zip(fields, self.concepts, strict=True)]
         self.being: dict[str, list[int]] = {}  # concept -> the fields that are it
@@ -336,16 +340,20 @@ class _Target:
 
     def values(self, n: int, sample: Sample) -> dict[str, float]:
         """What a column's values say about a field."""
-        field, found = self.fields[n], dict[str, float]()
-        if field.type not in _UNTESTED and (kind := type_fit(sample, field)):
-            found[kind] = 1.0
-        if field.pattern is not None and (fits := pattern_fit(sample, field)):
-            found[fits[0]] = fits[1]
-        if allowed := self._allowed[n]:
-            found |= allowed_fit(sample, allowed, self._spellings[n])
+        found = self._fits(n, sample) if self._tested[n] else {}
         if self.classes[n] and (seen := sample.chances()):
             best = max([seen.get(name, 0.0) for name in self.classes[n]])
             found["values" if best > 0 else "values_against"] = min(_MOST, best)
+        return found
+
+    def _fits(self, n: int, sample: Sample) -> dict[str, float]:
+        """Whether a column's values are of the type, the pattern and the allowed values that a field declares."""
+        field = self.fields[n]
+        found = allowed_fit(sample, self._allowed[n], self._spellings[n])
+        if kind := type_fit(sample, field):
+            found[kind] = 1.0
+        if fits := pattern_fit(sample, field):
+            found[fits[0]] = fits[1]
         return found
 
 
@@ -406,20 +414,21 @@ class _Against:
         meant = self._meant(())
         others = meant | self._confirmed(_NOBODY, meant)
         least = weights["prior"] + weighed(others)
+        of_letters, of_lead, of_others = weights["letters"], weights["letters_lead"], weights["near_other"]
+        of_near, of_square, of_nothing = weights["near"], weights["near_squared"], weights["nothing_said"]
+        letters = lead = near = other = 0.0
         out: dict[int, float] = {}
-        for n, (field, declared) in enumerate(zip(target.fields, target.declared, strict=True)):
+        for n, (name, declared) in enumerate(zip(target.called, target.declared, strict=True)):
             if n in self._about:
                 numbers = self.numbers(n)
                 if n in kept or not numbers.keys() <= _SAYS_NOTHING:
                     out[n] = weights["prior"] + weighed(numbers)
                 continue
-            total, near = values[declared], 0.0
             if self._learnt:
-                letters, lead, near, other = self._letters(field.name)
-                total += weights["letters"] * letters + weights["letters_lead"] * lead + weights["near_other"] * other
+                letters, lead, near, other = self._letters(name)
             if near or others or told[declared] or n in kept:
-                total += (weights["near"] + weights["near_squared"] * near) * near if near else weights["nothing_said"]
-                out[n] = least + total
+                spoken = (of_near + of_square * near) * near if near else of_nothing
+                out[n] = least + values[declared] + of_letters * letters + of_lead * lead + of_others * other + spoken
         return out
 
     def like(self, n: int) -> str:

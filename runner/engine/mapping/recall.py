@@ -224,12 +224,9 @@ def _holding(wanted: Iterable[_Piece], pieces: Iterable[_Piece], sizes: Sequence
 
 def _most(counts: Mapping[int, int], most: int) -> list[int]:
     """The headers with the greatest counts; of equal ones those that stand first."""
-    least, more = 0, most
-    for count, times in sorted(Counter(counts.values()).items(), reverse=True):
-        least, more = count, more - times
-        if more <= 0:
-            break
-    ranked = sorted([(-count, n) for n, count in counts.items() if count >= least])
+    ranked = sorted([(-count, n) for n, count in counts.items() if count > 1])
+    if len(ranked) < most:
+        ranked += sorted([(-1, n) for n, count in counts.items() if count == 1])
     return [n for _, n in ranked[:most]]
 
 
