@@ -17,6 +17,7 @@ from runner.engine.mapping.spelling import all_spelled, joined, normalized
 
 _CLOSE: Final = 40  # confirmed headers that are compared with a header as a whole
 _STRENGTH: Final = 1.0  # of what fields are like in general, against what a run of letters says
+_END: Final = "|"  # stands where a header starts and where it ends
 _NONE: Final = ""  # the label of headers that are no field
 _FAR: Final = (0.0, "")
 _NO_SPELLINGS: Final[Mapping[str, Any]] = {}
@@ -122,9 +123,9 @@ class Recall:
     def kinds(self) -> tuple[list[int], list[list[tuple[str, float]]]]:
         """For each header the number of its kind, and for each kind its labels with their weights."""
         kinds = [(entry["field"] or _NONE, entry.get("count", 1)) for entry in self._first.values()]
-        numbers = {kind: n for n, kind in enumerate(dict.fromkeys(kinds))}
+        numbers: dict[tuple[str, int], int] = {}
+        out = [numbers.setdefault(kind, len(numbers)) for kind in kinds]
         labels = [[(field, 1.0 + log(count))] for field, count in numbers]
-        out = list(map(numbers.__getitem__, kinds))
         for n, key in enumerate(self._first if self._more else ()):
             if key in self._more:
                 one = self._confirmed(key)
@@ -150,9 +151,9 @@ class _Index:
                 prior[field] = prior.get(field, 0.0) + weight * count
         whole = sum(prior.values())
         self._prior = {field: count / whole for field, count in prior.items()}
-        letters = f"^{'$^'.join(self._keys)}$"
+        letters = _marked(_END.join(self._keys))
         runs = zip(letters, letters[1:], letters[2:], strict=False)
-        sizes = [len(key) + 2 for key in self._keys]  # with those that reach into the next header: nobody asks for them
+        sizes = [len(key) + 1 for key in self._keys]  # with one that reaches into the next header: nobody asks for it
         self._with_run = _holding({run for header in headers for run in _runs(joined(header))}, runs, sizes)
         words = recall.words()
         wanted = {word for header in headers for word in normalized(header).split()}
@@ -230,8 +231,12 @@ def _most(counts: Mapping[int, int], most: int) -> list[int]:
     return [n for _, n in ranked[:most]]
 
 
+def _marked(letters: str) -> str:
+    return f"{_END}{letters}{_END}"
+
+
 @lru_cache(maxsize=8192)
 def _runs(key: str) -> tuple[_Run, ...]:
     """Different runs of letters of a header, with a sign for where it starts and ends."""
-    marked = f"^{key}$"
+    marked = _marked(key)
     return tuple(dict.fromkeys(zip(marked, marked[1:], marked[2:], strict=False)))
