@@ -157,7 +157,8 @@ def is_slip(a: str, b: str) -> bool:
     """Whether two longer words differ by one slip (two in long words): a letter more, less, other or swapped."""
     if min(len(a), len(b)) < 4 or abs(len(a) - len(b)) > 2 or a[0] != b[0] or a.isdecimal() or b.isdecimal():
         return False
-    return distance(a, b) <= (1 if min(len(a), len(b)) < 8 else 2)
+    most = 1 if min(len(a), len(b)) < 8 else 2
+    return len(set(a) ^ set(b)) <= 2 * most and distance(a, b) <= most  # a slip changes two letters at most
 
 
 def distance(a: str, b: str) -> int:
