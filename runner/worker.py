@@ -214,10 +214,10 @@ class Worker:
         started = start(
             job, owner=self._presence.owner, now=self._clock.now(), lease_seconds=self._settings.lease_seconds
         )
-        if not started.trace and (root := self._telemetry.root("job", start=job.created_at, job_id=job.job_id)):
+        if not started.trace and (root := self._telemetry.root("job", start=job.created_at)):
             # Recorded by a process that makes no traces.
             started = replace(started, trace=root.trace)
-            root.end(self._telemetry.now())
+            root.end(self._telemetry.now(), job_id=job.job_id)
         return self._table.admit(job, started, self._settings.caps)
 
     def _wait(self, job: Job, delivery: Delivery, refused: Refused) -> None:

@@ -1,6 +1,6 @@
 """Corrected rejects: recognises a corrected `rejects.xlsx`, and puts its rows back into the input they came from.
 
-Every row of `rejects.xlsx` bears a key: the job, the number of the input, the sheet and the row it stands for. A file
+Every row of `rejects.xlsx` bears a key: the job, the number of the input, the sheet and the row that it is. A file
 with such keys is not data of its own. The runner finds the job it names and stages that job's inputs; the engine then
 reads those, with each corrected row in place of the row its key names. So the result is that of a whole drop, checked
 as if the sender had corrected the first file. Nothing that a key says is believed: a row that does not exist, comes
@@ -119,7 +119,7 @@ class Mending:
     def _read_sheet(self, file: InputFile, sheet: Sheet, seen: set[tuple[int, int, int]]) -> None:
         place = FindingPlace(file.name, sheet.name, "")
         headings: MendedHeader | None = None
-        early: list[tuple[tuple[str, int, int], int, list[Value]]] = []  # rows that stand above the header
+        early: list[tuple[tuple[str, int, int], int, list[Value]]] = []  # rows above the header
         at = -1
         for number, values in rows_of(blocks_of(sheet)):
             at, found = _keyed(values, at)
@@ -275,7 +275,7 @@ def matched(own: Sequence[Value], mended: Sequence[Value], skipped: frozenset[in
 
 
 def _keyed(values: Sequence[Value], at: int) -> tuple[int, re.Match[str] | None]:
-    """Where a row's key is, first looked for where the last one was."""
+    """Where a row's key is: searched first where the last one was."""
     for n in (at, *range(len(values) - 1, -1, -1)):
         if 0 <= n < len(values):
             value = values[n]

@@ -25,7 +25,7 @@ from runner.engine.values.convert import Converter, fold, text_of
 GOOD: Final = 0.8
 POOR: Final = 0.3
 FEWEST: Final = 3
-FEW: Final = 6  # values that tell half of what many would
+FEW: Final = 6  # values that show half of what many would
 TESTED: Final = 60  # values that a type is tried on
 MOST_COMPARISONS: Final = 200_000
 PER_POINT: Final = 12.0  # log-odds of a point that a Python rule gives
@@ -76,7 +76,7 @@ class Sample:
         self._chances: dict[str, float] | None = None
 
     def fit(self, field: Field) -> float | None:
-        """The share of values that are of the field's type; None where there is nothing to tell."""
+        """The share of values that are of the field's type; None where there is no evidence."""
         key = (field.type, field.formats, field.decimal, field.day_first, field.clean)
         if key not in self._fits:
             self._fits[key] = self._fit(field)

@@ -113,7 +113,7 @@ def _checked(body: Mapping[str, Any], kind: str, is_one: Callable[[Any], bool], 
 
 
 def _is_header(entry: Any) -> bool:
-    """Asked for every header of a large memory: one look at each part, no call."""
+    """Asked for every header of a large memory: each part is checked in place, without a call."""
     if type(entry) is not dict:
         return False
     header, field, count = entry.get("header"), entry.get("field"), entry.get("count", 1)

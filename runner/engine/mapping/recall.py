@@ -17,7 +17,7 @@ from runner.engine.mapping.spelling import all_spelled, joined, normalized
 
 _CLOSE: Final = 40  # confirmed headers that are compared with a header as a whole
 _STRENGTH: Final = 1.0  # of what fields are like in general, against what a run of letters says
-_END: Final = "|"  # stands where a header starts and where it ends
+_END: Final = "|"  # marks where a header starts and where it ends
 _NONE: Final = ""  # the label of headers that are no field
 _FAR: Final = (0.0, "")
 _NO_SPELLINGS: Final[Mapping[str, Any]] = {}
@@ -224,7 +224,7 @@ def _holding(wanted: Iterable[_Piece], pieces: Iterable[_Piece], sizes: Sequence
 
 
 def _most(counts: Mapping[int, int], most: int) -> list[int]:
-    """The headers with the greatest counts; of equal ones those that stand first."""
+    """The headers with the greatest counts; of equal ones the first."""
     ranked = sorted([(-count, n) for n, count in counts.items() if count > 1])
     if len(ranked) < most:
         ranked += sorted([(-1, n) for n, count in counts.items() if count == 1])
