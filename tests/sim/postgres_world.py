@@ -282,9 +282,14 @@ class PostgresWorld(World):
         return super().run()
 
     def _purge(self) -> None:
-        """An operator deletes every message."""
-        self.met["messages_purged"] += self.messages.lose_all()
-        self.scheduler.trace("empties the queue")
+        """An operator deletes every message, once or twice, when there are some."""
+        for _ in range(self._wires.choice([1, 2])):
+            while self.messages.soonest() is None:
+                self.message_came.wait(self.scheduler.now + 1e6)
+            self.scheduler.sleep(self._wires.choice([0.0, 0.01, 1.0, 20.0]))
+            if self.network.on:
+                self.met["messages_purged"] += self.messages.lose_all()
+                self.scheduler.trace("empties the queue")
 
     def _broken(self, how: str) -> None:
         self.met[how] += 1

@@ -5,7 +5,8 @@
 -- Asked by every new connection: the schema's version, the server's time, which process serves us, and what the role
 -- or the database sets otherwise than we need it.
 SELECT (SELECT max(version) FROM ade.versions), extract(epoch FROM clock_timestamp())::float8, pg_backend_pid(),
-  current_setting('transaction_isolation'), current_setting('server_encoding')
+  current_setting('transaction_isolation'), current_setting('extra_float_digits')::integer,
+  current_setting('server_encoding')
 
 -- add_job --
 SELECT made, there FROM ade.add_job(%(job_id)s, %(tenant)s, %(workflow)s, %(line)s, %(created_at)s, %(state)s,
