@@ -254,7 +254,7 @@ NOTICE_KINDS: dict[State, str] = {
 
 
 def _notices_after(job: Job, to: State, now: float) -> tuple[Notice, ...]:
-    """What is still to be told after a transition. That a review waits is no news once it does not."""
+    """The notices that are still due after a transition. That a review waits is not reported once it no longer does."""
     left = tuple(n for n in job.notices if n.kind != "review") if job.state is S.REVIEW else job.notices
     if to is S.EXPIRED:
         return ()

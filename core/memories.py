@@ -5,7 +5,7 @@ It holds labels and counts, never a cell's value, except spellings of an enumera
 pure; `infra/memories.py` writes them to a store so that two writers lose nothing.
 
 Contradictions: where people have spoken about a header, the newest word wins over any count. Without such a word
-every count stands and the matcher weighs them against each other.
+every count is kept and the matcher weighs them against each other.
 """
 
 import json
@@ -72,15 +72,14 @@ class Learnt(Strict):
     @field_validator("at", "said_at", mode="before")
     @classmethod
     def _written(cls, at: object) -> object:
-        """The engine reads times as texts, so a number is none."""
-        if at is None or isinstance(at, datetime) or (isinstance(at, str) and at[4:5] == "-"):
-            return at
+        """Parsed as the engine parses it, so that both know the same instant; a number is no time."""
+        try:
+            given = datetime.fromisoformat(at) if isinstance(at, str) and at[4:5] == "-" else at
+            if given is None or isinstance(given, datetime):
+                return None if given is None else (zoned(given) or given).astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
         raise wrong(f"is {shown(at)}", "a time such as 2026-01-31T12:00:00Z")
-
-    @field_validator("at", "said_at")
-    @classmethod
-    def _zoned(cls, at: datetime | None) -> datetime | None:
-        return zoned(at)
 
 
 class HeaderEntry(Learnt):
@@ -132,7 +131,7 @@ class ReadingEntry(Learnt):
 
 
 class Memory(Strict):
-    """One memory. Entries stand in the order of their keys, so that the same facts make the same bytes."""
+    """One memory. Entries are in the order of their keys, so that the same facts make the same bytes."""
 
     memory: Literal[1] = 1
     headers: Annotated[tuple[HeaderEntry, ...], Field(max_length=MAX_HEADERS)] = ()
@@ -145,7 +144,7 @@ class Memory(Strict):
         best: dict[str, HeaderEntry] = {}
         for entry in self.headers:
             other = best.get(folded(entry.header))
-            if other is None or _weight(entry) > _weight(other):
+            if other is None or _authority(entry) >= _authority(other):
                 best[folded(entry.header)] = entry
         return best
 
@@ -253,7 +252,7 @@ def serialized(memory: Memory) -> bytes:
 
 def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
     """The memory with facts added. Those least often said, longest ago, and by no person go first if it is full."""
-    at = at.astimezone(UTC).replace(microsecond=0)
+    at = at.astimezone(UTC)
     headers = {e.key: e for e in memory.headers}
     values = {e.key: e for e in memory.values}
     shapes = {e.key: e for e in memory.shapes}
@@ -359,11 +358,14 @@ def _add(known: dict[tuple[str, ...], Entry], entry: Entry) -> None:
 
 
 def _newest(known: dict[tuple[str, ...], ReadingEntry], entry: ReadingEntry) -> None:
-    """Of one sender's readings of one header the newest counts."""
+    """Of one sender's readings of one header the newest counts: of a person's, if there is one."""
     old = known.get(entry.key)
-    if old is None or (entry.at, entry.reading) >= (old.at, old.reading):
-        count = 1 if old is None or old.reading != entry.reading or old.at == entry.at else old.count + entry.count
-        known[entry.key] = entry.model_copy(update={"count": min(MAX_COUNT, count)})
+    if old is None:
+        known[entry.key] = entry
+        return
+    newest = max((old, entry), key=lambda e: (e.said_at is not None, e.said_at or e.at, e.reading, serial(e)))
+    count = old.count + entry.count if old.reading == entry.reading else newest.count
+    known[entry.key] = newest.model_copy(update={"count": min(MAX_COUNT, count)})
 
 
 def serial(entry: Learnt) -> str:
@@ -412,6 +414,12 @@ def _line(entry: Learnt) -> str:
 def _weight(entry: Learnt) -> tuple[bool, datetime, int, datetime]:
     """A person's word goes before every count; then the newer word, then the greater count, then the newer one."""
     return (entry.said_at is not None, entry.said_at or datetime.min.replace(tzinfo=UTC), entry.count, entry.at)
+
+
+def _authority(entry: HeaderEntry) -> tuple[bool, datetime, int]:
+    """Which of a header's entries counts: the newest word of a person, whatever was counted; else the count."""
+    said, never = entry.said_at, datetime.min.replace(tzinfo=UTC)
+    return (said is not None, said or never, entry.count if said is None else 0)
 
 
 def _ordered(memory: Memory) -> Memory:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from core.errors import AdeError
 from infra.aws.ecs import task_shield
 from infra.deliveries import Deliveries
-from infra.lanes import Lanes
 from infra.local.presence import Presence, Pulse, alive_file, new_owner
 from infra.logs import Log
+from infra.queueing import Lanes
 from infra.wiring import Stack
 from runner.attempt import Attempts, Boxes
 from runner.fleet import Fleet

@@ -25,11 +25,22 @@ from core.manifests import Limits, ReviewTerms, parse_manifest
 from core.ports import BoxLimits, BoxOrder, BoxReport, Killed, ObjectStore, OnEvent, Sandbox, Verification, ignore_event
 from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
-from infra.lanes import Lanes
+from infra.queueing import Lanes
 from infra.telemetry import Telemetry
-from runner.origins import find_origin, mended_input, mends_of, stage_origin
 from runner.sandbox.install.layers import LayerRefused, Layers
-from runner.staging import Pins, Staged, StagingFailed, box_limits, box_outputs, make_order, stage
+from runner.staging import (
+    Pins,
+    Staged,
+    StagingFailed,
+    box_limits,
+    box_outputs,
+    find_origin,
+    make_order,
+    mended_input,
+    mends_of,
+    stage,
+    stage_origin,
+)
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
 PROFILE = "profile.json"

@@ -27,16 +27,14 @@ from core.errors import ObjectRefused, RowUnreadable
 from core.jobs import ENDED, Job, State, move, undecided
 from core.keys import WORK, staging_folder
 from core.ports import Clock, JobQuery, JobTable, ObjectStore, WorkQueue
-from infra.lanes import Lanes
 from infra.local.presence import Presence
 from infra.logs import Log
-from infra.queueing import enqueue, enqueue_all, note_sent, without_message
+from infra.queueing import Lanes, enqueue, enqueue_all, note_sent, without_message
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Boxes
 from runner.notifier import Notifier
-from runner.publish import Publisher
-from runner.tracing import job_moved
+from runner.publish import Publisher, count_moved
 from runner.worker import Worker
 
 LEADER_SECONDS = 30.0
@@ -339,7 +337,7 @@ class Janitor:
         if closed is not None and closed.state is State.QUEUED:
             enqueue(self._table, self._queue, self._clock, closed)
         elif closed is not None:
-            job_moved(self._telemetry, closed)
+            count_moved(self._telemetry, closed)
             self._worker.finish(closed)
 
     def _forget(self, job: Job, now: float) -> None:

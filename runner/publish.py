@@ -26,13 +26,12 @@ from core.jobs import ENDED, HISTORY_KEPT, Job, JobError, State, move, stamp_tex
 from core.keys import job_folder, latest_key, mended_latest_key, profile_key, result_key, staging_folder
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
-from infra.lanes import Lanes
 from infra.logs import Log
+from infra.queueing import Lanes
 from infra.reviews import REVIEW_FILES
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry
 from runner.remembering import remember
-from runner.tracing import job_moved, published
 
 LATEST_VERSION = 1
 AUDIT = ("artifact.json", "report.html", "rejects.xlsx")  # published without a workbook if they explain a failure
@@ -75,7 +74,7 @@ class Publisher:
         except KeyRefused as error:
             return self._unpublishable(job, str(error), on_written)
         if done is not None and done.state is not State.QUEUED:
-            published(self._telemetry, done, began=began)
+            _record_published(self._telemetry, done, began=began)
         return done
 
     def _finish(self, job: Job, on_written: Callable[[], None] | None) -> Job | None:
@@ -209,7 +208,7 @@ class Publisher:
         if job.state is State.PUBLISHING:
             ended = self._table.replace(job, move(job, State.SUCCEEDED, now=self._clock.now(), announced=False))
             if ended is not None:
-                job_moved(self._telemetry, ended)
+                count_moved(self._telemetry, ended)
             return ended
         closed = replace(job, unpublished=False, announced=False)
         if job.state is State.EXPIRED:
@@ -232,7 +231,7 @@ class Publisher:
         failed = self._table.replace(job, move(job, State.FAILED, now=self._clock.now(), error=error, files=()))
         if failed is None:
             return None
-        job_moved(self._telemetry, failed)
+        count_moved(self._telemetry, failed)
         return self.finish(failed)
 
     def _point_latest(self, job: Job, began: float | None = None) -> None:
@@ -435,3 +434,20 @@ def profile_order(body: bytes | None) -> tuple[float, float, str] | None:
         return float(stamp), float(created), str(job_id)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
+
+
+def count_moved(telemetry: Telemetry, job: Job) -> None:
+    """Count a job that this process has just ended, or made wait for a person."""
+    if job.state is State.REVIEW:
+        telemetry.meters.add("ade.reviews")
+    elif job.ended and job.state is not State.EXPIRED:
+        verdict = str(job.error.verdict) if job.error else "ok"
+        fault = str(job.error.fault) if job.error else "nobody"
+        telemetry.meters.add("ade.jobs.ended", state=str(job.state), verdict=verdict, fault=fault)
+
+
+def _record_published(telemetry: Telemetry, job: Job, *, began: float) -> None:
+    """The outputs of a job, its questions or its end are in the bucket."""
+    now = telemetry.now()
+    telemetry.meters.observe("ade.publish", now - began)
+    telemetry.span("publish", job.trace, start=began, end=now, job_id=job.job_id, state=str(job.state))

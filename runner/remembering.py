@@ -29,7 +29,7 @@ def remember(store: ObjectStore, job: Job) -> str:
         return f"its decision is gone: {error}"
     if not decision.remember or not decision.answers:
         return ""
-    at = datetime.fromtimestamp(job.decided_at, UTC).replace(microsecond=0)
+    at = datetime.fromtimestamp(job.decided_at, UTC)
     facts = _facts(decision, job, store)
     try:
         if facts:

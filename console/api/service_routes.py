@@ -42,6 +42,7 @@ def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
     queue, recent = facts.queue, facts.recent
     return {
         "at": facts.at,
+        "counted_at": facts.counted_at,
         "states": facts.states,
         "tenants": facts.tenants,
         "queue": None
@@ -95,7 +96,7 @@ def decide(call: Call) -> Answer:
         call.principal, "decide", tenant=job.tenant, job=job.job_id, answers=len(body.answers), remember=body.remember
     )
     call.context.stack.store.put(key, raw)
-    call.context.submissions.scan([key])
+    call.context.submissions.scan([key], trace=call.span.trace)
     return {"job_id": job.job_id, "decision": key}
 
 

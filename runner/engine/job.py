@@ -118,6 +118,7 @@ class EngineJob:
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
         self.learnt = read_memories([(m.path, m.key) for m in order.memories])
+        self.spelled: dict[str, dict[str, Any]] = {}  # field -> folded text -> the allowed value that it means
         self.answers = Answers(order.decision, accept=order.accept, readings=self.learnt.readings_of(order.sender))
 
     def run(self) -> dict[str, Any]:
@@ -146,7 +147,7 @@ class EngineJob:
         }
         hooks = Hooks(package, self.findings, shared, strict=self.strict)
         inputs = [{"name": i.name, "role": i.role} for i in (*self.order.primary, *self.order.auxiliary)]
-        hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
+        hooks.notify("on_job_start", inputs=inputs, fields=[f.name for f in fields])
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
         empty = bool(tables) and not any(t.is_mapped for t in tables)
@@ -181,7 +182,7 @@ class EngineJob:
         self._compare_values(artifact, tables)
         self._stop_rejected(artifact, sources)
         summary = artifact.summary()
-        hooks.tell("on_job_end", summary=summary)
+        hooks.notify("on_job_end", summary=summary)
         summary["findings"] = self.findings.by_severity()
         artifact.write(self.times, summary)
         return summary
@@ -248,7 +249,7 @@ class EngineJob:
         self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
     ) -> list[MappedTable]:
         mapped: list[MappedTable] = []
-        recall = Recall(self.learnt.headers)
+        recall = Recall(self.learnt.headers, self._spellings(fields))
         for source in sources:
             with source.streaming():
                 mapped += [
@@ -513,12 +514,11 @@ class EngineJob:
 
     def _spellings(self, fields: Iterable[Field]) -> dict[str, dict[str, Any]]:
         """What the memories say about texts of fields that have allowed values."""
-        found = {}
         for field in fields if self.learnt.values else ():
             allowed = self.lookups.column(field) if field.lookup else field.allowed
-            if allowed:
-                found[field.name] = self.learnt.spellings(field.name, allowed)
-        return found
+            if allowed and field.name not in self.spelled:
+                self.spelled[field.name] = self.learnt.spellings(field.name, allowed)
+        return self.spelled
 
     def _pour(self, source: SurveyedInput, streams: Mapping[str, TableStream]) -> None:
         """Count every table's rows; stream those of the tables in use to the output."""

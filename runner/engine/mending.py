@@ -1,6 +1,6 @@
 """Corrected rejects: recognises a corrected `rejects.xlsx`, and puts its rows back into the input they came from.
 
-Every row of `rejects.xlsx` bears a key: the job, the number of the input, the sheet and the row it stands for. A file
+Every row of `rejects.xlsx` bears a key: the job, the number of the input, the sheet and the row that it is. A file
 with such keys is not data of its own. The runner finds the job it names and stages that job's inputs; the engine then
 reads those, with each corrected row in place of the row its key names. So the result is that of a whole drop, checked
 as if the sender had corrected the first file. Nothing that a key says is believed: a row that does not exist, comes
@@ -23,7 +23,7 @@ from runner.engine.writing.parts import MAX_TEXT, cut, too_long
 TO_DO: Final = "ade: what to do"
 KINDS: Final = ("key", "row", "top")  # the row that names the columns, a row of data, any other row above it
 _KEY = re.compile(r"ade: (key|row|top) ([a-z0-9][a-z0-9-]{0,79})/([0-9]{1,5})/([0-9]{1,5})/([0-9]{1,7})")
-_LOOKED_AT: Final = 200  # rows at the top of a sheet in which a key is looked for
+_TOP_ROWS: Final = 200  # of a sheet that are searched for a key
 MAX_ROWS: Final = 1_048_576  # corrected rows of one job
 
 
@@ -38,7 +38,7 @@ def claimed(sheet: SpooledSheet) -> str | None:
     if block is None:
         return None
     for column in block.columns:
-        for value in column[:_LOOKED_AT]:
+        for value in column[:_TOP_ROWS]:
             if value.__class__ is str and value[:5] == "ade: " and (found := _KEY.fullmatch(value.strip())):
                 return found[2]
     return None
@@ -119,7 +119,7 @@ class Mending:
     def _read_sheet(self, file: InputFile, sheet: Sheet, seen: set[tuple[int, int, int]]) -> None:
         place = FindingPlace(file.name, sheet.name, "")
         headings: MendedHeader | None = None
-        early: list[tuple[tuple[str, int, int], int, list[Value]]] = []  # rows that stand above the header
+        early: list[tuple[tuple[str, int, int], int, list[Value]]] = []  # rows above the header
         at = -1
         for number, values in rows_of(blocks_of(sheet)):
             at, found = _keyed(values, at)
@@ -275,7 +275,7 @@ def matched(own: Sequence[Value], mended: Sequence[Value], skipped: frozenset[in
 
 
 def _keyed(values: Sequence[Value], at: int) -> tuple[int, re.Match[str] | None]:
-    """Where a row's key is, first looked for where the last one was."""
+    """Where a row's key is: searched first where the last one was."""
     for n in (at, *range(len(values) - 1, -1, -1)):
         if 0 <= n < len(values):
             value = values[n]

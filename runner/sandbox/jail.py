@@ -134,7 +134,7 @@ class Build:
         if order.network:
             places += ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki"]
         for place in dict.fromkeys(places):
-            if os.path.islink(place):  # noqa: PTH114 - the link itself is wanted, as it stands
+            if os.path.islink(place):  # noqa: PTH114 - the link itself is wanted, unresolved
                 args += ["--symlink", os.readlink(place), place]  # noqa: PTH115 - as above
             else:
                 args += ["--ro-bind-try", place, place]

@@ -62,7 +62,7 @@ def test_doctor_says_that_the_queue_is_polled(pooled: SimpleNamespace):
     assert "twice a second" in found[0].message
 
 
-def test_who_waits_is_told_that_it_looks_and_finds_the_message(pooled: SimpleNamespace):
+def test_who_waits_learns_that_it_looks_and_finds_the_message(pooled: SimpleNamespace):
     assert pooled.queue.receive(most=1, wait=0.2, visibility=30) == ()
     pooled.queue.send(Message(job_id="a", tenant="acme"), delay=0.5)
     assert [d.message.job_id for d in pooled.queue.receive(most=1, wait=20, visibility=30)] == ["a"]
@@ -70,4 +70,4 @@ def test_who_waits_is_told_that_it_looks_and_finds_the_message(pooled: SimpleNam
     while not pooled.notes and time.monotonic() < until:
         pooled.bells.wait("queue", pooled.bells.count("queue"), 0.1)
     assert "pooler" in pooled.notes[0]
-    assert not pooled.bells.hears
+    assert not pooled.bells.listens

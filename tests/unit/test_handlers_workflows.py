@@ -53,7 +53,7 @@ def test_a_manifest_that_is_too_large_is_rejected_as_a_whole(world, flows):
     assert problem.path == "$"
 
 
-def test_a_version_is_read_once_and_told_with_what_is_known_of_it_now(world, flows):
+def test_a_version_is_read_once_and_reported_with_what_is_known_of_it_now(world, flows):
     info = put(world, f"{AT}manifest.json")
     first = flows.load(info)
     world.store.read = None
@@ -112,7 +112,7 @@ def test_a_remembered_manifest_that_does_not_concern_it_is_not_asked_for(world, 
     assert above(world, flows, concerned=lambda _: False) == ([], False)
 
 
-def test_all_places_are_looked_at_in_their_order_and_configs_with_all_below(world, flows):
+def test_all_places_are_scanned_in_their_order_and_configs_with_all_below(world, flows):
     own = put(world, f"{AT}manifest.json").key
     top = put(world, "inbox/acme/manifest.json").key
     standing = put(world, "configs/acme/a/b/manifest.json", MANIFEST | {"subscribe": ["*.csv"]}).key
@@ -124,7 +124,7 @@ def test_all_places_are_looked_at_in_their_order_and_configs_with_all_below(worl
     assert (again, listed) == (found, False)
 
 
-def test_a_manifest_above_that_does_not_validate_is_told_from_memory_too(world, flows):
+def test_a_manifest_above_that_does_not_validate_is_reported_from_memory_too(world, flows):
     key = put(world, f"{AT}manifest.json", {"manifest": 1}).key
     for _ in range(2):
         rejected: list[str] = []

@@ -181,7 +181,7 @@ def _put(store: ObjectStore, job: Job, given: dict[str, str | None], args: argpa
     except DecisionInvalid as error:
         raise UsageError("; ".join(f"{p.path}: {p.problem} (allowed: {p.allowed})" for p in error.problems)) from None
     except PreconditionFailed:
-        raise UsageError(f"{key} was written by somebody else meanwhile; look at it and repeat") from None
+        raise UsageError(f"{key} was changed by somebody else in the meantime; check it and repeat") from None
     return key
 
 
@@ -214,7 +214,7 @@ def _about(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _report(stack: Stack, job: Job, key: str, out: Printer) -> int:
-    """Let the intake read the decision at once, as it would after the bucket's event; tell what became of the job."""
+    """Let the intake read the decision at once, as it would after the bucket's event; report what became of the job."""
     Intake.over(stack).changed([key])
     now = stack.table.get(job.job_id) or job
     if out.as_json:

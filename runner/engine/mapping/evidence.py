@@ -12,6 +12,7 @@ from functools import cache
 from math import log2
 from operator import mul
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import Field
@@ -25,7 +26,7 @@ from runner.engine.values.convert import Converter, fold, text_of
 GOOD: Final = 0.8
 POOR: Final = 0.3
 FEWEST: Final = 3
-FEW: Final = 6  # values that tell half of what many would
+FEW: Final = 6  # values that show half of what many would
 TESTED: Final = 60  # values that a type is tried on
 LEAST_LIKENESS: Final = 0.2
 PART: Final = 0.95  # the last part of a stacked header says a little less than the whole
@@ -63,7 +64,8 @@ _RULES: Final = {
     "said_other": "memory:person", "near": "memory:like", "near_squared": "memory:like", "near_other": "memory:like",
     "letters": "memory:letters", "letters_lead": "memory:letters", "values": "values", "values_against": "values",
     "type_rare": "type", "type_strong": "type", "type_weak": "type", "type_against": "type", "pattern": "pattern",
-    "pattern_against": "pattern", "allowed": "allowed", "allowed_against": "allowed", "neighbour": "neighbours",
+    "pattern_against": "pattern", "allowed": "allowed", "allowed_learnt": "memory:spellings",
+    "allowed_against": "allowed", "neighbour": "neighbours",
 }  # fmt: skip
 
 
@@ -78,7 +80,7 @@ class Sample:
         self._chances: dict[str, float] | None = None
 
     def fit(self, field: Field) -> float | None:
-        """The share of values that are of the field's type; None where there is nothing to tell."""
+        """The share of values that are of the field's type; None where there is no evidence."""
         key = (field.type, field.formats, field.decimal, field.day_first, field.clean)
         if key not in self._fits:
             self._fits[key] = self._fit(field)
@@ -140,6 +142,7 @@ EMPTY: Final = Recall()
 def model() -> dict[str, Any]:
     """The weights, from a file of our own."""
     loaded: dict[str, Any] = json.loads((Path(__file__).parent / "matcher.json").read_bytes())
+    loaded["pair"]["allowed_learnt"] = loaded["pair"]["allowed"]  # a confirmed spelling is as good as the value
     loaded["values"]["by_number"] = by_number(loaded["values"]["classes"])
     return loaded
 
@@ -168,15 +171,25 @@ def pattern_fit(sample: Sample, field: Field) -> tuple[str, float] | None:
     return ("pattern_against", 1.0) if fit < POOR / 2 else None
 
 
-def allowed_fit(sample: Sample, allowed: frozenset[Any] | None) -> tuple[str, float] | None:
-    """Values that are all among the allowed ones speak for an enum; few different ones speak softly."""
+def allowed_fit(
+    sample: Sample, allowed: frozenset[Any] | None, spelled: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, float]:
+    """Values that are all among the allowed ones speak for an enum; few different ones speak softly.
+
+    `spelled`: texts that were confirmed to mean one of them. They agree, too, but a bare number or a single letter is
+    no reason by itself: any column may hold those.
+    """
     if not allowed or len(sample.texts) < FEWEST:
-        return None
+        return {}
     found = [fold(t) for t in sample.texts[:TESTED]]
-    fit = sum(f in allowed for f in found) / len(found)
+    own = sum(f in allowed for f in found) / len(found)
+    learnt = [f for f in found if f in spelled] if spelled else []
+    fit = own + len(learnt) / len(found)
     if fit >= GOOD:
-        return "allowed", (1.0 if len(set(found)) > 2 else 0.6) * fit
-    return ("allowed_against", 1.0) if fit < POOR / 2 else None
+        strength = 1.0 if len({spelled.get(f, f) for f in found}) > 2 else 0.6
+        telling = sum(len(f) > 1 and not f.isdecimal() for f in learnt) / len(found)
+        return {name: strength * x for name, x in (("allowed", own), ("allowed_learnt", telling)) if x}
+    return {"allowed_against": 1.0} if fit < POOR / 2 else {}
 
 
 class Numbers(NamedTuple):
@@ -283,7 +296,7 @@ class Weigher:
             yield from self._close[word]
 
     def _values(self, sample: Sample) -> list[dict[str, float]]:
-        """What a column's values say about each field; fields that are declared alike are looked at once."""
+        """What a column's values say about each field; fields that are declared alike are compared once."""
         seen = sample.chances()
         told: list[dict[str, float]] = []
         for n, (field, like) in enumerate(zip(self._fields, self._declared, strict=True)):
@@ -293,9 +306,9 @@ class Weigher:
             found: dict[str, float] = {}
             if kind := type_fit(sample, field):
                 found[kind] = 1.0
-            for fits in (pattern_fit(sample, field), allowed_fit(sample, self._allowed[n])):
-                if fits:
-                    found[fits[0]] = fits[1]
+            if fits := pattern_fit(sample, field):
+                found[fits[0]] = fits[1]
+            found |= allowed_fit(sample, self._allowed[n], self._recall.spelled(field.name))
             if seen and self.classes[n]:
                 best = max([seen.get(name, 0.0) for name in self.classes[n]])
                 found["values" if best > 0 else "values_against"] = min(_MOST, best)
@@ -416,7 +429,7 @@ def weighed(numbers: Mapping[str, float]) -> float:
 
 _OF_VALUES: Final = frozenset({
     "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against", "pattern", "pattern_against",
-    "allowed", "allowed_against",
+    "allowed", "allowed_learnt", "allowed_against",
 })  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def bare_words(header: str) -> frozenset[str]:
-    """The words of a header without what stands in brackets, if anything is left then."""
+    """The words of a header without what is in brackets, if anything is left then."""
     bare = normalized(_ASIDE.sub(" ", header))
     return words(bare or header)
 
@@ -84,7 +84,7 @@ def overlap(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, in
 
     A generic word more or less says little (`Plan code` is the plan), a word in place of another says a lot:
     `Agent city` is not the `agent_name`, and `Address 1` is not `address_2`. Where one side has a telling word to
-    itself, only shared words count that tell the field from others: `stems` counts the fields that have a word.
+    itself, only shared words count that distinguish the field from others: `stems` counts the fields that have a word.
     """
     common, left, right = _compared(ours, theirs)
     differ = any(_weight(w) == 1 for w in left | right)
@@ -102,7 +102,7 @@ def coverage(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, i
     """Whether a header has the words of a name with slips (`nearly_same`) or in other words (`similar_words`), but
     for generic ones (`generic_differs`), all of several and more (`covers`), or lacks some of them (`inside`).
 
-    Where it lacks some, those that it has must tell the field from others.
+    Where it lacks some, those that it has must distinguish the field from others.
     """
     common, left, right = _compared(ours, theirs)
     if common and not left and not right:

@@ -1,7 +1,7 @@
 """General knowledge of headers, from `knowledge.json`: spellings of words, and which words mean what.
 
 `words` lists spellings of a word: abbreviations, other languages, compounds. `understood` takes a header apart into
-such words, also where they stand without blanks (`HOUSENO`, `CERTBEGINDATE`) or are cut off (`MUNICIPALI`).
+such words, also where they are written without blanks (`HOUSENO`, `CERTBEGINDATE`) or are cut off (`MUNICIPALI`).
 `concepts` lists phrases of these words that mean one thing, whatever a manifest calls it; many of them (`owner`,
 `object id`) are there so that a column is known to be something else.
 """

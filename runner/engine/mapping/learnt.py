@@ -7,6 +7,7 @@ core/memories.py writes it).
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +20,15 @@ _LONGEST: Final = 500
 _MOST: Final = 10**9  # times that something was said
 
 Entry = Mapping[str, Any]
+
+
+def instant(at: str | None) -> datetime | None:
+    """When a person said something; times are written in any zone, with or without fractions of a second."""
+    try:
+        moment = datetime.fromisoformat(at) if at else None
+        return moment and (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 class LearntEntries(NamedTuple):
@@ -40,14 +50,17 @@ class LearntEntries(NamedTuple):
         """
         known = {fold(value): value for value in allowed}
         counts: dict[str, Counter[str]] = {}
-        said: dict[str, tuple[str, str]] = {}
+        said: dict[str, tuple[datetime, str]] = {}
         for entry in self.values:
+            if entry["field"] != field:
+                continue
             text, means = fold(entry["value"]), fold(entry["means"])
-            if entry["field"] != field or means not in known or text in known:
+            if means not in known or text in known:
                 continue
             counts.setdefault(text, Counter())[means] += entry.get("count", 1)
-            if at := entry.get("said_at"):
-                said[text] = max(said.get(text, ("", "")), (at, means))
+            at = instant(entry.get("said_at"))
+            if at is not None and (text not in said or at >= said[text][0]):
+                said[text] = (at, means)
         out = {}
         for text, found in counts.items():
             (best, most), *others = found.most_common(2)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from runner.engine.mapping.knowledge import folded_words, vocabulary
 from runner.engine.values.convert import text_of
 
-LOOKED_AT: Final = 40  # values
+SAMPLED: Final = 40  # values
 VOCABULARIES: Final = (
     "street", "region", "unit", "direction", "district", "company", "status", "country", "first", "last"
 )  # fmt: skip
@@ -52,12 +52,12 @@ NAMES: Final = (
 
 def profile(values: Sequence[Any], blank: float = 0.0) -> list[float] | None:
     """A number from 0 to 1 for each of NAMES; None where there is nothing to see."""
-    step = max(1, len(values) // LOOKED_AT)
-    texts = [t for t in (text_of(v).strip() for v in values[::step][:LOOKED_AT] if v is not None) if t]
+    step = max(1, len(values) // SAMPLED)
+    texts = [t for t in (text_of(v).strip() for v in values[::step][:SAMPLED] if v is not None) if t]
     if not texts:
         return None
     size = len(texts)
-    told: dict[str, tuple[list[str], float | None]] = {text: _look(text) for text in dict.fromkeys(texts)}
+    told: dict[str, tuple[list[str], float | None]] = {text: _classify(text) for text in dict.fromkeys(texts)}
     seen = Counter(chain.from_iterable([told[text][0] for text in texts]))
     numbers = [number for text in texts if (number := told[text][1]) is not None]
     out = dict.fromkeys(NAMES, 0.0) | {name: count / size for name, count in seen.items()}
@@ -76,7 +76,7 @@ def profile(values: Sequence[Any], blank: float = 0.0) -> list[float] | None:
     return [out[name] for name in NAMES]
 
 
-def _look(text: str) -> tuple[list[str], float | None]:
+def _classify(text: str) -> tuple[list[str], float | None]:
     """What one text is, and the number that it is, if it is one."""
     size, first = len(text), text[0]
     seen = ["short" if size <= 4 else "middle" if size <= 15 else "long"]
@@ -92,10 +92,10 @@ def _look(text: str) -> tuple[list[str], float | None]:
         if _DECIMAL.fullmatch(text):
             seen.append("decimal")
             return _fraction(text, seen)
-    return _look_at_words(text, seen, digits=digits), None
+    return _classify_words(text, seen, digits=digits), None
 
 
-def _look_at_words(text: str, seen: list[str], *, digits: bool) -> list[str]:
+def _classify_words(text: str, seen: list[str], *, digits: bool) -> list[str]:
     first = text[0]
     for name, pattern in _shapes(text, first, digits=digits):
         if pattern.fullmatch(text):

@@ -6,12 +6,13 @@ field, said as often) are counted together, so that a large memory costs little.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from itertools import accumulate, chain
 from math import log
 from typing import Any, Final, NamedTuple
 
+from runner.engine.mapping.learnt import instant
 from runner.engine.mapping.spelling import all_joined, all_normalized, joined, normalized
 
 _SIZE: Final = 3  # letters of a run
@@ -57,7 +58,11 @@ def _top(values: Mapping[str, float]) -> tuple[str, float, float]:
 class Recall:
     """All memories of a job, the most specific last."""
 
-    def __init__(self, entries: Sequence[Mapping[str, Any]] = ()) -> None:
+    def __init__(
+        self, entries: Sequence[Mapping[str, Any]] = (), spellings: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> None:
+        """`spellings`: field -> folded text -> the allowed value that it means."""
+        self._spellings = spellings or {}
         self._first: dict[str, Mapping[str, Any]] = {}
         self._more: dict[str, list[Mapping[str, Any]]] = {}  # where a header has several entries: the others
         headers = [entry["header"] for entry in entries]
@@ -69,18 +74,23 @@ class Recall:
     def __len__(self) -> int:
         return len(self._first)
 
+    def spelled(self, field: str) -> Mapping[str, Any]:
+        """Folded texts that were confirmed to mean an allowed value of a field."""
+        return self._spellings.get(field, {})
+
     def exact(self, header: str) -> Confirmed | None:
         key = joined(header) or header.casefold()
         return self._confirmed(key) if key in self._first else None
 
     def _confirmed(self, key: str) -> Confirmed:
         counts: dict[str, int] = {}
-        said, newest = None, ""
+        said: str | None = None
+        newest: datetime | None = None
         for entry in (self._first[key], *self._more.get(key, ())):
             field = entry["field"] or _NONE
             counts[field] = counts.get(field, 0) + entry.get("count", 1)
-            at = _in_utc(entry.get("said_at") or "")
-            if at and at >= newest:
+            at = instant(entry.get("said_at"))
+            if at is not None and (newest is None or at >= newest):
                 said, newest = field, at
         return Confirmed(counts, said)
 
@@ -215,20 +225,8 @@ class _Index:
         return base, lifts
 
 
-def _in_utc(at: str) -> str:
-    """A time as texts are compared: by hand it may have been written in any zone."""
-    if not at or at.endswith("Z"):
-        return at
-    try:
-        moment = datetime.fromisoformat(at)
-        zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        return zoned.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    except (ValueError, OverflowError):
-        return at
-
-
 def _most(counts: Mapping[int, int], most: int) -> list[int]:
-    """The headers with the greatest counts; of equal ones those that stand first."""
+    """The headers with the greatest counts; of equal ones the first."""
     least, more = 0, most
     for count, times in sorted(Counter(counts.values()).items(), reverse=True):
         least, more = count, more - times

@@ -110,7 +110,7 @@ class _Chooser:
         self._chances: dict[tuple[int, int], float] = {}  # of pairs that stood when they were chosen
         ranks = {pair: rank for pair in table if pair[1] not in self._given and (rank := self._rank(*pair))}
         self._ranks = ranks
-        self._chosen = assign(ranks, self._stands)
+        self._chosen = assign(ranks, self._still_holds)
         self._owner = {f: c for c, f in self._chosen.items()}
 
     def choices(self) -> list[MappingChoice]:
@@ -141,7 +141,7 @@ class _Chooser:
             return Rank((_CONFIRMED,), one.total)
         return Rank((_SAME,), one.total) if one.header >= SAME_WORDS * PART else Rank((_REST, -one.total), one.total)
 
-    def _stands(self, column: int, field: int, chosen: Mapping[int, int]) -> bool:
+    def _still_holds(self, column: int, field: int, chosen: Mapping[int, int]) -> bool:
         """Whether a pair is still good evidence now that better ones are settled."""
         if self._ranks[column, field].group[0] < _CONFIRMED:
             return True
@@ -343,7 +343,7 @@ def _table(
             continue
         points = round(sum(c.delta for c in rules), 4) if rules else 0.0
         table[at, n] = Evidence(
-            partial(_told, pair, fields[n], weigher.classes[n], rules),
+            partial(_explained, pair, fields[n], weigher.classes[n], rules),
             pair.exact,
             pair.header,
             pair.name,
@@ -357,7 +357,7 @@ def _table(
     return table
 
 
-def _told(
+def _explained(
     pair: Numbers, field: Field, classes: frozenset[str], rules: Sequence[Contribution]
 ) -> tuple[Contribution, ...]:
     points = (Contribution(c.rule, round(PER_POINT * c.delta, 2)) for c in rules)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Profile, Row
-from runner.engine.structure.tables import Choice, Label, Says
-from runner.engine.structure.totals import row_says
+from runner.engine.structure.tables import Choice, Clarity, Label
+from runner.engine.structure.totals import row_clarity
 
 SURE = 3.0  # points from which a row is a caption
 DOUBT = 1.0  # points from which it may be one
@@ -161,7 +161,7 @@ class _Column:
 
 
 def _speaks_of_total(row: Row) -> bool:
-    return row_says([row.values[at] for at in row.filled[:2]])[0] >= Says.NAMED
+    return row_clarity([row.values[at] for at in row.filled[:2]])[0] >= Clarity.NAMED
 
 
 def choices(found: Captions) -> list[Choice]:

@@ -8,8 +8,8 @@ from runner.engine.structure import captions, header_rows
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Row
 from runner.engine.structure.header_rows import Hints, behead, extend, settle
-from runner.engine.structure.tables import Label, Says, Table
-from runner.engine.structure.totals import EXACT, read, row_says
+from runner.engine.structure.tables import Clarity, Label, Table
+from runner.engine.structure.totals import EXACT, read, row_clarity
 
 SURE = 0.8  # probability of a header above which its table is never a form
 SHARE = 0.5  # cells that a body without a header needs, relative to the largest table with one
@@ -112,7 +112,7 @@ def shape(draft: Draft, hints: Hints) -> Table:
         asides=_asides(draft) | rules,
         repeated=frozenset(rows[at].number for at in band.again),
         choices=(*draft.choices, *(captions.choices(lone) if hints.captions == "drop" else ())),
-        suspected={number: says for number, (says, _) in suspected.items()},
+        suspected={number: clarity for number, (clarity, _) in suspected.items()},
         doubted=tuple(number for number, (_, doubted) in suspected.items() if doubted),
     )
 
@@ -139,22 +139,22 @@ def _is_rule(row: Row) -> bool:
     return all(row.marks[at] & Mark.RULE for at in row.filled)
 
 
-def _suspected(draft: Draft, known: frozenset[int]) -> dict[int, tuple[Says, bool]]:
+def _suspected(draft: Draft, known: frozenset[int]) -> dict[int, tuple[Clarity, bool]]:
     """Rows that may be totals: how clearly they are labelled, and whether to report one that does not add up."""
     rows, body = draft.rows, draft.band.body
-    out: dict[int, tuple[Says, bool]] = {}
+    out: dict[int, tuple[Clarity, bool]] = {}
     label = _label_column(draft)
     for place, at in enumerate(body):
         row = rows[at]
         if row.number in known:
             continue
-        says, _ = row_says(row.values[draft.left : draft.right + 1])
-        if says > Says.NOTHING:
-            out[row.number] = says, says is Says.NAMED and _likeliest(draft, at) is Label.TOTAL
+        clarity, _ = row_clarity(row.values[draft.left : draft.right + 1])
+        if clarity > Clarity.NOTHING:
+            out[row.number] = clarity, clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL
         elif place > 1 and label is not None and _ends(rows, body, place) and (
             not _holds(row, label) or (place == len(body) - 1 > 2 and _outweighs(draft, at))
         ):  # fmt: skip
-            out[row.number] = says, False
+            out[row.number] = clarity, False
     return out
 
 

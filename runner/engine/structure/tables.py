@@ -26,7 +26,7 @@ NAMES: Mapping[str, Label] = {label.name.lower(): label for label in Label}
 RowScores = Callable[[int, Sequence[object]], Mapping[str, float]]
 
 
-class Says(IntEnum):
+class Clarity(IntEnum):
     """How clearly a row is labelled as a total."""
 
     NOTHING = 0
@@ -79,7 +79,7 @@ class Table:
     repeated: frozenset[int] = field(default_factory=frozenset)  # repeated headers
     choices: tuple[Choice, ...] = ()  # readings of this table that were close
     # Until totals are checked: rows that may be totals, by how clearly they are labelled, and those to report if not.
-    suspected: Mapping[int, Says] = field(default_factory=dict)
+    suspected: Mapping[int, Clarity] = field(default_factory=dict)
     doubted: tuple[int, ...] = ()
 
     @property

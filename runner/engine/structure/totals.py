@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.a1 import CellRange
 from runner.engine.reading import Block, Shown, Value
-from runner.engine.structure.tables import Choice, Says, Table
+from runner.engine.structure.tables import Choice, Clarity, Table
 
 TOTALS: Final = (
     # English, German, Dutch, the North
@@ -67,23 +67,23 @@ class Sort(IntEnum):
 
 
 @lru_cache(maxsize=4096)
-def says(text: str) -> tuple[Says, Sort]:
+def label_clarity(text: str) -> tuple[Clarity, Sort]:
     """How clearly a text labels a total, and of which sort."""
     bare = " ".join(text[:80].casefold().strip(_EDGES).split())
     if not bare:
-        return Says.NOTHING, Sort.SUM
+        return Clarity.NOTHING, Sort.SUM
     core = _core(bare)
     if core in _WORDS:
         sort = _sort(core)
-        return (Says.HINT if sort is Sort.BOUND else Says.PLAINLY), sort  # Max is also a name
+        return (Clarity.HINT if sort is Sort.BOUND else Clarity.PLAINLY), sort  # Max is also a name
     words = bare.split(" ")
     for word in (words[0].strip(_EDGES), words[-1].strip(_EDGES), " ".join(words[:2])):
         if _core(word) in _STRONG and len(words) <= _MOST:
             sort = _sort(_core(word))
-            return (Says.NAMED if sort is Sort.SUM else Says.HINT), sort
+            return (Clarity.NAMED if sort is Sort.SUM else Clarity.HINT), sort
     if any(bare.startswith(word) or bare.endswith(word) for word in _UNSPACED):
-        return Says.NAMED, Sort.SUM
-    return (Says.HINT if _HINT.search(bare) else Says.NOTHING), Sort.MEAN if _MEAN.search(bare) else Sort.SUM
+        return Clarity.NAMED, Sort.SUM
+    return (Clarity.HINT if _HINT.search(bare) else Clarity.NOTHING), Sort.MEAN if _MEAN.search(bare) else Sort.SUM
 
 
 _MOST: Final = 8  # words of a label
@@ -113,15 +113,15 @@ def _sort(word: str) -> Sort:
     return Sort.COUNT if word in COUNTS else Sort.BOUND if word in BOUNDS else Sort.SUM
 
 
-def row_says(values: Sequence[object], first: int = 3) -> tuple[Says, Sort]:
+def row_clarity(values: Sequence[object], first: int = 3) -> tuple[Clarity, Sort]:
     """How clearly one of a row's first cells labels it as a total."""
-    best = Says.NOTHING, Sort.SUM
+    best = Clarity.NOTHING, Sort.SUM
     seen = 0
     for value in values:
         if value is None or value == "":
             continue
         if isinstance(value, str):
-            best = max(best, says(value), key=lambda one: one[0])
+            best = max(best, label_clarity(value), key=lambda one: one[0])
         seen += 1
         if seen == first:
             break
@@ -231,7 +231,7 @@ class Suspect:
     """A row that may be a total."""
 
     number: int
-    says: Says
+    clarity: Clarity
     sort: Sort
     sums: dict[int, Sum]
     match: Match = NOTHING
@@ -240,13 +240,13 @@ class Suspect:
     @property
     def adds_up(self) -> bool:
         hits, misses, large = self.match
-        if self.says >= Says.NAMED:
+        if self.clarity >= Clarity.NAMED:
             return hits > 0 and (large or hits > 1 or not misses)
-        return hits > 0 and hits >= 2 * misses and (large or hits > 1) and (self.says > Says.NOTHING or not misses)
+        return hits > 0 and hits >= 2 * misses and (large or hits > 1) and (not misses or self.clarity > 0)
 
     @property
     def is_total(self) -> bool:
-        return self.says > Says.NOTHING and self.adds_up
+        return self.clarity > Clarity.NOTHING and self.adds_up
 
 
 class TotalsCheck:
@@ -305,8 +305,10 @@ class TotalsCheck:
             self.first_data = self.first_data or first
             self.last_data = last
             return
-        says, sort = row_says([column[0] for _, column in columns])
-        suspect = Suspect(first, self._table.suspected[first] and max(says, self._table.suspected[first]), sort, sums)
+        clarity, sort = row_clarity([column[0] for _, column in columns])
+        suspect = Suspect(
+            first, self._table.suspected[first] and max(clarity, self._table.suspected[first]), sort, sums
+        )
         self._judge(suspect)
 
     def _sum(self, at: int, column: list[Value], *, single: bool) -> Sum | None:
@@ -338,10 +340,10 @@ class TotalsCheck:
             self._tail = Running()
         else:
             self._add(1, suspect.sums)
-            if suspect.says >= Says.NAMED and len(self._open) < PENDING:
+            if suspect.clarity >= Clarity.NAMED and len(self._open) < PENDING:
                 suspect.below = [Running(), Running()]
                 self._open.append(suspect)
-        if suspect.is_total or suspect.says >= Says.NAMED:
+        if suspect.is_total or suspect.clarity >= Clarity.NAMED:
             self._since, self._block = Running(), Running()
 
     def _close(self, *, last: bool) -> None:
@@ -356,9 +358,9 @@ class TotalsCheck:
         self._close(last=True)
         table = self._table
         totals = [one.number for one in self._judged if one.is_total]
-        words = [one.number for one in self._judged if one.says is Says.PLAINLY and not one.is_total]
+        words = [one.number for one in self._judged if one.clarity is Clarity.PLAINLY and not one.is_total]
         words += [n for n in table.doubted if n not in totals and n not in words]
-        sums = [one.number for one in self._judged if one.says is Says.NOTHING and one.adds_up]
+        sums = [one.number for one in self._judged if one.clarity is Clarity.NOTHING and one.adds_up]
         kept = [one.number for one in self._judged if not one.is_total]
         edges = [n for n in (self.first_data, self.last_data, *kept) if n]
         box = table.data_range
@@ -414,14 +416,14 @@ def compared(suspect: Suspect, running: Running) -> Match:
     for at, own in suspect.sums.items():
         other = running.columns.get(at)
         if other is None or not other.count:
-            counted = own.point == running.rows and running.rows > 1 and suspect.says >= Says.NAMED
+            counted = own.point == running.rows and running.rows > 1 and suspect.clarity >= Clarity.NAMED
             hits += counted
             continue
-        if other.count < 2 and suspect.says < Says.NAMED:
+        if other.count < 2 and suspect.clarity < Clarity.NAMED:
             continue
         if not own.point and not own.comma:
             continue
-        if _fits(own, other, suspect.sort, strict=suspect.says is Says.NOTHING):
+        if _fits(own, other, suspect.sort, strict=suspect.clarity is Clarity.NOTHING):
             hits += 1
             large = large or (other.count > 1 and max(abs(own.point), abs(own.comma)) >= DIGITS)
         else:
