@@ -84,7 +84,7 @@ class Janitor:
         made = BackgroundScheduler(
             timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )
-        often = min(REPLENISH_SECONDS, self._sweep_seconds)
+        often = min(REPLENISH_SECONDS, self.sweep_seconds)
         acts: dict[str, tuple[Callable[[], Counter[str]], float]] = {
             "urgent": (lambda: self.urgent(CHORES_SECONDS), CHORES_SECONDS),
             "tidy": (lambda: self.tidy(0.8 * TIDY_SECONDS), TIDY_SECONDS),
@@ -132,11 +132,11 @@ class Janitor:
     def replenish(self, seconds: float = math.inf) -> Counter[str]:
         """Send messages again that somebody purged, where one query finds the jobs that miss theirs."""
         done: Counter[str] = Counter()
-        until = self._clock.steady() + seconds
-        while jobs := without_message(self._table, self._queue, limit=_BATCH):
-            sent = self._resend(list(jobs), self._clock.now())
+        until = self.clock.steady() + seconds
+        while jobs := without_message(self.table, self.queue, limit=_BATCH):
+            sent = self._resend(list(jobs), self.clock.now())
             done += sent
-            if not sent["jobs_resend"] or self._clock.steady() >= until:
+            if not sent["jobs_resend"] or self.clock.steady() >= until:
                 break
         return done
 
