@@ -14,6 +14,7 @@ import yaml
 
 from console.cli.main import build_parser
 from core.errors import UsageError
+from core.notices import Allowed, Refusal
 from core.settings import Settings, unknown_variables
 from infra.aws import calls
 from infra.aws.dynamodb_items import table_definition
@@ -385,6 +386,42 @@ class TestKey:
         """Under SSE-KMS an ETag is no digest of the content."""
         assert environment(made(**COMPUTE, KmsKey=KEY)["RunnerTask"])["ADE_STORE_URL"] == "s3://<Bucket>?etag=opaque"
         assert environment(made(**COMPUTE)["RunnerTask"])["ADE_STORE_URL"] == "s3://<Bucket>"
+
+
+class TestNotices:
+    TOPIC = "arn:aws:sns:eu-west-1:111122223333:ops"
+    BUS = "arn:aws:events:eu-west-1:111122223333:event-bus/data"
+
+    @staticmethod
+    def rights(**given: str) -> dict[str, tuple[str, Any]]:
+        """What the janitor may send, by statement."""
+        (policy,) = made(**COMPUTE, **given)["JanitorRole"]["Policies"]
+        found = [one for one in policy["PolicyDocument"]["Statement"] if one["Sid"] in {"topics", "buses"}]
+        return {one["Sid"]: (one["Action"], one["Resource"]) for one in found}
+
+    def test_without_receivers_the_janitor_may_send_none(self):
+        assert self.rights() == {}
+
+    def test_the_janitor_may_send_to_the_named_receivers_alone(self):
+        both = f"{self.TOPIC},{self.TOPIC}-2"
+        assert self.rights(NotifyTopics=both) == {"topics": ("sns:Publish", [self.TOPIC, f"{self.TOPIC}-2"])}
+        assert self.rights(NotifyBuses=self.BUS) == {"buses": ("events:PutEvents", [self.BUS])}
+
+    def test_nobody_else_may(self, template: dict[str, Any]):
+        for role in ROLES:
+            for action in ("sns:Publish", "events:PutEvents"):
+                assert bool(allowed(template, role, action)) == (role == "JanitorRole"), (role, action)
+
+    def test_manifests_may_name_exactly_those(self):
+        stack = made(**COMPUTE, NotifyTopics=self.TOPIC, NotifyBuses=self.BUS)
+        given = environment(stack["JanitorTask"])["ADE_NOTIFY_ALLOW"]
+        allows = Allowed(given)
+        for to in (self.TOPIC, self.BUS):
+            assert not isinstance(allows.receiver(to), Refusal), given
+        assert isinstance(allows.receiver(f"{self.TOPIC}-other"), Refusal)
+        assert isinstance(
+            Allowed(environment(made(**COMPUTE)["JanitorTask"])["ADE_NOTIFY_ALLOW"]).receiver(self.TOPIC), Refusal
+        )
 
 
 def test_everything_that_can_have_a_tag_has_the_one_that_was_asked_for():
