@@ -110,8 +110,8 @@ class Meters:
     def __init__(self, forward: Forward | None = None) -> None:
         self._forward = forward
         self._lock = threading.Lock()
-        # Of counters and gauges; of histograms the sum. Counters that alerts watch begin at 0: one that appears with its
-        # first event has not increased, as Prometheus sees it.
+        # Of counters and gauges; of histograms the sum. Counters that alerts watch begin at 0: one that appears with
+        # its first event has not increased, as Prometheus sees it.
         self._values: dict[Series, float] = {(m.name, *values): 0 for m in METRICS for values in _zeros(m)}
         self._buckets: dict[Series, list[int]] = {}
         self._changed = threading.Event()
