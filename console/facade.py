@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """What the newest jobs that ended tell, by tenant or of all."""
+    """A summary of the jobs that ended last, by tenant or of all."""
 
     jobs: int
     succeeded: int
@@ -156,7 +156,7 @@ class Facade:
         return self._tenants.get()
 
     def overview(self, tenant: str | None = None) -> OverviewFacts:
-        """How things stand now: of everything, or of one tenant."""
+        """The current state: of everything, or of one tenant."""
         counted = self._tenants.get()
         shown = {
             name: {str(state): n for state, n in sorted(states.items()) if n}
@@ -225,7 +225,7 @@ class Facade:
         return [folder.removeprefix(CONFIGS).rstrip("/") for folder in self._stack.store.level(CONFIGS).folders]
 
     def inbox(self, tenant: str, path: str = "") -> list[ObjectInfo]:
-        """What stands in one folder of a tenant's inbox."""
+        """What is in one folder of a tenant's inbox."""
         return list(self._stack.store.folder(f"{INBOX}{tenant}/{path}").objects)
 
     def checks(self) -> dict[str, str]:

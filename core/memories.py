@@ -5,7 +5,7 @@ It holds labels and counts, never a cell's value, except spellings of an enumera
 pure; `infra/memories.py` writes them to a store so that two writers lose nothing.
 
 Contradictions: where people have spoken about a header, the newest word wins over any count. Without such a word
-every count stands and the matcher weighs them against each other.
+every count is kept and the matcher weighs them against each other.
 """
 
 import json
@@ -131,7 +131,7 @@ class ReadingEntry(Learnt):
 
 
 class Memory(Strict):
-    """One memory. Entries stand in the order of their keys, so that the same facts make the same bytes."""
+    """One memory. Entries are in the order of their keys, so that the same facts make the same bytes."""
 
     memory: Literal[1] = 1
     headers: Annotated[tuple[HeaderEntry, ...], Field(max_length=MAX_HEADERS)] = ()

@@ -18,7 +18,7 @@ from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
 from core.jobs import Job, JobError, Retry, Review, State, ask, decide, load_job, move, since, start
-from core.keys import job_folder
+from core.keys import decision_place, job_folder
 from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.settings import Settings
@@ -32,7 +32,6 @@ from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Attempts, Outcome
 from runner.leases import Beats, Held, LeaseWatch, fenced
 from runner.publish import Publisher, count_moved
-from runner.staging import decision_place
 from runner.surroundings import Surroundings
 
 REFUSED_SECONDS = 1.0
@@ -334,7 +333,8 @@ class Worker:
             facts["memories"] = outcome.pins.memories
         if verdict is Verdict.OK:
             applied = outcome.pins.decision if outcome.pins is not None else None
-            return move(job, State.PUBLISHING, now=now, files=outcome.files, decision=applied, **facts)
+            facts |= {"decision": applied, "decided_at": outcome.given_at if applied is not None else job.decided_at}
+            return move(job, State.PUBLISHING, now=now, files=outcome.files, **facts)
         if verdict is Verdict.NEEDS_REVIEW:
             return self._asked(job, outcome, facts)
         message = outcome.message or f"ended with verdict {verdict}"

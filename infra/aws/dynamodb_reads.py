@@ -71,7 +71,7 @@ class Reads:
         most, at_once = (_MOST_SCANNED, _BATCH) if judged else (limit, limit)
         share = _share(at_once + 1, len(self._shards))
         shards = [self._entries(partition, index, query, cursor, share) for partition in partitions]
-        # A job on its way from one state to the next may stand in an index twice.
+        # A job on its way from one state to the next may be in an index twice.
         merged = heapq.merge(*shards, key=operator.itemgetter(0), reverse=True)
         once = (next(group) for _, group in itertools.groupby(merged, key=operator.itemgetter(0)))
         taken: list[tuple[str, Item]] = []

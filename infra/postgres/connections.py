@@ -4,10 +4,10 @@ Theory of operation. Each call takes a connection of the pool and runs one state
 (autocommit): no call leaves a transaction open behind it, and a death holds no lock. A call ends in one of three ways.
 It returns. It raises StoreUnavailable: the server did not answer within the deadline. Or it raises CallRefused: it
 said something that trying again will not change. A connection that broke while a statement was in progress leaves open
-whether the statement was committed; the next try is told so, and looks whether the work is already done.
+whether the statement was committed; the next try knows it, and checks whether the work is already done.
 
 A pooler that gives a session to somebody else after each transaction (pgbouncer in transaction mode) is recognised by
-the process number that the server has and the one that the connection was told: then nothing is prepared, and
+the process number that the server has and the one that the connection was given: then nothing is prepared, and
 nothing listens.
 """
 
@@ -57,7 +57,7 @@ class PostgresAddress:
 
     shown: str
     schema: str = "ade"
-    pooler: str = "auto"  # whether a pooler stands in between, and of what kind
+    pooler: str = "auto"  # whether a pooler is in between, and of what kind
     pool: int = _POOL_SIZE
     conninfo: str = field(repr=False)
 
@@ -416,7 +416,7 @@ def transient(error: psycopg.Error) -> bool:
     """Whether the same call may well succeed a moment later.
 
     Connections that are refused or break, a server that starts, stops or recovers, a full disk, too many connections,
-    a statement that took too long, a deadlock, and a standby that is promoted meanwhile.
+    a statement that took too long, a deadlock, and a standby that is being promoted.
     """
     if isinstance(error, _TOO_LARGE):
         return False

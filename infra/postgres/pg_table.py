@@ -1,6 +1,6 @@
 """JobTable on PostgreSQL. Its multi-step writes are functions of the schema (sql/migrations), the rest sql/queries.sql.
 
-Every write carries a name of its own (`writer`): where the answer to an earlier try was lost, the name in the row tells
+Every write carries a name of its own (`writer`): where the answer to an earlier try was lost, the name in the row shows
 whether that try had got through. A row's fence starts above those of its tenant's removed rows; how high that is, is
 remembered here and corrected by the server where it is out of date.
 """
@@ -160,7 +160,7 @@ class PostgresJobTable:
             rows, cursor = self._list(query, limit, cursor)
             newer: list[NewerRow] = []
             return Page(jobs=tuple(_readable(map(_named, rows), newer)), cursor=cursor, newer=tuple(newer))
-        # What stands only in the records is looked for in a bounded number of them; the next page goes on from there.
+        # What is only in the records is searched in a bounded number of them; the next page goes on from there.
         found: list[Job] = []
         for _ in range(0, _MOST_READ, _BATCH):
             rows, following = self._list(query, _BATCH, cursor)
@@ -228,7 +228,7 @@ class PostgresJobTable:
     def tenants(self) -> dict[str, dict[State, int]]:
         found: dict[str, dict[State, int]] = {}
         for tenant, state, n in self._db.run("count jobs", "counts_by_tenant"):
-            if state in _STATES:  # else edited by hand; `damaged` tells
+            if state in _STATES:  # else edited by hand; `damaged` reports it
                 found.setdefault(tenant, {})[State(state)] = n
         return found
 

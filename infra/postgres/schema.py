@@ -1,6 +1,6 @@
 """The schema of the database: its migrations, which run once each under a lock, and the roles that may use it.
 
-Migrations go forward only and stand in sql/migrations by number. One of them may add and replace, and must keep what
+Migrations go forward only and are in sql/migrations by number. One of them may add and replace, and must keep what
 the program of the version before needs: old and new processes work side by side while a fleet is upgraded. What only
 the older one needs goes with the next migration.
 """

@@ -225,7 +225,7 @@ class Artifact:
         return out
 
     def _rule(self, rule: str) -> str:
-        """Without the confirmed header that it names, where headers are not to be told."""
+        """Without the confirmed header that it names, where headers are not shown."""
         return LIKE if self._redact and rule.startswith(LIKE) else rule
 
     def _transforms(self, stream: TableStream) -> list[dict[str, Any]]:

@@ -201,6 +201,8 @@ class EngineJob:
         reading = self.order.manifest.get("reading") or {}
         for file in self.order.mended:
             self.mending.read(file)
+        for name in self.order.lost:
+            self.mending.lost(name)
         sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
         learnt = [entry["header"] for entry in self.learnt.headers if entry["field"] is not None]
@@ -412,6 +414,7 @@ class EngineJob:
             mine = [t for t in tables if t.source in source.tables]
             with source.streaming():
                 conventions.decide(source, mine, fields, self.findings, settled=self.answers.settle)
+        conventions.report_headers(tables, fields, self.findings)
         self.times.spend("mapping", clock)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:

@@ -161,11 +161,15 @@ class Answers:
     def _wanted(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
         wanted: dict[int, str | None] = {}
         given: set[str] = set()
+        likely = {choice.position for choice in table.choices if choice.field is not None}
         for n, answer in enumerate(self._answers):
-            for position, field in self._pairs(table, answer, names):
-                if position in wanted or (field is not None and (field not in names or field in given)):
+            pairs = [pair for pair in self._pairs(table, answer, names) if pair[0] not in wanted]
+            shared = len(pairs) > 1 and answer.get("id") is None  # columns with one header, of which one is the field
+            for position, field in sorted(pairs, key=lambda pair: pair[0] not in likely) if shared else pairs:
+                taken = field is not None and field in given
+                if (field is not None and field not in names) or (taken and not shared):
                     continue
-                wanted[position] = field
+                wanted[position] = None if taken else field
                 self._used.add(n)
                 if field is not None:
                     given.add(field)
@@ -217,12 +221,16 @@ class Answers:
             if known is not None and not choice.sure:
                 convention = convention._replace(**_CHANGES[known])
                 choices = [_settled(c, known, "memory") if c is choice else c for c in choices]
+        said_before: set[str] = set()
         for n, answer in enumerate(self._answers):
             asked = question_id("reading", table.source.id, table.letters(position))
             said = answer.get("reading") or (answer.get("value") if answer.get("id") == asked else None)
             if said not in _KIND or not (answer.get("id") == asked or self._names(answer, table, position)):
                 continue
             self._used.add(n)
+            if _KIND[said] in said_before:
+                continue
+            said_before.add(_KIND[said])
             convention = convention._replace(**_CHANGES[said])
             choices = [_settled(c, said, "decision") if c.kind == _KIND[said] else c for c in choices]
         return convention, choices
@@ -479,6 +487,7 @@ class Asking:
                 {"role": i.role, "name": i.name, "sha256": i.sha256, "size": i.size}
                 for i in (*order.primary, *order.auxiliary, *order.mended)
             ],
+            "answer_to": order.answer_to,
             "why": self.mode if self.mode != "never" else "drift",
             "decision": decision_facts(order.decision),
             "questions": [q.as_dict() for q in questions],

@@ -20,6 +20,9 @@ from runner.engine.structure import RowScores, Table, find_tables
 SPELLED: Final = {"header": 4.0}
 BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
 NOTHING: Final[dict[str, float]] = {}
+TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
+_WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
+_TURNED: Final = 200  # rows that are checked for names of fields
 
 
 class DeclaredNames:
@@ -166,6 +169,9 @@ def survey(
                 for table in placed:
                     for choice in table.table.choices:
                         findings.chose(**choice._asdict(), place=table.place)
+                    _report_turned(table, headings(), findings)
+                    if source.format in TEXT_FORMATS:
+                        _report_wide_rows(table, placed, findings)
                 if isinstance(plain, Remarking):
                     _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
 
@@ -178,6 +184,61 @@ def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -
             findings.add(remark.code, "warning", said, place=place, row=row, rule="reading")
         rest = remark.count - len(remark.rows) + 1
         findings.add(remark.code, "warning", said, place=place, row=remark.rows[-1], rule="reading", count=rest)
+
+
+def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], findings: Findings) -> None:
+    """Report rows of a text file that have more cells than the header names: their values may have moved."""
+    named = max((c.index for c in table.columns if not c.generated), default=0)
+    if not (named and table.table.header_rows and isinstance(table.sheet, SpooledSheet)):
+        return
+    held = 0
+    for extent in table.sheet.extents:
+        held |= extent.columns
+    elsewhere = {c.index for t in tables if t is not table for c in t.columns}
+    past = [column for column in range(named + 1, held.bit_length()) if held >> column & 1 and column not in elsewhere]
+    bits = sum(1 << column for column in past)
+    if not bits:
+        return
+    wide: list[int] = []
+    for block in table.sheet.some_blocks(
+        lambda e: e.columns & bits and e.first <= table.bottom and table.top <= e.last
+    ):
+        cut = block.within(table.top, table.bottom)
+        beyond = [cut.columns[column - 1] for column in past if column <= len(cut.columns)]
+        wide += [n for n, cells in zip(cut.numbers, zip(*beyond, strict=True), strict=True) if any(cells)]
+    wide = [n for n in wide if n not in table.without]
+    each = wide if len(wide) <= max(_WIDE, (table.bottom - table.top + 1) // 2) else wide[:1]
+    why = "a value that contains the delimiter and is not quoted, or a column without a name, moves what follows"
+    for number in each:
+        said = f"the row has more cells than the header: {why}"
+        if len(each) < len(wide):
+            said = f"{len(wide):,} rows from this one on have more cells than the header: {why}"
+        count = len(wide) - len(each) + 1 if number == each[-1] else 1
+        findings.add("wide_row", "warning", said, place=table.place, row=number, rule="reading", count=count)
+
+
+def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings) -> None:
+    """Report a table whose first column, and not its header, holds the names of the fields."""
+    if not table.has_data or len(table.columns) < 2 or not isinstance(table.sheet, SpooledSheet):
+        return
+    first, last = table.top, min(table.bottom, table.top + _TURNED)
+    seen: list[object] = [*table.columns[0].parts]
+    for block in table.sheet.some_blocks(lambda e: e.first <= last and first <= e.last):
+        cut = block.within(first, last)
+        at = table.columns[0].index
+        seen += cut.columns[at - 1] if at <= len(cut.columns) else []
+    listed = names.spelled(list(dict.fromkeys(v for v in seen if isinstance(v, str))))
+    beside = names.spelled([part for c in table.columns[1:] for part in c.parts])
+    if listed >= 2 and listed > 2 * beside and listed * 2 >= len(seen):
+        findings.add(
+            "header_assumed",
+            "warning",
+            f"the first column has the names of {listed} fields, the other headers of {beside}: the table may be "
+            "turned, with a record in each column; to settle it: swap its rows and columns",
+            place=table.place,
+            row=(*table.table.header_rows, table.top)[0],
+            rule="reading",
+        )
 
 
 def _leaving(sheet: Sheet, reading: dict[str, Any], *, provenance: bool) -> Leaving:

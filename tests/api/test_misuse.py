@@ -90,7 +90,7 @@ class TestOddForms:
         answer = rig.client.post("/jobs", content=whole_form(part("tenant", b"other")), headers={"Content-Type": FORM})
         assert (answer.status_code, "'tenant' is there twice" in answer.text) == (400, True)
 
-    def test_a_file_without_a_name_is_told_what_it_lacks(self, rig: ApiRig):
+    def test_a_file_without_a_name_learns_what_it_lacks(self, rig: ApiRig):
         answer = rig.client.post("/jobs", content=whole_form(part("files", b"x")), headers={"Content-Type": FORM})
         assert (answer.status_code, "has no file name" in answer.text) == (400, True)
 
@@ -403,7 +403,7 @@ class TestWhatIsLeftAndTold:
             assert not left.exists()
             assert rig.context.spool.folder.exists()
 
-    def test_a_count_is_told_to_its_last_digit(self):
+    def test_a_count_is_reported_to_its_last_digit(self):
         assert metrics._line("n", {}, 12345678) == "n 12345678"
         assert metrics._line("n", {}, 0.25) == "n 0.25"
 

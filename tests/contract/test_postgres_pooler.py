@@ -60,7 +60,7 @@ def test_nothing_is_left_behind_in_a_session_that_others_get(pooled: SimpleNames
         assert seen == [("0",)]
 
 
-def test_who_waits_is_told_that_it_looks_and_finds_the_message(pooled: SimpleNamespace):
+def test_who_waits_learns_that_it_looks_and_finds_the_message(pooled: SimpleNamespace):
     assert pooled.queue.receive(most=1, wait=0.2, visibility=30) == ()
     pooled.queue.send(Message(job_id="a", tenant="acme"), delay=0.5)
     assert [d.message.job_id for d in pooled.queue.receive(most=1, wait=20, visibility=30)] == ["a"]
@@ -68,4 +68,4 @@ def test_who_waits_is_told_that_it_looks_and_finds_the_message(pooled: SimpleNam
     while not pooled.notes and time.monotonic() < until:
         pooled.bells.wait("queue", pooled.bells.count("queue"), 0.1)
     assert "pooler" in pooled.notes[0]
-    assert not pooled.bells.hears
+    assert not pooled.bells.listens

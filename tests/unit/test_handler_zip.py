@@ -37,7 +37,7 @@ def test_the_handler_has_the_pins_of_the_rest():
 
 @pytest.mark.parametrize("machine", handler_zip.MACHINES)
 @pytest.mark.parametrize("python", handler_zip.PYTHONS)
-def test_its_name_tells_version_python_and_machine_and_the_template_reads_it(python: str, machine: str):
+def test_its_name_says_version_python_and_machine_and_the_template_reads_it(python: str, machine: str):
     name = handler_zip.package_name(python=python, machine=machine)
     told = handler_zip.PACKAGE_NAME.search(name)
     assert told is not None

@@ -421,7 +421,7 @@ class TestCollecting:
         assert world.store.head(key) is None
 
     @pytest.mark.parametrize("error", [RowUnreadable("cannot be read"), ObjectRefused("AccessDenied")])
-    def test_one_that_cannot_be_looked_at_keeps_no_other(self, world, error):
+    def test_one_that_cannot_be_scanned_keeps_no_other(self, world, error):
         bad, good = world.put("work/a/1/a", b"x"), world.put("work/b/1/a", b"x")
         get = world.table.get
 

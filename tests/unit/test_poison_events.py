@@ -127,7 +127,7 @@ def test_a_batch_of_lambda_gives_back_only_its_poison(name):
 
 
 @pytest.mark.parametrize("odd", [None, 7, {}, {"eventSource": "aws:sqs"}, {"eventSource": "aws:sqs", "messageId": "b"}])
-def test_a_record_that_is_no_message_keeps_no_other_back(odd):
+def test_a_record_that_is_no_message_does_not_block_the_others(odd):
     looks = Looks()
     good = {"eventSource": "aws:sqs", "messageId": "good", "body": s3_body()}
     answer = LambdaHandler(Arrivals(looks, "drops"), LOG)({"Records": [odd, good]})

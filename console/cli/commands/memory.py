@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     gone.add_argument("--header", metavar="H")
     gone.add_argument("--field", metavar="F")
     gone.add_argument("--sender", metavar="FOLDER")
-    export = what.add_parser("export", help="the memory itself, as it stands in the bucket")
+    export = what.add_parser("export", help="the memory itself, as it is in the bucket")
     export.add_argument("--to", metavar="FILE", type=Path, help="a file instead of standard output")
     for one in (show, gone, export):
         add_arguments(one, workflow=True)

@@ -1,7 +1,7 @@
 """General knowledge of headers, from `knowledge.json`: spellings of words, and which words mean what.
 
 `words` lists spellings of a word: abbreviations, other languages, compounds. `understood` takes a header apart into
-such words, also where they stand without blanks (`HOUSENO`, `CERTBEGINDATE`) or are cut off (`MUNICIPALI`).
+such words, also where they are written without blanks (`HOUSENO`, `CERTBEGINDATE`) or are cut off (`MUNICIPALI`).
 `concepts` lists phrases of these words that mean one thing, whatever a manifest calls it; many of them (`owner`,
 `object id`) are there so that a column is known to be something else.
 """
@@ -120,9 +120,9 @@ def partners(name: str) -> frozenset[str]:
     return _knowledge().partners.get(name, frozenset())
 
 
-def is_similar(one: str, other: str) -> bool:
-    """Whether two words often stand for each other: type and class, begin and start."""
-    return other in _knowledge().similar.get(one, ())
+def similar_to(word: str) -> frozenset[str]:
+    """The words that often stand for it, and it for them: type and class, begin and start."""
+    return _knowledge().similar.get(word, frozenset())
 
 
 @lru_cache(maxsize=8192)

@@ -19,6 +19,8 @@ MAX_ENTRIES: Final = 20_000
 _LONGEST: Final = 500
 _MOST: Final = 10**9  # times that something was said
 
+_TEXT_OR_NONE: Final = (str, type(None))
+
 Entry = Mapping[str, Any]
 
 
@@ -111,10 +113,18 @@ def _checked(body: Mapping[str, Any], kind: str, is_one: Callable[[Any], bool], 
 
 
 def _is_header(entry: Any) -> bool:
+    """Asked for every header of a large memory: each part is checked in place, without a call."""
     if type(entry) is not dict:
         return False
-    field = entry.get("field")
-    return _is_label(entry.get("header")) and (field is None or _is_label(field)) and _is_counted(entry)
+    header, field, count = entry.get("header"), entry.get("field"), entry.get("count", 1)
+    return (
+        type(header) is str
+        and 0 < len(header) <= _LONGEST
+        and (field is None or (type(field) is str and 0 < len(field) <= _LONGEST))
+        and type(count) is int
+        and 0 < count <= _MOST
+        and type(entry.get("said_at", "")) in _TEXT_OR_NONE
+    )
 
 
 def _is_spelling(entry: Any) -> bool:

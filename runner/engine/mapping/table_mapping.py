@@ -33,7 +33,7 @@ class OutColumn(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """An unmapped column of one table: where it stands, what it is called, which field stands before it."""
+    """An unmapped column of one table: where it is, what it is called, which field is before it."""
 
     position: int
     header: str
@@ -57,8 +57,8 @@ def lay_out(
 ) -> tuple[list[OutColumn], list[TablePlan]]:
     """The union of all tables' columns. Unmapped columns of one name share one output column.
 
-    With `keep` an unmapped column stands behind the field it stood behind in its source; with `prefix` all of
-    them stand at the end as `raw_<header>`; with `drop` they are left out. `added` columns come last: what each says,
+    With `keep` an unmapped column comes after the field it followed in its source; with `prefix` all of
+    them come last as `raw_<header>`; with `drop` they are left out. `added` columns come last: what each says,
     to the header it is to have and its index in each table.
     """
     names = [(f.label or f.name) if use_labels else f.name for f in fields]
@@ -135,7 +135,7 @@ class MappedTable:
         return chosen if self.filled is None else {**chosen, self.filled: self.source.place_of(GROUP)}
 
     def headings(self, *, redact: bool) -> list[tuple[str, str | None]]:
-        """Each column's header and field; where the header may not be shown, its field or letters stand for it."""
+        """Each column's header and field; where the header may not be shown, its field or letters replace it."""
         fields = {c.position: c.field for c in self.choices}
         hidden = redact or not self.header_is_certain
         return [
@@ -150,7 +150,7 @@ class MappedTable:
 
     @property
     def header_is_certain(self) -> bool:
-        """Whether the header may be shown: one that is none after all would show cells."""
+        """Whether the header may be shown: a row of data taken for headers would show cells."""
         if any(c.field is not None and any(_speaks(part.rule) for part in c.contributors) for c in self.choices):
             return True
         table = self.source.table
@@ -174,7 +174,7 @@ class MappedTable:
         }
 
     def kept(self) -> list[Kept]:
-        """The unmapped columns that have a header or a value, with the field each stands behind."""
+        """The unmapped columns that have a header or a value, with the field that each follows."""
         out: list[Kept] = []
         last: str | None = None
         certain = self.header_is_certain
@@ -323,7 +323,7 @@ def _scores(rule: Rule, answer: Any, names: set[str]) -> dict[str, float]:
                 rule, "scored a field that is not declared", None, f"fields are {', '.join(sorted(names))}"
             )
         if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not -100 <= delta <= 100:
-            raise RuleFailed(rule, "returned a score that is no number between -100 and 100", None, remedy)
+            raise RuleFailed(rule, "returned a score that is not a number between -100 and 100", None, remedy)
     return scores
 
 

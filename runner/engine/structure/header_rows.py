@@ -1,6 +1,6 @@
 """Decides a table's header: does a row name the columns below it, or is it the first data row?
 
-The classifier sees kinds and lengths. If all cells are texts, these tell little, so each column votes on its values: is
+The classifier sees kinds and lengths. If all cells are texts, these show little, so each column votes on its values: is
 the text repeated below, is it written like the others, does it look like a column name?
 """
 
