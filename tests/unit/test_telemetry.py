@@ -186,8 +186,25 @@ class TestByPromtool:
     def test_the_rules_are_valid(self):
         assert "SUCCESS" in self.run("check", "rules", str(DEPLOY / "prometheus-rules.yaml"))
 
-    def test_alerts_are_raised_when_they_should_be_and_only_then(self):
-        self.run("test", "rules", str(Path(__file__).parent / "prometheus-alerts.yaml"))
+    def test_alerts_are_raised_when_they_should_be_and_only_then(self, tmp_path: Path):
+        rules = DEPLOY / "prometheus-rules.yaml"
+        by_name = {rule["alert"]: rule for rule in yaml.safe_load(rules.read_text())["groups"][0]["rules"]}
+        cases = yaml.safe_load((Path(__file__).parent / "prometheus-alerts.yaml").read_text())
+        for moment in (moment for case in cases["tests"] for moment in case["alert_rule_test"]):
+            rule = by_name[moment["alertname"]]
+            moment["exp_alerts"] = [
+                {
+                    "exp_labels": rule["labels"],
+                    "exp_annotations": {
+                        name: re.sub(r"{{.*?}}", alert.get("value", ""), text)
+                        for name, text in rule["annotations"].items()
+                    },
+                }
+                for alert in moment["exp_alerts"]
+            ]
+        made = tmp_path / "alerts.yaml"
+        made.write_text(yaml.safe_dump(cases | {"rule_files": [str(rules)], "evaluation_interval": "1m"}))
+        self.run("test", "rules", str(made))
 
     def test_what_a_process_shows_is_valid(self):
         meters = Meters()
