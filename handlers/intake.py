@@ -19,7 +19,6 @@ from core.errors import KeyRefused, ObjectRefused, StoreUnavailable
 from core.jobs import NO_WORKFLOW, Job, State, move
 from core.keys import (
     CONFIGS,
-    DECISION,
     INBOX,
     MAX_KEY_BYTES,
     SHARED,
@@ -69,7 +68,7 @@ class Intake:
         self._clock = clock
         self._workflows = Workflows(store, clock)
         packages = Packages(store)
-        decisions = Decisions(store, table, packages)
+        self._decisions = decisions = Decisions(store, table, packages)
         self._rejections = Rejections(
             store, self._workflows, packages, lambda view, folder: decisions.problems(view, folder, self._selecting)
         )
@@ -322,10 +321,9 @@ class Intake:
     def _scan_decision(self, scan: Scan, key: str) -> None:
         """Plan the file that a decision is about again, and report again what is wrong with the folder's decisions."""
         scan.folders.add(folder_of(key))
-        about = key.removesuffix(DECISION)
-        info = scan.view.head(about)
-        if info is not None:
-            self._scan_file(scan, about, info)
+        for about in self._decisions.about(key):
+            if (info := scan.view.head(about)) is not None:
+                self._scan_file(scan, about, info)
 
     def _selecting(self, view: BucketView, key: str) -> list[Workflow]:
         """The workflows that select a key."""

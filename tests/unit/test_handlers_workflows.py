@@ -8,7 +8,7 @@ import pytest
 from core.drops import Workflow
 from core.errors import ManifestInvalid
 from core.manifests import MAX_MANIFEST_BYTES
-from handlers.workflows import LiveView, Workflows
+from handlers.workflows import ListedView, LiveView, Workflows
 from tests.support.world import MANIFEST
 
 AT = "inbox/acme/d/"
@@ -137,3 +137,13 @@ def test_the_oldest_is_forgotten_where_too_many_are_kept(flows):
     for n, key in enumerate(["a", "b", "a", "c"]):
         flows._keep(kept, key, n, 2)
     assert dict(kept) == {"a": 2, "c": 3}
+
+
+def test_the_manifests_of_a_listed_folder_are_found_without_another_pass_over_its_names(world, monkeypatch):
+    put(world, f"{AT}manifest.json")
+    for n in range(3):
+        put(world, f"{AT}{n}.csv", b"id\n1\n")
+    view, passes = ListedView(list(world.store.objects("inbox/"))), []
+    monkeypatch.setattr("handlers.workflows.is_manifest", passes.append)
+    assert view.manifests(AT) == (f"{AT}manifest.json",)
+    assert passes == [], "a sweep asks once for each decision, so thousands of them would cost their square"

@@ -120,9 +120,9 @@ def partners(name: str) -> frozenset[str]:
     return _knowledge().partners.get(name, frozenset())
 
 
-def is_similar(one: str, other: str) -> bool:
-    """Whether two words often stand for each other: type and class, begin and start."""
-    return other in _knowledge().similar.get(one, ())
+def similar_to(word: str) -> frozenset[str]:
+    """The words that often stand for it, and it for them: type and class, begin and start."""
+    return _knowledge().similar.get(word, frozenset())
 
 
 @lru_cache(maxsize=8192)
