@@ -111,13 +111,17 @@ def values(kind: str, language: str, rng: random.Random) -> list[str]:
         return written if language in POINTED else written.replace(".", ",")
 
     def shaped(pattern: str) -> str:
-        return "".join(rng.choice("0123456789") if c == "#" else rng.choice("abcdeilmnorst") if c == "@" else c for c in pattern)
+        return "".join(
+            rng.choice("0123456789") if c == "#" else rng.choice("abcdeilmnorst") if c == "@" else c for c in pattern
+        )
 
     day = date(1955, 1, 1) if rng.random() < 0.2 else date(2023, 1, 1)
     prefix = rng.choice(["", "", "A-", "K", "2024-"])
     make: dict[str, Callable[[int], str]] = {
         "date": lambda _: (day + timedelta(days=rng.randint(0, 700))).strftime(DATES.get(language, "%d/%m/%Y")),
-        "datetime": lambda _: f"{day + timedelta(days=rng.randint(0, 700))} {rng.randint(8, 18):02}:{rng.randint(0, 59):02}:00",
+        "datetime": lambda _: (
+            f"{day + timedelta(days=rng.randint(0, 700))} {rng.randint(8, 18):02}:{rng.randint(0, 59):02}:00"
+        ),
         "time": lambda _: f"{rng.randint(6, 19):02}:{rng.randint(0, 59):02}",
         "code": lambda n: f"{prefix}{100200 + 7 * n + rng.randint(0, 6)}",
         "person": lambda _: f"{rng.choice(WORDS['first'].split(','))} {rng.choice(WORDS['last'].split(','))}",
@@ -126,18 +130,27 @@ def values(kind: str, language: str, rng: random.Random) -> list[str]:
         words = WORDS[kind].split(",")
         return [rng.choice(words) for _ in range(ROWS)]
     if kind in SHAPES:
-        return [shaped(SHAPES[kind]).strip().replace("example.com", "@example.com" if kind == "email" else "example.com") for _ in range(ROWS)]
+        return [
+            shaped(SHAPES[kind]).strip().replace("example.com", "@example.com" if kind == "email" else "example.com")
+            for _ in range(ROWS)
+        ]
     if kind in RANGES:
         low, high, places = RANGES[kind]
         return [number(rng.uniform(low, high), places) for _ in range(ROWS)]
     return [make[kind](n) for n in range(ROWS)]
 
 
+def stacked(header: str) -> tuple[str, ...]:
+    """A header as mapping sees it: the whole name, then its last row where there are two."""
+    rows = header.split(" // ")
+    return (" ".join(rows), *rows[1:])
+
+
 def outcomes(sheet: Sheet, threshold: float) -> list[Outcome]:
     rng = random.Random(zlib.crc32(sheet.name.encode()))
     order = rng.sample(sheet.columns, len(sheet.columns)) if rng.random() < 0.3 else sheet.columns
     columns = [
-        ColumnIn(n, tuple(header.split(" // ")), Sample(values(kind, sheet.language, rng)))
+        ColumnIn(n, stacked(header), Sample(values(kind, sheet.language, rng)))
         for n, (header, _, kind) in enumerate(order)
     ]
     fields = [Field(spec) for spec in sheet.fields]

@@ -1,14 +1,12 @@
 """How alike a header and a field's names are."""
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from runner.engine.mapping.knowledge import is_similar, understood
+from runner.engine.mapping.knowledge import ASIDE, is_similar, understood
 from runner.engine.mapping.spelling import joined, normalized
 
-_ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
 _PAIRS: Final = {
     ("mail",): ("email",),
     ("e", "mailing"): ("email",),
@@ -19,7 +17,10 @@ _PAIRS: Final = {
     ("postal", "code"): ("postcode",),
     ("url", "site"): ("url",),
 }
-_FILLERS: Final = frozenset({"the", "of", "a", "an", "and", "for", "in", "your", "please", "enter", "de", "la"})
+_FILLERS: Final = frozenset(
+    {"the", "of", "a", "an", "and", "for", "in", "on", "your", "please", "enter"}
+    | {"de", "la", "le", "du", "des", "d", "del", "della", "di", "da", "do", "el", "van", "der", "am", "im"}
+)
 _GENERIC: Final = frozenset({"name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"})
 NO_STEMS: Final[Mapping[str, int]] = {}
 EXACT: Final = 1.0
@@ -53,7 +54,7 @@ def words(text: str) -> frozenset[str]:
 
 def bare_words(header: str) -> frozenset[str]:
     """The words of a header without what stands in brackets, if anything is left then."""
-    bare = normalized(_ASIDE.sub(" ", header))
+    bare = normalized(ASIDE.sub(" ", header))
     return words(bare or header)
 
 
@@ -68,7 +69,7 @@ def likeness(header: str, name: str, stems: Mapping[str, int] = NO_STEMS) -> flo
         return 0.0
     if joined(header) == joined(name):
         return EXACT
-    bare = normalized(_ASIDE.sub(" ", header))
+    bare = normalized(ASIDE.sub(" ", header))
     if bare and bare == right:
         return 0.97
     ours, theirs = bare_words(header), words(name)
