@@ -207,7 +207,7 @@ class Notify(Strict):
 
 
 class Expect(Strict):
-    """By when a drop is expected; if none has come, `notify` is told that it is missing."""
+    """By when a drop is expected; if none has come, `notify` reports it as missing."""
 
     by: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
     tz: Annotated[str, Field(max_length=64)] = "UTC"

@@ -5,7 +5,7 @@ It holds labels and counts, never a cell's value, except spellings of an enumera
 pure; `infra/memories.py` writes them to a store so that two writers lose nothing.
 
 Contradictions: where people have spoken about a header, the newest word wins over any count. Without such a word
-every count stands and the matcher weighs them against each other.
+every count is kept and the matcher weighs them against each other.
 """
 
 import json
@@ -72,15 +72,14 @@ class Learnt(Strict):
     @field_validator("at", "said_at", mode="before")
     @classmethod
     def _written(cls, at: object) -> object:
-        """The engine reads times as texts, so a number is none."""
-        if at is None or isinstance(at, datetime) or (isinstance(at, str) and at[4:5] == "-"):
-            return at
+        """Parsed as the engine parses it, so that both know the same instant; a number is no time."""
+        try:
+            given = datetime.fromisoformat(at) if isinstance(at, str) and at[4:5] == "-" else at
+            if given is None or isinstance(given, datetime):
+                return None if given is None else (zoned(given) or given).astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
         raise wrong(f"is {shown(at)}", "a time such as 2026-01-31T12:00:00Z")
-
-    @field_validator("at", "said_at")
-    @classmethod
-    def _zoned(cls, at: datetime | None) -> datetime | None:
-        return zoned(at)
 
 
 class HeaderEntry(Learnt):
@@ -107,16 +106,20 @@ class SpellingEntry(Learnt):
 
 
 class ShapeEntry(Learnt):
-    """How a table of a sender looked when its mapping was confirmed."""
+    """How a table of a sender looked when a person confirmed it; without headers: a sheet that a person left out."""
 
     sender: Sender
-    sheet: Annotated[str, Field(max_length=200)]
+    sheet: Annotated[str, Field(max_length=200)]  # empty: the only sheet of its file
     header_rows: Annotated[tuple[Annotated[int, Field(ge=1, le=1_048_576)], ...], Field(max_length=20)] = ()
+    # One for each column; empty where the header row has none, and in all of them where there is no header row.
     headers: Annotated[tuple[Annotated[str, Field(max_length=_LONGEST)], ...], Field(max_length=2000)] = ()
+    fields: Annotated[tuple[FieldName | None, ...], Field(max_length=2000)] = ()  # of a table without a header row
+    named: bool = False  # a person named its header rows, so everything below them is the table
+    left_out: bool = False
 
     @property
     def key(self) -> tuple[str, ...]:
-        return (self.sender, self.sheet)
+        return (self.sender, folded(self.sheet), *map(folded, self.headers))
 
 
 class ReadingEntry(Learnt):
@@ -131,8 +134,11 @@ class ReadingEntry(Learnt):
         return (self.sender, folded(self.header), _READ[self.reading])
 
 
+Told = TypeVar("Told", ShapeEntry, ReadingEntry)
+
+
 class Memory(Strict):
-    """One memory. Entries stand in the order of their keys, so that the same facts make the same bytes."""
+    """One memory. Entries are in the order of their keys, so that the same facts make the same bytes."""
 
     memory: Literal[1] = 1
     headers: Annotated[tuple[HeaderEntry, ...], Field(max_length=MAX_HEADERS)] = ()
@@ -145,7 +151,7 @@ class Memory(Strict):
         best: dict[str, HeaderEntry] = {}
         for entry in self.headers:
             other = best.get(folded(entry.header))
-            if other is None or _weight(entry) > _weight(other):
+            if other is None or _authority(entry) >= _authority(other):
                 best[folded(entry.header)] = entry
         return best
 
@@ -175,6 +181,14 @@ class ShapeFact(NamedTuple):
     header_rows: tuple[int, ...]
     headers: tuple[str, ...]
     by: str = ""
+    fields: tuple[str | None, ...] = ()
+    named: bool = False
+    left_out: bool = False
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The key of the entry that it makes."""
+        return (self.sender, folded(self.sheet), *map(folded, self.headers))
 
 
 class ReadingFact(NamedTuple):
@@ -185,6 +199,32 @@ class ReadingFact(NamedTuple):
 
 
 Fact = HeaderFact | SpellingFact | ShapeFact | ReadingFact
+
+
+def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[ShapeFact]:
+    """The tables that a drop's profile describes; with `decided` only those that its decision was about.
+
+    A profile comes out of a box, so whatever is no shape is left out.
+    """
+    tables = profile.get("tables") if isinstance(profile, dict) else None
+    found: list[ShapeFact] = []
+    for table in tables if isinstance(tables, list) else ():
+        if not isinstance(table, dict) or (decided and table.get("decided") is not True):
+            continue
+        given = {name: table[name] for name in ("sheet", "header_rows", "headers", "fields", "named") if name in table}
+        try:
+            entry = ShapeEntry(
+                **given, left_out=table.get("left_out") is True, sender=sender, at=datetime.now(UTC), by=by
+            )
+        except (ValidationError, TypeError):
+            continue
+        if any(entry.headers) or not entry.header_rows:
+            found.append(
+                ShapeFact(
+                    sender, entry.sheet, entry.header_rows, entry.headers, by, entry.fields, entry.named, entry.left_out
+                )
+            )
+    return found
 
 
 def folded(text: str) -> str:
@@ -253,7 +293,7 @@ def serialized(memory: Memory) -> bytes:
 
 def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
     """The memory with facts added. Those least often said, longest ago, and by no person go first if it is full."""
-    at = at.astimezone(UTC).replace(microsecond=0)
+    at = at.astimezone(UTC)
     headers = {e.key: e for e in memory.headers}
     values = {e.key: e for e in memory.values}
     shapes = {e.key: e for e in memory.shapes}
@@ -267,17 +307,8 @@ def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
             _newest(readings, entry)
             continue
         if isinstance(fact, ShapeFact):
-            _add(
-                shapes,
-                _made(
-                    ShapeEntry,
-                    sender=fact.sender,
-                    sheet=fact.sheet,
-                    header_rows=fact.header_rows,
-                    headers=fact.headers,
-                    **said,
-                ),
-            )
+            given = fact._asdict() | {"headers": tuple(" ".join(header.split()) for header in fact.headers)}
+            _newest(shapes, _made(ShapeEntry, **given | said))
             continue
         said |= {"count": fact.times, "senders": (fact.sender,) if fact.sender else ()}
         if isinstance(fact, HeaderFact):
@@ -297,7 +328,7 @@ def merge(one: Memory, other: Memory) -> Memory:
     for value in other.values:
         _add(values, value)
     for shape in other.shapes:
-        _add(shapes, shape)
+        _newest(shapes, shape)
     readings = {e.key: e for e in one.readings}
     for reading in other.readings:
         _newest(readings, reading)
@@ -311,9 +342,10 @@ def forget(
 
     def goes(entry: Learnt) -> bool:
         own = getattr(entry, "sender", None)
+        headers = entry.headers if isinstance(entry, ShapeEntry) else (getattr(entry, "header", ""),)
         return (
-            (header is None or folded(getattr(entry, "header", "")) == folded(header))
-            and (field is None or getattr(entry, "field", None) == field)
+            (header is None or folded(header) in map(folded, headers))
+            and (field is None or field in (getattr(entry, "field", None), *getattr(entry, "fields", ())))
             and (sender is None or own == sender or entry.senders == (sender,))
         )
 
@@ -358,12 +390,16 @@ def _add(known: dict[tuple[str, ...], Entry], entry: Entry) -> None:
     )
 
 
-def _newest(known: dict[tuple[str, ...], ReadingEntry], entry: ReadingEntry) -> None:
-    """Of one sender's readings of one header the newest counts."""
+def _newest(known: dict[tuple[str, ...], Told], entry: Told) -> None:
+    """Of what was said about one thing of a sender the newest counts: of a person's words, if there are any."""
     old = known.get(entry.key)
-    if old is None or (entry.at, entry.reading) >= (old.at, old.reading):
-        count = 1 if old is None or old.reading != entry.reading or old.at == entry.at else old.count + entry.count
-        known[entry.key] = entry.model_copy(update={"count": min(MAX_COUNT, count)})
+    if old is None:
+        known[entry.key] = entry
+        return
+    newest = max((old, entry), key=lambda e: (e.said_at is not None, e.said_at or e.at, serial(e)))
+    agree = getattr(old, "reading", None) == getattr(entry, "reading", None)
+    count = old.count + entry.count if agree else newest.count
+    known[entry.key] = newest.model_copy(update={"count": min(MAX_COUNT, count)})
 
 
 def serial(entry: Learnt) -> str:
@@ -412,6 +448,12 @@ def _line(entry: Learnt) -> str:
 def _weight(entry: Learnt) -> tuple[bool, datetime, int, datetime]:
     """A person's word goes before every count; then the newer word, then the greater count, then the newer one."""
     return (entry.said_at is not None, entry.said_at or datetime.min.replace(tzinfo=UTC), entry.count, entry.at)
+
+
+def _authority(entry: HeaderEntry) -> tuple[bool, datetime, int]:
+    """Which of a header's entries counts: the newest word of a person, whatever was counted; else the count."""
+    said, never = entry.said_at, datetime.min.replace(tzinfo=UTC)
+    return (said is not None, said or never, entry.count if said is None else 0)
 
 
 def _ordered(memory: Memory) -> Memory:

@@ -34,8 +34,7 @@ from core.jobs import (
     put_back,
 )
 from core.ports import Clock, JobTable, WorkQueue
-from infra.lanes import Lanes
-from infra.queueing import add, enqueue_all, mutate
+from infra.queueing import Lanes, add, enqueue_all, mutate
 from infra.statuses import Statuses, status_key
 from infra.telemetry import Root, Telemetry
 
@@ -69,9 +68,10 @@ class FollowUps:
     Shared by threads.
     """
 
-    def __init__(self, began: float = 0.0) -> None:
-        """`began`: when the scan started, and with it the traces of its jobs."""
+    def __init__(self, began: float = 0.0, trace: str = "") -> None:
+        """`began`: when the scan started, and with it the traces of its jobs; `trace`: of the request it is part of."""
         self.began = began
+        self.trace = trace
         self._lock = threading.Lock()
         self._messages: dict[str, tuple[Job, float]] = {}
         self._placeholders: dict[str, Job] = {}
@@ -159,7 +159,7 @@ class Recorder:
 
     def _record(self, job: Job, planned: Planned, line: "_Line", done: Recorded, followups: FollowUps) -> None:
         wanted = replace(job, stamp=line.planned.stamp)
-        root, began = self._telemetry.root("drop", start=followups.began), self._telemetry.now()
+        root, began = self._telemetry.root("drop", start=followups.began, below=followups.trace), self._telemetry.now()
         wanted = replace(wanted, trace=root.trace) if root is not None else wanted
         job, created = self._add(wanted, line.known, planned.delay)
         if root is not None and created:

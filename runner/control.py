@@ -7,8 +7,7 @@ from core.errors import IllegalTransition, UsageError
 from core.jobs import ENDED, RETRIABLE, WAITING, Job, State, again, is_taken_back, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
-from infra.lanes import Lanes
-from infra.queueing import enqueue, mutate
+from infra.queueing import Lanes, enqueue, mutate
 from runner.publish import Publisher
 from runner.staging import repinned
 

@@ -27,22 +27,21 @@ from core.errors import ObjectRefused, RowUnreadable
 from core.jobs import ENDED, Job, State, move, undecided
 from core.keys import WORK, staging_folder
 from core.ports import Clock, JobQuery, JobTable, ObjectStore, WorkQueue
-from infra.lanes import Lanes
 from infra.local.presence import Presence
 from infra.logs import Log
-from infra.queueing import enqueue, enqueue_all, note_sent
+from infra.queueing import Lanes, enqueue, enqueue_all, note_sent, without_message
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Boxes
 from runner.notifier import Notifier
-from runner.publish import Publisher
-from runner.tracing import job_moved
+from runner.publish import Publisher, count_moved
 from runner.worker import Worker
 
 LEADER_SECONDS = 30.0
 CHORES_SECONDS = 2.0
 TIDY_SECONDS = 10.0  # between rounds for expired jobs, each of which may take most of that time
 RECOUNT_SECONDS = 30.0
+REPLENISH_SECONDS = 30.0
 COLLECT_SECONDS = 600.0
 ALIVE, ALIVE_SECONDS = "janitor_alive", 300.0  # an alarm of the CloudFormation template waits for this event
 LAYER_SECONDS = 7 * 86400.0  # installed requirements unused for so long are deleted
@@ -104,10 +103,12 @@ class Janitor:
         made = BackgroundScheduler(
             timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )
+        often = min(REPLENISH_SECONDS, self._sweep_seconds)
         acts: dict[str, tuple[Callable[[], Counter[str]], float]] = {
             "urgent": (lambda: self.urgent(CHORES_SECONDS), CHORES_SECONDS),
             "tidy": (lambda: self.tidy(0.8 * TIDY_SECONDS), TIDY_SECONDS),
             "recount": (self.recount, RECOUNT_SECONDS),
+            "replenish": (lambda: self.replenish(often), often),
             "collect": (self.collect, COLLECT_SECONDS),
         }
         if self._sweep is not None:
@@ -119,7 +120,7 @@ class Janitor:
 
     def run_once(self) -> Counter[str]:
         """All chores now, leader or not, for an operator."""
-        done = self.sweep() + self.chores() + self.collect()
+        done = self.sweep() + self.replenish() + self.chores() + self.collect()
         return Counter({name: n for name, n in done.items() if n})
 
     def resign(self) -> None:
@@ -146,6 +147,17 @@ class Janitor:
     def recount(self) -> Counter[str]:
         """Correct wrong counts of running jobs, which would refuse starts."""
         return Counter(slots_corrected=self._table.recount())
+
+    def replenish(self, seconds: float = math.inf) -> Counter[str]:
+        """Send messages again that somebody purged, where one query finds the jobs that miss theirs."""
+        done: Counter[str] = Counter()
+        until = self._clock.steady() + seconds
+        while jobs := without_message(self._table, self._queue, limit=_BATCH):
+            sent = self._resend(list(jobs), self._clock.now())
+            done += sent
+            if not sent["jobs_resend"] or self._clock.steady() >= until:
+                break
+        return done
 
     def collect(self) -> Counter[str]:
         """Delete staged files that no job will publish, and boxes and scratch folders without an owner."""
@@ -325,7 +337,7 @@ class Janitor:
         if closed is not None and closed.state is State.QUEUED:
             enqueue(self._table, self._queue, self._clock, closed)
         elif closed is not None:
-            job_moved(self._telemetry, closed)
+            count_moved(self._telemetry, closed)
             self._worker.finish(closed)
 
     def _forget(self, job: Job, now: float) -> None:

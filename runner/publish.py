@@ -23,20 +23,26 @@ from typing import Any
 
 from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed, RecordNewer
 from core.jobs import ENDED, HISTORY_KEPT, Job, JobError, State, move, stamp_text
-from core.keys import job_folder, latest_key, mended_latest_key, profile_key, result_key, staging_folder
+from core.keys import (
+    corrected_name,
+    job_folder,
+    latest_key,
+    mended_latest_key,
+    profile_key,
+    result_key,
+    staging_folder,
+)
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
-from infra.lanes import Lanes
 from infra.logs import Log
+from infra.queueing import Lanes
 from infra.reviews import REVIEW_FILES
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry
-from runner.remembering import remember
-from runner.tracing import job_moved, published
+from runner.remembering import PROFILE, remember
 
 LATEST_VERSION = 1
 AUDIT = ("artifact.json", "report.html", "rejects.xlsx")  # published without a workbook if they explain a failure
-PROFILE = "profile.json"
 _HEAD = 1000  # bytes of the first line of a profile
 _SMALL = 1024 * 1024
 _SLOW_SECONDS = 10.0  # a finisher that took longer may have been suspended while others moved the job on
@@ -75,7 +81,7 @@ class Publisher:
         except KeyRefused as error:
             return self._unpublishable(job, str(error), on_written)
         if done is not None and done.state is not State.QUEUED:
-            published(self._telemetry, done, began=began)
+            _record_published(self._telemetry, done, began=began)
         return done
 
     def _finish(self, job: Job, on_written: Callable[[], None] | None) -> Job | None:
@@ -184,7 +190,8 @@ class Publisher:
     def _drop_stale(self, job: Job) -> None:
         """Delete the audit of an earlier attempt that ended differently: result.json no longer names it."""
         names = {file.name for file in job.files}
-        self._store.delete_all([job_folder(job) + name for name in AUDIT if name not in names])
+        copies = [corrected_name(n, item) for n, item in enumerate(job.inputs)] if job.mends is not None else []
+        self._store.delete_all([job_folder(job) + name for name in (*AUDIT, *copies) if name not in names])
 
     def _write_result(self, job: Job, body: bytes, current: ObjectInfo | None) -> bool:
         """Write result.json over `current`, which was read before the row is read once more."""
@@ -209,7 +216,7 @@ class Publisher:
         if job.state is State.PUBLISHING:
             ended = self._table.replace(job, move(job, State.SUCCEEDED, now=self._clock.now(), announced=False))
             if ended is not None:
-                job_moved(self._telemetry, ended)
+                count_moved(self._telemetry, ended)
             return ended
         closed = replace(job, unpublished=False, announced=False)
         if job.state is State.EXPIRED:
@@ -232,7 +239,7 @@ class Publisher:
         failed = self._table.replace(job, move(job, State.FAILED, now=self._clock.now(), error=error, files=()))
         if failed is None:
             return None
-        job_moved(self._telemetry, failed)
+        count_moved(self._telemetry, failed)
         return self.finish(failed)
 
     def _point_latest(self, job: Job, began: float | None = None) -> None:
@@ -314,7 +321,8 @@ class Publisher:
             self._point_latest(max(others, key=lambda j: (j.stamp, j.created_at, j.job_id)))
 
     def _retract_mended(self, job: Job) -> None:
-        """Take back the first drop's latest.json where it names this job, and let it name the newest of its line."""
+        """Take back the first drop's latest.json where it names this job, and let it name the newest of its line, or
+        the last of the other corrections."""
         key = mended_latest_key(job)
         if key is None or job.mends is None or _order(self._read(key)) != mended_order(job):
             return
@@ -323,6 +331,10 @@ class Publisher:
         others = [j for j in line if j.state in (State.PUBLISHING, State.SUCCEEDED)]
         if others:
             self._point_latest(max(others, key=lambda j: (j.stamp, j.created_at, j.job_id)))
+        listed = {c.job_id for j in line for c in j.corrections} - {job.job_id}
+        for other in self._table.get_all(listed).values() if listed else ():
+            if other.state in (State.PUBLISHING, State.SUCCEEDED) and mended_latest_key(other) == key:
+                self._point(other, key, mended_order(other))
 
     def _read(self, key: str, limit: int = _SMALL) -> bytes | None:
         try:
@@ -414,11 +426,13 @@ def latest_body(job: Job, order: tuple[float, float, str] | None = None) -> byte
 def mended_order(job: Job) -> tuple[float, float, str]:
     """The place of a job that corrects another drop in that drop's line: right behind its first result.
 
-    A newer version of the drop comes later, whenever the corrected rows arrived; so does the later of two corrections.
+    A newer version of the drop comes later, whenever the corrected rows arrived; so does the correction that was listed
+    later, which has the rows of those before it.
     """
     if job.mends is None:
         return (job.stamp, job.created_at, job.job_id)
-    return (job.mends.stamp, job.mends.created_at, f"{job.mends.job_id}~{job.stamp:020.6f}~{job.job_id}")
+    place = f"p{job.mends.place:06}~{job.stamp:020.6f}"
+    return (job.mends.stamp, job.mends.created_at, f"{job.mends.job_id}~{place}~{job.job_id}")
 
 
 def profile_head(job: Job) -> bytes:
@@ -435,3 +449,20 @@ def profile_order(body: bytes | None) -> tuple[float, float, str] | None:
         return float(stamp), float(created), str(job_id)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
+
+
+def count_moved(telemetry: Telemetry, job: Job) -> None:
+    """Count a job that this process has just ended, or made wait for a person."""
+    if job.state is State.REVIEW:
+        telemetry.meters.add("ade.reviews")
+    elif job.ended and job.state is not State.EXPIRED:
+        verdict = str(job.error.verdict) if job.error else "ok"
+        fault = str(job.error.fault) if job.error else "nobody"
+        telemetry.meters.add("ade.jobs.ended", state=str(job.state), verdict=verdict, fault=fault)
+
+
+def _record_published(telemetry: Telemetry, job: Job, *, began: float) -> None:
+    """The outputs of a job, its questions or its end are in the bucket."""
+    now = telemetry.now()
+    telemetry.meters.observe("ade.publish", now - began)
+    telemetry.span("publish", job.trace, start=began, end=now, job_id=job.job_id, state=str(job.state))

@@ -18,11 +18,11 @@ from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
 from core.jobs import Job, JobError, Retry, Review, State, ask, decide, load_job, move, since, start
-from core.keys import job_folder
+from core.keys import decision_place, job_folder
 from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.settings import Settings
-from core.verdicts import EXPLAINED, Fault, Verdict
+from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.local.presence import Presence
 from infra.logs import Log
 from infra.queueing import enqueue, mutate, note_sent
@@ -31,10 +31,8 @@ from infra.statuses import HELD_SECONDS
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Attempts, Outcome
 from runner.leases import Beats, Held, LeaseWatch, fenced
-from runner.publish import Publisher
-from runner.staging import decision_place
+from runner.publish import Publisher, count_moved
 from runner.surroundings import Surroundings
-from runner.tracing import attempt_ended, job_moved
 
 REFUSED_SECONDS = 1.0
 NEWER_SECONDS = 60.0  # how soon the message of a job is shown again that only a newer program can run
@@ -45,6 +43,9 @@ _LONGEST_WAIT_SECONDS = 60.0  # between two tries of such a message
 
 # An attempt that ends so after a cancel was requested is cancelled.
 _CANCELLABLE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.RELEASED, Verdict.RUNNER_LOST})
+
+# Attempts that ended so show no failure in their trace.
+_FINE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.CANCELLED, Verdict.RELEASED})
 
 # Waits until a leased job may have a box, or is killed; the argument returns the verdict that killed it.
 Ready = Callable[[Callable[[], Verdict | None]], None]
@@ -193,7 +194,7 @@ class Worker:
             return self._table.get(job.job_id)
         self._log.warning("job_rescued", **job_fields(job), owner=owner, dead=dead, state=str(moved.state))
         self._telemetry.meters.add("ade.rescues")
-        job_moved(self._telemetry, moved)
+        count_moved(self._telemetry, moved)
         self._follow(moved, None)
         return moved
 
@@ -212,10 +213,10 @@ class Worker:
         started = start(
             job, owner=self._presence.owner, now=self._clock.now(), lease_seconds=self._settings.lease_seconds
         )
-        if not started.trace and (root := self._telemetry.root("job", start=job.created_at, job_id=job.job_id)):
+        if not started.trace and (root := self._telemetry.root("job", start=job.created_at)):
             # Recorded by a process that makes no traces.
             started = replace(started, trace=root.trace)
-            root.end(self._telemetry.now())
+            root.end(self._telemetry.now(), job_id=job.job_id)
         return self._table.admit(job, started, self._settings.caps)
 
     def _wait(self, job: Job, delivery: Delivery, refused: Refused) -> None:
@@ -274,7 +275,7 @@ class Worker:
             if not kept:
                 with self._lock:
                     self._unwritten.pop(job_id, None)
-        attempt_ended(
+        _record_attempt(
             self._telemetry, held.job, outcome, delivery=unwritten.delivery, began=unwritten.began, moved=moved
         )
         if moved is None:
@@ -332,7 +333,8 @@ class Worker:
             facts["memories"] = outcome.pins.memories
         if verdict is Verdict.OK:
             applied = outcome.pins.decision if outcome.pins is not None else None
-            return move(job, State.PUBLISHING, now=now, files=outcome.files, decision=applied, **facts)
+            facts |= {"decision": applied, "decided_at": outcome.given_at if applied is not None else job.decided_at}
+            return move(job, State.PUBLISHING, now=now, files=outcome.files, **facts)
         if verdict is Verdict.NEEDS_REVIEW:
             return self._asked(job, outcome, facts)
         message = outcome.message or f"ended with verdict {verdict}"
@@ -390,3 +392,57 @@ def _forgiven(job: Job, fence: int) -> Job | None:
 def _note(held: Held, event: dict[str, Any]) -> None:
     if event.get("event") == "progress":
         held.progress = {k: event.get(k) for k in ("pass", "done", "total")}
+
+
+def _record_attempt(
+    telemetry: Telemetry, job: Job, outcome: Outcome, *, delivery: Delivery, began: float, moved: Job | None
+) -> None:
+    """An attempt is over. `moved`: the row that followed; None if the lease was lost."""
+    now, meters, fault = telemetry.now(), telemetry.meters, FAULTS[outcome.verdict]
+    meters.add("ade.attempts", verdict=str(outcome.verdict), fault=str(fault))
+    meters.observe("ade.attempt", now - began)
+    meters.observe("ade.queue.wait", began - delivery.sent_at)
+    for name, seconds in outcome.passes.items():
+        meters.observe("ade.pass", seconds, **{"pass": name})
+    if outcome.start_seconds:
+        meters.observe("ade.box.start", outcome.start_seconds)
+    if moved is None:
+        meters.add("ade.leases.lost")
+    else:
+        count_moved(telemetry, moved)
+    if telemetry.traces:
+        _trace(telemetry, job, outcome, delivery=delivery, times=(began, now), state=moved.state if moved else None)
+
+
+def _trace(
+    telemetry: Telemetry,
+    job: Job,
+    outcome: Outcome,
+    *,
+    delivery: Delivery,
+    times: tuple[float, float],
+    state: State | None,
+) -> None:
+    began, now = times
+    sent = min(delivery.sent_at, began)  # by the queue's clock
+    telemetry.span("queue", job.trace, start=sent, end=began, kind="consumer", receives=delivery.receives)
+    owner = job.lease.owner if job.lease else None
+    attempt = telemetry.span(
+        "attempt", job.trace, start=began, end=now, job_id=job.job_id, tenant=job.tenant, workflow=job.workflow,
+        attempt=job.attempts_total, fence=job.fence, runner=owner, verdict=str(outcome.verdict),
+        state=str(state) if state else None, failed=None if outcome.verdict in _FINE else str(outcome.verdict),
+    )  # fmt: skip
+    boxes = [phase for phase in outcome.phases if phase.name == "box"]
+    for phase in outcome.phases:
+        inside = telemetry.span(phase.name, attempt, start=phase.start, end=phase.end)
+        if phase not in boxes[-1:]:  # the measurements are those of the last one
+            continue
+        # Passes 3 to 5 take turns, chunk by chunk; they are shown one after the other.
+        at = phase.start
+        for name, seconds in {"box start": outcome.start_seconds, **_named(outcome)}.items():
+            telemetry.span(name, inside, start=at, end=at + seconds)
+            at += seconds
+
+
+def _named(outcome: Outcome) -> dict[str, float]:
+    return {f"pass {name}": seconds for name, seconds in outcome.passes.items()}

@@ -58,7 +58,7 @@ class ConsoleProcess:
         return self._stopped
 
     def _serve(self) -> int:
-        """Run the process until it ends or is told to."""
+        """Run the process until it ends or is asked to end."""
         words = [sys.executable, "-P", "-m", "console", "serve", "--socket", str(self._socket.fileno())]
         child = subprocess.Popen(
             words,

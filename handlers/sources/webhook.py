@@ -94,12 +94,15 @@ class Webhook:
         self._begun.set()
         async with server:
             await self._stopping.wait()
+            # A connection that was just accepted takes four rounds of the loop to reach `_connected`. Python 3.11
+            # leaves it open if the server closes before that.
+            self._loop.remove_reader(self._socket)
+            for _ in range(10):
+                await asyncio.sleep(0)
             server.close()
             for task in list(self._reading):
                 task.cancel()
-            # A connection that was just accepted takes four rounds of the loop to reach `_connected`.
-            for _ in range(10):
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)
             for writer in list(self._open):  # also where the client does not read: no socket outlives the server
                 writer.transport.abort()
             await asyncio.sleep(0)

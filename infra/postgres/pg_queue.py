@@ -1,7 +1,7 @@
 """WorkQueue on PostgreSQL: lanes per tenant served in turn, visibility, delay, priority, dead letters.
 
-What it does stands in the functions of the schema (sql/migrations): each call is one statement. A receipt is the
-message's job and a number that every delivery draws anew, so that it is found without an index of its own.
+What it does is in the functions of the schema (sql/migrations): each call is one statement. A receipt is the
+message's job and a number that every delivery draws afresh, so that it is found without an index of its own.
 """
 
 import copy

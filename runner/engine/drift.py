@@ -20,7 +20,7 @@ FEW: Final = 20  # rows below which shares and counts say nothing
 BLANK: Final = 0.2  # a blank share that differs by more is out of range
 WRONG: Final = 0.1  # so is a share of values not of their type that grew by more
 TIMES: Final = 2.0  # so is a drop of more than so many times the rows, or fewer than one part in so many
-_TYPED: Final = 8  # chunks of a table in which kinds of values are looked for
+_TYPED: Final = 8  # chunks of a table that are searched for kinds of values
 _KINDS: Final[dict[type, str]] = {
     str: "text", int: "number", float: "number", bool: "boolean", date: "date", datetime: "date", time: "time",
     timedelta: "time",
@@ -92,7 +92,7 @@ def profile(tables: Iterable[tuple[Sequence[tuple[str, str | None]], Shares | No
 
 
 def read_profile(body: bytes) -> dict[str, Any] | None:
-    """A kept profile; None for anything that is none: it is read back from a bucket, so nothing about it is certain."""
+    """A kept profile; None for anything else: it is read back from a bucket, so nothing about it is certain."""
     if len(body) > MAX_BYTES:
         return None
     try:

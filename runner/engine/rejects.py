@@ -118,7 +118,7 @@ class RejectsDescription:
                 input=source.file.name, sheet=spool.name, reason="too_large",
                 remedy='leave out "output": {"rejects": true}, or split the input by columns',
             )  # fmt: skip
-        looks = self._looks(source, index, wanted, heads)
+        looks = self._sheet_looks(source, index, wanted, heads)
         widths = [[n, width] for n, width in sorted(looks.widths.items()) if n <= columns]
         headless = not any(kind == "key" for kind in heads.values())
         self._line(
@@ -136,7 +136,7 @@ class RejectsDescription:
         if merged:
             self._line({"merged": merged[:1000]})
 
-    def _looks(self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]) -> SheetLooks:
+    def _sheet_looks(self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]) -> SheetLooks:
         if source.format not in ("xlsx", "xlsm"):
             return SheetLooks()
         first = next(iter(wanted))[0]
@@ -154,7 +154,7 @@ class RejectsDescription:
         cells = []
         for column, value in enumerate(values, 1):
             style = looks.style(row, column)
-            said = _told(value, styled=style is not None)
+            said = _as_json(value, styled=style is not None)
             if said is not None or (style is not None and kind != "row"):
                 number = None if style is None else self._style(looks.looks[style])
                 cells.append([column, said] if number is None else [column, said, number])
@@ -217,7 +217,7 @@ def _position(numbers: Sequence[int], row: int) -> int | None:
     return at if at < len(numbers) and numbers[at] == row else None
 
 
-def _told(value: Any, *, styled: bool) -> Any:
+def _as_json(value: Any, *, styled: bool) -> Any:
     """A cell's value as JSON: a text, a number, true or false, or an object for any other kind; None: blank."""
     kind = type(value)
     if value is None or kind is NoCachedValue:

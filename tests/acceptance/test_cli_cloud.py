@@ -65,7 +65,7 @@ class Cloud:
 
 
 @pytest.mark.parametrize("way", ["by_queue", "by_webhook"])
-def test_a_drop_that_is_told_of_is_published_in_the_bucket(cloud, way):
+def test_a_drop_that_is_reported_is_published_in_the_bucket(cloud, way):
     with cloud.ade.up() as up:
         getattr(cloud, way)(cloud.put())
         ended = up.ended("acme")

@@ -123,7 +123,7 @@ def test_an_unknown_word_is_a_usage_error_that_says_where_help_is(ade):
     assert "--help" in ade("jbos", expect=2).err
 
 
-def test_the_version_is_told(ade):
+def test_the_version_is_reported(ade):
     assert ade("--version").out == ade("version").out
     assert ade("version", "--json").json["version"]
 
@@ -141,7 +141,7 @@ def on_terminal(ade, *words, **env):
     return screen.said
 
 
-def test_a_terminal_gets_colours_unless_told_otherwise(ade):
+def test_a_terminal_gets_colours_unless_asked_otherwise(ade):
     ade.dropped()
     assert "\x1b[34mQUEUED\x1b[0m" in on_terminal(ade, "jobs")
     assert "\x1b" not in on_terminal(ade, "jobs", NO_COLOR="1")

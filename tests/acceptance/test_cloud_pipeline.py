@@ -203,7 +203,7 @@ def test_a_restart_prints_the_same_and_what_it_prints_uploads_one_folder(local: 
         assert up.end() == 0
 
 
-def test_a_cloud_on_this_machine_takes_a_drop_and_tells_how(local: Ade):
+def test_a_cloud_on_this_machine_takes_a_drop_and_says_how(local: Ade):
     with local.up("up", "--local-cloud") as up:
         said = printed(up)
         told = dict(re.findall(r"export (\w+)='(.*)'", said))

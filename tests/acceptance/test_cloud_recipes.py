@@ -15,7 +15,7 @@ from tests.acceptance.ade import CSV, MEMBERS, Ade
 from tests.contract import servers
 from tests.support.strict_cloud import Account, strict_ministack
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.xdist_group("recipes")]
 
 POLICIES = Path(__file__).parents[2] / "infra" / "deploy" / "policies"
 NAMES = {

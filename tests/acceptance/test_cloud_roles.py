@@ -20,10 +20,11 @@ from infra.deploy.local_cloud import free_port
 from infra.deploy.plan import ALWAYS, make_plan
 from tests.acceptance.ade import CSV, MEMBERS, Ade
 from tests.contract import servers
+from tests.support.keeper import made_once
 from tests.support.stacks import resources
 from tests.support.strict_cloud import Account, Deployed, strict_ministack
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.xdist_group("roles")]
 
 TRUSTED = {"ADE_SANDBOX": "process", "ADE_SANDBOX_MIN_LEVEL": "limits", "ADE_SWEEP_SECONDS": "3600"}
 PYTHON = f"3.{sys.version_info.minor}"  # MiniStack runs functions with the interpreter that runs itself
@@ -44,10 +45,9 @@ def strict_server(data: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def code(root: Account, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def code(root: Account) -> dict[str, str]:
     """The parameters that name the handler's zip, made by our own packaging."""
-    path = tmp_path_factory.mktemp("zip") / "handler.zip"
-    handler_zip.build(path, python=PYTHON)
+    path = made_once("handler.zip", lambda path: handler_zip.build(path, python=PYTHON))
     s3 = root("s3")
     s3.create_bucket(Bucket="code")
     s3.upload_file(str(path), "code", "handler.zip")

@@ -73,7 +73,7 @@ class TestFromAfar:
     def test_nothing_without_a_token(self, rig: ApiRig, path: str):
         assert rig.from_afar().get(path).status_code == 401
 
-    def test_health_tells_that_it_lives(self, rig: ApiRig):
+    def test_health_says_that_it_lives(self, rig: ApiRig):
         assert rig.from_afar().get("/health").json() == {"status": "ok"}
 
     @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"])

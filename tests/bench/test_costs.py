@@ -16,6 +16,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 TOLERANCE = 0.35
 
 
+def counts(test):
+    """Tests that share one count, which takes seconds: in one process."""
+    return pytest.mark.slow(pytest.mark.xdist_group("costs")(test))
+
+
 @pytest.fixture(scope="module")
 def counted():
     with servers.credentials(server := servers.ministack()), rig(server, scripted=False) as made:
@@ -37,30 +42,30 @@ def test_the_table_has_the_rows_that_the_bench_counts():
     assert list(documented()) == [*ROWS, "all"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ROWS)
-def test_the_table_tells_the_requests_of_a_job(counted: PerJob, name: str):
-    assert documented()[name][0] == pytest.approx(counted.row(name), abs=TOLERANCE)
+@counts
+def test_the_table_has_the_requests_of_a_job(counted: PerJob):
+    wanted = {name: documented()[name][0] for name in ROWS}
+    assert {name: counted.row(name) for name in ROWS} == pytest.approx(wanted, abs=TOLERANCE)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ROWS)
-def test_the_table_tells_what_they_cost(counted: PerJob, name: str):
-    assert documented()[name][1] == pytest.approx(counted.row_dollars(name) * 1000, abs=0.002)
+@counts
+def test_the_table_has_what_they_cost(counted: PerJob):
+    wanted = {name: documented()[name][1] for name in ROWS}
+    assert {name: counted.row_dollars(name) * 1000 for name in ROWS} == pytest.approx(wanted, abs=0.002)
 
 
-@pytest.mark.slow
-def test_every_request_of_a_job_stands_in_a_row(counted: PerJob):
+@counts
+def test_every_request_of_a_job_is_in_a_row(counted: PerJob):
     covered = {operation for operations in ROWS.values() for operation in operations}
     assert set(counted.requests) - covered == set()
 
 
-@pytest.mark.slow
-def test_a_look_at_an_event_stays_within_six_requests(counted: PerJob):
+@counts
+def test_a_scan_after_an_event_makes_less_than_six_requests(counted: PerJob):
     assert sum(counted.handler.values()) / 2 < 6
 
 
-@pytest.mark.slow
+@counts
 def test_the_plan_counts_on_units_that_are_counted(counted: PerJob):
     """The busiest index decides how many shards docs/scale/README.md asks for."""
     text = (DOCS / "scale" / "README.md").read_text()

@@ -123,7 +123,7 @@ class TestPollerOverS3AndSqs:
         }
         assert self.left(cloud, cloud.name) == 0
 
-    def test_what_cannot_be_looked_at_stays_and_keeps_no_other_back(self, cloud: SimpleNamespace):
+    def test_what_cannot_be_scanned_stays_and_does_not_block_the_others(self, cloud: SimpleNamespace):
         class Sick(Arrivals):
             def scan(self, changes) -> int:
                 changes = list(changes)
@@ -163,7 +163,7 @@ class TestLambda:
         answer = handle(self.records(s3_body("inbox/acme/a.csv"), "no event", s3_body("inbox/acme/b.csv")))
         assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
 
-    def test_events_of_another_bucket_are_no_business_of_ours(self, folder: SimpleNamespace, log: Log):
+    def test_events_of_another_bucket_are_ignored(self, folder: SimpleNamespace, log: Log):
         folder.store.put("inbox/acme/a.csv", b"id\n1\n")
         handle = LambdaHandler(Arrivals(folder.intake, "drops"), log)
         assert handle(json.loads(s3_body("inbox/acme/a.csv", bucket="theirs"))) == {"keys": 0}
@@ -220,7 +220,7 @@ class TestWebhook:
         assert self.post(f"{hook}/events", s3_body("inbox/acme/a.csv"), token) == 401
         assert folder.table.page(JobQuery()).jobs == ()
 
-    def test_a_shape_that_nobody_knows_is_told_apart(self, hook: str):
+    def test_a_shape_that_nobody_knows_is_distinguished(self, hook: str):
         assert self.post(f"{hook}/events", '{"action": "opened"}') == 400
 
     def test_an_empty_body_only_asks_whether_somebody_listens(self, hook: str):
@@ -264,7 +264,7 @@ class TestWebhook:
             Webhook("127.0.0.1:0", "", Arrivals(folder.intake, "drops"), log)
 
 
-def test_seaweedfs_tells_of_an_upload_by_its_webhook(tmp_path: Path, log: Log):
+def test_seaweedfs_reports_an_upload_by_its_webhook(tmp_path: Path, log: Log):
     servers.seaweedfs()  # installed, or this test is skipped at a desk
     with ExitStack() as opened:
         reached = threading.Event()

@@ -137,7 +137,7 @@ class TestCopying:
         bucket.store.copy("work/j/1/a", "outputs/acme/a")
         assert len(bucket.faults.seen) == 1
 
-    def test_a_refused_copy_of_something_small_is_told(self, bucket: SimpleNamespace):
+    def test_a_refused_copy_of_something_small_is_reported(self, bucket: SimpleNamespace):
         bucket.direct.put("work/j/1/a", b"x")
         bucket.faults.script["S3 PUT"] = [TOO_LARGE]
         with pytest.raises(StoreUnavailable, match="InvalidRequest"):

@@ -114,7 +114,7 @@ class TestDeletingMany:
         assert b"work/j/1" in second
         assert b"work/j/0" not in second
 
-    def test_a_key_that_may_not_be_deleted_is_told(self, store: SimpleNamespace):
+    def test_a_key_that_may_not_be_deleted_is_reported(self, store: SimpleNamespace):
         store.port.put("work/j/1", b"")
         store.faults.script["S3 POST"] = [partly("AccessDenied")]
         with pytest.raises(StoreUnavailable, match="AccessDenied"):
@@ -201,7 +201,7 @@ def test_the_dead_letters_are_asked_for_on_all_servers(queue: SimpleNamespace):
     assert asked["WaitTimeSeconds"] > 0, "a short poll asks only some of the servers"
 
 
-def test_a_poll_that_breaks_down_is_told_to_the_caller(queue: SimpleNamespace, monkeypatch: pytest.MonkeyPatch):
+def test_a_poll_that_breaks_down_is_reported_to_the_caller(queue: SimpleNamespace, monkeypatch: pytest.MonkeyPatch):
     def broken(*_: object) -> list[dict[str, str]]:
         raise ZeroDivisionError
 

@@ -84,7 +84,7 @@ def test_what_may_pass_is_tried_again(call: Caller, error: Exception):
 
 
 @pytest.mark.parametrize("error", [ResponseParserError("x"), FlexibleChecksumError(error_msg="x")], ids=str)
-def test_what_never_passes_is_an_error_of_ours(call: Caller, error: Exception):
+def test_what_never_passes_is_an_error_of_the_product(call: Caller, error: Exception):
     with pytest.raises(StoreUnavailable, match="s3://drops"):
         call("put", failing(*[error] * 1000))
 
@@ -95,7 +95,7 @@ def test_a_refusal_is_not_tried_again(call: Caller, told: list[str]):
     assert told == []
 
 
-def test_an_expected_answer_is_told_to_the_caller(call: Caller):
+def test_an_expected_answer_is_reported_to_the_caller(call: Caller):
     with pytest.raises(Answered, match="NoSuchKey"):
         call("get", failing(refusal("NoSuchKey", 404)), expect=("NoSuchKey",))
 
@@ -104,7 +104,7 @@ class TestClocks:
     """A service's answers say what time it is there."""
 
     @pytest.mark.parametrize("skew", [-3600, -10, 10, 60])
-    def test_a_clock_that_differs_is_told_to_about_a_second(self, call: Caller, skew: int):
+    def test_a_clock_that_differs_is_reported_to_about_a_second(self, call: Caller, skew: int):
         date = formatdate(time.time() - skew, usegmt=True)
         call("get", lambda: {"ResponseMetadata": {"HTTPHeaders": {"date": date}}})
         assert call.ahead == pytest.approx(skew, abs=2)

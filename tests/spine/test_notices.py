@@ -70,7 +70,7 @@ def drop(world, hook, **more):
     world.intake.changed(world.drop(notify=[{"to": hook.url}], **more))
 
 
-def test_a_success_is_told_once_signed_and_after_its_result(world, hook):
+def test_a_success_is_reported_once_signed_and_after_its_result(world, hook):
     drop(world, hook)
     world.work_off(world.runner())
     (job,) = world.jobs()
@@ -85,7 +85,7 @@ def test_a_success_is_told_once_signed_and_after_its_result(world, hook):
     assert headers[NOTICE_ID] == told["id"]
 
 
-def test_a_failure_is_told_with_whose_fault_it_was(world, hook):
+def test_a_failure_is_reported_with_whose_fault_it_was(world, hook):
     world.sandbox.verdict = Verdict.RULE_ERROR
     drop(world, hook)
     world.work_off(world.runner())
@@ -93,7 +93,7 @@ def test_a_failure_is_told_with_whose_fault_it_was(world, hook):
     assert (told["kind"], told["verdict"], told["fault"]) == ("failed", "rule_error", "config")
 
 
-def test_a_review_is_told_once_its_questions_are_published(world, hook):
+def test_a_review_is_reported_once_its_questions_are_published(world, hook):
     world.sandbox.asks = True
     drop(world, hook, mapping={"review": "always"})
     runner = world.runner()
@@ -279,7 +279,7 @@ class TestExpectedDrops:
     def missing(self, world):
         return [job for job in world.jobs() if job.params.get("expected")]
 
-    def test_one_that_does_not_come_is_told_once(self, world, hook):
+    def test_one_that_does_not_come_is_reported_once(self, world, hook):
         self.expects(world, hook)
         runner = world.runner()
         for _ in range(3):
@@ -290,7 +290,7 @@ class TestExpectedDrops:
         assert row.state is State.AWAITING
         assert json.loads(hook.got[0][2])["expected"] == row.params["expected"]
 
-    def test_the_next_day_it_is_told_again_and_the_old_row_goes(self, world, hook):
+    def test_the_next_day_it_is_reported_again_and_the_old_row_goes(self, world, hook):
         self.expects(world, hook)
         runner = world.runner()
         for _ in range(2):

@@ -196,7 +196,7 @@ class TestMetrics:
         here.work_off(here.runner())
         assert seen.value("ade.jobs.ended", state="FAILED", verdict="rule_error", fault="config") == 1
 
-    def test_a_failure_of_ours_is_a_dead_letter(self, here, seen):
+    def test_a_failure_of_the_product_is_a_dead_letter(self, here, seen):
         here.intake.changed(here.drop())
         runner = here.runner()
         for _ in range(here.settings.max_attempts):

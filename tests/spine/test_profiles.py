@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from core.jobs import Mends, OutputFile, State
 from core.keys import latest_key, mended_latest_key, profile_key, staging_folder
-from infra.lanes import Lanes
+from infra.queueing import Lanes
 from runner.publish import PROFILE, Publisher
 from tests.contract.jobs import a_job
 from tests.support.world import World

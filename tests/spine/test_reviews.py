@@ -10,6 +10,7 @@ from core.jobs import State
 from core.keys import job_folder
 from core.memories import own_key, parse_memory
 from core.verdicts import Verdict
+from infra.reviews import put_decision
 from infra.statuses import status_key
 from tests.support.world import Crash, World
 
@@ -509,3 +510,112 @@ def _reviewed(world, step, *, after):
         (entry,) = parse_memory(world.store.read(own_key("acme", "members"), limit=1 << 20)).headers
         assert entry.count == 1, where
     return died
+
+
+LONG = "ä" * 118 + ".csv"  # 240 bytes: no room for .decision.json on a file system
+
+
+def test_a_file_with_a_very_long_name_is_answered_by_a_file_named_after_its_job(world):
+    name = LONG + "x" * 7 + ".csv"
+    world.intake.changed(world.drop(name=name, **REVIEWED))
+    runner = world.runner()
+    world.sandbox.verdict = Verdict.NEEDS_REVIEW
+    world.handle_one(runner)
+    (job,) = world.jobs()
+    key = f"inbox/acme/d/{job.job_id}.decision.json"
+    assert job.waiting_for == (key,)
+    assert told(world, f"{job_folder(job)}review.json")["answer_to"] == key
+    assert (
+        f"{job.job_id}.decision.json</code>"
+        in world.store.read(f"{job_folder(job)}review.html", limit=1 << 20).decode()
+    )
+    answer(world, key=key)
+    world.work_off(runner)
+    done = world.table.get(job.job_id)
+    assert (done.state, done.decision.key) == (State.SUCCEEDED, key)
+
+
+@pytest.mark.parametrize("told_of", [True, False])
+def test_a_decision_named_after_a_job_is_found_by_its_event_and_by_the_sweep(local, told_of):
+    job, runner = asking(local)
+    answer(local, key=f"inbox/acme/d/{job.job_id}.decision.json", told=told_of)
+    if not told_of:
+        local.sweep()
+    local.work_off(runner)
+    assert local.table.get(job.job_id).state is State.SUCCEEDED
+
+
+def test_a_decision_named_after_a_job_elsewhere_or_of_another_tenant_does_nothing(local):
+    job, _ = asking(local)
+    for key in (f"inbox/globex/d/{job.job_id}.decision.json", f"inbox/acme/e/{job.job_id}.decision.json"):
+        answer(local, key=key)
+    local.sweep()
+    assert local.table.get(job.job_id) == job
+
+
+def test_of_several_decisions_on_a_job_the_newest_that_is_for_it_counts(local):
+    job, runner = asking(local)
+    answer(local, told=False)
+    local.clock.move(5)
+    answer(local, key=f"inbox/acme/d/{job.job_id}.decision.json", workflow="other", told=False)
+    local.sweep()
+    local.work_off(runner)
+    assert local.table.get(job.job_id).decision.key == DECISION
+    local.control.reset(job.job_id)
+    assert local.table.get(job.job_id).decision.key == DECISION
+
+
+def test_one_decision_answers_every_job_of_a_parameter_sweep(local):
+    local.intake.changed(local.drop(sweep={"rate": [1, 2]}, **REVIEWED))
+    runner = local.runner()
+    for _ in range(2):
+        local.sandbox.verdict = Verdict.NEEDS_REVIEW
+        local.handle_one(runner)
+    assert [j.state for j in local.jobs()] == [State.REVIEW, State.REVIEW]
+    answer(local)
+    local.work_off(runner)
+    assert [(j.state, j.decision.key) for j in local.jobs()] == [(State.SUCCEEDED, DECISION)] * 2
+
+
+def test_answers_by_command_to_jobs_of_one_file_take_nothing_from_each_other(local):
+    local.intake.changed(local.drop(sweep={"rate": [1, 2]}, **REVIEWED))
+    runner = local.runner()
+    for _ in range(2):
+        local.sandbox.verdict = Verdict.NEEDS_REVIEW
+        local.handle_one(runner)
+    one, two = local.jobs()
+    keys = [put_decision(local.store, job, ANSWER | {"job": job.job_id}) for job in (one, two)]
+    assert keys == [DECISION, f"inbox/acme/d/{two.job_id}.decision.json"]
+    local.sweep()
+    local.work_off(runner)
+    assert [j.decision.key for j in map(local.table.get, (one.job_id, two.job_id))] == keys
+
+
+def test_what_an_earlier_answer_by_command_said_stays_and_what_is_said_again_goes_first(local):
+    job, runner = asking(local)
+    said = [{"header": "ID No", "field": "id"}, {"header": "Notes", "field": None}]
+    put_decision(local.store, job, ANSWER | {"job": job.job_id, "answers": said})
+    local.sweep()
+    local.sandbox.verdict = Verdict.NEEDS_REVIEW
+    local.work_off(runner)
+    again = local.table.get(job.job_id)
+    more = [{"header": "Date", "reading": "comma"}, {"header": "Notes", "field": "id"}]
+    put_decision(local.store, again, ANSWER | {"job": job.job_id, "answers": more})
+    assert told(local, DECISION)["answers"] == [*more, said[0]]
+
+
+def test_a_decision_replaced_while_the_job_ends_is_refused_and_the_one_that_was_read_keeps_its_date(local):
+    job, runner = asking(local)
+    answer(local)
+    given = local.table.get(job.job_id)
+
+    def replaced():
+        local.clock.move(9)
+        answer(local, by="bob")
+
+    local.sandbox.during = replaced
+    local.handle_one(runner)
+    done = local.table.get(job.job_id)
+    assert (done.decision, done.decided_at) == (given.decision, given.decided_at)
+    local.sweep()
+    assert [problem for _, problem in refusals(local) if "had ended (SUCCEEDED)" in problem]

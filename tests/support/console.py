@@ -18,6 +18,7 @@ from core.keys import job_folder
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.logs import Log
+from infra.telemetry import Telemetry
 from infra.wiring import Stack, open_stack
 from tests.contract.jobs import a_job
 
@@ -76,9 +77,9 @@ class ApiRig:
 
 
 @contextlib.contextmanager
-def api_rig(folder: Path, **settings: Any) -> Iterator[ApiRig]:
+def api_rig(folder: Path, *, telemetry: Telemetry | None = None, **settings: Any) -> Iterator[ApiRig]:
     given = replace(Settings(storage_data_dir=folder, settle_seconds=0.0), **settings)
-    with open_stack(given) as stack:
+    with open_stack(given, telemetry=telemetry) as stack:
         app = console_app(stack, Log(level="error"))
         with TestClient(app, base_url="http://127.0.0.1", client=HERE) as client:
             yield ApiRig(stack, app, client)

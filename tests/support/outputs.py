@@ -93,6 +93,7 @@ def review(order: dict[str, Any], questions: int = 1) -> dict[str, Any]:
         "review_version": 1,
         "job": order["job"] | {"params": order["params"]},
         "inputs": inputs,
+        "answer_to": order.get("answer_to"),
         "why": order["manifest"]["mapping"]["review"],
         "decision": decision_facts(order.get("decision")),
         "questions": [asked | {"id": question_id("column", str(n))} for n in range(questions)],

@@ -381,7 +381,7 @@ class TestKey:
             assert [statement["Resource"] for statement in found] == [KEY], role
             assert "kms:ViaService" in found[0]["Condition"]["StringEquals"], role
 
-    def test_the_store_is_told_that_etags_say_nothing(self):
+    def test_the_store_learns_that_etags_say_nothing(self):
         """Under SSE-KMS an ETag is no digest of the content."""
         assert environment(made(**COMPUTE, KmsKey=KEY)["RunnerTask"])["ADE_STORE_URL"] == "s3://<Bucket>?etag=opaque"
         assert environment(made(**COMPUTE)["RunnerTask"])["ADE_STORE_URL"] == "s3://<Bucket>"
@@ -429,7 +429,7 @@ class TestCompose:
         assert port.endswith(":9000:9000")
         assert re.findall(r"\$\{\w+(?::-|-|\})", text) == [], "a default, or a variable that may be missing"
 
-    def test_what_has_a_default_secret_is_told_anew_in_that_file(self, compose: dict[str, Any]):
+    def test_what_has_a_default_secret_is_set_again_in_that_file(self, compose: dict[str, Any]):
         other = yaml.safe_load((ROOT / "docker-compose.lan.yml").read_text())["services"]
         for name, service in compose["services"].items():
             defaults = {

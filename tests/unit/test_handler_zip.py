@@ -11,6 +11,7 @@ import pytest
 
 from infra.deploy import handler_zip
 from tests.acceptance.ade import Ade
+from tests.support.keeper import made_once
 
 ROOT = Path(__file__).parents[2]
 PYTHON = f"3.{sys.version_info.minor}"
@@ -36,7 +37,7 @@ def test_the_handler_has_the_pins_of_the_rest():
 
 @pytest.mark.parametrize("machine", handler_zip.MACHINES)
 @pytest.mark.parametrize("python", handler_zip.PYTHONS)
-def test_its_name_tells_version_python_and_machine_and_the_template_reads_it(python: str, machine: str):
+def test_its_name_says_version_python_and_machine_and_the_template_reads_it(python: str, machine: str):
     name = handler_zip.package_name(python=python, machine=machine)
     told = handler_zip.PACKAGE_NAME.search(name)
     assert told is not None
@@ -54,20 +55,20 @@ def packaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("zip")
 def test_a_folder_gets_the_zip_under_that_name(packaged: tuple[Path, dict[str, object]]):
     folder, said = packaged
     assert said["to"] == NAME
     assert (folder / NAME).stat().st_size == said["bytes"]
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("zip") / "handler.zip"
-    handler_zip.build(path, python=PYTHON)
-    return path
+@pytest.fixture
+def built() -> Path:
+    return made_once("handler.zip", lambda path: handler_zip.build(path, python=PYTHON))
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("zip")
 class TestZip:
     def test_it_needs_nothing_but_itself_and_python(self, built: Path, tmp_path: Path):
         with zipfile.ZipFile(built) as archive:

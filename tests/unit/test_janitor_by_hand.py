@@ -155,7 +155,7 @@ class TestLeading:
     def test_the_chores_come_on_their_intervals(self, world):
         made = world.runner().janitor.scheduler()
         seconds = {job.name: job.trigger.interval.total_seconds() for job in made.get_jobs()}
-        assert seconds == {"urgent": 2, "tidy": 10, "recount": 30, "collect": 600, "sweep": 300}
+        assert seconds == {"urgent": 2, "tidy": 10, "recount": 30, "replenish": 30, "collect": 600, "sweep": 300}
         runner = world.runner()
         runner.janitor._sweep = None
         assert "sweep" not in {job.name for job in runner.janitor.scheduler().get_jobs()}
@@ -421,7 +421,7 @@ class TestCollecting:
         assert world.store.head(key) is None
 
     @pytest.mark.parametrize("error", [RowUnreadable("cannot be read"), ObjectRefused("AccessDenied")])
-    def test_one_that_cannot_be_looked_at_keeps_no_other(self, world, error):
+    def test_one_that_cannot_be_scanned_keeps_no_other(self, world, error):
         bad, good = world.put("work/a/1/a", b"x"), world.put("work/b/1/a", b"x")
         get = world.table.get
 

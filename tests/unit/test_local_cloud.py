@@ -46,6 +46,19 @@ class TestPrintedCommands:
         assert lines.index("mkdir -p drop") < next(n for n, line in enumerate(lines) if line.startswith("aws "))
 
 
+class TestFreePort:
+    def test_is_not_one_that_an_outgoing_connection_may_take_before_the_server_binds_it(self):
+        outgoing = Path("/proc/sys/net/ipv4/ip_local_port_range")
+        lowest = int(outgoing.read_text().split()[0]) if outgoing.exists() else 32_768
+        if lowest < 20_000:
+            pytest.skip("this machine gives low ports to outgoing connections")
+        assert all(free_port() < lowest for _ in range(20))
+
+    def test_is_never_given_twice(self):
+        given = [free_port() for _ in range(200)]
+        assert len(set(given)) == len(given)
+
+
 class TestPorts:
     def test_are_the_usual_ones_at_first(self, tmp_path: Path, usual: dict[str, int]):
         assert keep_ports(tmp_path, usual) == Ports(**usual)
@@ -60,7 +73,7 @@ class TestPorts:
         first = keep_ports(tmp_path, usual | {"aws": taken})
         assert keep_ports(tmp_path, usual) == first
 
-    def test_one_that_somebody_took_meanwhile_is_told_with_what_to_do(self, tmp_path: Path, usual: dict[str, int]):
+    def test_one_that_somebody_took_meanwhile_is_reported_with_what_to_do(self, tmp_path: Path, usual: dict[str, int]):
         first = keep_ports(tmp_path, usual)
         with (
             socket.create_server(("127.0.0.1", first.s3)),

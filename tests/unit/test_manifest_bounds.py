@@ -84,7 +84,7 @@ def test_patterns_agree_with_the_compiler_on_many_patterns():
                 assert (problem_with(pattern) is None) == good, pattern
 
 
-def test_too_many_fields_are_refused_before_any_is_looked_at():
+def test_too_many_fields_are_refused_before_any_is_scanned():
     assert problems(body(fields=fields(MAX_FIELDS + 1, nonsense=1))) == {"$.fields": f"is a list of {MAX_FIELDS + 1}"}
 
 

@@ -46,7 +46,7 @@ def test_a_measurement_below_zero_counts_as_none():
     assert "ade_queue_wait_seconds_sum 0" in exposition({"": meters.snapshot()})
 
 
-def test_the_processes_of_a_machine_are_told_apart(tmp_path):
+def test_the_processes_of_a_machine_are_distinguished(tmp_path):
     for owner in ("up-1", "runner-2"):
         meters = Meters()
         (tmp_path / owner).mkdir()

@@ -1,7 +1,7 @@
 """General knowledge of headers, from `knowledge.json`: spellings of words, and which words mean what.
 
 `words` lists spellings of a word: abbreviations, other languages, compounds. `understood` takes a header apart into
-such words, also where they stand without blanks (`HOUSENO`, `CERTBEGINDATE`) or are cut off (`MUNICIPALI`).
+such words, also where they are written without blanks (`HOUSENO`, `CERTBEGINDATE`) or are cut off (`MUNICIPALI`).
 Spellings in `alone` count only as whole words (`KST`, `DR`), those in `sayings` are several words (`fällig am`).
 `concepts` lists phrases of these words that mean one thing, whatever a manifest calls it; many of them (`owner`,
 `object id`) are there so that a column is known to be something else. What a concept `is` (a net amount is an amount)
@@ -9,14 +9,13 @@ holds in that direction only.
 """
 
 import json
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from runner.engine.mapping.spelling import LETTERS_OR_DIGITS, normalized
+from runner.engine.mapping.spelling import LETTERS_OR_DIGITS, normalized, without_asides
 
 _LONGEST: Final = 40  # letters of a word that is taken apart
 _SHORTEST: Final = 4
@@ -26,7 +25,6 @@ _EXACT, _MODIFIED, _NUMBERED = 1.0, 0.9, 0.8
 _AMBIGUOUS: Final = 0.6
 _REST: Final = 0.55  # a phrase beside words of another meaning
 _KIND: Final = 0.6  # a special meaning as the general one: a net amount as an amount
-ASIDE: Final = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
 _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 
@@ -160,9 +158,9 @@ def partners(name: str) -> frozenset[str]:
     return _knowledge().partners.get(name, frozenset())
 
 
-def is_similar(one: str, other: str) -> bool:
-    """Whether two words often stand for each other: type and class, begin and start."""
-    return other in _knowledge().similar.get(one, ())
+def similar_to(word: str) -> frozenset[str]:
+    """The words that often stand for it, and it for them: type and class, begin and start."""
+    return _knowledge().similar.get(word, frozenset())
 
 
 @lru_cache(maxsize=8192)
@@ -246,8 +244,8 @@ def _cheapest(part: str, *, last: bool) -> tuple[tuple[str, ...], int]:
 def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
     """What a header may mean, each with how plainly it says so (0 to 1), the plainest first."""
     found = _ambiguous(header) or _plainly(header)
-    if (bare := ASIDE.sub(" ", header).strip()) != header:
-        found = (_ambiguous(bare) or _plainly(bare)) | found
+    if max(found.values(), default=0.0) < _EXACT and (bare := without_asides(header)) != normalized(header):
+        found = _ambiguous(bare) or found | _plainly(bare)
     found = found or _partly(header)
     for name, score in tuple(found.items()):
         for kind in _knowledge().kinds.get(name, ()):

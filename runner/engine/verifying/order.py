@@ -124,12 +124,14 @@ def verify_review(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dic
         "params": review["job"]["params"],
         "inputs": review["inputs"],
         "decision": review["decision"],
+        "answer_to": review["answer_to"],
     }
     known = {
         "job": order["job"],
         "params": order["params"],
         "inputs": [{k: i[k] for k in _INPUT} for i in asked["inputs"]],
         "decision": asked.get("decision"),
+        "answer_to": asked.get("answer_to"),
     }
     for what, value in known.items():
         if said[what] != value:

@@ -1,6 +1,6 @@
 """rejects.xlsx, made from the box's description of it: the sender's own rows, marked, and nothing but values.
 
-What the box says is checked line by line and written anew, so the workbook holds what this module can write: texts,
+What the box says is checked line by line, and the workbook holds only what this module can write: texts,
 numbers, dates, plain looks, comments. Formulas, links, macros, pictures, pivot tables and their caches, validations,
 conditional formats, names and hidden sheets of the sender's workbook are in no part of the description.
 """
@@ -54,7 +54,7 @@ def write_rejects(described: IO[bytes], file: IO[bytes], *, job: str, title: str
         if book is None:
             book = RejectsBook(file, title=title)
         if "style" in line:
-            book.looks.append(_look(line["style"]))
+            book.looks.append(_checked_style(line["style"]))
             if len(book.looks) > _MAX_STYLES:
                 raise BadOutput("rejects.jsonl has too many styles")
         elif "sheet" in line:
@@ -199,7 +199,7 @@ class _Sheet:
         else:
             if kind == "row":
                 self._book.rows += 1
-                out.append(self._text(1, _said(line.get("do"), 2_000), _TO_DO_CELL))
+                out.append(self._text(1, _checked_text(line.get("do"), 2_000), _TO_DO_CELL))
             out.append(self._text(2, key(kind, self._job, self._input, self._index, row), _KEY_CELL))
         if kind != "row":
             self._heads[row] = self._row
@@ -209,7 +209,7 @@ class _Sheet:
         last = 0
         for cell in _list(given):
             if not isinstance(cell, list) or len(cell) not in (2, 3):
-                raise BadOutput("rejects.jsonl has a cell that is none")
+                raise BadOutput("rejects.jsonl has an invalid cell")
             last = _whole(cell[0], last + 1, self._columns)
             look = None
             if len(cell) == 3:
@@ -241,7 +241,7 @@ class _Sheet:
     def merge(self, given: object) -> None:
         for area in _list(given):
             if not isinstance(area, list) or len(area) != 4:
-                raise BadOutput("rejects.jsonl has a merged cell that is none")
+                raise BadOutput("rejects.jsonl has an invalid merged cell")
             top, left, bottom, right = (_whole(n, 1, MAX_ROWS * 100) for n in area)
             first, last = self._heads.get(top), self._heads.get(bottom)
             if first and last and last - first == bottom - top and left <= right <= self._columns:
@@ -375,10 +375,10 @@ def _border(border: dict[str, Any]) -> str:
     return f"<border>{sides}<diagonal/></border>"
 
 
-def _look(given: object) -> dict[str, Any]:
+def _checked_style(given: object) -> dict[str, Any]:
     """A look with what we know of it and nothing else; odd parts are left out, for a look is no data."""
     if not isinstance(given, dict):
-        raise BadOutput("rejects.jsonl has a style that is none")
+        raise BadOutput("rejects.jsonl has an invalid style")
     look: dict[str, Any] = {}
     font = given.get("font")
     if isinstance(font, dict):
@@ -462,14 +462,14 @@ def _marks(given: object, columns: int) -> dict[int, str]:
     marks: dict[int, str] = {}
     for mark in _list(given):
         if not isinstance(mark, list) or len(mark) != 2:
-            raise BadOutput("rejects.jsonl has a mark that is none")
-        marks[_whole(mark[0], 1, columns)] = _said(mark[1], 1_000)
+            raise BadOutput("rejects.jsonl has an invalid mark")
+        marks[_whole(mark[0], 1, columns)] = _checked_text(mark[1], 1_000)
     return marks
 
 
-def _said(given: object, most: int) -> str:
+def _checked_text(given: object, most: int) -> str:
     if not isinstance(given, str):
-        raise BadOutput("rejects.jsonl has no text where one is due")
+        raise BadOutput("rejects.jsonl lacks a text")
     return cut(given, most)
 
 
@@ -477,7 +477,7 @@ def _pairs(given: object) -> dict[int, float]:
     pairs: dict[int, float] = {}
     for pair in _list(given):
         if not isinstance(pair, list) or len(pair) != 2:
-            raise BadOutput("rejects.jsonl has a width that is none")
+            raise BadOutput("rejects.jsonl has an invalid width")
         pairs[_whole(pair[0], 1, MAX_COLUMNS)] = _number(pair[1], 0, 255)
     return pairs
 
