@@ -234,6 +234,13 @@ class TestWhatDoesNotFit:
         plain = job(tmp_path / "3", SHEETS)
         assert tables(job(tmp_path / "4", SHEETS, memory=remembering(fact))) == tables(plain)
 
+    @pytest.mark.parametrize("sender", ["north", "south"])
+    @pytest.mark.parametrize("entry", [{"header_rows": [2]}, {"headers": []}, {"said_at": "soon", "at": 5}])
+    def test_a_shape_that_says_little_changes_nothing(self, tmp_path, entry, sender):
+        body = json.dumps({"memory": 1, "shapes": [{"sender": sender, "sheet": "", **entry}]}).encode()
+        plain = tables(job(tmp_path / "1", SHEETS))
+        assert tables(run_job(tmp_path / "2", SHEETS, fields=FIELDS, memory=body, sender="north")) == plain
+
     def test_a_table_unlike_the_confirmed_ones_is_used_and_told(self, tmp_path):
         memory = remembering(shape(("street", "city"), (1,), sheet="Data"))
         done = job(tmp_path, SHEETS, memory=memory)
@@ -252,7 +259,7 @@ class TestWhatDoesNotFit:
         "entry",
         [
             {}, {"sheet": 1}, {"headers": "ab"}, {"headers": [1]}, {"headers": ["x" * 501]}, {"header_rows": [0]},
-            {"header_rows": [True]}, {"headers": ["x"] * 2001}, {"by": []}, {"fields": [1]}, {"said_at": 5},
+            {"header_rows": [True], "headers": ["a"]}, {"headers": ["x"] * 2001}, {"by": []}, {"fields": [1]}, {"said_at": 5},
         ],
         ids=lambda entry: next(iter(entry), "empty"),
     )  # fmt: skip
