@@ -152,6 +152,15 @@ class TestNoHeader:
         assert done.column("name") == ["dora", "emma", "frida", "gerda"]
         assert {c["rule"] for m in done.artifact["mapping"] for c in m["contributors"]} == {"memory:shape"}
 
+    @pytest.mark.parametrize(("name", "known"), [("IN 2026-07.xlsx", True), ("places.xlsx", False)])
+    def test_it_says_nothing_about_a_file_of_another_name(self, tmp_path, name, known):
+        memory = serialized(confirmed(self.answered(tmp_path)))
+        done = run_job(
+            tmp_path / "next", files={name: list(self.LATER)}, fields=list(self.FIELDS), mapping=UNSURE, memory=memory,
+            sender="north",
+        )  # fmt: skip
+        assert done.end["ok"] is known
+
     def test_it_says_nothing_about_another_sender(self, tmp_path):
         memory = confirmed(self.answered(tmp_path))
         assert "header" in asked(tmp_path, list(self.LATER), fields=self.FIELDS, memory=memory, sender="south")

@@ -164,6 +164,7 @@ def _is_shape(entry: Any) -> bool:
         and max(map(len, entry.get("headers", ())), default=0) <= _LONGEST
         and _is_list(entry.get("fields", []), {str, type(None)}, _COLUMNS)
         and isinstance(entry.get("by", ""), str)
+        and isinstance(entry.get("file", ""), str)
         and _is_counted(entry)
     )
 

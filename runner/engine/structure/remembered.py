@@ -78,11 +78,11 @@ class SenderShapes:
         said = [s for s in self._sheets.get(sheet.casefold(), ()) if not s.headers]
         return said[-1] if said and said[-1].left_out else None
 
-    def read(self, sheet: str, rows: Sequence[Row], hints: Hints, detect: Detect) -> list[Table]:
-        """The tables of a sheet, found with what is remembered about it."""
+    def read(self, sheet: str, file: str, rows: Sequence[Row], hints: Hints, detect: Detect) -> list[Table]:
+        """The tables of a sheet, found with what is remembered about it. `file`: the letters of its file's name."""
         matches = list(self._matches(rows, hints.layout.merged))
         if not matches:
-            return self._without_header(sheet, hints, detect)
+            return self._without_header(sheet, file, hints, detect)
         mine = [m for m in matches if m.whole and self._is_own(m.shape)]
         named = next((m for m in mine if m.shape.named and m.shape.sheet.casefold() == sheet.casefold()), None)
         if named is not None:
@@ -118,11 +118,13 @@ class SenderShapes:
         shape = self._texts[rows, key] = _shape(found)
         return shape
 
-    def _without_header(self, sheet: str, hints: Hints, detect: Detect) -> list[Table]:
+    def _without_header(self, sheet: str, file: str, hints: Hints, detect: Detect) -> list[Table]:
         """A table without a header row where one was confirmed to have none, unless a header is plainly there."""
         found = detect(hints)
         for shape in self._sheets.get(sheet.casefold(), ()):
-            if not shape.headers or len(found) != 1 or len(found[0].columns) != len(shape.headers):
+            if not shape.headers or shape.file != file:
+                continue
+            if len(found) != 1 or len(found[0].columns) != len(shape.headers):
                 continue
             if found[0].header_rows and not any(c.kind == "header" and not c.sure for c in found[0].choices):
                 continue
@@ -188,6 +190,7 @@ def _shape(given: ShapeIn) -> RememberedShape:
         sheet=entry["sheet"],
         header_rows=tuple(entry.get("header_rows", ())),
         headers=tuple(entry.get("headers", ())),
+        file=entry.get("file", ""),
         fields=tuple(entry.get("fields", ())),
         named=entry.get("named") is True,
         left_out=entry.get("left_out") is True,
