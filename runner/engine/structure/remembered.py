@@ -21,7 +21,7 @@ from runner.engine.structure.tables import RememberedShape, Table
 HEADER: Final = {"header": 20.0}  # as much as a header row that the manifest names
 NO_HEADER: Final = {"header": -20.0}  # the row above a header of as many rows as were confirmed
 BELOW: Final = {"data": 4.0}
-LOOKED_AT: Final = 1_000  # kept rows in which headers are looked for
+LOOKED_AT: Final = 1_000  # kept rows that are compared with headers
 MOST_STACKED: Final = 5  # rows of a header
 _SEPARATOR: Final = "\x1f"
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
@@ -42,7 +42,7 @@ class SenderShapes:
     """The shapes of all memories, seen from one sender."""
 
     def __init__(self, entries: Iterable[ShapeIn], sender: str | None) -> None:
-        """`entries`: of all memories, checked, the most specific last. Only this sender's own are looked at in full."""
+        """`entries`: of all memories, checked, the most specific last. Only this sender's own are read in full."""
         self._sender = sender
         self._texts: dict[tuple[int, str], RememberedShape | ShapeIn] = {}  # header rows and their texts -> whose
         self._sheets: dict[str, list[RememberedShape]] = {}  # shapes of this sender that have no header
