@@ -25,7 +25,7 @@ from infra.logs import Log
 from tests.support.console import HERE, MANIFEST, ApiRig, TestClient, api_rig
 
 FORM = "multipart/form-data; boundary=B"
-PATIENCE = 20.0  # seconds, of a test that would otherwise hang
+PATIENCE = 60.0  # seconds, of a test that would otherwise hang
 
 
 @contextlib.contextmanager
