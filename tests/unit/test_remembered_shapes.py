@@ -212,6 +212,12 @@ class TestSheetsLeftOut:
         alone = job(tmp_path / "alone", SHEETS["Data"], memory=memory)
         assert len(alone.rows()) == 4
 
+    def test_a_person_who_leaves_everything_out_gets_an_error_that_says_so(self, tmp_path):
+        answers = [{"sheet": name, "skip": True} for name in SHEETS]
+        done = job(tmp_path, SHEETS, decision={"answers": answers})
+        assert done.artifact["validation"]["by_code"]["no_table"] == 1
+        assert done.artifact["output"]["rows"] == 0
+
     def test_the_question_about_a_header_offers_to_leave_the_sheet_out(self, tmp_path):
         sheets = {"Data": SHEETS["Data"], "Notes": [["Qorra", "Zelt"], *POOR[2:], ["Este", "Jaca"]]}
         questions = job(tmp_path / "asks", sheets, mapping=UNSURE | NEVER).questions
@@ -277,6 +283,28 @@ class TestWhatDoesNotFit:
         body = json.dumps({"memory": 1, "shapes": [{**good, **entry}]}).encode()
         error = run_job(tmp_path, NEXT, fields=FIELDS, memory=body).error
         assert (error["code"], "entry 0 of its shapes is not one" in error["message"]) == ("config_refused", True)
+
+
+class TestSeveralMemories:
+    @pytest.mark.parametrize(("own_month", "rows"), [(3, 7), (1, 4)])
+    def test_the_newest_word_counts_whichever_memory_it_is_in(self, tmp_path, own_month, rows):
+        """A shared memory leaves a sheet out in February; the tenant's own takes it back in, before or after that."""
+        shared = learn(Memory(), [shape((), (), sheet="Old", left_out=True)], at=NOW.replace(month=2, day=1))
+        own = learn(Memory(), [shape((), (), sheet="old", left_out=False)], at=NOW.replace(month=own_month, day=1))
+        merged = {"memory": 1, "shapes": [e.model_dump(mode="json") for m in (shared, own) for e in m.shapes]}
+        done = run_job(
+            tmp_path, SHEETS, fields=FIELDS, mapping=NEVER, memory=json.dumps(merged).encode(), sender="north"
+        )
+        assert len(done.rows()) == rows
+
+    def test_of_a_drop_of_several_files_each_table_has_its_own_shape(self, tmp_path):
+        memory = remembering(shape(("Qorra", "Zelt"), named=True), shape(("Wumm", "Baxx"), named=True))
+        files = {"a.xlsx": NEXT, "b.xlsx": [["Stand", "Juli"], ["Wumm", "Baxx"], ["rot", "eins"], ["blau", "zwei"]]}
+        done = run_job(
+            tmp_path, files=files, fields=FIELDS, mapping=NEVER, memory=serialized(memory), sender="north",
+            inputs={"per": "drop"},
+        )  # fmt: skip
+        assert [rows for rows, _ in tables(done)] == [[2], [2]]
 
 
 class TestWhatIsLearnt:
