@@ -4,6 +4,8 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from core.memories import Memory, ShapeFact, learn, parse_memory, serialized, shapes_in
 from tests.unit.engine_jobs import run_job
@@ -283,6 +285,42 @@ class TestWhatDoesNotFit:
         body = json.dumps({"memory": 1, "shapes": [{**good, **entry}]}).encode()
         error = run_job(tmp_path, NEXT, fields=FIELDS, memory=body).error
         assert (error["code"], "entry 0 of its shapes is not one" in error["message"]) == ("config_refused", True)
+
+
+cells = st.sampled_from([None, "Qorra", "Zelt", "Mayor", "Lugo", "Total", 3, 2.5, "2024", "a / b"])
+grids = st.lists(st.lists(cells, min_size=1, max_size=4), min_size=1, max_size=7)
+
+
+@st.composite
+def hostile(draw):
+    """A sheet, and shapes that claim any of its rows, or of none, for a header."""
+    rows = draw(grids)
+    facts = []
+    for _ in range(draw(st.integers(1, 3))):
+        first = draw(st.integers(0, len(rows) - 1))
+        texts = ["" if v is None else str(v) for v in rows[first]]
+        head = draw(st.sampled_from([(), (first + 1,), (first + 1, first + 2), (7,)]))
+        texts = draw(st.sampled_from([texts, texts[1:], [f"{t} / {t}" for t in texts], [""] * len(texts), []]))
+        facts.append(
+            ShapeFact(
+                draw(st.sampled_from(["north", "south"])), draw(st.sampled_from(["", "Sheet1"])), head, tuple(texts),
+                "ann", fields=draw(st.sampled_from([(), ("city",), ("city", "city"), (None, "street", "gone")])),
+                named=draw(st.booleans()), left_out=draw(st.booleans()), file=draw(st.sampled_from(["", "in"])),
+            )
+        )  # fmt: skip
+    return rows, facts
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(hostile())
+def test_whatever_shapes_claim_the_job_ends_as_jobs_do_and_every_row_is_accounted_for(tmp_path, given):
+    rows, facts = given  # run_job verifies the artifact, and with it the account of the rows
+    done = job(tmp_path / "x", rows, memory=remembering(*facts), mapping={"threshold": 0.1})
+    assert done.end["ok"] or done.error["code"] in ("nothing_mapped", "input_unreadable"), done.end
+    if done.end["ok"]:
+        plain = job(tmp_path / "y", rows, mapping={"threshold": 0.1})
+        read = [s["rows_read"] for s in done.artifact["sheets"]]
+        assert not plain.end["ok"] or read == [s["rows_read"] for s in plain.artifact["sheets"]]
 
 
 class TestSeveralMemories:
