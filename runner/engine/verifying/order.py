@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
+from runner.engine.drift import layout
 from runner.engine.protocol import BadOutput, EventWriter, open_target, place_of
 from runner.engine.report import report
 from runner.engine.review_page import review_page
@@ -80,10 +81,13 @@ def _changes(artifact: dict[str, Any]) -> int:
 
 
 def _write_profile(order: dict[str, Any], artifact: dict[str, Any], folder: Path) -> None:
-    """The profile by itself, for the sender's next drop to be compared with."""
+    """The profile by itself, for the sender's next drop to be compared with, below a line that says what it follows."""
     target, found = order["outputs"].get(PROFILE), artifact.get("profile")
     if target is not None and found is not None:
+        previous = (artifact.get("drift") or {}).get("previous") or {}
+        head = {"after": previous.get("job_id") if previous.get("same_kind") else None, "layout": layout(found)}
         with open_target(target, folder) as file:
+            file.write(json.dumps(head).encode() + b"\n")
             file.write(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
 
 
