@@ -14,8 +14,9 @@ from openpyxl.styles import Border, Font, PatternFill, Side
 
 from core.errors import ManifestInvalid
 from core.manifests import parse_manifest
-from runner.engine.mending import key, matched
+from runner.engine.mending import is_same, key, matched
 from runner.engine.protocol import BadOutput
+from runner.engine.reading import CellError, Shown
 from runner.engine.verifying.rejects_book import write_rejects
 from runner.staging import box_outputs
 from tests.unit.engine_jobs import Outcome, run_job, run_order
@@ -392,3 +393,23 @@ def test_output_and_rejects_are_the_input_and_mending_gives_all_of_it(tmp_path_f
     whole = mended(folder, mend(folder, change), on_error="split")
     assert [row[:3] for row in whole.rows()[1:]] == [[f"k{n}", f"{n}@b.com", n] for n in range(len(rows))]
     assert whole.end["summary"]["rows_with_errors"] == 0
+
+
+@pytest.mark.parametrize(
+    ("own", "mended", "same"),
+    [
+        (None, None, True), (None, "", True), ("", None, True), (None, "x", False), ("x", None, False),
+        ("a\r\nb", "a\nb", True), (" gold", "gold", False), ("007", "7", False), ("7", 7, False),
+        (7, 7.0, True), (0.1 + 0.2, 0.3, True), (12.4, 12, False), (12.4, "12", False), (7, "007", False), (7, "7", True),
+        (Shown(501, "00501"), 501, True), (Shown(501, "00501"), "00501", True), (Shown(501, "00501"), "501", True),
+        (1, True, False), (True, 1, True), (True, "TRUE", True), (False, "TRUE", False), (True, 0, False),
+        (1234.5, "1,234.50", True), (1234.5, "1.234,50", True), (0.45, "45%", True), (1234567890123456, "1234567890123456", True),
+        (date(2026, 1, 2), datetime(2026, 1, 2), True), (date(2026, 1, 2), "2026-01-02", True),
+        (date(2026, 1, 2), "02.01.2026", True), (date(2026, 1, 2), "01/02/26", True), (date(2026, 1, 2), "03.01.2026", False),
+        (datetime(2026, 1, 2, 3, 4), "2026-01-02 03:04", True), (datetime(2026, 1, 2, 3, 4), "2026-01-02", False),
+        (time(1, 2), time(1, 2), True), (timedelta(hours=1), timedelta(hours=2), False), (date(2026, 1, 2), "9" * 5000, False),
+        (7, "9" * 5000, False), (CellError("#N/A"), "#N/A", True), (CellError("#N/A"), CellError("#N/A"), True),
+    ],
+)  # fmt: skip
+def test_a_cell_counts_as_corrected_unless_it_may_be_what_was_shown(own, mended, same):
+    assert is_same(own, mended) is same

@@ -23,6 +23,8 @@ from runner.engine.writing.parts import attribute, cell_text, cut, escaped
 MAX_LINE: Final = 64 * 1024 * 1024
 MAX_COMMENTS: Final = 10_000  # of a sheet; further cells are only marked
 _MAX_STYLES: Final = 20_000
+_MOST_FROZEN: Final = 12  # rows at the top that stay in sight
+_COMMENT_WIDTH: Final = 36  # characters of a line of a comment
 _MAX_TEXT: Final = 32_767
 _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _REL: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -139,20 +141,26 @@ class _Sheet:
         self._merged: list[str] = []
         self._comments: list[tuple[int, int, str]] = []
         self._entry: EntryWriter = book.archive.entry(f"xl/worksheets/sheet{self._number}.xml")
-        self._open(_pairs(line.get("widths")))
+        self._open(_pairs(line.get("widths")), _whole(line.get("frozen", 0), 0, _MOST_FROZEN))
         if line.get("headless") is True:
             self._label_row()
 
-    def _open(self, widths: dict[int, float]) -> None:
+    def _open(self, widths: dict[int, float], frozen: int) -> None:
         added = {self._columns + 1: 60.0, self._columns + 2: 12.0}
         cols = "".join(
             f'<col min="{n}" max="{n}" width="{width:.2f}" customWidth="1"/>'
             for n, width in sorted((widths | added).items())
         )
         active = ' tabSelected="1"' if self._number == 1 else ""
+        pane = (
+            f'<pane ySplit="{frozen}" topLeftCell="A{frozen + 1}" activePane="bottomLeft" state="frozen"/>'
+            if frozen
+            else ""
+        )
         self._entry.write(
-            f'{_XML}<worksheet xmlns="{_MAIN}" xmlns:r="{_REL}"><sheetViews><sheetView{active} workbookViewId="0"/>'
-            f'</sheetViews><sheetFormatPr defaultRowHeight="15"/><cols>{cols}</cols><sheetData>'.encode()
+            f'{_XML}<worksheet xmlns="{_MAIN}" xmlns:r="{_REL}"><sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>'
+            f'<sheetViews><sheetView{active} workbookViewId="0">{pane}</sheetView></sheetViews>'
+            f'<sheetFormatPr defaultRowHeight="15"/><cols>{cols}</cols><sheetData>'.encode()
         )
 
     def _label_row(self) -> None:
@@ -253,8 +261,9 @@ class _Sheet:
         if self._merged:
             cells = "".join(f'<mergeCell ref="{area}"/>' for area in dict.fromkeys(self._merged))
             write(f'<mergeCells count="{len(dict.fromkeys(self._merged))}">{cells}</mergeCells>'.encode())
+        page = '<pageSetup orientation="landscape" fitToHeight="0"/>'
         tail = '<legacyDrawing r:id="rId1"/></worksheet>' if self._comments else "</worksheet>"
-        write(parts.SHEET_TAIL.replace("</worksheet>", tail).encode())
+        write(parts.SHEET_TAIL.replace("</worksheet>", page + tail).encode())
         self._entry.close()
         if self._comments:
             self._write_comments()
@@ -285,12 +294,13 @@ def _notes(comments: list[tuple[int, int, str]]) -> str:
     """The boxes in which spreadsheet programs show comments."""
     shapes = "".join(
         f'<v:shape id="_x0000_s{1025 + n}" type="#_x0000_t202" '
-        'style="position:absolute;width:200pt;height:60pt;visibility:hidden" fillcolor="#ffffe1" o:insetmode="auto">'
+        f'style="position:absolute;width:220pt;height:{_height(text)}pt;visibility:hidden" '
+        'fillcolor="#ffffe1" o:insetmode="auto">'
         '<v:fill color2="#ffffe1"/><v:shadow color="black" obscured="t"/><v:path o:connecttype="none"/>'
         '<v:textbox style="mso-direction-alt:auto"/><x:ClientData ObjectType="Note"><x:MoveWithCells/>'
         f"<x:SizeWithCells/><x:AutoFill>False</x:AutoFill><x:Row>{row - 1}</x:Row><x:Column>{column - 1}</x:Column>"
         "</x:ClientData></v:shape>"
-        for n, (row, column, _) in enumerate(comments)
+        for n, (row, column, text) in enumerate(comments)
     )
     return (
         '<xml xmlns:v="urn:schemas-microsoft-com:vml" xmlns:o="urn:schemas-microsoft-com:office:office" '
@@ -301,15 +311,21 @@ def _notes(comments: list[tuple[int, int, str]]) -> str:
     )
 
 
+def _height(text: str) -> int:
+    """How tall a comment's box is, in points: as tall as its text."""
+    lines = sum(1 + len(line) // _COMMENT_WIDTH for line in text.split("\n"))
+    return 12 + 14 * max(2, min(lines, 20))
+
+
 class CellStyles:
     """Hands out style numbers for looks that were checked."""
 
     def __init__(self) -> None:
-        self._fonts = [_font({})]
-        self._fills = ['<patternFill patternType="none"/>', '<patternFill patternType="gray125"/>']
-        self._borders = [_border({})]
-        self._formats: list[str] = []
-        self._xfs = ['<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>']
+        self._fonts = {_font({}): 0}
+        self._fills = {'<patternFill patternType="none"/>': 0, '<patternFill patternType="gray125"/>': 1}
+        self._borders = {_border({}): 0}
+        self._formats: dict[str, int] = {}
+        self._xfs = {'<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>': 0}
         self._known: dict[str, int] = {}
 
     def of(self, look: dict[str, Any]) -> int:
@@ -330,7 +346,9 @@ class CellStyles:
         said = "".join(f' {name}="{align[k]}"' for k, name in (("h", "horizontal"), ("v", "vertical")) if k in align)
         said += ' wrapText="1"' if align.get("wrap") else ""
         inside = f"<alignment{said}/>" if said else ""
-        used = 'applyNumberFormat="1" applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
+        # LibreOffice shows TRUE as 1, and saves it so, in a cell whose number format is applied and is none.
+        used = 'applyNumberFormat="1" ' if number else ""
+        used += 'applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
         parts_used = f'numFmtId="{number}" fontId="{font}" fillId="{fill}" borderId="{border}" xfId="0"'
         return _index(self._xfs, f"<xf {parts_used} {used}>{inside}</xf>")
 
@@ -351,10 +369,8 @@ class CellStyles:
         )
 
 
-def _index(kept: list[str], text: str) -> int:
-    if text not in kept:
-        kept.append(text)
-    return kept.index(text)
+def _index(kept: dict[str, int], text: str) -> int:
+    return kept.setdefault(text, len(kept))
 
 
 def _font(font: dict[str, Any]) -> str:
