@@ -71,7 +71,7 @@ class RowErrors:
                 if column is not None:
                     cells.setdefault(column, []).append(message)
         marks = [(column, _cut("\n".join(texts), _LONGEST_MARK)) for column, texts in sorted(cells.items())]
-        return marks, _cut("; ".join(todo), _LONGEST) or _UNMARKED
+        return marks, _cut("\n".join(todo), _LONGEST) or _UNMARKED
 
     def _hint(self, name: str | None, code: str) -> str:
         """What would be right, as far as the manifest says."""

@@ -24,6 +24,8 @@ MAX_LINE: Final = 64 * 1024 * 1024
 MAX_COMMENTS: Final = 10_000  # of a sheet; further cells are only marked
 _MAX_STYLES: Final = 20_000
 _MOST_FROZEN: Final = 12  # rows at the top that stay in sight
+_TALLEST: Final = 409.0
+_TO_DO_WIDTH: Final = 60
 _COMMENT_WIDTH: Final = 36  # characters of a line of a comment
 _MAX_TEXT: Final = 32_767
 _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -45,7 +47,13 @@ _HEAD: Final[dict[str, Any]] = {"font": {"bold": True}, "fill": "E7E6E6"}
 _TO_DO_HEAD: Final[dict[str, Any]] = {"font": {"bold": True}, "fill": _ASKED}
 _TO_DO_CELL: Final[dict[str, Any]] = {"fill": _ASKED, "align": {"v": "top", "wrap": True}}
 _KEY_CELL: Final[dict[str, Any]] = {"font": {"color": _GREY, "size": 8.0}}
-_FORMATS: Final = {date: "yyyy-mm-dd", datetime: "yyyy-mm-dd hh:mm:ss", time: "hh:mm:ss", timedelta: "[h]:mm:ss"}
+_FORMATS: Final = {
+    bool: '"TRUE";"TRUE";"FALSE"',  # else LibreOffice shows and saves 1 and 0
+    date: "yyyy-mm-dd",
+    datetime: "yyyy-mm-dd hh:mm:ss",
+    time: "hh:mm:ss",
+    timedelta: "[h]:mm:ss",
+}
 
 
 def write_rejects(described: IO[bytes], file: IO[bytes], *, job: str, title: str) -> int:
@@ -146,7 +154,7 @@ class _Sheet:
             self._label_row()
 
     def _open(self, widths: dict[int, float], frozen: int) -> None:
-        added = {self._columns + 1: 60.0, self._columns + 2: 12.0}
+        added = {self._columns + 1: float(_TO_DO_WIDTH), self._columns + 2: 12.0}
         cols = "".join(
             f'<col min="{n}" max="{n}" width="{width:.2f}" customWidth="1"/>'
             for n, width in sorted((widths | added).items())
@@ -189,8 +197,12 @@ class _Sheet:
         if kind not in KINDS:
             raise BadOutput("rejects.jsonl has a row of no known kind")
         self._last = row
-        height = line.get("height")
-        self._begin(_number(height, 0, 409) if height is not None else None)
+        given = line.get("height")
+        height = _number(given, 0, _TALLEST) if given is not None else None
+        to_do = _checked_text(line.get("do"), 2_000) if kind == "row" else ""
+        if (lines := _lines_of(to_do, _TO_DO_WIDTH)) > 1:  # spreadsheet programs do not all make room by themselves
+            height = max(height or 0.0, min(_TALLEST, 15.0 * lines))
+        self._begin(height)
         marks = _marks(line.get("marks", []), self._columns)
         cells = {column: (value, style) for column, value, style in self._cells(line.get("cells"))}
         out = []
@@ -207,7 +219,7 @@ class _Sheet:
         else:
             if kind == "row":
                 self._book.rows += 1
-                out.append(self._text(1, _checked_text(line.get("do"), 2_000), _TO_DO_CELL))
+                out.append(self._text(1, to_do, _TO_DO_CELL))
             out.append(self._text(2, key(kind, self._job, self._input, self._index, row), _KEY_CELL))
         if kind != "row":
             self._heads[row] = self._row
@@ -313,8 +325,12 @@ def _notes(comments: list[tuple[int, int, str]]) -> str:
 
 def _height(text: str) -> int:
     """How tall a comment's box is, in points: as tall as its text."""
-    lines = sum(1 + len(line) // _COMMENT_WIDTH for line in text.split("\n"))
-    return 12 + 14 * max(2, min(lines, 20))
+    return 12 + 14 * max(2, min(_lines_of(text, _COMMENT_WIDTH), 20))
+
+
+def _lines_of(text: str, width: int) -> int:
+    """How many lines a text takes if lines have room for `width` characters."""
+    return sum(1 + len(line) // width for line in text.split("\n"))
 
 
 class CellStyles:
@@ -346,7 +362,6 @@ class CellStyles:
         said = "".join(f' {name}="{align[k]}"' for k, name in (("h", "horizontal"), ("v", "vertical")) if k in align)
         said += ' wrapText="1"' if align.get("wrap") else ""
         inside = f"<alignment{said}/>" if said else ""
-        # LibreOffice shows TRUE as 1, and saves it so, in a cell whose number format is applied and is none.
         used = 'applyNumberFormat="1" ' if number else ""
         used += 'applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
         parts_used = f'numFmtId="{number}" fontId="{font}" fillId="{fill}" borderId="{border}" xfId="0"'
