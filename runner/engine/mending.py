@@ -12,6 +12,7 @@ corrections that the result had whose rejects it corrects. Of several correction
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
@@ -59,11 +60,12 @@ def claimed(sheet: SpooledSheet) -> str | None:
     block = next(iter(sheet.blocks()), None)
     if block is None:
         return None
+    claims = Counter[str]()
     for column in block.columns:
         for value in column[:_TOP_ROWS]:
             if value.__class__ is str and value[:5] == "ade: " and (found := _KEY.fullmatch(value.strip())):
-                return found[2]
-    return None
+                claims[found[2]] += 1
+    return claims.most_common(1)[0][0] if claims else None  # a cell of the sender's may look like a key, too
 
 
 def mends(file: InputFile, job: str) -> EngineStop:

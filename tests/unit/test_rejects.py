@@ -239,13 +239,21 @@ class TestWhatABoxMayDescribe:
             [{**SHEET, "columns": 16_384}, ROW, END],
             [{**SHEET, "sheet": 7}, ROW, END],
             [SHEET, {"script": "x"}, END],
+            [SHEET, ROW, END, {"style": {}}],
+            [{**SHEET, "input": 1}, ROW, END],
+            [{**SHEET, "index": 1}, ROW, END],
+            [SHEET, {**ROW, "row": 3}, END],
+            [SHEET, {**ROW, "row": 1, "kind": "row"}, END],
+            [{**SHEET, "frozen": 10**6}, ROW, END],
+            [SHEET, {**ROW, "cells": [[1, 10**16]]}, END],
+            [SHEET, {**ROW, "height": 1e9}, END],
             [[1, 2]],
         ],
     )
     def test_anything_else_is_refused(self, tmp_path, lines):
         (tmp_path / "d").write_bytes(described(*lines))
         with (tmp_path / "d").open("rb") as source, (tmp_path / "x.xlsx").open("w+b") as file, pytest.raises(BadOutput):
-            write_rejects(source, file, job="j", title="t")
+            write_rejects(source, file, job="j", title="t", exists=lambda *row: row[1:] == (0, 0, 2))
 
     def test_odd_looks_are_left_out(self, tmp_path):
         evil = {"font": {"name": 'x"/><evil/>', "size": 1e9, "color": "red"}, "fill": "zz", "format": "x\n" * 200,
@@ -413,3 +421,10 @@ def test_output_and_rejects_are_the_input_and_mending_gives_all_of_it(tmp_path_f
 )  # fmt: skip
 def test_a_cell_counts_as_corrected_unless_it_may_be_what_was_shown(own, mended, same):
     assert is_same(own, mended) is same
+
+
+def test_a_cell_that_looks_like_a_key_does_not_say_which_job_a_file_corrects(tmp_path):
+    run(tmp_path, [HEADER, ["a", "bad", 2, "y"], ["b", "bad", 2, "y"]])
+    rows = [list(row) for row in openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0].values]
+    rows[1][0] = key("row", "acme-other-9", 0, 0, 1)
+    assert run_job(tmp_path / "again", rows, fields=FIELDS).error["where"]["job"] == "acme-test-1"

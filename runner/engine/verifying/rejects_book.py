@@ -7,7 +7,7 @@ conditional formats, names and hidden sheets of the sender's workbook are in no 
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
 from math import isfinite
 from typing import IO, Any, Final
@@ -56,8 +56,18 @@ _FORMATS: Final = {
 }
 
 
-def write_rejects(described: IO[bytes], file: IO[bytes], *, job: str, title: str) -> int:
-    """Write the workbook; the number of rows in it. Raises BadOutput. Nothing described, nothing written."""
+def write_rejects(
+    described: IO[bytes],
+    file: IO[bytes],
+    *,
+    job: str,
+    title: str,
+    exists: Callable[[str, int, int, int], bool] = lambda *_: True,
+) -> int:
+    """Write the workbook; the number of rows in it. Raises BadOutput. Nothing described, nothing written.
+
+    `exists`: whether a job has a row of a kind, by the numbers of its input, sheet and row. Keys are made of them.
+    """
     book: RejectsBook | None = None
     sheet: _Sheet | None = None
     for line in _lines(described):
@@ -70,7 +80,7 @@ def write_rejects(described: IO[bytes], file: IO[bytes], *, job: str, title: str
         elif "sheet" in line:
             if sheet is not None:
                 sheet.close()
-            sheet = _Sheet(book, line, job)
+            sheet = _Sheet(book, line, job, exists)
         elif "row" in line and sheet is not None:
             sheet.write(line)
         elif "merged" in line and sheet is not None:
@@ -78,6 +88,8 @@ def write_rejects(described: IO[bytes], file: IO[bytes], *, job: str, title: str
         elif line.get("end") is True and sheet is not None:
             if line.get("rows") != book.rows:
                 raise BadOutput("rejects.jsonl counts other rows than it has")
+            if described.read(1):
+                raise BadOutput("rejects.jsonl goes on after its end")
             sheet.close()
             book.close()
             return book.rows
@@ -134,8 +146,11 @@ class RejectsBook(BookWriter):
 class _Sheet:
     """One sheet, written as its lines come."""
 
-    def __init__(self, book: RejectsBook, line: dict[str, Any], job: str) -> None:
+    def __init__(
+        self, book: RejectsBook, line: dict[str, Any], job: str, exists: Callable[[str, int, int, int], bool]
+    ) -> None:
         self._book = book
+        self._exists = exists
         self._job = job
         self._input, self._index = _whole(line.get("input"), 0, 99_999), _whole(line.get("index"), 0, 99_999)
         self._columns = _whole(line.get("columns"), 1, MAX_COLUMNS - 2)
@@ -196,6 +211,8 @@ class _Sheet:
         row, kind = _whole(line["row"], self._last + 1, MAX_ROWS * 100), line.get("kind")
         if kind not in KINDS:
             raise BadOutput("rejects.jsonl has a row of no known kind")
+        if not self._exists(kind, self._input, self._index, row):
+            raise BadOutput(f"rejects.jsonl has row {row}, which is not such a row of the input in artifact.json")
         self._last = row
         given = line.get("height")
         height = _number(given, 0, _TALLEST) if given is not None else None
