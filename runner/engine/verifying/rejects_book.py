@@ -86,10 +86,8 @@ def write_rejects(
         elif "merged" in line and sheet is not None:
             sheet.merge(line["merged"])
         elif line.get("end") is True and sheet is not None:
-            if line.get("rows") != book.rows:
-                raise BadOutput("rejects.jsonl counts other rows than it has")
-            if described.read(1):
-                raise BadOutput("rejects.jsonl goes on after its end")
+            if line.get("rows") != book.rows or described.read(1):
+                raise BadOutput("rejects.jsonl counts other rows than it has, or goes on after its end")
             sheet.close()
             book.close()
             return book.rows
