@@ -53,11 +53,26 @@ def mutate(
 
 def add(table: JobTable, queue: WorkQueue, clock: Clock, job: Job, *, delay: float = 0.0) -> tuple[Job, bool]:
     """Insert a job. Where table and queue are one database, its message is sent with it, and the row says so."""
-    one = getattr(table, "database", None)
-    if one is None or one != getattr(queue, "database", None) or job.state is not State.QUEUED or job.enqueued_at:
+    if not _are_one(table, queue) or job.state is not State.QUEUED or job.enqueued_at:
         return table.add(job)
     added: tuple[Job, bool] = table.add_sent(replace(job, enqueued_at=clock.now()), delay)  # type: ignore[attr-defined]
     return added
+
+
+def without_message(table: JobTable, queue: WorkQueue, *, limit: int) -> tuple[Job, ...]:
+    """QUEUED jobs whose message was sent and is gone, where one look tells: table and queue are one database.
+
+    Elsewhere none: a message that nobody acted on for `Timings.resend_seconds` is checked there.
+    """
+    if not _are_one(table, queue):
+        return ()
+    found: tuple[Job, ...] = table.without_message(limit=limit)  # type: ignore[attr-defined]
+    return found
+
+
+def _are_one(table: JobTable, queue: WorkQueue) -> bool:
+    one = getattr(table, "database", None)
+    return one is not None and one == getattr(queue, "database", None)
 
 
 def enqueue(table: JobTable, queue: WorkQueue, clock: Clock, job: Job, *, delay: float = 0.0) -> Job:

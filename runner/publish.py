@@ -39,11 +39,10 @@ from infra.queueing import Lanes
 from infra.reviews import REVIEW_FILES
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry
-from runner.remembering import remember
+from runner.remembering import PROFILE, remember
 
 LATEST_VERSION = 1
 AUDIT = ("artifact.json", "report.html", "rejects.xlsx")  # published without a workbook if they explain a failure
-PROFILE = "profile.json"
 _HEAD = 4000  # bytes of the line above a profile
 _HEAD_TEXT = 200
 _KINDS = 8  # profiles of one sender that are kept
@@ -442,7 +441,7 @@ def mended_order(job: Job) -> tuple[float, float, str]:
 def with_profile(kept: bytes | None, job: Job, staged: bytes) -> bytes | None:
     """The kept profiles of a sender with that of a job; None if a newer one of the same kind of file is there.
 
-    Each is a line under a line of ours: whose it is, its order, a digest of its columns, and whose profiles of the
+    Each is a line under a head of its own: whose it is, its order, a digest of its columns, and whose profiles of the
     same kind it replaced. A result that comes late is recognized by them.
     """
     line, _, profile = staged.rpartition(b"\n")

@@ -197,6 +197,13 @@ class PostgresJobTable:
     def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
         return self._awake("outdated", before, limit)
 
+    def without_message(self, *, limit: int) -> tuple[Job, ...]:
+        """QUEUED jobs that were sent and have no message, where the queue is in this database: somebody purged it."""
+        rows = self._walk("without_message")
+        jobs = _readable({"job_id": i, "doc": doc} for _, i, doc in rows)
+        # One that was never sent may be about to be; the janitor sends it when that is due.
+        return tuple(itertools.islice((job for job in jobs if job.enqueued_at is not None), limit))
+
     def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         found: dict[str, RowUnreadable] = {}
         for _, job_id, state, doc in self._walk("every_row"):

@@ -38,7 +38,8 @@ from runner.engine.rules.load import RulePackage, load
 from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strands
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
-from runner.engine.survey import DeclaredNames, SurveyedInput, leave_out, survey
+from runner.engine.structure.remembered import SenderShapes
+from runner.engine.survey import DeclaredNames, SurveyedInput, compare_shapes, leave_out, survey
 from runner.engine.writing import NormalizedBook, SheetWriter
 
 SAID: Final = 0  # the final event was written, whatever it says
@@ -118,7 +119,8 @@ class EngineJob:
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
-        self.learnt = read_memories([(m.path, m.key) for m in order.memories])
+        self.learnt = read_memories([(m.path, m.key) for m in order.memories], [m.version for m in order.memories])
+        self.shapes = SenderShapes(self.learnt.shapes, order.sender)
         self.spelled: dict[str, dict[str, Any]] = {}  # field -> folded text -> the allowed value that it means
         self.answers = Answers(order.decision, accept=order.accept, readings=self.learnt.readings_of(order.sender))
 
@@ -211,11 +213,14 @@ class EngineJob:
             survey(
                 source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, fields, learnt),
                 provenance=bool(self.output.get("provenance")),
-                scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers.reading,
+                scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers,
+                shapes=self.shapes,
             )  # fmt: skip
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
-            if not source.tables:
+            if not source.tables and not source.skipped:
                 self.findings.add("no_table", "error", f"{source.file.name} contains no table", rule="structure")
+        if self.shapes:
+            compare_shapes(sources, self.shapes, self.findings)
         if self.order.mended:
             self.mending.report()
         if hooks.has("after_structure"):
@@ -270,6 +275,7 @@ class EngineJob:
                     if table.has_data
                 ]
         for one in mapped:
+            one.recall_fields(fields)
             self.answers.apply(one, fields)
         return mapped
 
@@ -358,7 +364,7 @@ class EngineJob:
 
     def _compare_values(self, artifact: Artifact, tables: list[MappedTable]) -> None:
         """Profile the drop, and compare its values and rows with those of the sender's last one."""
-        artifact.profile = self._profile(tables, artifact.shares)
+        artifact.profile = self._profile(tables, artifact.shares) | artifact.shapes(self.answers)
         if self.before is None:
             return
         rows, values = (
@@ -420,6 +426,7 @@ class EngineJob:
             mine = [t for t in tables if t.source in source.tables]
             with source.streaming():
                 conventions.decide(source, mine, fields, self.findings, settled=self.answers.settle)
+        conventions.report_headers(tables, fields, self.findings)
         self.times.spend("mapping", clock)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:

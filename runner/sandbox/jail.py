@@ -163,7 +163,7 @@ def rehearsal() -> dict[str, Any]:
         "outputs": ["normalized.xlsx", "artifact.json"],
         "sandbox": {"driver": "jail", "level": "none", "rungs": {}},
         "verify": {"audit": False, "inputs": inputs, "title": manifest["name"], "formats": []},
-        "text": "id,name,start\n1,Ann,2026-01-05\n2,Bob,2026-02-06\n",
+        "text": "id,name,start\n1,Ann,2026-01-05\n2,Bob,2026-02-06\n3,Cleo,2026-03-07\n",
     }
 
 

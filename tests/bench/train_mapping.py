@@ -70,11 +70,12 @@ def prepared(made):
     rows = []
     for case in made:
         weigher = Weigher(case.columns, case.fields, lambda _: None, Recall(case.entries))
-        pairs = evidence.with_neighbours(weigher, weigher.numbers())
+        totals = weigher.totals()
         for column in case.columns:
-            mine = [pairs[column.position, n] for n in range(len(case.fields))]
-            right = next((n for n, f in enumerate(case.fields) if f.name == case.truth.get(column.position)), None)
-            rows.append(([p.values for p in mine], right))
+            mine = [n for n in range(len(case.fields)) if n in totals[column.position]]
+            known = {case.fields[n].name: weigher.evidence(column.position, n).numbers for n in mine}
+            right = case.truth.get(column.position)
+            rows.append((list(known.values()), list(known).index(right) if right in known else None))
     return rows
 
 
@@ -127,7 +128,7 @@ def main():
     options = parser.parse_args()
     old = evidence.model() if TARGET.exists() else {}
     seen = old["values"] if options.keep_values else fit_values()
-    evidence.model = lambda: {"values": seen}
+    evidence.model = lambda: {"values": seen, "pair": dict.fromkeys(NAMES, 0.0)}
     _, fresh = columns(99, 40)
     from runner.engine.mapping.profile import chances  # noqa: PLC0415
 

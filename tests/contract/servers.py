@@ -26,6 +26,7 @@ from infra.deploy.local_cloud import Server
 from tests.support import keeper
 from tests.support.effort import QUICK
 from tests.support.keeper import VENVS
+from tests.support.pgbouncer import pgbouncer as pooler
 
 _OWN = ExitStack()  # what ends with this process, not with the run
 
@@ -33,7 +34,7 @@ _OWN = ExitStack()  # what ends with this process, not with the run
 def stop_all() -> None:
     """End what belongs to this process. The run's own servers go on."""
     _OWN.close()
-    for kept in (*STARTS.values(), ministack_by_hand, admin):
+    for kept in (*STARTS.values(), ministack_by_hand, pgbouncer, admin):
         kept.cache_clear()
 
 
@@ -82,6 +83,14 @@ def seaweedfs() -> Server:
 @functools.cache
 def postgres() -> Server:
     return _shared("postgres")
+
+
+@functools.cache
+def pgbouncer() -> str:
+    """The URL of the same PostgreSQL by way of a pooler in transaction mode, which belongs to this process."""
+    behind = postgres().endpoint
+    with _or_skip():
+        return _OWN.enter_context(pooler(behind))
 
 
 @functools.cache

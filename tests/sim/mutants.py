@@ -12,6 +12,7 @@ from core.jobs import Job
 from core.keys import latest_key, result_key
 from handlers.recording import Recorder, _Line
 from runner.publish import Publisher, _order
+from tests.sim.postgres_world import kept, simulate_on
 from tests.sim.world import Outcome, simulate
 
 
@@ -94,8 +95,8 @@ def reverted(name: str | None) -> Iterator[None]:
         yield
 
 
-def run(what: tuple[int, str | None]) -> Outcome:
-    """One seed, and the fix that is undone for it."""
+def run(what: tuple[int, str | None], database: str | None = None) -> Outcome:
+    """One seed, and the fix that is undone for it; on the PostgreSQL server of that URL, or in memory."""
     seed, without = what
     with reverted(without):
-        return simulate(seed)
+        return simulate(seed) if database is None else simulate_on(kept(database), seed)

@@ -503,3 +503,30 @@ def test_a_short_year_that_no_look_at_the_column_met_is_reported_at_its_cell(tmp
     rows[4101][1] = "3-Feb-45"
     done = run_csv(tmp_path, rows, [{"name": "id"}, {"name": "day", "type": "date"}])
     assert "century_assumed" in done.artifact["validation"]["by_code"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["name", "Ann Lee"], ["city", "Oslo"], ["amount", "12.50"], ["start_date", "2026-01-31"]],
+        [["name", "Ann", "Bob", "Cid"], ["city", "Oslo", "Rome", "Bonn"], ["amount", "5", "6", "7"]],
+    ],
+)
+def test_a_table_with_its_fields_in_the_first_column_is_reported(tmp_path, rows):
+    fields = [
+        {"name": "name"},
+        {"name": "city"},
+        {"name": "amount", "type": "money"},
+        {"name": "start_date", "type": "date"},
+    ]
+    done = run_csv(tmp_path, rows, fields)
+    assert "header_assumed" in codes(done), done.findings
+
+
+def test_a_field_whose_synonym_names_the_scale_is_not_warned_about(tmp_path):
+    rows = [["dept", "Revenue in TEUR"], ["A", "100"], ["B", "200"]]
+    plain = {"name": "revenue", "type": "money"}
+    (tmp_path / "one").mkdir()
+    assert "scale_ignored" in codes(run_csv(tmp_path / "one", rows, [{"name": "dept"}, plain]))
+    known = {**plain, "synonyms": ["Revenue in TEUR"]}
+    assert "scale_ignored" not in codes(run_csv(tmp_path, rows, [{"name": "dept"}, known]))

@@ -9,8 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from runner.engine.fields import Field
+from runner.engine.mapping.evidence import PER_POINT, Contribution, Weigher, model, weighed
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import THRESHOLD, ColumnIn, Sample, choose
+from tests.bench.made_tables import cases
 
 WORDS = ("agent", "attorney", "name", "city", "firm", "date", "start", "end", "amount", "email", "id", "2", "plan")
 VALUES = {
@@ -237,3 +239,21 @@ def test_counts_alone_do_not_make_a_programs_own_number_an_identifier():
     assert mapped(["OBJECTID"], [{"name": "id", "label": "Identifier"}], ids, recall=known) == {"OBJECTID": None}
     said = recalled(("OBJECTID", "id", {"said_at": "2026-01-31T00:00:00Z"}))
     assert mapped(["OBJECTID"], [{"name": "id", "label": "Identifier"}], ids, recall=said) == {"OBJECTID": "id"}
+
+
+def test_a_pair_has_the_sum_of_what_it_is_said_to_be_made_of():
+    compared = 0
+    for case in cases(11, 30):
+        rules = {0: {case.fields[0].name: [Contribution("a rule", 0.25)]}}
+        weigher = Weigher(case.columns, case.fields, lambda _: None, Recall(case.entries), rules)
+        for at, totals in weigher.totals().items():
+            for n, total in totals.items():
+                one = weigher.evidence(at, n)
+                assert total == pytest.approx(model()["pair"]["prior"] + weighed(one.numbers) + PER_POINT * one.rules)
+                compared += 1
+    assert compared > 1000
+
+
+def test_slips_are_found_though_most_words_are_not_compared_letter_by_letter():
+    assert mapped(["Adress"], ["address"]) == {"Adress": "address"}
+    assert mapped(["Departmnet"], ["department"]) == {"Departmnet": "department"}

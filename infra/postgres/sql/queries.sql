@@ -5,7 +5,8 @@
 -- Asked by every new connection: the schema's version, the server's time, which process serves us, and what the role
 -- or the database sets otherwise than we need it.
 SELECT (SELECT max(version) FROM ade.versions), extract(epoch FROM clock_timestamp())::float8, pg_backend_pid(),
-  current_setting('transaction_isolation'), current_setting('server_encoding')
+  current_setting('transaction_isolation'), current_setting('extra_float_digits')::integer,
+  current_setting('server_encoding')
 
 -- add_job --
 SELECT made, there FROM ade.add_job(%(job_id)s, %(tenant)s, %(workflow)s, %(line)s, %(created_at)s, %(state)s,
@@ -44,6 +45,14 @@ SELECT wake_at, job_id, doc FROM ade.jobs WHERE wake_at IS NOT NULL AND NOT rest
 -- outdated --
 SELECT wake_at, job_id, doc FROM ade.jobs WHERE wake_at IS NOT NULL AND resting AND wake_at <= %(before)s
   AND (wake_at, job_id) > (%(after_at)s, %(after_id)s) ORDER BY wake_at, job_id LIMIT %(limit)s
+
+-- without_message --
+-- One snapshot: a job that is added, sent or taken meanwhile is seen before or after, never in between.
+SELECT j.created_at, j.job_id, j.doc FROM ade.jobs j
+WHERE j.state = 'QUEUED' AND j.state NOT IN ('SUCCEEDED', 'EXPIRED')
+  AND (j.created_at, j.job_id) > (%(after_at)s, %(after_id)s)
+  AND NOT EXISTS (SELECT FROM ade.messages m WHERE m.job_id = j.job_id)
+ORDER BY j.created_at, j.job_id LIMIT %(limit)s
 
 -- every_row --
 SELECT created_at, job_id, state, doc FROM ade.jobs WHERE (created_at, job_id) > (%(after_at)s, %(after_id)s)

@@ -16,11 +16,12 @@ from runner.engine.mapping.knowledge import folded_words, vocabulary
 from runner.engine.values.convert import text_of
 
 SAMPLED: Final = 40  # values
+_MOST_DIGITS: Final = 18  # of an integer
+_POSTCODES: Final = {4: ("postcode",), 5: ("five_digits", "postcode"), 6: ("postcode",)}  # digits -> what they may be
 VOCABULARIES: Final = (
     "street", "region", "unit", "direction", "district", "company", "status", "country", "first", "last"
 )  # fmt: skip
 _DIGIT = re.compile(r"\d")
-_INTEGER = re.compile(r"[+-]?\d{1,18}")
 _DECIMAL = re.compile(r"[+-]?\d{1,3}(?:[ ,.']?\d{3})*[.,]\d+|[+-]?\d+[.,]\d+")
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(?:[T ].*)?"
@@ -80,14 +81,13 @@ def _classify(text: str) -> tuple[list[str], float | None]:
     """What one text is, and the number that it is, if it is one."""
     size, first = len(text), text[0]
     seen = ["short" if size <= 4 else "middle" if size <= 15 else "long"]
+    if text.isdecimal() and size <= _MOST_DIGITS:
+        seen += ("integer", *_POSTCODES.get(size, ()))
+        return _range(float(text), seen)
     digits = _DIGIT.search(text) is not None
     if digits and (first in "+-" or first.isdecimal()):
-        if _INTEGER.fullmatch(text):
-            seen.append("integer")
-            if size == 5:
-                seen.append("five_digits")
-            if _POSTCODE.fullmatch(text):
-                seen.append("postcode")
+        if first in "+-" and text[1:].isdecimal() and size <= _MOST_DIGITS + 1:
+            seen += ("integer", "five_digits") if size == 5 else ("integer",)
             return _range(float(text), seen)
         if _DECIMAL.fullmatch(text):
             seen.append("decimal")
@@ -205,8 +205,6 @@ def chances(vector: Sequence[float] | None, model: Mapping[str, Any]) -> dict[st
     for x, weights in zip(vector, columns, strict=True):
         if x:
             sums = [s + w * x for s, w in zip(sums, weights, strict=True)]
-    scores = dict(zip(names, sums, strict=True))
-    top = max(scores.values())
-    whole = sum(exp(s - top) for s in scores.values())
-    size = log(len(scores))
-    return {name: max(_LEAST, s - top - log(whole) + size) for name, s in scores.items()}
+    top = max(sums)
+    average = top + log(sum([exp(s - top) for s in sums]) / len(sums))
+    return {name: max(_LEAST, s - average) for name, s in zip(names, sums, strict=True)}

@@ -105,6 +105,8 @@ class _Column:
         out = {n: self._own(n) + pattern - mixed - 1.0 * (texts[self._text(n)] > 2) for n in self.places}
         if any(value >= SURE for value in out.values()):  # if one is sure, others need less evidence
             out = {n: value + 0.5 for n, value in out.items()}
+        if self._is_blank():  # no record has a value here
+            out = {n: max(value, DOUBT) for n, value in out.items()}
         if any(value >= DOUBT for value in out.values()):  # and the others that are not values may be captions
             out = {n: value if self.profile.has(self._text(n)) else max(value, DOUBT) for n, value in out.items()}
         return out
@@ -130,9 +132,13 @@ class _Column:
         chance = self.chances[n]
         return points + (1.0 if chance >= 0.5 else -0.5 if chance < 0.1 else 0.0)
 
+    def _is_blank(self) -> bool:
+        """Whether nearly all other rows are blank in this column."""
+        return len(self.held) <= (1 - PURE) * len(self.full)
+
     def _column_says(self, text: str) -> float:
         """Points for a text that does not fit among the column's other cells."""
-        if len(self.held) <= (1 - PURE) * len(self.full):
+        if self._is_blank():
             return 3.0
         if self.values >= PURE * len(self.held):
             return 2.5

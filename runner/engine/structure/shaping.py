@@ -1,7 +1,9 @@
 """Drops drafts that are not tables and finishes the others: range, column names, left-out rows, confidence."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from runner.engine.a1 import CellRange
 from runner.engine.structure import captions, header_rows
@@ -81,6 +83,7 @@ def _cells(draft: Draft) -> int:
 NEAR = 6  # title and note rows further away do not belong to the table
 EDGE = 5
 _HUGE = 1e300  # larger numbers are not part of a sum
+_LINE = re.compile(r"[\s:+|]*[-=_]{2,}[\s:+|]*").fullmatch
 ADDENDS = 3  # so many numbers do not add up by chance
 
 
@@ -90,12 +93,14 @@ def shape(draft: Draft, hints: Hints) -> Table:
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
     columns = header_rows.columns(head, draft.left, draft.right, hints.layout.merged)
-    lone = captions.captions(draft, hints.ruled, hints.keys(columns))
+    rules = frozenset(rows[at].number for at in band.body if _is_rule(rows[at]))
+    without = [at for at in band.body if rows[at].number not in rules]
+    plain = replace(draft, band=replace(band, body=without)) if rules else draft
+    lone = captions.captions(plain, hints.ruled, hints.keys(columns))
     groups = lone.sure | frozenset(lone.doubtful if hints.captions == "fill" else ())
     totals = frozenset(rows[at].number for at in band.body if _spoken_total(draft, at, hints.ruled)) - groups
-    rules = frozenset(rows[at].number for at in band.body if _is_rule(rows[at]))
     out = groups | totals | rules
-    suspected = {} if draft.declared else _suspected(draft, hints.ruled | out)
+    suspected = {} if draft.declared else _suspected(plain, hints.ruled | out)
     body = [at for at in band.body if rows[at].number not in out]
     first, last = rows[band.all[0]], rows[band.all[-1]]
     return Table(
@@ -135,8 +140,11 @@ def _spoken_total(draft: Draft, at: int, ruled: frozenset[int]) -> bool:
 
 
 def _is_rule(row: Row) -> bool:
-    """Whether every cell is a line drawn with characters."""
-    return all(row.marks[at] & Mark.RULE for at in row.filled)
+    """Whether every cell is a line drawn with characters: ----, or | --- | :-- | under a header."""
+    if all(row.marks[at] & Mark.RULE for at in row.filled):
+        return True
+    texts = [str(row.values[at]) for at in row.filled]
+    return all(map(_LINE, texts)) and any("---" in text for text in texts)
 
 
 def _suspected(draft: Draft, known: frozenset[int]) -> dict[int, tuple[Clarity, bool]]:
@@ -199,8 +207,11 @@ def _holds(row: Row, column: int) -> bool:
 
 
 def _ends(rows: Sequence[Row], body: Sequence[int], place: int) -> bool:
-    """Whether a row is the last of the table, or the last before a blank row."""
-    return place == len(body) - 1 or rows[body[place + 1]].gap > 0
+    """Whether a row is the last of the table, or the last before a blank row or a drawn line."""
+    if place == len(body) - 1:
+        return True
+    below = body[place + 1]
+    return rows[below].gap > 0 or (below > body[place] + 1 and _is_rule(rows[below - 1]))
 
 
 def _likeliest(draft: Draft, at: int) -> Label:

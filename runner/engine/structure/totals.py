@@ -22,7 +22,7 @@ from runner.engine.structure.tables import Choice, Clarity, Table
 
 TOTALS: Final = (
     # English, German, Dutch, the North
-    "total", "totals", "sum", "sum total", "summe", "gesamt", "gesamtsumme", "gesamtbetrag", "gesamtergebnis",
+    "total", "totals", "sum", "sum total", "σ", "∑", "summe", "gesamt", "gesamtsumme", "gesamtbetrag", "gesamtergebnis",
     "insgesamt", "zwischensumme", "teilsumme", "endsumme", "totaal", "subtotaal", "eindtotaal", "som", "summa",
     "totalt", "delsumma", "delsum", "i alt", "ialt", "yhteensä", "välisumma", "kokonaissumma", "samtals", "kokku",
     "kopā", "iš viso",
@@ -71,7 +71,7 @@ def label_clarity(text: str) -> tuple[Clarity, Sort]:
     """How clearly a text labels a total, and of which sort."""
     bare = " ".join(text[:80].casefold().strip(_EDGES).split())
     if not bare:
-        return Clarity.NOTHING, Sort.SUM
+        return (Clarity.HINT if _MARKS.fullmatch(text.strip()) else Clarity.NOTHING), Sort.SUM
     core = _core(bare)
     if core in _WORDS:
         sort = _sort(core)
@@ -88,6 +88,7 @@ def label_clarity(text: str) -> tuple[Clarity, Sort]:
 
 _MOST: Final = 8  # words of a label
 _UNSPACED: Final = ("合計", "小計", "総計", "合计", "小计", "总计", "總計", "합계", "소계", "총계")
+_MARKS: Final = re.compile(r"\*{1,4}")  # how SAP marks totals of several levels
 _HINT: Final = re.compile(
     r"\b(?:median|overall|net change|balance|net|media|all (?:persons|ages|races|items|industries|regions|states))\b"
 )
@@ -234,6 +235,7 @@ class Suspect:
     clarity: Clarity
     sort: Sort
     sums: dict[int, Sum]
+    bare: bool = False  # it has nothing but numbers: no text, no date
     match: Match = NOTHING
     below: list[Running] = field(default_factory=list)  # sums of the rows below, while it may be above its rows
 
@@ -306,9 +308,9 @@ class TotalsCheck:
             self.last_data = last
             return
         clarity, sort = row_clarity([column[0] for _, column in columns])
-        suspect = Suspect(
-            first, self._table.suspected[first] and max(clarity, self._table.suspected[first]), sort, sums
-        )
+        filled = sum(1 for _, column in columns if column[0] is not None and column[0] != "")
+        known = self._table.suspected[first]
+        suspect = Suspect(first, known and max(clarity, known), sort, sums, bare=filled == len(sums))
         self._judge(suspect)
 
     def _sum(self, at: int, column: list[Value], *, single: bool) -> Sum | None:
@@ -425,7 +427,10 @@ def compared(suspect: Suspect, running: Running) -> Match:
             continue
         if _fits(own, other, suspect.sort, strict=suspect.clarity is Clarity.NOTHING):
             hits += 1
-            large = large or (other.count > 1 and max(abs(own.point), abs(own.comma)) >= DIGITS)
+            by_chance = max(abs(own.point), abs(own.comma)) < DIGITS
+            if by_chance and suspect.bare:
+                by_chance = own.point in (other.low, other.high)  # one value, beside zeros
+            large = large or (other.count > 1 and not by_chance)
         else:
             misses += 1
     return Match(hits, misses, large)

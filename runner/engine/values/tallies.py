@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from runner.engine.values.dates import COMPACT_DATES, PLAUSIBLE_SERIALS
 from runner.engine.values.numbers import MAX_TEXT, take_apart
 from runner.engine.values.words import BOOLEANS
 
@@ -123,6 +124,9 @@ class NumberTally:
             self.shares += count
 
 
+_PAST_SERIALS: Final = (6, 7)  # digits
+
+
 class OrderCount:
     """How often dates of one kind prove the day first, the month first, or neither."""
 
@@ -156,8 +160,13 @@ class DateTally:
         self.short_years: Counter[int] = Counter()
         self.year_first = True  # no text with a two-digit year rules out the year first
         self.short_first: Counter[int] = Counter()
+        self.past_serials = 0  # numbers such as 260131: too large for day numbers
         self._texts: Counter[str] = Counter()
         self._seen = 0
+
+    def add_numbers(self, values: Iterable[float]) -> None:
+        """Add cells that are already numbers: only those count that cannot be day numbers."""
+        self.past_serials += sum(PLAUSIBLE_SERIALS <= value < COMPACT_DATES for value in values)
 
     def add(self, texts: Iterable[str]) -> None:
         self._texts.update(texts)
@@ -181,6 +190,8 @@ class DateTally:
                 self._order(found, count)
             elif found := _SHORT_YEAR.match(start):
                 self.short_years[int(found[1])] += count
+            elif start.isdecimal() and len(start) in _PAST_SERIALS:
+                self.past_serials += count
         return self
 
     def signature(self) -> Signature:
