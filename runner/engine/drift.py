@@ -199,11 +199,12 @@ def columns_drift(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str
         for old, new in both
         if old["field"] != new["field"]
     ]
-    kept = _in_order([old["at"] for old, _ in both])
+    order = {id(column): n for n, column in enumerate(before["columns"])}
+    kept = _in_order([order[id(old)] for old, _ in both])
     moved = [
         {"header": new["header"], "from": old["at"], "to": new["at"]}
         for n, (old, new) in enumerate(both)
-        if n not in kept
+        if n not in kept and old["at"] != new["at"]
     ]
     return {
         "new": [{"header": c["header"], "field": c["field"]} for c in fresh][:MAX_LISTED],
