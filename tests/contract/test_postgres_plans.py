@@ -27,7 +27,7 @@ from tests.contract.postgres_workload import starting
 
 pytestmark = pytest.mark.slow
 
-ROWS = int(os.environ.get("ADE_TEST_PLAN_ROWS", "20000"))
+ROWS = int(os.environ.get("ADE_TEST_PLAN_ROWS", "8000"))
 CAPS = Caps(tenant=5000, workflow=5000)
 _SCAN = re.compile(r"Seq Scan on (?:public\.)?(jobs|messages)\b")
 _EXPLAINED = "-c session_preload_libraries=auto_explain -c auto_explain.log_min_duration=0 " + " ".join(
