@@ -106,16 +106,20 @@ class SpellingEntry(Learnt):
 
 
 class ShapeEntry(Learnt):
-    """How a table of a sender looked when its mapping was confirmed."""
+    """How a table of a sender looked when a person confirmed it; without headers: a sheet that a person left out."""
 
     sender: Sender
-    sheet: Annotated[str, Field(max_length=200)]
+    sheet: Annotated[str, Field(max_length=200)]  # empty: the only sheet of its file
     header_rows: Annotated[tuple[Annotated[int, Field(ge=1, le=1_048_576)], ...], Field(max_length=20)] = ()
+    # One for each column; empty where the header row has none, and in all of them where there is no header row.
     headers: Annotated[tuple[Annotated[str, Field(max_length=_LONGEST)], ...], Field(max_length=2000)] = ()
+    fields: Annotated[tuple[FieldName | None, ...], Field(max_length=2000)] = ()  # of a table without a header row
+    named: bool = False  # a person named its header rows, so everything below them is the table
+    left_out: bool = False
 
     @property
     def key(self) -> tuple[str, ...]:
-        return (self.sender, self.sheet)
+        return (self.sender, folded(self.sheet), *map(folded, self.headers))
 
 
 class ReadingEntry(Learnt):
@@ -128,6 +132,9 @@ class ReadingEntry(Learnt):
     @property
     def key(self) -> tuple[str, ...]:
         return (self.sender, folded(self.header), _READ[self.reading])
+
+
+Told = TypeVar("Told", ShapeEntry, ReadingEntry)
 
 
 class Memory(Strict):
@@ -174,6 +181,14 @@ class ShapeFact(NamedTuple):
     header_rows: tuple[int, ...]
     headers: tuple[str, ...]
     by: str = ""
+    fields: tuple[str | None, ...] = ()
+    named: bool = False
+    left_out: bool = False
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The key of the entry that it makes."""
+        return (self.sender, folded(self.sheet), *map(folded, self.headers))
 
 
 class ReadingFact(NamedTuple):
@@ -184,6 +199,32 @@ class ReadingFact(NamedTuple):
 
 
 Fact = HeaderFact | SpellingFact | ShapeFact | ReadingFact
+
+
+def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[ShapeFact]:
+    """The tables that a drop's profile describes; with `decided` only those that its decision was about.
+
+    A profile comes out of a box, so whatever is no shape is left out.
+    """
+    tables = profile.get("tables") if isinstance(profile, dict) else None
+    found: list[ShapeFact] = []
+    for table in tables if isinstance(tables, list) else ():
+        if not isinstance(table, dict) or (decided and table.get("decided") is not True):
+            continue
+        given = {name: table[name] for name in ("sheet", "header_rows", "headers", "fields", "named") if name in table}
+        try:
+            entry = ShapeEntry(
+                **given, left_out=table.get("left_out") is True, sender=sender, at=datetime.now(UTC), by=by
+            )
+        except (ValidationError, TypeError):
+            continue
+        if any(entry.headers) or not entry.header_rows:
+            found.append(
+                ShapeFact(
+                    sender, entry.sheet, entry.header_rows, entry.headers, by, entry.fields, entry.named, entry.left_out
+                )
+            )
+    return found
 
 
 def folded(text: str) -> str:
@@ -266,17 +307,8 @@ def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
             _newest(readings, entry)
             continue
         if isinstance(fact, ShapeFact):
-            _add(
-                shapes,
-                _made(
-                    ShapeEntry,
-                    sender=fact.sender,
-                    sheet=fact.sheet,
-                    header_rows=fact.header_rows,
-                    headers=fact.headers,
-                    **said,
-                ),
-            )
+            given = fact._asdict() | {"headers": tuple(" ".join(header.split()) for header in fact.headers)}
+            _newest(shapes, _made(ShapeEntry, **given | said))
             continue
         said |= {"count": fact.times, "senders": (fact.sender,) if fact.sender else ()}
         if isinstance(fact, HeaderFact):
@@ -296,7 +328,7 @@ def merge(one: Memory, other: Memory) -> Memory:
     for value in other.values:
         _add(values, value)
     for shape in other.shapes:
-        _add(shapes, shape)
+        _newest(shapes, shape)
     readings = {e.key: e for e in one.readings}
     for reading in other.readings:
         _newest(readings, reading)
@@ -310,9 +342,10 @@ def forget(
 
     def goes(entry: Learnt) -> bool:
         own = getattr(entry, "sender", None)
+        headers = entry.headers if isinstance(entry, ShapeEntry) else (getattr(entry, "header", ""),)
         return (
-            (header is None or folded(getattr(entry, "header", "")) == folded(header))
-            and (field is None or getattr(entry, "field", None) == field)
+            (header is None or folded(header) in map(folded, headers))
+            and (field is None or field in (getattr(entry, "field", None), *getattr(entry, "fields", ())))
             and (sender is None or own == sender or entry.senders == (sender,))
         )
 
@@ -357,14 +390,15 @@ def _add(known: dict[tuple[str, ...], Entry], entry: Entry) -> None:
     )
 
 
-def _newest(known: dict[tuple[str, ...], ReadingEntry], entry: ReadingEntry) -> None:
-    """Of one sender's readings of one header the newest counts: of a person's, if there is one."""
+def _newest(known: dict[tuple[str, ...], Told], entry: Told) -> None:
+    """Of what was said about one thing of a sender the newest counts: of a person's words, if there are any."""
     old = known.get(entry.key)
     if old is None:
         known[entry.key] = entry
         return
-    newest = max((old, entry), key=lambda e: (e.said_at is not None, e.said_at or e.at, e.reading, serial(e)))
-    count = old.count + entry.count if old.reading == entry.reading else newest.count
+    newest = max((old, entry), key=lambda e: (e.said_at is not None, e.said_at or e.at, serial(e)))
+    agree = getattr(old, "reading", None) == getattr(entry, "reading", None)
+    count = old.count + entry.count if agree else newest.count
     known[entry.key] = newest.model_copy(update={"count": min(MAX_COUNT, count)})
 
 

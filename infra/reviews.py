@@ -73,7 +73,7 @@ def _read(store: ObjectStore, key: str, version: str) -> Decision | None:
 
 def _about(answer: dict[str, Any]) -> str:
     """What an answer is about; equal for two that answer the same question in the same way of naming it."""
-    kind = next((name for name in ("field", "reading", "header_rows") if name in answer), "value")
+    kind = next((name for name in ("field", "reading", "header_rows", "skip") if name in answer), "value")
     return json.dumps([kind, *(answer.get(name) for name in ("id", "sheet", "header", "column"))])
 
 

@@ -39,11 +39,10 @@ from infra.queueing import Lanes
 from infra.reviews import REVIEW_FILES
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry
-from runner.remembering import remember
+from runner.remembering import PROFILE, remember
 
 LATEST_VERSION = 1
 AUDIT = ("artifact.json", "report.html", "rejects.xlsx")  # published without a workbook if they explain a failure
-PROFILE = "profile.json"
 _HEAD = 1000  # bytes of the first line of a profile
 _SMALL = 1024 * 1024
 _SLOW_SECONDS = 10.0  # a finisher that took longer may have been suspended while others moved the job on

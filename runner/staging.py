@@ -232,9 +232,9 @@ def stage_pins(store: StagedSource, job: Job, scratch: Path) -> Pins:
         path = f"in/memory-{len(memories)}.json"
         (scratch / path).write_bytes(taken[1])
         memories.append((taken[0], _facts(*taken, path)))
+    order["sender"] = sender_of(job)
     if memories:
         order["memories"] = [facts for _, facts in memories]
-        order["sender"] = sender_of(job)
     return Pins(used, tuple(ref for ref, _ in memories), order)
 
 

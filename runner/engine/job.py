@@ -38,7 +38,8 @@ from runner.engine.rules.load import RulePackage, load
 from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strands
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
-from runner.engine.survey import DeclaredNames, SurveyedInput, leave_out, survey
+from runner.engine.structure.remembered import SenderShapes
+from runner.engine.survey import DeclaredNames, SurveyedInput, compare_shapes, leave_out, survey
 from runner.engine.writing import NormalizedBook, SheetWriter
 
 SAID: Final = 0  # the final event was written, whatever it says
@@ -117,7 +118,8 @@ class EngineJob:
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
-        self.learnt = read_memories([(m.path, m.key) for m in order.memories])
+        self.learnt = read_memories([(m.path, m.key) for m in order.memories], [m.version for m in order.memories])
+        self.shapes = SenderShapes(self.learnt.shapes, order.sender)
         self.spelled: dict[str, dict[str, Any]] = {}  # field -> folded text -> the allowed value that it means
         self.answers = Answers(order.decision, accept=order.accept, readings=self.learnt.readings_of(order.sender))
 
@@ -210,11 +212,14 @@ class EngineJob:
             survey(
                 source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, fields, learnt),
                 provenance=bool(self.output.get("provenance")),
-                scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers.reading,
+                scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers,
+                shapes=self.shapes,
             )  # fmt: skip
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
-            if not source.tables:
+            if not source.tables and not source.skipped:
                 self.findings.add("no_table", "error", f"{source.file.name} contains no table", rule="structure")
+        if self.shapes:
+            compare_shapes(sources, self.shapes, self.findings)
         if self.order.mended:
             self.mending.report()
         if hooks.has("after_structure"):
@@ -269,6 +274,7 @@ class EngineJob:
                     if table.has_data
                 ]
         for one in mapped:
+            one.recall_fields(fields)
             self.answers.apply(one, fields)
         return mapped
 
@@ -354,7 +360,7 @@ class EngineJob:
 
     def _compare_values(self, artifact: Artifact, tables: list[MappedTable]) -> None:
         """Profile the drop, and compare its values and rows with those of the sender's last one."""
-        artifact.profile = self._profile(tables, artifact.shares)
+        artifact.profile = self._profile(tables, artifact.shares) | artifact.shapes(self.answers)
         if self.before is None:
             return
         rows, values = (

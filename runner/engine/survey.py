@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol
 
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
@@ -16,10 +18,12 @@ from runner.engine.rules.hooks import Hooks
 from runner.engine.sources import GROUP, PROVENANCE, Leaving, SourceTable
 from runner.engine.spool import Room, SpooledSheet
 from runner.engine.structure import RowScores, Table, find_tables
+from runner.engine.structure.remembered import SenderShapes, table_key
 
 SPELLED: Final = {"header": 4.0}
 BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
 NOTHING: Final[dict[str, float]] = {}
+_LABEL: Final = 200  # characters of a sheet's name that a memory keeps
 TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
 _WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
 _TURNED: Final = 200  # rows that are checked for names of fields
@@ -85,6 +89,11 @@ class SurveyedInput:
         self.skipped: list[SourceTable] = []  # skipped by a hook
         self.spools: dict[int, SpooledSheet] = {}  # sheets that were read, by their place in the book
         self.books: dict[int, SheetBooks] = {}  # the account of their rows
+        self.is_single = False  # it has one sheet
+
+    def label(self, sheet: str) -> str:
+        """What a memory calls a sheet: its name, or nothing for the only one, which may be named after the file."""
+        return "" if self.is_single else sheet[:_LABEL]
 
     @contextmanager
     def book(self) -> Iterator[Book]:
@@ -129,6 +138,16 @@ class SurveyedInput:
             self.books[index] = SheetBooks(spool, mine, FindingPlace(self.file.name, spool.name, ""))
 
 
+class SheetDecisions(Protocol):
+    """What a person decided about sheets (review.py)."""
+
+    def reading(self, reading: dict[str, Any], input_name: str, sheet: str) -> dict[str, Any]: ...
+
+    def skips(self, input_name: str, sheet: str) -> bool | None: ...
+
+    def has_header(self, input_name: str, sheet: str, *, found: bool) -> bool: ...
+
+
 def survey(
     source: SurveyedInput,
     reading: dict[str, Any],
@@ -138,13 +157,15 @@ def survey(
     provenance: bool,
     headings: Callable[[], DeclaredNames],
     scores: Callable[..., RowScores | None],
-    decided: Callable[[dict[str, Any], str, str], dict[str, Any]] = lambda reading, _input, _sheet: reading,
+    decided: SheetDecisions,
+    shapes: SenderShapes | None = None,
 ) -> None:
-    """Find the tables of an input, and report what is left out."""
+    """Find the tables of an input, and report what is left out. `shapes`: what the memories say about its sheets."""
     with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
         for chosen in book.choices:
             findings.chose(**vars(chosen), place=FindingPlace(source.file.name, "", ""))
+        source.is_single = len(book.sheets) == 1
         patterns = reading.get("sheets") or ("*",)
         for plain in book.sheets:
             sheet = SpooledSheet(plain, room)
@@ -159,14 +180,20 @@ def survey(
             else:
                 found = find_tables(
                     sheet, row_scores=scores(sheet=sheet.name), headings=headings(),
-                    reading=decided(reading, source.file.name, sheet.name),
+                    reading=decided.reading(reading, source.file.name, sheet.name),
+                    shapes=partial(shapes.read, source.label(sheet.name)) if shapes else None,
                 )  # fmt: skip
                 source.spools[sheet.index] = sheet
                 if (job := claimed(sheet)) is not None:
                     raise mends(source.file, job)
                 placed = list(_placed(found, source, sheet, _leaving(sheet, reading, provenance=provenance)))
+                if _is_left_out(placed, source, decided, shapes, findings):
+                    source.skipped += placed
+                    continue
                 source.tables += placed
                 for table in placed:
+                    headed = bool(table.table.header_rows)
+                    table.is_confirmed = decided.has_header(source.file.name, sheet.name, found=headed)
                     for choice in table.table.choices:
                         findings.chose(**choice._asdict(), place=table.place)
                     _report_turned(table, headings(), findings)
@@ -260,6 +287,48 @@ def _placed(found: list[Table], source: SurveyedInput, sheet: Sheet, leaving: Le
         place = FindingPlace(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
         epoch_1904 = source.notes.get("epoch") == 1904
         yield SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=merged)
+
+
+def _is_left_out(
+    placed: list[SourceTable],
+    source: SurveyedInput,
+    decided: SheetDecisions,
+    shapes: SenderShapes | None,
+    findings: Findings,
+) -> bool:
+    """Whether a person left the sheet of these tables out, now or for an earlier drop of this sender."""
+    if not placed:
+        return False
+    label, said = source.label(placed[0].place.sheet), decided.skips(source.file.name, placed[0].place.sheet)
+    shape = shapes.left_out(label) if said is None and shapes and label else None
+    if not said and shape is None:
+        return False
+    for table in placed:
+        if shape is not None:
+            table.table = replace(table.table, shape=shape)
+        who = f"{shape.by or 'somebody'} left it out of an earlier drop" if shape else "it was decided for this drop"
+        table.skipped = f"its sheet is left out: {who}"
+        findings.add("table_skipped", "info", table.skipped, place=table.place, rule="structure")
+    return True
+
+
+def compare_shapes(sources: Sequence[SurveyedInput], shapes: SenderShapes, findings: Findings) -> None:
+    """Report tables unlike the sender's confirmed ones. A memory that would leave nothing to read does not count."""
+    if not any(source.tables for source in sources):
+        for source in sources:
+            back = [t for t in source.skipped if t.table.shape is not None]
+            for table in back:
+                table.skipped, table.table = "", replace(table.table, shape=None)
+                what = "an earlier drop's sheet of this name was left out; it is read, since there is no other table"
+                findings.add("shape_ignored", "warning", what, place=table.place, rule="structure")
+            source.tables = back
+            source.skipped = [t for t in source.skipped if t not in back]
+    used = [t for source in sources for t in source.tables if t.has_data]
+    fitting = [t for t in used if t.table.shape is not None or table_key(t.table) in shapes.known]
+    for table in used if fitting else ():
+        if table not in fitting:
+            what = "no table of this sender was confirmed with these headers; others of this drop were"
+            findings.add("table_unknown", "info", what, place=table.place, rule="structure")
 
 
 def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) -> None:

@@ -46,7 +46,15 @@ facts = st.one_of(
         st.sampled_from(["gold", "silver"]),
         times=st.just(1),
     ),
-    st.builds(ShapeFact, st.sampled_from(["june/", "july/"]), st.just("Sheet1"), st.just((3,)), st.just(("a", "b"))),
+    st.builds(
+        ShapeFact,
+        st.sampled_from(["june/", "july/"]),
+        st.just("Sheet1"),
+        st.just((3,)),
+        st.sampled_from([("a", "b"), ("A", "b "), ()]),
+        fields=st.just(()),
+        left_out=st.booleans(),
+    ),
 )
 
 

@@ -1,4 +1,5 @@
-"""What the job's memories hold, read once and checked: headers for the matcher, spellings and readings for values.
+"""What the job's memories hold, read once and checked: headers for the matcher, spellings and readings for values,
+and the shapes of tables for the structure pass.
 
 A memory is data from outside. A wrong one ends the job with words that name it (docs/mapping.md has the format,
 core/memories.py writes it).
@@ -12,22 +13,26 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from runner.engine.protocol import EngineStop
+from runner.engine.structure.tables import RememberedShape
 from runner.engine.values.convert import fold
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_ENTRIES: Final = 20_000
 _LONGEST: Final = 500
 _MOST: Final = 10**9  # times that something was said
+_COLUMNS: Final = 2_000  # of a remembered table
+_LAST_ROW: Final = 1_048_576
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 _TEXT_OR_NONE: Final = (str, type(None))
 
 Entry = Mapping[str, Any]
 
 
-def instant(at: str | None) -> datetime | None:
+def instant(at: object) -> datetime | None:
     """When a person said something; times are written in any zone, with or without fractions of a second."""
     try:
-        moment = datetime.fromisoformat(at) if at else None
+        moment = datetime.fromisoformat(at) if isinstance(at, str) and at else None
         return moment and (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
@@ -39,6 +44,7 @@ class LearntEntries(NamedTuple):
     headers: list[Entry]
     values: list[Entry]
     readings: list[Entry]
+    shapes: Sequence[RememberedShape] = ()
 
     def readings_of(self, sender: str | None) -> tuple[tuple[str, str], ...]:
         """Header and reading: how a sender writes dates and numbers."""
@@ -73,15 +79,36 @@ class LearntEntries(NamedTuple):
         return out
 
 
-def read_memories(paths: Sequence[tuple[Path, str]]) -> LearntEntries:
-    """All memories; each path comes with the name that a message calls it by."""
-    found = LearntEntries([], [], [])
-    for path, name in paths:
+def read_memories(paths: Sequence[tuple[Path, str]], versions: Sequence[str] = ()) -> LearntEntries:
+    """All memories; each path comes with the name that a message calls it by, and with its version if it has one."""
+    shapes: list[RememberedShape] = []
+    found = LearntEntries([], [], [], shapes)
+    for n, (path, name) in enumerate(paths):
         body = _body(path, name)
         found.headers.extend(_checked(body, "headers", _is_header, name))
         found.values.extend(_checked(body, "values", _is_spelling, name))
         found.readings.extend(_checked(body, "readings", _is_reading, name))
+        version = versions[n] if n < len(versions) else ""
+        shapes.extend(_shape(entry, name, version) for entry in _checked(body, "shapes", _is_shape, name))
     return found
+
+
+def _shape(entry: Entry, memory: str, version: str) -> RememberedShape:
+    said = instant(entry.get("said_at"))
+    return RememberedShape(
+        sender=entry["sender"],
+        sheet=entry["sheet"],
+        header_rows=tuple(entry.get("header_rows", ())),
+        headers=tuple(entry.get("headers", ())),
+        fields=tuple(entry.get("fields", ())),
+        named=entry.get("named") is True,
+        left_out=entry.get("left_out") is True,
+        by=entry.get("by", ""),
+        is_said=said is not None,
+        moment=said or instant(entry.get("at")) or _LONG_AGO,
+        memory=memory,
+        version=version,
+    )
 
 
 def _body(path: Path, name: str) -> dict[str, Any]:
@@ -144,6 +171,25 @@ def _is_reading(entry: Any) -> bool:
         and _is_label(entry.get("header"))
         and _is_label(entry.get("reading"))
     )
+
+
+def _is_shape(entry: Any) -> bool:
+    return (
+        type(entry) is dict
+        and isinstance(entry.get("sender"), str)
+        and isinstance(entry.get("sheet"), str)
+        and _is_list(entry.get("header_rows", []), {int}, 20)
+        and all(0 < row <= _LAST_ROW for row in entry.get("header_rows", ()))
+        and _is_list(entry.get("headers", []), {str}, _COLUMNS)
+        and max(map(len, entry.get("headers", ())), default=0) <= _LONGEST
+        and _is_list(entry.get("fields", []), {str, type(None)}, _COLUMNS)
+        and isinstance(entry.get("by", ""), str)
+        and _is_counted(entry)
+    )
+
+
+def _is_list(given: Any, kinds: set[type], most: int) -> bool:
+    return type(given) is list and len(given) <= most and set(map(type, given)) <= kinds
 
 
 def _is_label(text: Any) -> bool:

@@ -153,9 +153,27 @@ class MappedTable:
         """Whether the header may be shown: a row of data taken for headers would show cells."""
         if any(c.field is not None and any(_speaks(part.rule) for part in c.contributors) for c in self.choices):
             return True
-        table = self.source.table
-        doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
-        return table.confidence >= _CERTAIN and not doubted
+        return header_is_certain(self.source)
+
+    def recall_fields(self, fields: Sequence[Field]) -> None:
+        """Give the columns of a table without a header row the fields that were confirmed for them."""
+        shape = self.source.table.shape
+        if shape is None or not shape.fields or not self.source.table.generated_header:
+            return
+        names = {f.name for f in fields if f.constant is None}
+        known = {c.index: name for c, name in zip(self.source.table.columns, shape.fields, strict=False)}
+        wanted = {n: known.get(c.index) for n, c in enumerate(self.source.columns)}
+        given = [name for name in wanted.values() if name in names]
+        parts, note = (Contribution("memory:shape", 1.0),), f"confirmed by {shape.by}" if shape.by else "confirmed"
+        for at, choice in enumerate(self.choices):
+            field = wanted[choice.position]
+            if field in names and given.count(field) == 1:
+                self.choices[at] = choice._replace(
+                    field=field, probability=1.0, contributors=parts, note=note, doubt=None, tier="confirmed"
+                )
+            elif choice.field in given:
+                note_ = "its field was confirmed for another column"
+                self.choices[at] = choice._replace(field=None, contributors=(), note=note_, doubt=None, tier="none")
 
     def letters(self, position: int) -> str:
         return a1.letters(self.source.columns[position].index)
@@ -234,6 +252,15 @@ class MappedTable:
 
     def converter(self, field: Field, index: int) -> Converter:
         return Converter(field, self.samples[index], self.conventions.get(index), epoch_1904=self.source.epoch_1904)
+
+
+def header_is_certain(source: SourceTable) -> bool:
+    """Whether a person or the sheet itself leaves no doubt which rows are a table's header."""
+    table = source.table
+    if table.shape is not None or source.is_confirmed:
+        return True
+    doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
+    return table.confidence >= _CERTAIN and not doubted
 
 
 def _has_values(field: Field, computed: Collection[str]) -> bool:

@@ -44,10 +44,11 @@ def columns(head: Sequence[Row], left: int, right: int, merged: Sequence[Area] =
 
 
 def _texts(row: Row, left: int, right: int) -> list[str]:
-    return [_text(row.values[at]) if at < len(row.values) else "" for at in range(left, right + 1)]
+    return [cell_text(row.values[at]) if at < len(row.values) else "" for at in range(left, right + 1)]
 
 
-def _text(value: object) -> str:
+def cell_text(value: object) -> str:
+    """A header's cell as part of a column's name."""
     if value is None:
         return ""
     if isinstance(value, float) and value.is_integer():
