@@ -25,6 +25,7 @@ MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
 MAX_HEADERS: Final = 20_000
 MAX_SPELLINGS: Final = 20_000
 MAX_SHAPES: Final = 2_000
+MAX_SHAPE_BYTES: Final = 2 * 1024 * 1024  # of all shapes: wide tables do not push out what people said about headers
 MAX_READINGS: Final = 5_000
 MAX_SENDERS: Final = 16  # that one entry names
 MAX_COUNT: Final = 1_000_000_000
@@ -113,13 +114,15 @@ class ShapeEntry(Learnt):
     header_rows: Annotated[tuple[Annotated[int, Field(ge=1, le=1_048_576)], ...], Field(max_length=20)] = ()
     # One for each column; empty where the header row has none, and in all of them where there is no header row.
     headers: Annotated[tuple[Annotated[str, Field(max_length=_LONGEST)], ...], Field(max_length=2000)] = ()
-    fields: Annotated[tuple[FieldName | None, ...], Field(max_length=2000)] = ()  # of a table without a header row
+    # Of a table without a header row: the letters of its file's name, and the fields of its columns.
+    file: Annotated[str, Field(max_length=200)] = ""
+    fields: Annotated[tuple[FieldName | None, ...], Field(max_length=2000)] = ()
     named: bool = False  # a person named its header rows, so everything below them is the table
     left_out: bool = False
 
     @property
     def key(self) -> tuple[str, ...]:
-        return (self.sender, folded(self.sheet), *map(folded, self.headers))
+        return (self.sender, folded(self.sheet), self.file, *map(folded, self.headers))
 
 
 class ReadingEntry(Learnt):
@@ -184,11 +187,12 @@ class ShapeFact(NamedTuple):
     fields: tuple[str | None, ...] = ()
     named: bool = False
     left_out: bool = False
+    file: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:
         """The key of the entry that it makes."""
-        return (self.sender, folded(self.sheet), *map(folded, self.headers))
+        return (self.sender, folded(self.sheet), self.file, *map(folded, self.headers))
 
 
 class ReadingFact(NamedTuple):
@@ -211,7 +215,11 @@ def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[S
     for table in tables if isinstance(tables, list) else ():
         if not isinstance(table, dict) or (decided and table.get("decided") is not True):
             continue
-        given = {name: table[name] for name in ("sheet", "header_rows", "headers", "fields", "named") if name in table}
+        given = {
+            name: table[name]
+            for name in ("sheet", "header_rows", "headers", "file", "fields", "named")
+            if name in table
+        }
         try:
             entry = ShapeEntry(
                 **given, left_out=table.get("left_out") is True, sender=sender, at=datetime.now(UTC), by=by
@@ -219,11 +227,7 @@ def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[S
         except (ValidationError, TypeError):
             continue
         if any(entry.headers) or not entry.header_rows:
-            found.append(
-                ShapeFact(
-                    sender, entry.sheet, entry.header_rows, entry.headers, by, entry.fields, entry.named, entry.left_out
-                )
-            )
+            found.append(ShapeFact(**{name: getattr(entry, name) for name in ShapeFact._fields}))
     return found
 
 
@@ -417,23 +421,28 @@ def _built(
     kept: dict[str, list[Learnt]] = {
         "headers": _fitting(list(headers), MAX_HEADERS),
         "values": _fitting(list(values), MAX_SPELLINGS),
-        "shapes": _fitting(list(shapes), MAX_SHAPES),
+        "shapes": _within(_fitting(list(shapes), MAX_SHAPES), MAX_SHAPE_BYTES),
         "readings": _fitting(list(readings), MAX_READINGS),
     }
-    over = _FRAME + sum(_bytes(entry) for entries in kept.values() for entry in entries) - MAX_MEMORY_BYTES
-    if over > 0:
-        gone: set[int] = set()
-        for entry in sorted((e for entries in kept.values() for e in entries), key=_weight):
-            if over <= 0:
-                break
-            gone.add(id(entry))
-            over -= _bytes(entry)
-        kept = {name: [e for e in entries if id(e) not in gone] for name, entries in kept.items()}
+    left = {id(e) for e in _within([e for entries in kept.values() for e in entries], MAX_MEMORY_BYTES - _FRAME)}
+    kept = {name: [e for e in entries if id(e) in left] for name, entries in kept.items()}
     return Memory.model_validate({name: tuple(entries) for name, entries in kept.items()})
 
 
 def _fitting(entries: Sequence[Learnt], most: int) -> list[Learnt]:
     return list(entries) if len(entries) <= most else sorted(entries, key=_weight, reverse=True)[:most]
+
+
+def _within(entries: list[Learnt], most: int) -> list[Learnt]:
+    """The entries without those that are worth least, as many as it takes to fit into so many bytes."""
+    over = sum(map(_bytes, entries)) - most
+    gone: set[int] = set()
+    for entry in sorted(entries, key=_weight) if over > 0 else ():
+        if over <= 0:
+            break
+        gone.add(id(entry))
+        over -= _bytes(entry)
+    return [entry for entry in entries if id(entry) not in gone]
 
 
 def _bytes(entry: Learnt) -> int:

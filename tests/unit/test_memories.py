@@ -118,6 +118,18 @@ def test_a_full_memory_keeps_persons_words_and_what_was_said_often(monkeypatch):
     assert [e.header for e in memory.headers] == ["often", "said"]
 
 
+def test_wide_tables_do_not_push_out_what_people_said_about_headers(monkeypatch):
+    monkeypatch.setattr(memories, "MAX_MEMORY_BYTES", 20_000)
+    monkeypatch.setattr(memories, "MAX_SHAPE_BYTES", 5_000)
+    memory = learn(Memory(), [HeaderFact(f"h{n}", "x", by="ann") for n in range(50)], at=NOW)
+    for day in range(1, 20):
+        wide = ShapeFact("north", "", (1,), tuple(f"{day} {'x' * 40} {n}" for n in range(20)), "ann")
+        memory = learn(memory, [wide], at=NOW + timedelta(days=day))
+    assert len(memory.headers) == 50
+    assert [e.headers[0][:2] for e in memory.shapes] == ["16", "17", "18", "19"]
+    parse_memory(serialized(memory))
+
+
 def test_a_memory_that_has_too_many_bytes_loses_what_is_worth_least_and_goes_on_learning(monkeypatch):
     monkeypatch.setattr(memories, "MAX_MEMORY_BYTES", 3000)
     long = [HeaderFact(f"{n} {'ü' * 300}", "x") for n in range(20)]
@@ -296,6 +308,21 @@ def test_writers_that_meet_lose_nothing(tmp_path_factory, writers, rng):
         mine = left.pop()
         change_memory(Crowded(), KEY, lambda m, mine=mine: learn(m, mine, at=NOW), pause=lambda _: None)
     assert counted(read_memory(store, KEY).memory) == sum(map(len, writers))
+
+
+def test_what_is_forgotten_while_another_learns_stays_forgotten_and_the_lesson_is_kept(tmp_path):
+    store = FolderStore(tmp_path)
+    change_memory(store, KEY, lambda m: learn(m, [HeaderFact("Old", "x", "bob"), HeaderFact("Kept", "x")], at=NOW))
+
+    class Crowded:
+        head, read = store.head, store.read
+
+        def put(self, *args, **kwargs):
+            change_memory(store, KEY, lambda m: forget(m, header="old")[0])
+            return store.put(*args, **kwargs)
+
+    change_memory(Crowded(), KEY, lambda m: learn(m, [HeaderFact("New", "x", "ann")], at=NOW), pause=lambda _: None)
+    assert [e.header for e in read_memory(store, KEY).memory.headers] == ["Kept", "New"]
 
 
 def test_a_change_that_changes_nothing_writes_nothing(tmp_path):
