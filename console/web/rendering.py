@@ -68,6 +68,28 @@ def when(at: float | None) -> Markup:
     )
 
 
+def clock(at: float) -> Markup:
+    """The time of day; the date shows on demand."""
+    moment = datetime.fromtimestamp(at, UTC)
+    return Markup('<span class="clock" title="{}">{}</span>').format(
+        moment.strftime("%Y-%m-%d %H:%M:%S UTC"), moment.strftime("%H:%M:%S")
+    )
+
+
+def brief(seconds: float) -> str:
+    """A duration that may be very short."""
+    return span(seconds) if seconds >= 1 else f"{seconds * 1000:.0f} ms" if seconds >= 0.001 else "under 1 ms"
+
+
+def _base(subject: str) -> str:
+    return subject.rpartition("/")[2] or subject
+
+
+def _folder(subject: str) -> str:
+    folder, slash, _ = subject.rpartition("/")
+    return folder + slash
+
+
 def state_kind(state: str) -> str:
     """The colour of a state."""
     return _KINDS.get(State(state), "calm") if state in State.__members__ else "calm"
@@ -113,6 +135,8 @@ def _environment() -> Environment:
     )
     env.filters |= {"when": when, "span": span, "size": size, "kind": state_kind, "note": note}
     env.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
+    env.filters |= {"clock": clock, "base": _base, "folder": _folder, "brief": brief}
+    env.globals["reason"] = lambda rule: Markup(drawing.reason(str(rule)))  # noqa: S704 - it escapes
     env.globals |= {"plural": plural, "link": link, "static": static_link, "bar": lambda p: Markup(drawing.bar(p))}  # noqa: S704 - numbers only
     env.globals["parts"] = env.get_template("parts.html").module  # the macros that several pages share
     return env
