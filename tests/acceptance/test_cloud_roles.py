@@ -24,7 +24,7 @@ from tests.support.keeper import made_once
 from tests.support.stacks import resources
 from tests.support.strict_cloud import Account, Deployed, strict_ministack
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.xdist_group("roles")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 TRUSTED = {"ADE_SANDBOX": "process", "ADE_SANDBOX_MIN_LEVEL": "limits", "ADE_SWEEP_SECONDS": "3600"}
 PYTHON = f"3.{sys.version_info.minor}"  # MiniStack runs functions with the interpreter that runs itself

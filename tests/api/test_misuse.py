@@ -15,12 +15,12 @@ from console.api import clients, following, metrics
 from console.api import server as server_module
 from console.api.access import Principal, Scope
 from console.api.actions import ACTIONS
-from console.api.listening import bind
 from console.api.problems import ProblemError
 from console.api.server import ConsoleServer
 from console.api.submissions import Accepted
 from core.errors import StoreUnavailable
 from core.jobs import State
+from infra.addresses import bind
 from infra.logs import Log
 from tests.support.console import HERE, MANIFEST, ApiRig, TestClient, api_rig
 
@@ -31,7 +31,7 @@ PATIENCE = 20.0  # seconds, of a test that would otherwise hang
 @contextlib.contextmanager
 def served(rig: ApiRig) -> Iterator[tuple[str, int]]:
     """The stack of a rig behind a real socket."""
-    listening = bind("127.0.0.1:0", fall_back=False)
+    listening = bind("127.0.0.1:0", "ADE_CONSOLE_LISTEN")
     server = ConsoleServer(rig.stack, Log(level="error"), listening)
     thread = threading.Thread(target=server.run)
     thread.start()

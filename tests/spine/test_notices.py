@@ -168,9 +168,9 @@ def test_in_threads_of_their_own_deliveries_clear_their_rows(world, hook):
     drop(world, hook)
     runner = world.runner()
     world.handle_one(runner)
-    runner.janitor._notifier.start()
+    runner.janitor.notifier.start()
     runner.janitor.chores()
-    runner.janitor._notifier.stop()
+    runner.janitor.notifier.stop()
     assert hook.kinds() == ["succeeded"]
     assert world.jobs()[0].notices == ()
 

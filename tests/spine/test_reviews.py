@@ -360,7 +360,7 @@ def test_nobody_answers_and_the_job_fails_with_words(world):
 def test_nobody_answers_and_the_likeliest_answers_are_taken(local):
     job, runner = asking(local, review={"expires": "30m", "on_expiry": "accept"})
     seen = []
-    run = runner.worker._attempts.run
+    run = runner.worker.attempts.run
     local.clock.move(1801)
     box = local.sandbox.run
     local.sandbox.run = lambda order, **more: seen.append(order.job.get("review")) or box(order, **more)
