@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -21,6 +22,7 @@ from core.jobs import ENDED, RETRIABLE, Job, State
 from runner.engine import drawing
 
 STATIC = "/static/"
+_MADE = re.compile(r"[^/]+/[0-9a-f]{12}/")
 _KINDS = {
     State.SUCCEEDED: "good",
     State.FAILED: "bad",
@@ -85,6 +87,11 @@ def _base(subject: str) -> str:
     return subject.rpartition("/")[2] or subject
 
 
+def _place(subject: str) -> str:
+    """The folder of a file, unless the API made it for that one drop."""
+    return "" if _MADE.fullmatch(folder := _folder(subject)) else folder
+
+
 def _folder(subject: str) -> str:
     folder, slash, _ = subject.rpartition("/")
     return folder + slash
@@ -135,7 +142,7 @@ def _environment() -> Environment:
     )
     env.filters |= {"when": when, "span": span, "size": size, "kind": state_kind, "note": note}
     env.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
-    env.filters |= {"clock": clock, "base": _base, "folder": _folder, "brief": brief}
+    env.filters |= {"clock": clock, "base": _base, "folder": _folder, "place": _place, "brief": brief}
     env.globals["reason"] = lambda rule: Markup(drawing.reason(str(rule)))  # noqa: S704 - it escapes
     env.globals |= {"plural": plural, "link": link, "static": static_link, "bar": lambda p: Markup(drawing.bar(p))}  # noqa: S704 - numbers only
     env.globals["parts"] = env.get_template("parts.html").module  # the macros that several pages share
