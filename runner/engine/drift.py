@@ -125,11 +125,12 @@ def columns_drift(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str
         for n in both
         if old[n]["field"] != new[n]["field"]
     ]
-    kept = _in_order([old[name]["at"] for name in both])
+    order = {name: n for n, name in enumerate(old)}
+    kept = _in_order([order[name] for name in both])
     moved = [
         {"header": new[name]["header"], "from": old[name]["at"], "to": new[name]["at"]}
         for n, name in enumerate(both)
-        if n not in kept
+        if n not in kept and old[name]["at"] != new[name]["at"]
     ]
     return {
         "new": [{"header": c["header"], "field": c["field"]} for c in fresh][:MAX_LISTED],

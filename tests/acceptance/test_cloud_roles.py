@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -16,7 +17,6 @@ from botocore.exceptions import ClientError
 
 from core.keys import rejected_key
 from infra.deploy import handler_zip
-from infra.deploy.local_cloud import free_port
 from infra.deploy.plan import ALWAYS, make_plan
 from tests.acceptance.ade import CSV, MEMBERS, Ade
 from tests.contract import servers
@@ -61,7 +61,7 @@ def deployed(root: Account, code: dict[str, str], **more: str) -> Deployed:
         "Subnets": ",".join(subnet["SubnetId"] for subnet in ec2.describe_subnets()["Subnets"]),
     }
     parameters = {"RunnerImage": "ade-drop:1", "MaxRunners": "1", **network, **code, **more}
-    return Deployed(root, f"ade-{free_port()}", parameters)
+    return Deployed(root, f"ade-{token_hex(4)}", parameters)
 
 
 @pytest.fixture(scope="module")

@@ -21,12 +21,11 @@ from console.api.submissions import Accepted
 from core.errors import StoreUnavailable
 from core.jobs import State
 from infra.addresses import bind
-from infra.clocks import HandClock
 from infra.logs import Log
 from tests.support.console import HERE, MANIFEST, ApiRig, TestClient, api_rig
 
 FORM = "multipart/form-data; boundary=B"
-PATIENCE = 20.0  # seconds, of a test that would otherwise hang
+PATIENCE = 60.0  # seconds, of a test that would otherwise hang
 
 
 @contextlib.contextmanager
@@ -126,7 +125,7 @@ class TestSenders:
 
     def test_wrong_tokens_lock_nobody_else_out(self, rig: ApiRig):
         good = rig.from_afar(rig.token("reader"))
-        rig.context.guard._rates._clock = HandClock()  # time stands still, however busy the machine is
+        rig.stop_the_clock()
         codes = [rig.from_afar(f"ade_x_{n}").get("/session").status_code for n in range(60)]
         assert codes[-1] == 429
         assert good.get("/session").status_code == 200

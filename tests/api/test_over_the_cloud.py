@@ -3,12 +3,12 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import httpx
 import pytest
 
-from infra.deploy.local_cloud import free_port
 from tests.acceptance.ade import Ade
 from tests.contract import servers
 from tests.support.console import MANIFEST
@@ -19,7 +19,7 @@ FILE = b"Name,Age\nAnn,31\nBob,44\n"
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, Ade, str]]:
-    server, name = servers.ministack(), f"drops-{free_port()}"
+    server, name = servers.ministack(), f"drops-{token_hex(4)}"
     env = {
         **server.environment,
         "ADE_SANDBOX": "process",

@@ -47,6 +47,12 @@ class TestColumns:
         found = changes(before, made(("D", None), ("A", None), ("B", None), ("C", None)))
         assert found == {"moved": [{"header": "D", "from": 4, "to": 1}]}
 
+    def test_columns_of_several_tables_have_not_moved_whichever_table_comes_first(self):
+        tables = [([("A", None), ("B", None)], None), ([("C", None), ("D", None)], None)]
+        both, turned = profile(tables), profile(tables[::-1])
+        assert changes(both, both) == {}
+        assert changes(both, turned) == {}
+
     def test_columns_pushed_aside_by_a_new_one_have_not_moved(self):
         assert "moved" not in changes(made(("A", None), ("B", None)), made(("X", None), ("A", None), ("B", None)))
 
