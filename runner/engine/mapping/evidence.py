@@ -48,7 +48,7 @@ NAMES: Final = (
     "alike_squared", "nothing_said", "meaning", "meaning_plain", "other_meaning", "foreign", "technical",
     "confirmed", "confirmed_often", "confirmed_other", "said", "said_other", "near", "near_squared", "near_other",
     "letters", "letters_lead", "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against",
-    "pattern", "pattern_against", "allowed", "allowed_against", "neighbour",
+    "pattern", "pattern_against", "allowed", "allowed_against", "neighbour", "other_role",
 )  # fmt: skip
 # What the artifact calls a contribution, by the numbers that it is made of.
 _RULES: Final = {
@@ -61,7 +61,7 @@ _RULES: Final = {
     "letters": "memory:letters", "letters_lead": "memory:letters", "values": "values", "values_against": "values",
     "type_rare": "type", "type_strong": "type", "type_weak": "type", "type_against": "type", "pattern": "pattern",
     "pattern_against": "pattern", "allowed": "allowed", "allowed_learnt": "memory:spellings",
-    "allowed_against": "allowed", "neighbour": "neighbours",
+    "allowed_against": "allowed", "neighbour": "neighbours", "other_role": "other role",
 }  # fmt: skip
 
 
@@ -369,6 +369,7 @@ class _Against:
         self._learnt = len(recall) > 0
         self.headers = target.names.like(column.headers)
         self.named = frozenset(n for n, one in self.headers.items() if one.exact is not None)
+        self._of_role = target.names.of_role(column.headers)
         confirmed = () if self._exact is None else self._exact.labels()
         # Fields that the header says something about, be it its words, what they mean or what was confirmed.
         self._about = self.headers.keys() | {n for name in self._meaning for n in target.being.get(name, ())}
@@ -401,7 +402,16 @@ class _Against:
             | self._near(self._target.fields[n].name)
             | values
         )
-        return told if not _OF_HEADERS.isdisjoint(told) else told | {"nothing_said": 1.0}
+        if _OF_HEADERS.isdisjoint(told):
+            told["nothing_said"] = 1.0
+        elif self._is_anothers(n) and not meant.get("meaning_plain"):
+            told["other_role"] = 1.0
+            told.pop("covers", None)  # of a header that has all words of the field, and this one
+        return told
+
+    def _is_anothers(self, n: int) -> bool:
+        """Whether the header names somebody's role that the field does not, unless it was confirmed as it is."""
+        return self._exact is None and self._of_role is not None and n not in self._of_role
 
     def totals(self, kept: Container[int]) -> dict[int, float]:
         """Field -> the weighed `numbers`, which are made only where the header is about that field in particular.
