@@ -208,7 +208,7 @@ def test_words_that_many_fields_have_do_not_tell_which_one_it_is():
 
 
 def test_of_two_likely_columns_that_fit_equally_well_none_is_taken_and_both_are_reported():
-    found = chosen(["Phone 1", "Phone 2"], ["phone"])
+    found = chosen(["Phone 1", "Phone 2"], ["phone"], [["555-0123", "555-0124", "555-0125"]] * 2)
     assert [(c.field, c.doubt.code) for c in found] == [(None, "mapping_doubtful")] * 2
 
 
