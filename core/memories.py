@@ -113,13 +113,15 @@ class ShapeEntry(Learnt):
     header_rows: Annotated[tuple[Annotated[int, Field(ge=1, le=1_048_576)], ...], Field(max_length=20)] = ()
     # One for each column; empty where the header row has none, and in all of them where there is no header row.
     headers: Annotated[tuple[Annotated[str, Field(max_length=_LONGEST)], ...], Field(max_length=2000)] = ()
-    fields: Annotated[tuple[FieldName | None, ...], Field(max_length=2000)] = ()  # of a table without a header row
+    # Of a table without a header row: the letters of its file's name, and the fields of its columns.
+    file: Annotated[str, Field(max_length=200)] = ""
+    fields: Annotated[tuple[FieldName | None, ...], Field(max_length=2000)] = ()
     named: bool = False  # a person named its header rows, so everything below them is the table
     left_out: bool = False
 
     @property
     def key(self) -> tuple[str, ...]:
-        return (self.sender, folded(self.sheet), *map(folded, self.headers))
+        return (self.sender, folded(self.sheet), self.file, *map(folded, self.headers))
 
 
 class ReadingEntry(Learnt):
@@ -184,11 +186,12 @@ class ShapeFact(NamedTuple):
     fields: tuple[str | None, ...] = ()
     named: bool = False
     left_out: bool = False
+    file: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:
         """The key of the entry that it makes."""
-        return (self.sender, folded(self.sheet), *map(folded, self.headers))
+        return (self.sender, folded(self.sheet), self.file, *map(folded, self.headers))
 
 
 class ReadingFact(NamedTuple):
@@ -211,7 +214,11 @@ def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[S
     for table in tables if isinstance(tables, list) else ():
         if not isinstance(table, dict) or (decided and table.get("decided") is not True):
             continue
-        given = {name: table[name] for name in ("sheet", "header_rows", "headers", "fields", "named") if name in table}
+        given = {
+            name: table[name]
+            for name in ("sheet", "header_rows", "headers", "file", "fields", "named")
+            if name in table
+        }
         try:
             entry = ShapeEntry(
                 **given, left_out=table.get("left_out") is True, sender=sender, at=datetime.now(UTC), by=by
@@ -219,11 +226,7 @@ def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[S
         except (ValidationError, TypeError):
             continue
         if any(entry.headers) or not entry.header_rows:
-            found.append(
-                ShapeFact(
-                    sender, entry.sheet, entry.header_rows, entry.headers, by, entry.fields, entry.named, entry.left_out
-                )
-            )
+            found.append(ShapeFact(**{name: getattr(entry, name) for name in ShapeFact._fields}))
     return found
 
 

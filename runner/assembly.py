@@ -120,7 +120,7 @@ def assemble(
         log=log,
         lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
         tidy_lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
-        sweep=sweep,
+        scan_inbox=sweep,
         sweep_seconds=settings.sweep_seconds,
         pulse=pulse.beat if role == "janitor" else lambda: None,  # in other roles the fleet's loop is the health check
         telemetry=stack.telemetry,

@@ -220,7 +220,7 @@ class Attempts:
             claim = mended_input(job, report, files)
             if claim is None:
                 taken = report.verdict is Verdict.OK or report.verdict in EXPLAINED - {Verdict.NEEDS_REVIEW}
-                copies = corrected_files(job, given, files, folder) if taken else {}
+                copies = corrected_files(job, given, files, folder) if files and taken else {}
                 return replace(report, outputs=report.outputs | copies), mends
             files |= claim
             origin = self._origins.find(job, files)

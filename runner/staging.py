@@ -240,7 +240,7 @@ def stage_pins(store: StagedSource, job: Job, scratch: Path) -> Pins:
 
 def repinned(store: ObjectStore, job: Job) -> dict[str, Any]:
     """The newest memories and the decision that is there now, for a new round of a job."""
-    keys = [*(ref.key for ref in job.memories), own_key(job.tenant, job.workflow)]
+    keys = [*_shared_memories(store, job), own_key(job.tenant, job.workflow)]
     memories = tuple(info.ref for key in dict.fromkeys(keys) if (info := store.head(key)) is not None)
     pinned: dict[str, Any] = {"memories": memories}
     found = [info for key in decision_places(job)[:_MOST_PLACES] if (info := store.head(key)) is not None]
@@ -248,6 +248,18 @@ def repinned(store: ObjectStore, job: Job) -> dict[str, Any]:
         if _read_decision(store, replace(job, decision=info.ref)) is not None:
             pinned |= {"decision": info.ref, "decided_at": info.modified}
     return pinned
+
+
+def _shared_memories(store: ObjectStore, job: Job) -> list[str]:
+    """The memories that a job's manifest names; the last attempt may have had to do without one of them."""
+    known = [ref.key for ref in job.memories]
+    if job.manifest is None:
+        return known
+    try:
+        body = store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES)
+        return list(parse_manifest(body).mapping.memory)
+    except (*_GONE, ManifestInvalid):
+        return known
 
 
 def _read_decision(store: StagedSource, job: Job) -> tuple[bytes, Decision] | None:
@@ -269,7 +281,7 @@ def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes]
             parse_memory(body)
         except (*_GONE, MemoryInvalid):
             continue
-        if version is not None:
+        if version:
             return ref, body
         digest = hashlib.sha256(body).hexdigest()
         return ObjectRef(key=ref.key, version="", digest=digest, size=len(body)), body

@@ -35,6 +35,8 @@ STAGES = {
     "abuse": ("abuse",),
 }
 QUICK = ("unit", "spine")
+# Whose modules start a server, a stack or a browser for their tests: all tests of a module in one process.
+WHOLE_MODULES = ("acceptance", "browser")
 AT_A_TIME = 2
 SLOWEST = 20
 NO_TESTS = 5  # pytest's exit code where nothing was selected
@@ -51,7 +53,8 @@ def run(name: str, folders: tuple[str, ...], options: list[str], report: Path, *
     """Whether the stage passed; how long its tests took is in the report. `live`: show its output as it comes."""
     print(f"── {name} ──" if live else f"{name}: started", flush=True)
     paths = [str(TESTS / folder) for folder in folders]
-    command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *options, *paths]
+    spread = ["--dist=loadscope", "--no-loadscope-reorder"] if name in WHOLE_MODULES else []
+    command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *options, *spread, *paths]
     began = time.monotonic()
     with tempfile.TemporaryFile() as output:
         printed = None if live else output
@@ -101,8 +104,6 @@ def main() -> int:
         os.environ["ADE_TEST_QUICK"] = "1"
         options += ["-m", "not slow"]
     else:
-        # Tests that share what their module starts are marked with an xdist_group, so that one process starts it.
-        options += ["--dist=loadgroup"]
         threading.Thread(target=fetch_servers, daemon=True).start()
     began = time.monotonic()
     with (

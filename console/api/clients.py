@@ -16,9 +16,9 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from console.api.guarding import SECURITY_HEADERS
-from console.api.listening import CONNECTIONS
 from console.api.problems import ProblemError, respond
 
+CONNECTIONS = 1000
 LARGEST_HEAD = 32 * 1024
 HEAD_SECONDS = 10.0
 _OTHER_FILES = 200  # that the process needs besides connections

@@ -1,6 +1,7 @@
 """Runs one command and turns what it raises into a message and an exit code (docs/commands.md has the same table)."""
 
 import argparse
+import contextlib
 import os
 import sqlite3
 import traceback
@@ -79,7 +80,8 @@ def run(command: Command, args: argparse.Namespace) -> int:
 
 def _fail(out: Printer, text: str, code: Exit) -> int:
     if out.as_json:
-        out.emit({"error": text, "exit": int(code)})
+        with contextlib.suppress(OSError):  # where the output itself cannot be written
+            out.emit({"error": text, "exit": int(code)})
     out.note(f"ade: {text}")
     return code
 

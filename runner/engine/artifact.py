@@ -93,7 +93,11 @@ class Artifact:
             return
         if not own.header_rows and mapped is not None and (named or own.shape is not None):
             fields = {mapped.source.columns[c.position].index: c.field for c in mapped.choices}
-            known = {"headers": [""] * len(columns), "fields": [fields.get(c.index) for c in columns]}
+            known = {
+                "headers": [""] * len(columns),
+                "file": source.letters,
+                "fields": [fields.get(c.index) for c in columns],
+            }
             yield {**sheet, **known, **named, **decided}
         elif own.header_rows and (mapped.header_is_certain if mapped is not None else header_is_certain(table)):
             yield {**sheet, "headers": ["" if c.generated else c.name for c in columns], **named, **decided}

@@ -95,6 +95,12 @@ class SurveyedInput:
         """What a memory calls a sheet: its name, or nothing for the only one, which may be named after the file."""
         return "" if self.is_single else sheet[:_LABEL]
 
+    @property
+    def letters(self) -> str:
+        """The letters of the file's name: `members-2026-06.csv` and `Members 07.csv` are alike."""
+        stem = self.file.name.rpartition("/")[2].rpartition(".")[0]
+        return "".join(filter(str.isalpha, stem)).casefold()[:_LABEL]
+
     @contextmanager
     def book(self) -> Iterator[Book]:
         """Open the file; an unreadable one ends the job."""
@@ -181,7 +187,7 @@ def survey(
                 found = find_tables(
                     sheet, row_scores=scores(sheet=sheet.name), headings=headings(),
                     reading=decided.reading(reading, source.file.name, sheet.name),
-                    shapes=partial(shapes.read, source.label(sheet.name)) if shapes else None,
+                    shapes=partial(shapes.read, source.label(sheet.name), source.letters) if shapes else None,
                 )  # fmt: skip
                 source.spools[sheet.index] = sheet
                 if (job := claimed(sheet)) is not None:

@@ -185,3 +185,44 @@ COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _ade; printf '%s\\n' "${{COMP
 def test_the_other_shells_know_every_command(ade, shell):
     script = ade("completion", shell).out
     assert [name for name in COMMANDS if name not in script] == []
+
+
+def _shell(tmp_path, line, **environment):
+    """A command line as a shell runs it, without a terminal."""
+    settings = {"PATH": "/usr/bin:/bin", "ADE_STORAGE_DATA_DIR": str(tmp_path / "data"), **environment}
+    return subprocess.run(
+        ["sh", "-c", line.replace("ade ", f"{ADE} ")], cwd=tmp_path, env=settings, capture_output=True, text=True, check=False
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ["ade version >&-", "ade version >&- 2>&-", "ade version 2>&-"])
+def test_a_closed_stream_is_no_error(tmp_path, line):
+    done = _shell(tmp_path, line)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("line", ["ade version >/dev/full", "ade version --json >/dev/full"])
+def test_output_that_cannot_be_written_is_reported_in_one_line(tmp_path, line):
+    done = _shell(tmp_path, line)
+    assert done.returncode == Exit.UNAVAILABLE
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_signs_that_the_terminal_cannot_show_do_not_stop_a_command(tmp_path):
+    (tmp_path / "in.csv").write_text("name,größe\nZoë,1\nAnn,2\n", encoding="utf-8")
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = _shell(tmp_path, "ade scan in.csv", **ascii_only)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "manifest.json").write_text('{"manifest": 1, "name": "m", "fields": [{"name": "name"}]}')
+    done = _shell(tmp_path, "ade map in.csv --manifest manifest.json --json", **ascii_only)
+    assert "größe" in [column["header"] for column in json.loads(done.stdout)["tables"][0]["columns"]], done.stderr
+
+
+def test_a_damaged_table_is_named_with_its_remedy(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "ade.sqlite").write_bytes(b"not a database at all" * 50)
+    done = _shell(tmp_path, "ade jobs")
+    assert done.returncode == Exit.UNAVAILABLE
+    assert "ade.sqlite is damaged" in done.stderr
+    assert "restore it from a backup" in done.stderr

@@ -15,7 +15,7 @@ from tests.acceptance.ade import CSV, MEMBERS, Ade
 from tests.contract import servers
 from tests.support.strict_cloud import Account, strict_ministack
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.xdist_group("recipes")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 POLICIES = Path(__file__).parents[2] / "infra" / "deploy" / "policies"
 NAMES = {
@@ -145,7 +145,7 @@ def test_a_recipe_gives_exactly_its_rights(root: Account, people: dict[str, Acco
     assert told == MAY[role]
 
 
-def test_nothing_of_what_was_tried_is_refused_to_an_administrator(root: Account):
+def test_nothing_of_what_was_tried_is_refused_to_an_administrator(root: Account, people: dict[str, Account]):
     """Else a refusal above might mean anything."""
     assert [name for name, call in calls(root).items() if refused(call, root)] == []
 

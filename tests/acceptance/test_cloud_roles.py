@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -16,7 +17,6 @@ from botocore.exceptions import ClientError
 
 from core.keys import rejected_key
 from infra.deploy import handler_zip
-from infra.deploy.local_cloud import free_port
 from infra.deploy.plan import ALWAYS, make_plan
 from tests.acceptance.ade import CSV, MEMBERS, Ade
 from tests.contract import servers
@@ -24,7 +24,7 @@ from tests.support.keeper import made_once
 from tests.support.stacks import resources
 from tests.support.strict_cloud import Account, Deployed, strict_ministack
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.xdist_group("roles")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 TRUSTED = {"ADE_SANDBOX": "process", "ADE_SANDBOX_MIN_LEVEL": "limits", "ADE_SWEEP_SECONDS": "3600"}
 PYTHON = f"3.{sys.version_info.minor}"  # MiniStack runs functions with the interpreter that runs itself
@@ -61,7 +61,7 @@ def deployed(root: Account, code: dict[str, str], **more: str) -> Deployed:
         "Subnets": ",".join(subnet["SubnetId"] for subnet in ec2.describe_subnets()["Subnets"]),
     }
     parameters = {"RunnerImage": "ade-drop:1", "MaxRunners": "1", **network, **code, **more}
-    return Deployed(root, f"ade-{free_port()}", parameters)
+    return Deployed(root, f"ade-{token_hex(4)}", parameters)
 
 
 @pytest.fixture(scope="module")

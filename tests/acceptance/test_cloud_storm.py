@@ -9,12 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
 from core.settings import Settings
 from infra.aws.provision import provision
-from infra.deploy.local_cloud import free_port
 from infra.wiring import open_stack
 from tests.contract import servers
 from tests.support.crew import JANITOR, LISTEN, RUN, Crew, call, check_outcome
@@ -45,7 +45,7 @@ def urls(endpoint: str, name: str) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.timeout(PATIENCE_SECONDS + 120)
 def test_every_drop_has_one_result_through_kills_faults_and_an_outage(tmp_path: Path, capsys):
-    server, name = servers.ministack(), f"storm-{free_port()}"
+    server, name = servers.ministack(), f"storm-{token_hex(4)}"
     faults = Faults(busy=0.03, cut=0.02, lost=0.02)
     with ExitStack() as opened:
         opened.enter_context(servers.credentials(server))

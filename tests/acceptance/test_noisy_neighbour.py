@@ -21,7 +21,7 @@ from tests.acceptance.ade import Ade, Up
 from tests.support.attacks import ANY, ATTACKS, CSV, MANIFEST, REJECTED, WAITS, Attack, put
 from tests.support.effort import FULL
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("street")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SLOWDOWN = 3
 LEAST_QUIET_SECONDS = 1.0  # below this the ratio says more of the machine than of us

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
 from infra.addresses import parse_address
 from infra.aws.calls import client
-from infra.deploy.local_cloud import free_port
 from runner.engine.protocol import Order
 from tests.acceptance.ade import Ade
 from tests.contract import servers
@@ -64,7 +64,7 @@ def bucket(request, tmp_path: Path) -> Iterator[Folder | Remote]:
     if request.param == "embedded":
         yield Folder(Ade(tmp_path, BOX, within=True))
         return
-    server, name = servers.ministack(), f"drops-{free_port()}"
+    server, name = servers.ministack(), f"drops-{token_hex(4)}"
     env = {
         **BOX,
         **server.environment,

@@ -12,7 +12,9 @@ from runner.engine.fields import Field
 from runner.engine.mapping.evidence import ColumnIn, Sample
 
 KNOWLEDGE = json.loads((Path(__file__).parents[2] / "runner/engine/mapping/knowledge.json").read_text())
-CONCEPTS = {name: (c["domain"], c["values"], c["phrases"].split(", ")) for name, c in KNOWLEDGE["concepts"].items()}
+CONCEPTS = {
+    name: (c["domain"], c["values"].split()[0], c["phrases"].split(", ")) for name, c in KNOWLEDGE["concepts"].items()
+}
 SPELLINGS = {name: text.split() for name, text in KNOWLEDGE["words"].items()}
 VOCABULARY = {name: text.split() for name, text in KNOWLEDGE["vocabulary"].items()}
 ROLES = KNOWLEDGE["roles"].split()
@@ -281,6 +283,8 @@ def maker(kind, rng):
 
 
 def values(kind, rng, rows=None):
+    if kind == "any":
+        kind = rng.choice(["company", "person", "text_short", "category", "decimal"])
     make = maker(kind, rng)
     blanks = rng.choice([0, 0, 0, 0.1, 0.4])
     return [None if rng.random() < blanks else make(n) for n in range(rows or rng.choice([4, 12, 25, 40]))]

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import CSV, MANIFEST, SHOTS
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.slow
 DRAG = """([zone, name, text]) => {
   const data = new DataTransfer();
   data.items.add(new File([text], name, {type: "text/csv"}));

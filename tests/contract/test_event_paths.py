@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from secrets import token_hex
 from types import SimpleNamespace
 
 import pytest
@@ -72,7 +73,7 @@ class TestPollerOverS3AndSqs:
     @pytest.fixture
     def cloud(self, tmp_path: Path, log: Log) -> Iterator[SimpleNamespace]:
         server: Server = servers.ministack()
-        name = f"events-{free_port()}"
+        name = f"events-{token_hex(4)}"
         with ExitStack() as opened:
             opened.enter_context(servers.credentials(server))
             s3 = opened.enter_context(closing(client(parse_address(f"s3://{name}?endpoint={server.endpoint}"))))
@@ -174,7 +175,7 @@ class TestLambda:
         assert handle(json.loads(s3_body("outputs/acme/a.csv/members/x/result.json"))) == {"keys": 0}
 
     def test_the_entry_reads_its_settings_and_takes_events(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-        server, bucket = servers.ministack(), f"lambda-{free_port()}"
+        server, bucket = servers.ministack(), f"lambda-{token_hex(4)}"
         with servers.credentials(server):
             url = f"s3://{bucket}?endpoint={server.endpoint}"
             with closing(client(parse_address(url))) as s3:

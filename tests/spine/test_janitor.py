@@ -148,7 +148,7 @@ def test_a_rescue_does_not_wait_for_all_that_starts_at_midnight(world):
 def test_a_sweep_does_not_hold_the_chores_up(world):
     runner = world.runner()
     going_on, end = threading.Event(), threading.Event()
-    runner.janitor._sweep = lambda: (going_on.set(), end.wait(30))
+    runner.janitor.scan_inbox = lambda: (going_on.set(), end.wait(30))
     job = lost(world)
     world.clock.move(31)
     sweeping = threading.Thread(target=entries(runner)["sweep"])
@@ -185,7 +185,7 @@ def test_only_the_urgent_round_shows_that_a_janitor_lives(world):
     """A round that hangs is noticed, whatever else still succeeds beside it."""
     runner = world.runner()
     pulses: list[str] = []
-    runner.janitor._pulse = lambda: pulses.append("pulse")
+    runner.janitor.pulse = lambda: pulses.append("pulse")
     others = entries(runner)
     urgent = others.pop("urgent")
     for entry in others.values():

@@ -99,6 +99,8 @@ def test_a_decision_is_remembered_once_however_often_it_is_published(local):
     memory = parse_memory(local.store.read(own_key("acme", "members"), limit=1 << 20))
     (entry,) = memory.headers
     assert (entry.header, entry.field, entry.by, entry.count, entry.senders) == ("ID No", "id", "ann", 1, ("d",))
+    (shape,) = memory.shapes
+    assert (shape.sender, shape.headers, shape.header_rows, shape.by, shape.count) == ("d", ("ID No",), (1,), "ann", 1)
 
 
 def test_a_decision_that_is_not_to_be_remembered_is_not(local):
@@ -360,7 +362,7 @@ def test_nobody_answers_and_the_job_fails_with_words(world):
 def test_nobody_answers_and_the_likeliest_answers_are_taken(local):
     job, runner = asking(local, review={"expires": "30m", "on_expiry": "accept"})
     seen = []
-    run = runner.worker._attempts.run
+    run = runner.worker.attempts.run
     local.clock.move(1801)
     box = local.sandbox.run
     local.sandbox.run = lambda order, **more: seen.append(order.job.get("review")) or box(order, **more)
@@ -507,8 +509,8 @@ def _reviewed(world, step, *, after):
     runner.janitor.collect()
     assert list(world.store.keys("work/")) == [], where
     if job.decision is not None:
-        (entry,) = parse_memory(world.store.read(own_key("acme", "members"), limit=1 << 20)).headers
-        assert entry.count == 1, where
+        memory = parse_memory(world.store.read(own_key("acme", "members"), limit=1 << 20))
+        assert [e.count for e in (*memory.headers, *memory.shapes)] == [1, 1], where
     return died
 
 

@@ -17,6 +17,7 @@ from core.jobs import Job, JobError, State
 from core.keys import job_folder
 from core.settings import Settings
 from core.verdicts import Verdict
+from infra.clocks import HandClock
 from infra.logs import Log
 from infra.telemetry import Telemetry
 from infra.wiring import Stack, open_stack
@@ -67,6 +68,10 @@ class ApiRig:
     def failed(self, name: str, **more: Any) -> Job:
         error = JobError(verdict=Verdict.RULE_ERROR, message="it broke")
         return self.job(name, state=State.FAILED, error=error, ended_at=1.0, **more)
+
+    def stop_the_clock(self) -> None:
+        """Of the limits of requests, which are refilled as time goes by: on a busy machine too soon."""
+        self.app.state.context.guard._rates._clock = HandClock()
 
     def submit(self, client: TestClient | None = None, *, tenant: str = "acme", **more: Any) -> Any:
         given: dict[str, Any] = {

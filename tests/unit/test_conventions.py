@@ -530,3 +530,8 @@ def test_a_field_whose_synonym_names_the_scale_is_not_warned_about(tmp_path):
     assert "scale_ignored" in codes(run_csv(tmp_path / "one", rows, [{"name": "dept"}, plain]))
     known = {**plain, "synonyms": ["Revenue in TEUR"]}
     assert "scale_ignored" not in codes(run_csv(tmp_path, rows, [{"name": "dept"}, known]))
+
+
+def test_dates_that_may_have_the_day_before_the_month_are_reported(tmp_path):
+    rows = [["when"], ["2026-31-01"], ["2026-15-02"], ["2026-02-03"]]
+    assert "date_order_assumed" in codes(run_csv(tmp_path, rows, [{"name": "when", "type": "date"}]))

@@ -112,3 +112,9 @@ def test_an_auxiliary_table_says_what_was_a_guess(tmp_path):
     told = [f for f in outcome.findings if f["code"] == "encoding_assumed"]
     assert told or not [f for f in outcome.findings if f["code"] == "not_allowed"]
     assert all(f["input"] == "cities" for f in told)
+
+
+@pytest.mark.parametrize("wrapped", ['="007"', '"=""007"""'])
+def test_a_field_that_is_wrapped_to_stay_a_text_is_unwrapped(tmp_path, wrapped):
+    outcome = run(tmp_path, f'id,name,n\n{wrapped},Ann,="0150"\n="008",Bob,=1+1\n'.encode())
+    assert outcome.rows() == [["id", "name", "n"], ["007", "Ann", "0150"], ["008", "Bob", "=1+1"]]

@@ -76,7 +76,9 @@ class TestSaysWhatYamlSays:
         roles = {name for name, one in template()["Resources"].items() if one["Type"] == "AWS::IAM::Role"}
         plan = make_plan("ade", {})
         assert set(plan.rights) == roles
-        filled = resources(COMPUTE | ZIP | {"Capacity": "ec2", "KmsKey": "KmsKey"})
+        filled = resources(
+            COMPUTE | ZIP | {"Capacity": "ec2", "KmsKey": "KmsKey", "NotifyTopics": "t", "NotifyBuses": "b"}
+        )
         for role in roles:
             statements = [
                 (statement["Sid"], statement["Action"])

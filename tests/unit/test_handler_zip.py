@@ -47,28 +47,12 @@ def test_its_name_says_version_python_and_machine_and_the_template_reads_it(pyth
 NAME = handler_zip.package_name(python=PYTHON, machine="x86_64")
 
 
-@pytest.fixture(scope="module")
-def packaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
-    """The folder in which `ade deploy package` ran, and what it printed."""
-    folder = tmp_path_factory.mktemp("package")
-    return folder, Ade(folder)("deploy", "package", "--json", "--python", PYTHON).json
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("zip")
-def test_a_folder_gets_the_zip_under_that_name(packaged: tuple[Path, dict[str, object]]):
-    folder, said = packaged
-    assert said["to"] == NAME
-    assert (folder / NAME).stat().st_size == said["bytes"]
-
-
 @pytest.fixture
 def built() -> Path:
     return made_once("handler.zip", lambda path: handler_zip.build(path, python=PYTHON))
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("zip")
 class TestZip:
     def test_it_needs_nothing_but_itself_and_python(self, built: Path, tmp_path: Path):
         with zipfile.ZipFile(built) as archive:
@@ -79,5 +63,8 @@ class TestZip:
     def test_it_is_small_enough_for_a_quick_start(self, built: Path):
         assert built.stat().st_size < 10 * 1024 * 1024
 
-    def test_the_same_sources_give_the_same_bytes(self, built: Path, packaged: tuple[Path, dict[str, object]]):
-        assert (packaged[0] / NAME).read_bytes() == built.read_bytes()
+    def test_a_folder_gets_the_same_bytes_under_that_name(self, built: Path, tmp_path: Path):
+        said = Ade(tmp_path)("deploy", "package", "--json", "--python", PYTHON).json
+        assert said["to"] == NAME
+        assert (tmp_path / NAME).stat().st_size == said["bytes"]
+        assert (tmp_path / NAME).read_bytes() == built.read_bytes()

@@ -60,11 +60,11 @@ def test_a_tie_is_reported(tmp_path):
 
 
 def test_a_lower_threshold_maps_more(tmp_path):
-    rows = [["Gross", "n"], ["a", 1], ["b", 2]]
-    fields = [{"name": "gross_pay_total"}, {"name": "n"}]
-    assert run_job(tmp_path / "a", rows, fields=fields).mapped()["Gross"] is None
+    rows = [["Sprocket", "n"], ["a", 1], ["b", 2]]
+    fields = [{"name": "sprocket_pitch_total"}, {"name": "n"}]
+    assert run_job(tmp_path / "a", rows, fields=fields).mapped()["Sprocket"] is None
     done = run_job(tmp_path / "b", rows, fields=fields, mapping={"threshold": 0.3})
-    assert done.mapped()["Gross"] == "gross_pay_total"
+    assert done.mapped()["Sprocket"] == "sprocket_pitch_total"
 
 
 @pytest.mark.parametrize(

@@ -298,6 +298,21 @@ def test_writers_that_meet_lose_nothing(tmp_path_factory, writers, rng):
     assert counted(read_memory(store, KEY).memory) == sum(map(len, writers))
 
 
+def test_what_is_forgotten_while_another_learns_stays_forgotten_and_the_lesson_is_kept(tmp_path):
+    store = FolderStore(tmp_path)
+    change_memory(store, KEY, lambda m: learn(m, [HeaderFact("Old", "x", "bob"), HeaderFact("Kept", "x")], at=NOW))
+
+    class Crowded:
+        head, read = store.head, store.read
+
+        def put(self, *args, **kwargs):
+            change_memory(store, KEY, lambda m: forget(m, header="old")[0])
+            return store.put(*args, **kwargs)
+
+    change_memory(Crowded(), KEY, lambda m: learn(m, [HeaderFact("New", "x", "ann")], at=NOW), pause=lambda _: None)
+    assert [e.header for e in read_memory(store, KEY).memory.headers] == ["Kept", "New"]
+
+
 def test_a_change_that_changes_nothing_writes_nothing(tmp_path):
     store = FolderStore(tmp_path)
     change_memory(store, KEY, lambda m: m)

@@ -152,6 +152,15 @@ class TestNoHeader:
         assert done.column("name") == ["dora", "emma", "frida", "gerda"]
         assert {c["rule"] for m in done.artifact["mapping"] for c in m["contributors"]} == {"memory:shape"}
 
+    @pytest.mark.parametrize(("name", "known"), [("IN 2026-07.xlsx", True), ("places.xlsx", False)])
+    def test_it_says_nothing_about_a_file_of_another_name(self, tmp_path, name, known):
+        memory = serialized(confirmed(self.answered(tmp_path)))
+        done = run_job(
+            tmp_path / "next", files={name: list(self.LATER)}, fields=list(self.FIELDS), mapping=UNSURE, memory=memory,
+            sender="north",
+        )  # fmt: skip
+        assert done.end["ok"] is known
+
     def test_it_says_nothing_about_another_sender(self, tmp_path):
         memory = confirmed(self.answered(tmp_path))
         assert "header" in asked(tmp_path, list(self.LATER), fields=self.FIELDS, memory=memory, sender="south")
@@ -234,6 +243,13 @@ class TestWhatDoesNotFit:
         plain = job(tmp_path / "3", SHEETS)
         assert tables(job(tmp_path / "4", SHEETS, memory=remembering(fact))) == tables(plain)
 
+    @pytest.mark.parametrize("sender", ["north", "south"])
+    @pytest.mark.parametrize("entry", [{"header_rows": [2]}, {"headers": []}, {"said_at": "soon", "at": 5}])
+    def test_a_shape_that_says_little_changes_nothing(self, tmp_path, entry, sender):
+        body = json.dumps({"memory": 1, "shapes": [{"sender": sender, "sheet": "", **entry}]}).encode()
+        plain = tables(job(tmp_path / "1", SHEETS))
+        assert tables(run_job(tmp_path / "2", SHEETS, fields=FIELDS, memory=body, sender="north")) == plain
+
     def test_a_table_unlike_the_confirmed_ones_is_used_and_told(self, tmp_path):
         memory = remembering(shape(("street", "city"), (1,), sheet="Data"))
         done = job(tmp_path, SHEETS, memory=memory)
@@ -252,7 +268,7 @@ class TestWhatDoesNotFit:
         "entry",
         [
             {}, {"sheet": 1}, {"headers": "ab"}, {"headers": [1]}, {"headers": ["x" * 501]}, {"header_rows": [0]},
-            {"header_rows": [True]}, {"headers": ["x"] * 2001}, {"by": []}, {"fields": [1]}, {"said_at": 5},
+            {"header_rows": [True], "headers": ["a"]}, {"headers": ["x"] * 2001}, {"by": []}, {"fields": [1]}, {"said_at": 5},
         ],
         ids=lambda entry: next(iter(entry), "empty"),
     )  # fmt: skip

@@ -357,7 +357,7 @@ class TestUnwritten:
 
 class TestAttempts:
     def attempt(self, world, runner, outcome):
-        runner.worker._attempts.run = lambda *_, **__: outcome
+        runner.worker.attempts.run = lambda *_, **__: outcome
         runner.worker.serve(received(world))
         (job,) = world.jobs()
         return job
@@ -369,7 +369,7 @@ class TestAttempts:
         def run(*_, **__):
             raise KeyError("bug")
 
-        runner.worker._attempts.run = run
+        runner.worker.attempts.run = run
         runner.worker.serve(received(world))
         (job,) = world.jobs()
         assert (job.state, job.error.verdict) == (State.QUEUED, Verdict.BOX_FAILED)
@@ -394,7 +394,7 @@ class TestAttempts:
             runner.beats.kill_all(Verdict.RELEASED)
             return Outcome(verdict=Verdict.SIGNAL)
 
-        runner.worker._attempts.run = run
+        runner.worker.attempts.run = run
         runner.worker.serve(received(world))
         (job,) = world.jobs()
         assert job.error.verdict is Verdict.RELEASED
@@ -440,7 +440,7 @@ class TestAttempts:
             runner.beats._held[job.job_id].missed = missed
             return Outcome(verdict=verdict)
 
-        runner.worker._attempts.run = run
+        runner.worker.attempts.run = run
         runner.worker.serve(received(world))
         (job,) = world.jobs()
         assert (job.state, job.attempt, job.attempts_total) == (State.QUEUED, counts, 1)
@@ -512,7 +512,7 @@ class TestAttempts:
             assert row.summary["progress"] == {"pass": "read", "done": 1, "total": 2}
             return Outcome(verdict=Verdict.RULE_ERROR, summary={"rows": 1})
 
-        runner.worker._attempts.run = run
+        runner.worker.attempts.run = run
         runner.worker.serve(received(world))
         (job,) = world.jobs()
         assert job.summary == {"rows": 1}
@@ -554,7 +554,7 @@ class TestAttempts:
             world.table.replace(row, replace(row, cancel_requested_at=world.clock.now()))
             return Outcome(verdict=verdict)
 
-        runner.worker._attempts.run = run
+        runner.worker.attempts.run = run
         runner.worker.serve(received(world))
         assert now(world, job).state is state
 
@@ -567,7 +567,7 @@ class TestAttempts:
             world.table.replace(row, replace(row, fence=row.fence + 1))
             return Outcome(verdict=Verdict.RULE_ERROR)
 
-        runner.worker._attempts.run = run
+        runner.worker.attempts.run = run
         runner.worker.serve(received(world))
         assert (now(world, job).state, now(world, job).error) == (State.RUNNING, None)
         assert world.result(job) is None
@@ -622,7 +622,7 @@ def test_a_letter_is_written_only_for_what_was_our_fault(world):
     """A rule that raises is its author's affair; a box that broke is the operator's."""
     dropped(world)
     runner = world.runner()
-    runner.worker._attempts.run = lambda *_, **__: Outcome(verdict=Verdict.RULE_ERROR)
+    runner.worker.attempts.run = lambda *_, **__: Outcome(verdict=Verdict.RULE_ERROR)
     runner.worker.serve(received(world))
     assert world.queue.dead() == ()
 

@@ -1,6 +1,5 @@
 """How alike a header and a field's names are."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -8,16 +7,8 @@ from typing import Final, NamedTuple
 
 from runner.engine.fields import Field
 from runner.engine.mapping.knowledge import roles_of, similar_to, understood
-from runner.engine.mapping.spelling import joined, normalized
+from runner.engine.mapping.spelling import joined, normalized, without_asides
 
-_ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
-# A unit behind the words, as brackets may hold it: `Budget in TEUR`, `Margin %`, `Weight / kg` of a header of two rows.
-_UNIT = re.compile(
-    r"(?:\s*/\s*|\s+in\s+|\s+)(?:[tkm]?(?:eur|usd|gbp|chf|€|\$|£)|jpy|cny|inr|aud|cad|nzd|sek|nok|dkk|pln|czk|huf|%|kg|g|mg|lbs?|"
-    r"oz|km|cm|mm|km/h|m/s|m²|m³|m2|m3|kwh|mwh|kw|°[cf]|hrs|pcs|thousands|millions|tsd\.?|mio\.?)\s*$|\s*[%€$£]\s*$|"
-    r"\s*/\s*(?:m|t|l|s|h|min|sec|h|days?|hours?|units?)\s*$|\s+in\s+(?:m|t|l|s|h|min|sec|days|hours|units|percent)\s*$",
-    re.IGNORECASE,
-)
 _PAIRS: Final = {
     ("mail",): ("email",),
     ("e", "mailing"): ("email",),
@@ -28,7 +19,10 @@ _PAIRS: Final = {
     ("postal", "code"): ("postcode",),
     ("url", "site"): ("url",),
 }
-_FILLERS: Final = frozenset({"the", "of", "a", "an", "and", "for", "in", "your", "please", "enter", "de", "la"})
+_FILLERS: Final = frozenset(
+    {"the", "of", "a", "an", "and", "for", "in", "on", "your", "please", "enter"}
+    | {"de", "la", "le", "du", "des", "d", "del", "della", "di", "da", "do", "el", "van", "der", "am", "im"}
+)
 _GENERIC: Final = frozenset({"name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"})
 NO_STEMS: Final[Mapping[str, int]] = {}
 EXACT: Final = 1.0
@@ -66,11 +60,7 @@ def words(text: str) -> frozenset[str]:
 
 def bare_words(header: str) -> frozenset[str]:
     """The words of a header without what is in brackets, if anything is left then."""
-    return words(_without_asides(header) or header)
-
-
-def _without_asides(header: str) -> str:
-    return normalized(_UNIT.sub("", _ASIDE.sub(" ", header).rstrip()))
+    return words(without_asides(header) or header)
 
 
 def _singular(word: str) -> str:
@@ -84,7 +74,7 @@ def likeness(header: str, name: str, stems: Mapping[str, int] = NO_STEMS) -> flo
         return 0.0
     if joined(header) == joined(name):
         return EXACT
-    bare = _without_asides(header)
+    bare = without_asides(header)
     if bare and bare == right:
         return 0.97
     ours, theirs = bare_words(header), words(name)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from runner.engine.protocol import EngineStop
-from runner.engine.structure.tables import RememberedShape
 from runner.engine.values.convert import fold
 
 MAX_BYTES: Final = 8 * 1024 * 1024
@@ -22,7 +21,6 @@ _LONGEST: Final = 500
 _MOST: Final = 10**9  # times that something was said
 _COLUMNS: Final = 2_000  # of a remembered table
 _LAST_ROW: Final = 1_048_576
-_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 _TEXT_OR_NONE: Final = (str, type(None))
 
@@ -44,7 +42,7 @@ class LearntEntries(NamedTuple):
     headers: list[Entry]
     values: list[Entry]
     readings: list[Entry]
-    shapes: Sequence[RememberedShape] = ()
+    shapes: Sequence[tuple[Entry, str, str]] = ()  # each with its memory and the version of that
 
     def readings_of(self, sender: str | None) -> tuple[tuple[str, str], ...]:
         """Header and reading: how a sender writes dates and numbers."""
@@ -81,7 +79,7 @@ class LearntEntries(NamedTuple):
 
 def read_memories(paths: Sequence[tuple[Path, str]], versions: Sequence[str] = ()) -> LearntEntries:
     """All memories; each path comes with the name that a message calls it by, and with its version if it has one."""
-    shapes: list[RememberedShape] = []
+    shapes: list[tuple[Entry, str, str]] = []
     found = LearntEntries([], [], [], shapes)
     for n, (path, name) in enumerate(paths):
         body = _body(path, name)
@@ -89,26 +87,8 @@ def read_memories(paths: Sequence[tuple[Path, str]], versions: Sequence[str] = (
         found.values.extend(_checked(body, "values", _is_spelling, name))
         found.readings.extend(_checked(body, "readings", _is_reading, name))
         version = versions[n] if n < len(versions) else ""
-        shapes.extend(_shape(entry, name, version) for entry in _checked(body, "shapes", _is_shape, name))
+        shapes.extend((entry, name, version) for entry in _checked(body, "shapes", _is_shape, name))
     return found
-
-
-def _shape(entry: Entry, memory: str, version: str) -> RememberedShape:
-    said = instant(entry.get("said_at"))
-    return RememberedShape(
-        sender=entry["sender"],
-        sheet=entry["sheet"],
-        header_rows=tuple(entry.get("header_rows", ())),
-        headers=tuple(entry.get("headers", ())),
-        fields=tuple(entry.get("fields", ())),
-        named=entry.get("named") is True,
-        left_out=entry.get("left_out") is True,
-        by=entry.get("by", ""),
-        is_said=said is not None,
-        moment=said or instant(entry.get("at")) or _LONG_AGO,
-        memory=memory,
-        version=version,
-    )
 
 
 def _body(path: Path, name: str) -> dict[str, Any]:
@@ -184,6 +164,7 @@ def _is_shape(entry: Any) -> bool:
         and max(map(len, entry.get("headers", ())), default=0) <= _LONGEST
         and _is_list(entry.get("fields", []), {str, type(None)}, _COLUMNS)
         and isinstance(entry.get("by", ""), str)
+        and isinstance(entry.get("file", ""), str)
         and _is_counted(entry)
     )
 

@@ -11,6 +11,14 @@ _APART: Final = r" \g<0>"
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 LETTERS_OR_DIGITS: Final = re.compile(r"\d+|[^\W\d_]+", re.UNICODE)
 _SIGNS: Final = str.maketrans({"#": " number ", "№": " number ", "%": " percent ", "&": " and ", "@": " at "})
+_ASIDE: Final = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
+# A unit behind the words, as brackets may hold it: `Budget in TEUR`, `Margin %`, `Weight / kg` of a header of two rows.
+_UNIT: Final = re.compile(
+    r"(?:\s*/\s*|\s+in\s+|\s+)(?:[tkm]?(?:eur|usd|gbp|chf|€|\$|£)|jpy|cny|inr|aud|cad|nzd|sek|nok|dkk|pln|czk|huf|%|kg|g|mg|lbs?|"
+    r"oz|km|cm|mm|km/h|m/s|m²|m³|m2|m3|kwh|mwh|kw|°[cf]|hrs|pcs|thousands|millions|tsd\.?|mio\.?)\s*$|\s*[%€$£]\s*$|"
+    r"\s*/\s*(?:m|t|l|s|h|min|sec|h|days?|hours?|units?)\s*$|\s+in\s+(?:m|t|l|s|h|min|sec|days|hours|units|percent)\s*$",
+    re.IGNORECASE,
+)
 
 
 @lru_cache(maxsize=16384)
@@ -21,6 +29,11 @@ def normalized(text: str) -> str:
         text = unicodedata.normalize("NFKD", text)
         text = "".join(c for c in text if not unicodedata.combining(c))
     return " ".join(_WORD.findall(text.translate(_SIGNS).casefold()))
+
+
+def without_asides(header: str) -> str:
+    """The words of a header without what is in brackets, and without a unit at its end."""
+    return normalized(_UNIT.sub("", _ASIDE.sub(" ", header).rstrip()))
 
 
 _SIGN_WORDS: Final = (("#", " number "), ("%", " percent "), ("&", " and "), ("@", " at "))

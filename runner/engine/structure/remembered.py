@@ -10,8 +10,10 @@ header is one table, and that a sheet is left out, count only for the sender of 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
 
+from runner.engine.mapping.learnt import instant
 from runner.engine.structure.facts import Row
 from runner.engine.structure.header_rows import JOIN, MAX_NAME, Area, Hints, cell_text, columns
 from runner.engine.structure.tables import RememberedShape, Table
@@ -19,10 +21,12 @@ from runner.engine.structure.tables import RememberedShape, Table
 HEADER: Final = {"header": 20.0}  # as much as a header row that the manifest names
 NO_HEADER: Final = {"header": -20.0}  # the row above a header of as many rows as were confirmed
 BELOW: Final = {"data": 4.0}
-LOOKED_AT: Final = 1_000  # kept rows in which headers are looked for
+LOOKED_AT: Final = 1_000  # kept rows that are compared with headers
 MOST_STACKED: Final = 5  # rows of a header
 _SEPARATOR: Final = "\x1f"
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
+ShapeIn = tuple[Mapping[str, Any], str, str]  # an entry, its memory, and the version of that
 Detect = Callable[[Hints], list[Table]]
 
 
@@ -37,26 +41,33 @@ class HeaderMatch(NamedTuple):
 class SenderShapes:
     """The shapes of all memories, seen from one sender."""
 
-    def __init__(self, shapes: Iterable[RememberedShape], sender: str | None) -> None:
+    def __init__(self, entries: Iterable[ShapeIn], sender: str | None) -> None:
+        """`entries`: of all memories, checked, the most specific last. Only this sender's own are read in full."""
         self._sender = sender
-        self._texts: dict[tuple[int, str], RememberedShape] = {}  # header rows and their texts -> whose they are
-        self._starts: set[str] = set()  # what the last row of such a header may start with
+        self._texts: dict[tuple[int, str], RememberedShape | ShapeIn] = {}  # header rows and their texts -> whose
         self._sheets: dict[str, list[RememberedShape]] = {}  # shapes of this sender that have no header
         self.known: set[str] = set()  # headers of this sender's tables
-        for shape in sorted(shapes, key=lambda s: (s.sender == sender, s.is_said, s.moment)):
-            key, mine = header_key(shape.headers), shape.sender == sender
-            if not shape.header_rows or not key:
-                if mine:
-                    self._sheets.setdefault(shape.sheet.casefold(), []).append(shape)
-                continue
-            if mine:
+        own = []
+        for given in entries:
+            entry = given[0]
+            if entry["sender"] == sender:
+                own.append(_shape(given))
+            elif (rows := len(entry.get("header_rows", ()))) and _SEPARATOR in (
+                key := header_key(entry.get("headers", ()))
+            ):
+                self._texts[rows, key] = given  # one text would say nothing about another sender's sheets
+        for shape in sorted(own, key=lambda s: (s.is_said, s.moment)):
+            key = header_key(shape.headers)
+            if shape.header_rows and key:
                 self.known.add(key)
-            elif _SEPARATOR not in key:
-                continue  # one text says nothing about another sender's sheets
-            self._texts[len(shape.header_rows), key] = shape
+                self._texts[len(shape.header_rows), key] = shape
+            else:
+                self._sheets.setdefault(shape.sheet.casefold(), []).append(shape)
+        # What the last row of a header may start with: the first text, or of stacked rows any of the lowest.
+        self._starts = {key.partition(_SEPARATOR)[0] for rows, key in self._texts if rows == 1}
         for rows, key in self._texts:
-            names = key.split(_SEPARATOR)
-            self._starts.update(names[:1] if rows == 1 else [part for name in names for part in name.split(JOIN)[-1:]])
+            if rows > 1:
+                self._starts.update(name.rpartition(JOIN)[2] for name in key.split(_SEPARATOR))
         self._stacked = sorted({rows for rows, _ in self._texts if 1 < rows <= MOST_STACKED}, reverse=True)
 
     def __bool__(self) -> bool:
@@ -67,11 +78,11 @@ class SenderShapes:
         said = [s for s in self._sheets.get(sheet.casefold(), ()) if not s.headers]
         return said[-1] if said and said[-1].left_out else None
 
-    def read(self, sheet: str, rows: Sequence[Row], hints: Hints, detect: Detect) -> list[Table]:
-        """The tables of a sheet, found with what is remembered about it."""
+    def read(self, sheet: str, file: str, rows: Sequence[Row], hints: Hints, detect: Detect) -> list[Table]:
+        """The tables of a sheet, found with what is remembered about it. `file`: the letters of its file's name."""
         matches = list(self._matches(rows, hints.layout.merged))
         if not matches:
-            return self._without_header(sheet, hints, detect)
+            return self._without_header(sheet, file, hints, detect)
         mine = [m for m in matches if m.whole and self._is_own(m.shape)]
         named = next((m for m in mine if m.shape.named and m.shape.sheet.casefold() == sheet.casefold()), None)
         if named is not None:
@@ -96,14 +107,24 @@ class SenderShapes:
     def _attached(self, table: Table) -> Table:
         """The table with the shape that it has."""
         key = table_key(table)
-        shape = self._texts.get((len(table.header_rows), key)) if table.header_rows and key else None
+        shape = self._with_header(len(table.header_rows), key)
         return table if shape is None else _with(table, shape, f"its header was confirmed{_by(shape)}")
 
-    def _without_header(self, sheet: str, hints: Hints, detect: Detect) -> list[Table]:
+    def _with_header(self, rows: int, key: str) -> RememberedShape | None:
+        """The shape of a table with so many header rows and these headers."""
+        found = self._texts.get((rows, key)) if rows and key else None
+        if found is None or isinstance(found, RememberedShape):
+            return found
+        shape = self._texts[rows, key] = _shape(found)
+        return shape
+
+    def _without_header(self, sheet: str, file: str, hints: Hints, detect: Detect) -> list[Table]:
         """A table without a header row where one was confirmed to have none, unless a header is plainly there."""
         found = detect(hints)
         for shape in self._sheets.get(sheet.casefold(), ()):
-            if not shape.headers or len(found) != 1 or len(found[0].columns) != len(shape.headers):
+            if not shape.headers or shape.file != file:
+                continue
+            if len(found) != 1 or len(found[0].columns) != len(shape.headers):
                 continue
             if found[0].header_rows and not any(c.kind == "header" and not c.sure for c in found[0].choices):
                 continue
@@ -133,7 +154,7 @@ class SenderShapes:
                 left, right = min(one.filled[0] for one in head or [row]), max(one.last for one in head or [row]) - 1
                 names = [] if len(head) < size else columns(head, left, right, merged)
                 key = header_key("" if c.generated else c.name for c in names)
-                if key and (shape := self._texts.get((size, key))) is not None:
+                if (shape := self._with_header(size, key)) is not None:
                     yield HeaderMatch(tuple(one.number for one in head), shape, whole=True)
                     return
         last = first
@@ -141,7 +162,7 @@ class SenderShapes:
             last += 1
         if last == first:
             return
-        shape = self._texts.get((1, header_key(cell_text(v)[:MAX_NAME] for v in row.values[first : last + 1])))
+        shape = self._with_header(1, header_key(cell_text(v)[:MAX_NAME] for v in row.values[first : last + 1]))
         if shape is not None:
             yield HeaderMatch((row.number,), shape, whole=False)
 
@@ -159,6 +180,26 @@ class SenderShapes:
             if row.number in points:
                 row.plain = False
         return points
+
+
+def _shape(given: ShapeIn) -> RememberedShape:
+    entry, memory, version = given
+    said = instant(entry.get("said_at"))
+    return RememberedShape(
+        sender=entry["sender"],
+        sheet=entry["sheet"],
+        header_rows=tuple(entry.get("header_rows", ())),
+        headers=tuple(entry.get("headers", ())),
+        file=entry.get("file", ""),
+        fields=tuple(entry.get("fields", ())),
+        named=entry.get("named") is True,
+        left_out=entry.get("left_out") is True,
+        by=entry.get("by", ""),
+        is_said=said is not None,
+        moment=said or instant(entry.get("at")) or _LONG_AGO,
+        memory=memory,
+        version=version,
+    )
 
 
 def table_key(table: Table) -> str:

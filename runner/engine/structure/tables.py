@@ -65,6 +65,7 @@ class RememberedShape(NamedTuple):
     sheet: str  # empty: the only sheet of its file
     header_rows: tuple[int, ...]
     headers: tuple[str, ...]  # one for each column, empty where there is none
+    file: str  # of a table without a header row: the letters of its file's name
     fields: tuple[str | None, ...]  # of a table without a header row
     named: bool  # a person named the header rows: everything below them is the table
     left_out: bool

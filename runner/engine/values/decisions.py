@@ -86,6 +86,7 @@ def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tupl
         return Convention(cross_unclear=tally.cross_unclear()), []
     if isinstance(tally, DateTally):
         convention, choices = _settle_dates(field, tally, around)
+        choices.append(_year_day_told(tally, field))
         convention = convention._replace(counts_days=not tally.past_serials)
     else:
         convention, choices = _settle_numbers(field, tally, around)
@@ -324,6 +325,22 @@ def _slightly_for_day(tally: OrderCount, around: Around) -> int:
     if second == 1 and first > 2 and 1 in tally.second:
         return signs - 1
     return signs + (first > second) - (second > first)
+
+
+def _year_day_told(tally: DateTally, field: Field) -> ConventionChoice | None:
+    """Report dates such as 2026-02-01 beside 2026-31-01, which has the day before the month."""
+    if not (tally.year_day and tally.year_open) or field.formats:
+        return None
+    return ConventionChoice(
+        kind="date_order",
+        chosen="year, month, day",
+        evidence={"year, day, month": tally.year_day, "either": tally.year_open},
+        sure=False,
+        message=f"{_many(tally.year_open, 'date')} could have the day before the month, as others of the column do; "
+        "read year, month, day",
+        settle=f'"formats": ["%Y-%d-%m"] on field {field.name}',
+        values=tally.year_open,
+    )
 
 
 def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[ConventionChoice]]:

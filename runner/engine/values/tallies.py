@@ -18,6 +18,7 @@ _LEVELLED: Final = str.maketrans("23456789", "11111111")
 _HELD: Final = 20_000  # distinct shapes kept before they are counted
 _ORDER = re.compile(r"\s*([0-9]{1,2})(\. |[-/. ])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})(?![0-9])")
 _SHORT_YEAR = re.compile(r"\s*[0-9]{1,2}[-/. ]*[^\W\d_]{3,}[-/., ]*'?([0-9]{2})(?![0-9])")
+_YEAR_FIRST = re.compile(r"\s*[0-9]{4}[-/. ]([0-9]{1,2})[-/. ]([0-9]{1,2})(?![0-9])")
 _WEEKDAY = re.compile(r"\s*[^\W\d_]{2,}\.?,?\s+(?=[0-9])")
 
 
@@ -160,6 +161,8 @@ class DateTally:
         self.short_years: Counter[int] = Counter()
         self.year_first = True  # no text with a two-digit year rules out the year first
         self.short_first: Counter[int] = Counter()
+        self.year_day = 0  # 2026-31-01
+        self.year_open = 0  # 2026-02-01
         self.past_serials = 0  # numbers such as 260131: too large for day numbers
         self._texts: Counter[str] = Counter()
         self._seen = 0
@@ -190,13 +193,16 @@ class DateTally:
                 self._order(found, count)
             elif found := _SHORT_YEAR.match(start):
                 self.short_years[int(found[1])] += count
+            elif found := _YEAR_FIRST.match(start):
+                self.year_day += count if int(found[1]) > 12 >= int(found[2]) else 0
+                self.year_open += count if int(found[1]) <= 12 >= int(found[2]) and found[1] != found[2] else 0
             elif start.isdecimal() and len(start) in _PAST_SERIALS:
                 self.past_serials += count
         return self
 
     def signature(self) -> Signature:
         kinds = (self.slashed, self.dotted)
-        return (*(n > 0 for k in kinds for n in (k.day, k.month, k.open)), bool(self.short_years))
+        return (*(n > 0 for k in kinds for n in (k.day, k.month, k.open)), bool(self.short_years), self.year_day > 0)
 
     def is_uniform(self) -> bool:
         """Whether enough texts agree on one order, or need none, that sampling the rest suffices."""

@@ -7,7 +7,7 @@ from tests.truth.cases import Case, Row, Sheet, Shown, Table, family
 from tests.truth.families.delimited import text_case
 from tests.truth.families.numbers import member
 from tests.truth.families.rows import written
-from tests.truth.tables import Column, book_case, cents, content, person, place, some_date, tell
+from tests.truth.tables import Column, book_case, cents, content, person, place, some_columns, some_date, tell
 
 WRITERS = "openpyxl xlsxwriter raw_xml xlwt"
 
@@ -171,4 +171,20 @@ def digits_like_dates(rng: Random) -> Case:
     texts = rng.random() < 0.5
     case = written(rng, [sheet], [place(sheet, made, texts=texts)], made.fields, texts=texts)
     case.note += f" {form}"
+    return case
+
+
+@family("numbered_columns")
+def numbered_columns(rng: Random) -> Case:
+    """A row of (1), (2), (3) below the header, as official statistics have it, is no record."""
+    made = content(rng, some_columns(rng, 3, 7), rng.choice((3, 8, 30)))
+    sheet = Sheet("Data")
+    texts = rng.random() < 0.5
+    form = rng.choice(("({})", "[{}]"))
+    marks = "abcdefg" if rng.random() < 0.3 else "1234567"
+    sheet.add(list(made.head))
+    number = sheet.add([form.format(marks[n]) for n in range(len(made.columns))])
+    table = place(sheet, made, texts=texts, header=False)
+    case = written(rng, [sheet], [table], made.fields, texts=texts)
+    case.left = {(sheet.name, number): "header"}
     return case
