@@ -221,6 +221,10 @@ class EngineJob:
                 self.findings.add("no_table", "error", f"{source.file.name} contains no table", rule="structure")
         if self.shapes:
             compare_shapes(sources, self.shapes, self.findings)
+        if not any(s.tables for s in sources) and any(s.skipped for s in sources):
+            self.findings.add(
+                "no_table", "error", "every sheet with a table was left out by a person", rule="structure"
+            )
         if self.order.mended:
             self.mending.report()
         if hooks.has("after_structure"):

@@ -55,16 +55,25 @@ def key(kind: str, job: str, number: int, sheet: int, row: int) -> str:
     return f"ade: {kind} {job}/{number}/{sheet}/{row}"
 
 
-def claimed(sheet: SpooledSheet) -> str | None:
-    """The job whose rejects a sheet seems to hold; None for any other sheet."""
+def claimed(sheet: SpooledSheet, name: str) -> str | None:
+    """The job whose rejects a sheet of a file seems to hold; None for any other sheet."""
     block = next(iter(sheet.blocks()), None)
     if block is None:
         return None
-    claims = Counter[str]()
+    claims, is_ours = Counter[str](), False
     for column in block.columns:
         for value in column[:_TOP_ROWS]:
-            if value.__class__ is str and value[:5] == "ade: " and (found := _KEY.fullmatch(value.strip())):
-                claims[found[2]] += 1
+            if value.__class__ is str and value[:5] == "ade: ":
+                is_ours = is_ours or value.strip() == TO_DO
+                if (found := _KEY.fullmatch(value.strip())) is not None:
+                    claims[found[2]] += 1
+    if not claims and is_ours:
+        raise EngineStop(
+            "mends",
+            f"{name} looks like corrected rejects (it has the column “{TO_DO}”), but its column with the keys is gone "
+            "or was changed, so it is unknown which rows it corrects; correct rejects.xlsx again and keep that column",
+            input=name,
+        )
     return claims.most_common(1)[0][0] if claims else None  # a cell of the sender's may look like a key, too
 
 
@@ -369,6 +378,8 @@ def is_same(own: Value, mended: Value) -> bool:
     A spreadsheet program writes numbers with fewer digits and texts with other line ends. CSV has only texts, so one
     that can be read as the value of the source is that value: a cell that is wrong comes back, one misread would not.
     """
+    if type(mended) is NoCachedValue:
+        return True  # a formula without a result says nothing; a cell that is wrong comes back
     if own is None or own == "" or type(own) is NoCachedValue:
         return mended is None or mended == ""
     if type(mended) is str:

@@ -428,3 +428,21 @@ def test_a_cell_that_looks_like_a_key_does_not_say_which_job_a_file_corrects(tmp
     rows = [list(row) for row in openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0].values]
     rows[1][0] = key("row", "acme-other-9", 0, 0, 1)
     assert run_job(tmp_path / "again", rows, fields=FIELDS).error["where"]["job"] == "acme-test-1"
+
+
+def test_rejects_without_their_keys_are_refused_in_words_and_not_taken_for_a_whole_file(tmp_path):
+    run(tmp_path, [HEADER, ["a", "bad", 2, "y"]])
+    rows = [list(row)[:-1] for row in openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0].values]
+    found = run_job(tmp_path / "again", rows, fields=FIELDS).error
+    assert (found["code"], "column with the keys is gone" in found["message"]) == ("mends", True)
+
+
+def test_a_formula_without_a_result_does_not_blank_a_cell(tmp_path):
+    run(tmp_path, ROWS)
+
+    def change(sheet: Any) -> None:
+        sheet["B3"] = '="x"&"@b.com"'
+
+    done = mended(tmp_path, mend(tmp_path, change))
+    assert next(row[1] for row in rejects(tmp_path)) == "bad"
+    assert done.artifact["mends"]["rows"] == 0

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from runner.engine.fields import Field
-from runner.engine.mapping.knowledge import roles_of, similar_to, understood
+from runner.engine.mapping.knowledge import is_word, roles_of, similar_to, understood
 from runner.engine.mapping.spelling import joined, normalized, without_asides
 
 _PAIRS: Final = {
@@ -157,6 +157,8 @@ def is_slip(a: str, b: str) -> bool:
     """Whether two longer words differ by one slip (two in long words): a letter more, less, other or swapped."""
     if min(len(a), len(b)) < 4 or abs(len(a) - len(b)) > 2 or a[0] != b[0] or a.isdecimal() or b.isdecimal():
         return False
+    if is_word(a) and is_word(b):
+        return a == b
     most = 1 if min(len(a), len(b)) < 8 else 2
     return len(set(a) ^ set(b)) <= 2 * most and distance(a, b) <= most  # a slip changes two letters at most
 
