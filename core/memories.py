@@ -25,6 +25,7 @@ MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
 MAX_HEADERS: Final = 20_000
 MAX_SPELLINGS: Final = 20_000
 MAX_SHAPES: Final = 2_000
+MAX_SHAPE_BYTES: Final = 2 * 1024 * 1024  # of all shapes: wide tables do not push out what people said about headers
 MAX_READINGS: Final = 5_000
 MAX_SENDERS: Final = 16  # that one entry names
 MAX_COUNT: Final = 1_000_000_000
@@ -420,23 +421,28 @@ def _built(
     kept: dict[str, list[Learnt]] = {
         "headers": _fitting(list(headers), MAX_HEADERS),
         "values": _fitting(list(values), MAX_SPELLINGS),
-        "shapes": _fitting(list(shapes), MAX_SHAPES),
+        "shapes": _within(_fitting(list(shapes), MAX_SHAPES), MAX_SHAPE_BYTES),
         "readings": _fitting(list(readings), MAX_READINGS),
     }
-    over = _FRAME + sum(_bytes(entry) for entries in kept.values() for entry in entries) - MAX_MEMORY_BYTES
-    if over > 0:
-        gone: set[int] = set()
-        for entry in sorted((e for entries in kept.values() for e in entries), key=_weight):
-            if over <= 0:
-                break
-            gone.add(id(entry))
-            over -= _bytes(entry)
-        kept = {name: [e for e in entries if id(e) not in gone] for name, entries in kept.items()}
+    left = {id(e) for e in _within([e for entries in kept.values() for e in entries], MAX_MEMORY_BYTES - _FRAME)}
+    kept = {name: [e for e in entries if id(e) in left] for name, entries in kept.items()}
     return Memory.model_validate({name: tuple(entries) for name, entries in kept.items()})
 
 
 def _fitting(entries: Sequence[Learnt], most: int) -> list[Learnt]:
     return list(entries) if len(entries) <= most else sorted(entries, key=_weight, reverse=True)[:most]
+
+
+def _within(entries: list[Learnt], most: int) -> list[Learnt]:
+    """The entries without those that are worth least, as many as it takes to fit into so many bytes."""
+    over = sum(map(_bytes, entries)) - most
+    gone: set[int] = set()
+    for entry in sorted(entries, key=_weight) if over > 0 else ():
+        if over <= 0:
+            break
+        gone.add(id(entry))
+        over -= _bytes(entry)
+    return [entry for entry in entries if id(entry) not in gone]
 
 
 def _bytes(entry: Learnt) -> int:

@@ -12,6 +12,7 @@ result of the last one listed is therefore the most complete, and `latest.json` 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -206,12 +207,12 @@ def stage_origin(
         item.ref: one for item, one in zip(job.inputs, staged.order["inputs"], strict=True)
     }
     inputs: list[dict[str, Any]] = []
-    lost = list(origin.lost)
+    lost, numbered = list(origin.lost), count()
 
     def bring(item: InputRef, file: MendedFile | None = None) -> dict[str, Any]:
         if item.ref in given:
             return given[item.ref]  # as it was when the attempt began, whatever replaced it since
-        path = f"in/origin-{len(inputs)}"
+        path = f"in/origin-{next(numbered)}"
         got = _fetched(store, item, file, folder / path, file_mb=file_mb)
         return {"role": item.role, "name": item.name, "path": path, "size": got.size, "sha256": got.sha256}
 

@@ -43,7 +43,11 @@ from runner.remembering import PROFILE, remember
 
 LATEST_VERSION = 1
 AUDIT = ("artifact.json", "report.html", "rejects.xlsx")  # published without a workbook if they explain a failure
-_HEAD = 1000  # bytes of the first line of a profile
+_HEAD = 4000  # bytes of the line above a profile
+_HEAD_TEXT = 200
+_KINDS = 8  # profiles of one sender that are kept
+_WAS = 12
+_PROFILE_TRIES = 20
 _SMALL = 1024 * 1024
 _SLOW_SECONDS = 10.0  # a finisher that took longer may have been suspended while others moved the job on
 
@@ -261,20 +265,19 @@ class Publisher:
     def _keep_profile(self, job: Job) -> None:
         """Keep what this drop looked like for the sender's next one, unless a newer drop's profile is kept already.
 
-        The profile is copied unread; the line above it, by which profiles are ordered, is ours.
+        The profile is copied unread; the line above it, by which profiles are ordered, is ours. Of each kind of file
+        the newest is kept.
         """
-        key, body = profile_key(job), self._read(staging_folder(job.job_id, job.fence) + PROFILE)
-        if key is None or body is None or len(body) > _SMALL // 2:
+        key, staged = profile_key(job), self._read(staging_folder(job.job_id, job.fence) + PROFILE)
+        if key is None or staged is None or len(staged) > _SMALL // 2:
             return
-        mine = (job.stamp, job.created_at, job.job_id)
-        for _ in range(5):
+        for _ in range(_PROFILE_TRIES):
             current = self.store.head(key)
-            order = profile_order(self._read(key)) if current else None
-            if order is not None and order > mine:
+            kept = with_profile(self._read(key) if current else None, job, staged)
+            if kept is None:
                 return
             try:
                 version = current.version if current else None
-                kept = profile_head(job) + body
                 self.store.put(key, kept, if_version=version, if_absent=current is None)
             except PreconditionFailed:
                 continue
@@ -429,20 +432,61 @@ def mended_order(job: Job) -> tuple[float, float, str]:
     return (job.mends.stamp, job.mends.created_at, f"{job.mends.job_id}~{place}~{job.job_id}")
 
 
-def profile_head(job: Job) -> bytes:
-    """The first line of a kept profile."""
-    return (
-        json.dumps({"kept": 1, "job_id": job.job_id, "order": [job.stamp, job.created_at, job.job_id]}).encode() + b"\n"
-    )
+def with_profile(kept: bytes | None, job: Job, staged: bytes) -> bytes | None:
+    """The kept profiles of a sender with that of a job; None if a newer one of the same kind of file is there.
+
+    Each is a line under a head of its own: whose it is, its order, a digest of its columns, and whose profiles of the
+    same kind it replaced. A result that comes late is recognized by them.
+    """
+    line, _, profile = staged.rpartition(b"\n")
+    claim = _json(line)
+    after, layout = (str(claim.get(name) or "")[:_HEAD_TEXT] for name in ("after", "layout"))
+    mine = (job.stamp, job.created_at, job.job_id)
+    others: list[tuple[tuple[float, float, str], bytes, bytes]] = []
+    was = [after] if after else []
+    for head, body in _kept(kept):
+        order = _profile_order(head)
+        same_job = str(head.get("job_id") or "")
+        before = head.get("was")
+        known = {same_job, *map(str, before[:_WAS] if isinstance(before, list) else ())}
+        if order is None:
+            continue
+        if job.job_id in known or (after and after in known) or (layout and layout == head.get("layout")):
+            if order > mine:
+                return None
+            was += [one for one in known if one and one not in was]
+        else:
+            others.append((order, json.dumps(head).encode(), body))
+    head = {"kept": 1, "job_id": job.job_id, "order": list(mine), "layout": layout, "was": was[-_WAS:]}
+    lines = sorted([*others, (mine, json.dumps(head).encode(), profile)], reverse=True)[:_KINDS]
+    while len(lines) > 1 and sum(len(h) + len(b) + 2 for _, h, b in lines) > _SMALL:
+        lines.pop()
+    return b"".join(h + b"\n" + b + b"\n" for _, h, b in lines)
 
 
-def profile_order(body: bytes | None) -> tuple[float, float, str] | None:
+def _kept(body: bytes | None) -> list[tuple[dict[str, Any], bytes]]:
+    """The lines of a file of kept profiles in pairs: ours, and the profile under it."""
+    lines = (body or b"").split(b"\n")[: 2 * _KINDS]
+    return [(head, below) for above, below in zip(lines[::2], lines[1::2], strict=False) if (head := _json(above))]
+
+
+def _json(line: bytes) -> dict[str, Any]:
+    """A short line of JSON; empty if it is not an object."""
+    try:
+        found = json.loads(line) if len(line) <= _HEAD else None
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _profile_order(head: dict[str, Any]) -> tuple[float, float, str] | None:
     """How a kept profile is ordered among others; None where it does not say so."""
     try:
-        stamp, created, job_id = json.loads((body or b"").split(b"\n", 1)[0][:_HEAD])["order"]
-        return float(stamp), float(created), str(job_id)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        stamp, created, job_id = head["order"]
+        order = float(stamp), float(created), str(job_id)
+    except (ValueError, TypeError, KeyError, OverflowError):
         return None
+    return order if math.isfinite(order[0]) and math.isfinite(order[1]) else None
 
 
 def count_moved(telemetry: Telemetry, job: Job) -> None:

@@ -81,7 +81,7 @@ def _shapes(decision: Decision, job: Job, store: ObjectStore) -> list[ShapeFact]
     """The tables that were decided about, from what the attempt staged about its drop."""
     try:
         body = store.read(staging_folder(job.job_id, job.fence) + PROFILE, limit=MAX_PROFILE_BYTES)
-        profile = json.loads(body)
+        profile = json.loads(body.rpartition(b"\n")[2])  # below the line that says what it follows
     except (ObjectMissing, ObjectTooLarge, ValueError, RecursionError):
         return []
     return shapes_in(profile, sender=sender_of(job), by=decision.by, decided=True)

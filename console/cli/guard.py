@@ -3,7 +3,9 @@
 import argparse
 import contextlib
 import os
+import signal
 import sqlite3
+import threading
 import traceback
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
@@ -56,6 +58,8 @@ class Command(Protocol):
 
 def run(command: Command, args: argparse.Namespace) -> int:
     out = Printer(as_json=bool(getattr(args, "json", False)))
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # see console.cli.start
     try:
         return command.run(args, out)
     except ManifestInvalid as error:

@@ -155,7 +155,9 @@ class Database:
             except sqlite3.DatabaseError as error:
                 db.close()
                 if isinstance(error, sqlite3.OperationalError):
-                    raise StoreUnavailable(f"table {self.path} cannot be opened: {error}") from error
+                    raise StoreUnavailable(
+                        f"table {self.path} cannot be opened: {error}; `ade doctor` checks its folder and free space"
+                    ) from error
                 raise StoreUnavailable(
                     f"table {self.path} is damaged: {error}; restore it from a backup, or move it away and run "
                     "`ade sweep`, which records the inbox again"

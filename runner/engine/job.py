@@ -114,6 +114,7 @@ class EngineJob:
         self.mending = Mending(self.findings)
         self.drift_policy: str = (manifest.get("drift") or {}).get("columns", "accept")
         self.before: dict[str, Any] | None = None  # the profile of the sender's last drop
+        self.compared: tuple[drift.KeptProfile, bool] | None = None  # the same, and whether of the same kind of file
         self.column_changes: dict[str, list[dict[str, Any]]] = {}  # from it to this drop; a review may ask about them
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
@@ -220,6 +221,10 @@ class EngineJob:
                 self.findings.add("no_table", "error", f"{source.file.name} contains no table", rule="structure")
         if self.shapes:
             compare_shapes(sources, self.shapes, self.findings)
+        if not any(s.tables for s in sources) and any(s.skipped for s in sources):
+            self.findings.add(
+                "no_table", "error", "every sheet with a table was left out by a person", rule="structure"
+            )
         if self.order.mended:
             self.mending.report()
         if hooks.has("after_structure"):
@@ -333,12 +338,15 @@ class EngineJob:
         previous = self.order.previous
         if previous is None:
             return
-        self.before = drift.read_profile(previous.path.read_bytes()) if previous.path.exists() else None
-        if self.before is None:
+        kept = drift.read_profiles(previous.path.read_bytes()) if previous.path.exists() else []
+        now = self._profile(tables, {})
+        chosen = drift.most_like(kept, now)
+        if chosen is None:
             what = "the profile of the sender's last drop cannot be read; this drop is compared with nothing"
             self.findings.add("drift_unknown", "info", what, rule="drift")
             return
-        self.column_changes = drift.columns_drift(self.before, self._profile(tables, {}))
+        self.compared, self.before = chosen, chosen[0].profile
+        self.column_changes = drift.columns_drift(self.before, now)
         if not any(self.column_changes.values()):
             return
         what = f"the columns differ from those of the sender's last drop: {drift.words(self.column_changes)}"
@@ -382,7 +390,9 @@ class EngineJob:
 
     def _drift(self, rows: dict[str, Any], values: list[dict[str, Any]]) -> dict[str, Any]:
         previous = self.order.previous
-        named = {"key": previous.key, "sha256": previous.sha256} if previous else {}
+        named: dict[str, Any] = {"key": previous.key, "sha256": previous.sha256} if previous else {}
+        if self.compared is not None:
+            named |= {"job_id": self.compared[0].job, "same_kind": self.compared[1]}
         return {"previous": named, "columns": self.column_changes, "values": values, **({"rows": rows} if rows else {})}
 
     def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:

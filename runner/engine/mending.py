@@ -12,6 +12,7 @@ corrections that the result had whose rejects it corrects. Of several correction
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
@@ -42,6 +43,10 @@ KINDS: Final = ("key", "row", "top")  # the row that names the columns, a row of
 _KEY = re.compile(r"ade: (key|row|top) ([a-z0-9][a-z0-9-]{0,79})/([0-9]{1,5})/([0-9]{1,5})/([0-9]{1,7})")
 _TOP_ROWS: Final = 200  # of a sheet that are searched for a key
 MAX_ROWS: Final = 1_048_576  # corrected rows of one job
+_BLANKS = re.compile(r"[\s'\u2019$€£¥]")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?")
+_DIGITS = re.compile(r"[0-9]+")
+_MOMENT = re.compile(r"[0-9]{1,4}([-./ ])[0-9]{1,2}\1[0-9]{1,4}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?")
 _TICK: Final = 0.0015  # seconds by which spreadsheet programs round a moment
 
 
@@ -50,16 +55,26 @@ def key(kind: str, job: str, number: int, sheet: int, row: int) -> str:
     return f"ade: {kind} {job}/{number}/{sheet}/{row}"
 
 
-def claimed(sheet: SpooledSheet) -> str | None:
-    """The job whose rejects a sheet seems to hold; None for any other sheet."""
+def claimed(sheet: SpooledSheet, name: str) -> str | None:
+    """The job whose rejects a sheet of a file seems to hold; None for any other sheet."""
     block = next(iter(sheet.blocks()), None)
     if block is None:
         return None
+    claims, is_ours = Counter[str](), False
     for column in block.columns:
         for value in column[:_TOP_ROWS]:
-            if value.__class__ is str and value[:5] == "ade: " and (found := _KEY.fullmatch(value.strip())):
-                return found[2]
-    return None
+            if value.__class__ is str and value[:5] == "ade: ":
+                is_ours = is_ours or value.strip() == TO_DO
+                if (found := _KEY.fullmatch(value.strip())) is not None:
+                    claims[found[2]] += 1
+    if not claims and is_ours:
+        raise EngineStop(
+            "mends",
+            f"{name} looks like corrected rejects (it has the column “{TO_DO}”), but its column with the keys is gone "
+            "or was changed, so it is unknown which rows it corrects; correct rejects.xlsx again and keep that column",
+            input=name,
+        )
+    return claims.most_common(1)[0][0] if claims else None  # a cell of the sender's may look like a key, too
 
 
 def mends(file: InputFile, job: str) -> EngineStop:
@@ -360,22 +375,25 @@ def _ignore(*_: object) -> None:
 def is_same(own: Value, mended: Value) -> bool:
     """Whether a value of a corrected file is the one that rejects.xlsx showed for a value of the source.
 
-    A spreadsheet program writes numbers with fewer digits and texts with other line ends; CSV has only texts.
+    A spreadsheet program writes numbers with fewer digits and texts with other line ends. CSV has only texts, so one
+    that can be read as the value of the source is that value: a cell that is wrong comes back, one misread would not.
     """
+    if type(mended) is NoCachedValue:
+        return True  # a formula without a result says nothing; a cell that is wrong comes back
     if own is None or own == "" or type(own) is NoCachedValue:
         return mended is None or mended == ""
-    if mended is None or isinstance(own, bool) != isinstance(mended, bool):
-        return type(mended) is str and mended.casefold() == str(own).casefold()
-    if isinstance(own, int | float) and isinstance(mended, int | float):
-        return own == mended or isclose(own, mended, rel_tol=1e-14)
-    if isinstance(own, date) and isinstance(mended, date):
-        return abs(_moment(own) - _moment(mended)).total_seconds() < _TICK
-    if isinstance(own, str) or not isinstance(mended, str):
-        if type(own) is str and type(mended) is str:
+    if type(mended) is str:
+        if type(own) is str:
             lines = _lines(mended)
             return lines == _lines(own) or (too_long(own) and lines == _lines(cut(own, MAX_TEXT)))
-        return type(own) is type(mended) and own == mended
-    return mended in _shown(own)
+        return mended == str.__str__(own) if isinstance(own, str) else _reads_as(mended.strip(), own)
+    if isinstance(own, bool):
+        return isinstance(mended, int) and int(own) == int(mended)  # some formats have only numbers
+    if isinstance(own, int | float) and isinstance(mended, int | float):
+        return not isinstance(mended, bool) and (own == mended or isclose(own, mended, rel_tol=1e-14))
+    if isinstance(own, date) and isinstance(mended, date):
+        return abs(_moment(own) - _moment(mended)).total_seconds() < _TICK
+    return type(own) is type(mended) and own == mended
 
 
 def _lines(text: str) -> str:
@@ -386,13 +404,41 @@ def _moment(value: date) -> datetime:
     return value.replace(tzinfo=None) if isinstance(value, datetime) else datetime.combine(value, time())
 
 
-def _shown(own: Value) -> tuple[str, ...]:
-    """How CSV spells a value that is not a text."""
+def _reads_as(text: str, own: Value) -> bool:
+    """Whether a text may stand for a value that is not a text, in any usual way of writing it."""
+    if text.casefold() == str(own).casefold():
+        return True
     if isinstance(own, Shown):
-        return (own.shown,)
-    if isinstance(own, datetime):
-        return (str(own.replace(tzinfo=None)), own.date().isoformat() if own.time() == time() else "")
-    return (str(own), str(int(own)) if isinstance(own, float) and own.is_integer() else "")
+        return text == own.shown
+    if isinstance(own, bool):
+        return False
+    if isinstance(own, int | float):
+        return any(isclose(number, own, rel_tol=1e-14) for number in _numbers(text))
+    if isinstance(own, date):
+        return _moment(own) in _moments(text)
+    return False
+
+
+def _numbers(text: str) -> Iterator[float]:
+    bare = _BLANKS.sub("", text)
+    plain, per = (bare[:-1], 100.0) if bare.endswith("%") else (bare, 1.0)
+    for group, point in ((",", "."), (".", ",")):
+        digits = plain.replace(group, "").replace(point, ".")
+        if _NUMBER.fullmatch(digits):
+            yield float(digits) / per
+
+
+def _moments(text: str) -> Iterator[datetime]:
+    if _MOMENT.fullmatch(text) is None:
+        return
+    parts = [int(part) for part in _DIGITS.findall(text)]
+    for year, month, day in ((0, 1, 2), (2, 1, 0), (2, 0, 1)):
+        whole = parts[year] + (2000 if parts[year] < 100 else 0)
+        try:
+            hour, minute, second = (*parts[3:6], 0, 0, 0)[:3]
+            yield datetime(whole, parts[month], parts[day], hour, minute, second)  # noqa: DTZ001 - as in the sheet
+        except ValueError:
+            continue
 
 
 def _label(value: Value) -> str:

@@ -190,7 +190,7 @@ def survey(
                     shapes=partial(shapes.read, source.label(sheet.name), source.letters) if shapes else None,
                 )  # fmt: skip
                 source.spools[sheet.index] = sheet
-                if (job := claimed(sheet)) is not None:
+                if (job := claimed(sheet, source.file.name)) is not None:
                     raise mends(source.file, job)
                 placed = list(_placed(found, source, sheet, _leaving(sheet, reading, provenance=provenance)))
                 if _is_left_out(placed, source, decided, shapes, findings):

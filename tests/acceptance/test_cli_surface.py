@@ -226,3 +226,22 @@ def test_a_damaged_table_is_named_with_its_remedy(tmp_path):
     assert done.returncode == Exit.UNAVAILABLE
     assert "ade.sqlite is damaged" in done.stderr
     assert "restore it from a backup" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["jobs"], ["scan", "in.csv"]])
+def test_ctrl_c_while_a_command_loads_leaves_no_traceback(tmp_path, words):
+    """The first line of the command's own modules is traced; from there on the signal may come at any time."""
+    (tmp_path / "in.csv").write_text("a,b\n1,2\n")
+    code = (
+        "import os, signal, sys\n"
+        "class Press:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name in ('sqlite3', 'console.cli.commands.jobs', 'console.cli.commands.scan'):\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Press())\n"
+        "from console.cli import start\n"
+        f"sys.argv = ['ade', *{words!r}]\n"
+        "sys.exit(start())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (-2, "")

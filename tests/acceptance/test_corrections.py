@@ -196,3 +196,27 @@ def test_a_removed_correction_lets_the_first_drops_latest_name_the_one_before(se
     (sender.ade.bucket / "inbox/acme/d/bob.xlsx").unlink()
     sender.ade("remove", bob["job_id"])
     assert sender.latest()["job_id"] == ann["job_id"]
+
+
+def test_a_drop_of_several_files_is_corrected_from_another_folder(sender):
+    (sender.ade.bucket / "configs/acme/members/manifest.json").unlink()
+    several = {k: v for k, v in MANIFEST.items() if k != "subscribe"} | {
+        "inputs": {"primary": ["*.csv", "*.xlsx"], "per": "drop"}
+    }
+    for folder in ("d", "e"):
+        sender.put(f"inbox/acme/{folder}/manifest.json", json.dumps(several).encode())
+    sender.put("inbox/acme/d/a.csv", b"Member ID,Email,Plan\nM1,nobody,gold\nM2,a@b.com,gold\nM3,nobody,gold\n")
+    sender.drop("b.csv", b"Member ID,Email,Plan\nM4,b@b.com,tin\nM5,b@b.com,gold\n")
+    sender.ade("run", "--drain")
+    (first,) = [j for j in sender.ade("jobs", "--json").json if j["subject"] == "d"]
+    book = openpyxl.load_workbook(sender.folder(first) / "rejects.xlsx")
+    book["a"]["B2"], book["a"]["B3"], book["b"]["C2"] = "m1@b.com", "m3@b.com", "gold"
+    book.save(sender.ade.home / "c.xlsx")
+    sender.put("inbox/acme/e/c.xlsx", (sender.ade.home / "c.xlsx").read_bytes())
+    sender.ade("sweep")
+    sender.ade("run", "--drain")
+    (job,) = [j for j in sender.ade("jobs", "--json").json if j["subject"] == "e"]
+    assert job["state"] == "SUCCEEDED", job["error"]
+    written = openpyxl.load_workbook(sender.folder(job) / "normalized.xlsx").worksheets[0].values
+    assert [row[0] for row in written] == ["member_id", "M1", "M2", "M3", "M4", "M5"]
+    assert job["summary"]["rows_with_errors"] == 0

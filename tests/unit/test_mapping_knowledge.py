@@ -41,7 +41,7 @@ def test_what_words_stand_for_is_itself_not_spelled_otherwise():
 
 def test_every_concept_that_is_named_exists_and_has_values_that_the_model_knows():
     concepts, classes = RAW["concepts"], {*model()["values"]["classes"], "any"}
-    named = [n for names in RAW["ambiguous"].values() for n in names.split(", ")]
+    named = [n for names in RAW["ambiguous"].values() for n in names.replace(";", ",").split(", ")]
     named += [n for pair in RAW["partners"] for n in pair] + RAW["technical"].split()
     named += [n for c in concepts.values() for n in c.get("is", "").split()]
     assert set(named) <= set(concepts)
@@ -85,10 +85,20 @@ def test_headers_of_an_invoice_list_are_known_in_other_languages():
 
 
 def test_a_special_meaning_is_the_general_field_but_not_the_other_way_round():
-    assert mapped({"Handy": ["+49 171 5550011", "+49 160 5550120", "+49 170 5550933"]}, [{"name": "phone"}]) == {
-        "Handy": "phone"
-    }
-    assert mapped({"Telefon": ["+49 30 5550011", "+49 89 5550120", "+49 40 5550933"]}, [{"name": "fax"}]) == {}
+    numbers = [f"+49 171 55500{n}" for n in range(10, 40)]
+    assert mapped({"Handy": numbers}, [{"name": "phone"}]) == {"Handy": "phone"}
+    assert mapped({"Telefon": numbers}, [{"name": "mobile"}]) == {}
+    assert mapped({"Telefon": numbers}, [{"name": "fax"}]) == {}
+
+
+def test_what_a_header_may_mean_is_not_what_a_field_of_that_name_is():
+    places = ["Springfield", "Berlin", "Lyon", "Torino", "Utrecht"]
+    assert mapped({"City": places}, [{"name": "name"}]) == {}
+    assert mapped({"State": ["NY", "CA", "TX", "WA"]}, [{"name": "department"}]) == {}
+
+
+def test_words_that_differ_in_a_letter_are_no_slips_of_each_other():
+    assert mapped({"Share": ["0.25", "0.5", "0.75", "0.1"]}, [{"name": "shape"}]) == {}
 
 
 def test_what_stands_in_brackets_does_not_hide_the_meaning():

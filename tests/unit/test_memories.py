@@ -118,6 +118,18 @@ def test_a_full_memory_keeps_persons_words_and_what_was_said_often(monkeypatch):
     assert [e.header for e in memory.headers] == ["often", "said"]
 
 
+def test_wide_tables_do_not_push_out_what_people_said_about_headers(monkeypatch):
+    monkeypatch.setattr(memories, "MAX_MEMORY_BYTES", 20_000)
+    monkeypatch.setattr(memories, "MAX_SHAPE_BYTES", 5_000)
+    memory = learn(Memory(), [HeaderFact(f"h{n}", "x", by="ann") for n in range(50)], at=NOW)
+    for day in range(1, 20):
+        wide = ShapeFact("north", "", (1,), tuple(f"{day} {'x' * 40} {n}" for n in range(20)), "ann")
+        memory = learn(memory, [wide], at=NOW + timedelta(days=day))
+    assert len(memory.headers) == 50
+    assert [e.headers[0][:2] for e in memory.shapes] == ["16", "17", "18", "19"]
+    parse_memory(serialized(memory))
+
+
 def test_a_memory_that_has_too_many_bytes_loses_what_is_worth_least_and_goes_on_learning(monkeypatch):
     monkeypatch.setattr(memories, "MAX_MEMORY_BYTES", 3000)
     long = [HeaderFact(f"{n} {'ü' * 300}", "x") for n in range(20)]

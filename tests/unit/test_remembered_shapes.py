@@ -4,6 +4,8 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from core.memories import Memory, ShapeFact, learn, parse_memory, serialized, shapes_in
 from tests.unit.engine_jobs import run_job
@@ -212,6 +214,12 @@ class TestSheetsLeftOut:
         alone = job(tmp_path / "alone", SHEETS["Data"], memory=memory)
         assert len(alone.rows()) == 4
 
+    def test_a_person_who_leaves_everything_out_gets_an_error_that_says_so(self, tmp_path):
+        answers = [{"sheet": name, "skip": True} for name in SHEETS]
+        done = job(tmp_path, SHEETS, decision={"answers": answers})
+        assert done.artifact["validation"]["by_code"]["no_table"] == 1
+        assert done.artifact["output"]["rows"] == 0
+
     def test_the_question_about_a_header_offers_to_leave_the_sheet_out(self, tmp_path):
         sheets = {"Data": SHEETS["Data"], "Notes": [["Qorra", "Zelt"], *POOR[2:], ["Este", "Jaca"]]}
         questions = job(tmp_path / "asks", sheets, mapping=UNSURE | NEVER).questions
@@ -277,6 +285,64 @@ class TestWhatDoesNotFit:
         body = json.dumps({"memory": 1, "shapes": [{**good, **entry}]}).encode()
         error = run_job(tmp_path, NEXT, fields=FIELDS, memory=body).error
         assert (error["code"], "entry 0 of its shapes is not one" in error["message"]) == ("config_refused", True)
+
+
+cells = st.sampled_from([None, "Qorra", "Zelt", "Mayor", "Lugo", "Total", 3, 2.5, "2024", "a / b"])
+grids = st.lists(st.lists(cells, min_size=1, max_size=4), min_size=1, max_size=7)
+
+
+@st.composite
+def hostile(draw):
+    """A sheet, and shapes that claim any of its rows, or of none, for a header."""
+    rows = draw(grids)
+    facts = []
+    for _ in range(draw(st.integers(1, 3))):
+        first = draw(st.integers(0, len(rows) - 1))
+        texts = ["" if v is None else str(v) for v in rows[first]]
+        head = draw(st.sampled_from([(), (first + 1,), (first + 1, first + 2), (7,)]))
+        texts = draw(st.sampled_from([texts, texts[1:], [f"{t} / {t}" for t in texts], [""] * len(texts), []]))
+        facts.append(
+            ShapeFact(
+                draw(st.sampled_from(["north", "south"])), draw(st.sampled_from(["", "Sheet1"])), head, tuple(texts),
+                "ann", fields=draw(st.sampled_from([(), ("city",), ("city", "city"), (None, "street", "gone")])),
+                named=draw(st.booleans()), left_out=draw(st.booleans()), file=draw(st.sampled_from(["", "in"])),
+            )
+        )  # fmt: skip
+    return rows, facts
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(hostile())
+def test_whatever_shapes_claim_the_job_ends_as_jobs_do_and_every_row_is_accounted_for(tmp_path, given):
+    rows, facts = given  # run_job verifies the artifact, and with it the account of the rows
+    done = job(tmp_path / "x", rows, memory=remembering(*facts), mapping={"threshold": 0.1})
+    assert done.end["ok"] or done.error["code"] in ("nothing_mapped", "input_unreadable"), done.end
+    if done.end["ok"]:
+        plain = job(tmp_path / "y", rows, mapping={"threshold": 0.1})
+        read = [s["rows_read"] for s in done.artifact["sheets"]]
+        assert not plain.end["ok"] or read == [s["rows_read"] for s in plain.artifact["sheets"]]
+
+
+class TestSeveralMemories:
+    @pytest.mark.parametrize(("own_month", "rows"), [(3, 7), (1, 4)])
+    def test_the_newest_word_counts_whichever_memory_it_is_in(self, tmp_path, own_month, rows):
+        """A shared memory leaves a sheet out in February; the tenant's own takes it back in, before or after that."""
+        shared = learn(Memory(), [shape((), (), sheet="Old", left_out=True)], at=NOW.replace(month=2, day=1))
+        own = learn(Memory(), [shape((), (), sheet="old", left_out=False)], at=NOW.replace(month=own_month, day=1))
+        merged = {"memory": 1, "shapes": [e.model_dump(mode="json") for m in (shared, own) for e in m.shapes]}
+        done = run_job(
+            tmp_path, SHEETS, fields=FIELDS, mapping=NEVER, memory=json.dumps(merged).encode(), sender="north"
+        )
+        assert len(done.rows()) == rows
+
+    def test_of_a_drop_of_several_files_each_table_has_its_own_shape(self, tmp_path):
+        memory = remembering(shape(("Qorra", "Zelt"), named=True), shape(("Wumm", "Baxx"), named=True))
+        files = {"a.xlsx": NEXT, "b.xlsx": [["Stand", "Juli"], ["Wumm", "Baxx"], ["rot", "eins"], ["blau", "zwei"]]}
+        done = run_job(
+            tmp_path, files=files, fields=FIELDS, mapping=NEVER, memory=serialized(memory), sender="north",
+            inputs={"per": "drop"},
+        )  # fmt: skip
+        assert [rows for rows, _ in tables(done)] == [[2], [2]]
 
 
 class TestWhatIsLearnt:

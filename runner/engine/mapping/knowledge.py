@@ -23,8 +23,9 @@ _UNKNOWN: Final = 1.3  # what a letter costs that is part of no word
 _CUT: Final = 3  # letters that are left of a word that was cut off
 _EXACT, _MODIFIED, _NUMBERED = 1.0, 0.9, 0.8
 _AMBIGUOUS: Final = 0.6
+_LESSER: Final = 0.54  # what a header may mean, but a field of this name does not
 _REST: Final = 0.55  # a phrase beside words of another meaning
-_KIND: Final = 0.6  # a special meaning as the general one: a net amount as an amount
+_KIND: Final = 0.7  # a special meaning as the general one: a net amount as an amount
 _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 
@@ -50,7 +51,8 @@ class _Knowledge(NamedTuple):
     phrases: Mapping[frozenset[str], tuple[str, ...]]
     holding: Mapping[str, tuple[frozenset[str], ...]]  # word -> phrases that have it
     modifiers: frozenset[str]
-    ambiguous: Mapping[str, tuple[str, ...]]  # headers that say too little to mean one thing
+    ambiguous: Mapping[str, Mapping[str, float]]  # headers that say too little to mean one thing
+    roles: frozenset[str]  # words for somebody or something beside whom a row is about
     technical: frozenset[str]  # what programs write for themselves
     similar: Mapping[str, frozenset[str]]
     vocabulary: Mapping[str, frozenset[str]]
@@ -78,6 +80,13 @@ def _concepts(raw: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
         for n, kind in enumerate(concept["values"].split()):
             concepts[f"{name}:{kind}" if n else name] = {**concept, "values": kind}
     return concepts
+
+
+def _meanings(names: str) -> dict[str, float]:
+    """What an ambiguous header may mean; behind a semicolon, what is less likely."""
+    likely, _, lesser = names.partition("; ")
+    found = dict.fromkeys(likely.split(", "), _AMBIGUOUS)
+    return found | dict.fromkeys(lesser.split(", ") if lesser else (), _LESSER)
 
 
 def _spelled(text: str) -> tuple[str, ...]:
@@ -133,7 +142,8 @@ def _knowledge() -> _Knowledge:
         phrases,
         {word: tuple(dict.fromkeys(keys)) for word, keys in holding.items()},
         frozenset(raw["modifiers"].split()),
-        {short: tuple(names.split(", ")) for short, names in raw["ambiguous"].items()},
+        {normalized(short): _meanings(names) for short, names in raw["ambiguous"].items()},
+        frozenset(raw["roles"].split()),
         frozenset(raw["technical"].split()),
         {word: frozenset(others) for word, others in similar.items()},
         {name: frozenset(text.split()) for name, text in raw["vocabulary"].items()},
@@ -158,9 +168,19 @@ def partners(name: str) -> frozenset[str]:
     return _knowledge().partners.get(name, frozenset())
 
 
+def roles_of(words: frozenset[str]) -> frozenset[str]:
+    """Of a header's words those that name somebody beside whom a row is about: its owner, whom to call, who pays."""
+    return words & _knowledge().roles
+
+
 def similar_to(word: str) -> frozenset[str]:
     """The words that often stand for it, and it for them: type and class, begin and start."""
     return _knowledge().similar.get(word, frozenset())
+
+
+def is_word(text: str) -> bool:
+    """Whether it is a word of its own, which no slip of the pen made of another."""
+    return text in _knowledge().spellings
 
 
 @lru_cache(maxsize=8192)
@@ -254,7 +274,7 @@ def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
 
 
 def _ambiguous(header: str) -> dict[str, float]:
-    return dict.fromkeys(_knowledge().ambiguous.get(normalized(header), ()), _AMBIGUOUS)
+    return dict(_knowledge().ambiguous.get(normalized(header), {}))
 
 
 def _plainly(header: str) -> dict[str, float]:
