@@ -19,7 +19,7 @@ help: ## this list
 
 .venv/.dev: .venv/.runtime requirements/dev.txt
 	@echo "installing what the tests need into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements/dev.txt
 	@touch $@
 
 setup: .venv/.runtime ## make .venv with the command .venv/bin/ade

@@ -1,9 +1,10 @@
 """What the pages and the API read: one place over the ports, which knows no adapter.
 
 Answers cost the same whatever the table holds: lists are pages, an artifact is read where it is shown, and counts are
-taken from counters or, where a table has to count, remembered for as long as counting them is worth.
+taken from counters or, where a table has to count, counted aside and remembered for as long as counting them is worth.
 """
 
+import contextlib
 import json
 import threading
 from collections import Counter, OrderedDict
@@ -25,6 +26,8 @@ _RECENT = 300  # ended jobs that rates and causes are computed from
 _LEAST_FRESH, _WORTH, _MOST_FRESH = 0.5, 20.0, 60.0  # an answer is kept for twenty times as long as it took
 _ANSWERS = 200
 _STALE_SECONDS = 2.0  # an answer that is older than that is waited for
+_ASIDE_SECONDS = 0.2  # a count that takes longer is not waited for
+_MOST_FRESH_ASIDE = 900.0
 _MEMORY = ".memory.json"
 
 T = TypeVar("T")
@@ -32,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """What the newest jobs that ended tell, by tenant or of all."""
+    """A summary of the jobs that ended last, by tenant or of all."""
 
     jobs: int
     succeeded: int
@@ -46,6 +49,7 @@ class Recent:
 @dataclass(frozen=True, slots=True)
 class OverviewFacts:
     at: float
+    counted_at: float  # when the jobs were counted
     states: dict[str, int]
     tenants: dict[str, dict[str, int]]
     queue: QueueStats | None  # None where the caller sees one tenant only
@@ -58,7 +62,7 @@ class Facade:
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
-        self._tenants = Fresh(stack.table.tenants, stack.clock.steady)
+        self._tenants = Fresh(stack.table.tenants, stack.clock.steady, aside=True)
         self._queue = Fresh(stack.queue.stats, stack.clock.steady)
         self._pauses = Fresh(stack.table.pauses, stack.clock.steady)
         self._recent: dict[str | None, Fresh[Recent]] = {}
@@ -152,7 +156,7 @@ class Facade:
         return self._tenants.get()
 
     def overview(self, tenant: str | None = None) -> OverviewFacts:
-        """How things stand now: of everything, or of one tenant."""
+        """The current state: of everything, or of one tenant."""
         counted = self._tenants.get()
         shown = {
             name: {str(state): n for state, n in sorted(states.items()) if n}
@@ -164,8 +168,15 @@ class Facade:
             states.update(one)
         pauses = tuple(p for p in self._pauses.get() if tenant is None or p.tenant in (None, tenant))
         queue = self._queue.get() if tenant is None else None
+        now = self._stack.clock.now()
         return OverviewFacts(
-            self._stack.clock.now(), dict(sorted(states.items())), shown, queue, pauses, self.recent(tenant)
+            at=now,
+            counted_at=now - self._tenants.age(),
+            states=dict(sorted(states.items())),
+            tenants=shown,
+            queue=queue,
+            pauses=pauses,
+            recent=self.recent(tenant),
         )
 
     def recent(self, tenant: str | None = None) -> Recent:
@@ -173,7 +184,7 @@ class Facade:
         with self._lock:
             if len(self._recent) > 1000:
                 self._recent.clear()
-            fresh = self._recent.setdefault(tenant, Fresh(lambda: self._look_back(tenant), self._stack.clock.steady))
+            fresh = self._recent.setdefault(tenant, Fresh(lambda: self._summarize(tenant), self._stack.clock.steady))
         return fresh.get()
 
     def senders(self, tenant: str | None = None) -> list[dict[str, Any]]:
@@ -214,7 +225,7 @@ class Facade:
         return [folder.removeprefix(CONFIGS).rstrip("/") for folder in self._stack.store.level(CONFIGS).folders]
 
     def inbox(self, tenant: str, path: str = "") -> list[ObjectInfo]:
-        """What stands in one folder of a tenant's inbox."""
+        """What is in one folder of a tenant's inbox."""
         return list(self._stack.store.folder(f"{INBOX}{tenant}/{path}").objects)
 
     def checks(self) -> dict[str, str]:
@@ -226,7 +237,7 @@ class Facade:
         }
         return {name: _well(ask) for name, ask in asked.items()}
 
-    def _look_back(self, tenant: str | None) -> Recent:
+    def _summarize(self, tenant: str | None) -> Recent:
         page = self._stack.table.page(JobQuery(tenant=tenant, states=ENDED - {State.EXPIRED}), limit=_RECENT)
         jobs = sorted((j for j in page.jobs if j.ended_at is not None), key=lambda j: j.ended_at or 0.0, reverse=True)
         wrong = [job.error for job in jobs if job.error is not None]
@@ -282,35 +293,64 @@ def _well(ask: Callable[[], object]) -> str:
 class Fresh(Generic[T]):
     """An answer that is asked for again once it is too old: the longer it took, the longer it is kept.
 
-    While one thread asks again, the others get the answer from before, unless that is too old for anybody.
+    While one thread asks again, the others get the answer from before, unless that is too old for anybody. With
+    `aside`, an answer that took long is asked for again in a thread of its own, and only the very first is waited for.
     """
 
-    def __init__(self, ask: Callable[[], T], steady: Callable[[], float]) -> None:
+    def __init__(self, ask: Callable[[], T], steady: Callable[[], float], *, aside: bool = False) -> None:
         self._ask = ask
         self._steady = steady
+        self._aside = aside
         self._asking = threading.Lock()
-        self._known: tuple[T, float] | None = None  # and until when it is fresh
+        self._known: _Known[T] | None = None
 
     def get(self) -> T:
         known, now = self._known, self._steady()
-        if known is not None and now < known[1]:
-            return known[0]
-        if known is not None and now > known[1] + _STALE_SECONDS:
+        if known is not None and now < known.until:
+            return known.answer
+        if known is not None and self._aside and known.took > _ASIDE_SECONDS:
+            if self._asking.acquire(blocking=False):
+                threading.Thread(target=self._ask_aside, name="count", daemon=True).start()
+            return known.answer
+        if known is not None and now > known.until + _STALE_SECONDS:
             known = None  # too old to be of use to anybody
         if not self._asking.acquire(blocking=known is None):
-            return known[0] if known is not None else self.get()
+            return known.answer if known is not None else self.get()
         try:
             again = self._known
-            if again is not None and self._steady() < again[1]:
-                return again[0]  # somebody asked while we waited
-            began = self._steady()
-            answer = self._ask()
-            now = self._steady()
-            fresh = min(max(_LEAST_FRESH, _WORTH * (now - began)), _MOST_FRESH)
-            self._known = (answer, now + fresh)
-            return answer
+            if again is not None and self._steady() < again.until:
+                return again.answer  # somebody asked while we waited
+            return self._ask_again()
         finally:
             self._asking.release()
+
+    def age(self) -> float:
+        """Seconds since the answer was complete."""
+        return self._steady() - self._known.at if self._known is not None else 0.0
+
+    def _ask_again(self) -> T:
+        began = self._steady()
+        answer = self._ask()
+        now = self._steady()
+        most = _MOST_FRESH_ASIDE if self._aside else _MOST_FRESH
+        fresh = min(max(_LEAST_FRESH, _WORTH * (now - began)), most)
+        self._known = _Known(answer, at=now, took=now - began, until=now + fresh)
+        return answer
+
+    def _ask_aside(self) -> None:
+        try:
+            with contextlib.suppress(Exception):  # whoever asks next starts another
+                self._ask_again()
+        finally:
+            self._asking.release()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known(Generic[T]):
+    answer: T
+    at: float
+    took: float
+    until: float  # when it stops being fresh
 
 
 class SharedAnswers:

@@ -16,7 +16,7 @@ class Timings:
     lease_seconds: float = 30.0
     retention_seconds: float = 48 * 3600.0
     resend_seconds: float = 900.0  # a message that nobody acted on for this long is checked, and sent again if lost
-    # How long to watch a lease that has expired by our clock: a runner that renews it meanwhile is alive and only
+    # How long to watch a lease that has expired by our clock: a runner that renews it in that time is alive and only
     # has another clock. 0: all runners share our clock.
     watch_seconds: float = 0.0
     grace_seconds: float = 2.0  # how long whoever moved a job has to do the next step itself

@@ -17,7 +17,7 @@ MAX_DECISION_BYTES = 256 * 1024
 MAX_ANSWERS = 2000
 _MAX_VALUES = 20_000  # of everything that a decision holds
 _PROBLEMS = 20
-_SAYS = ("field", "reading", "header_rows", "value")
+_SAYS = ("field", "reading", "header_rows", "value", "skip")
 READINGS = ("day_first", "month_first", "year_first", "point", "comma", "percent", "share")
 
 Label = Annotated[str, Field(min_length=1, max_length=500)]
@@ -44,6 +44,7 @@ class Answer(Strict):
         Annotated[tuple[Annotated[int, Field(ge=1, le=1_048_576, strict=True)], ...], Field(max_length=20)] | None
     ) = None
     value: Label | None = None  # one of the question's candidates; null, but given: none of them
+    skip: Annotated[bool, Field(strict=True)] | None = None  # whether the sheet is left out
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
@@ -54,6 +55,8 @@ class Answer(Strict):
         says = given[0]
         if says == "value" and self.id is None:
             raise wrong("has a value and no id", "the id of a question in review.json, with the value chosen", "value")
+        if says == "skip" and (self.sheet is None or self.skip is None):
+            raise wrong("leaves out no sheet", '{"sheet": "Notes", "skip": true}', "skip")
         if says in ("field", "reading") and self.id is None and self.header is None and self.column is None:
             raise wrong("names no column", "a header, a column's letters, or a question's id")
         return self

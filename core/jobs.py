@@ -122,6 +122,17 @@ class Mends:
     subject: str
     stamp: float
     created_at: float
+    place: int = 0  # among the corrections of that drop; its result has the rows of all before it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Correction:
+    """A job that corrects the rejects of a drop, listed in the row of the drop's first job (runner/origins.py)."""
+
+    place: int
+    job_id: str
+    stamp: float
+    claims: tuple[tuple[int, str], ...]  # number of an input, and the job whose rejects it corrects
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,6 +183,7 @@ class Job:
     config_digest: str = ""
     inputs: tuple[InputRef, ...] = ()
     mends: Mends | None = None  # set by the attempt that found keys of rejects.xlsx in an input
+    corrections: tuple[Correction, ...] = ()  # jobs that correct the rejects of this one
     memories: tuple[ObjectRef, ...] = ()  # what was learnt before, most specific last; not part of its identity
     decision: ObjectRef | None = None  # a person's answer, for the next attempt or that of the last one
     decided_at: float | None = None  # when that decision was uploaded
@@ -236,8 +248,12 @@ def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
     }
     if to in ENDED:
         base |= {"lease": None, "ended_at": now, "unpublished": to is not S.SUCCEEDED}
+        if job.state is S.REVIEW:
+            base["files"] = ()  # its questions, which go with the review
     if to is S.REVIEW:
         base |= {"lease": None, "unpublished": True, "announced": True}
+    if job.state is S.REVIEW:
+        base["files"] = ()  # its questions; no result names them
     if to in UNSTARTED:
         base |= {"lease": None, "enqueued_at": None, "due_at": None, "ended_at": None, "unpublished": False}
     if job.notify or job.notices:
@@ -254,7 +270,7 @@ NOTICE_KINDS: dict[State, str] = {
 
 
 def _notices_after(job: Job, to: State, now: float) -> tuple[Notice, ...]:
-    """What is still to be told after a transition. That a review waits is no news once it does not."""
+    """The notices that are still due after a transition. That a review waits is not reported once it no longer does."""
     left = tuple(n for n in job.notices if n.kind != "review") if job.state is S.REVIEW else job.notices
     if to is S.EXPIRED:
         return ()

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from posixpath import basename
 
 from core.errors import KeyRefused
-from core.jobs import Job
+from core.jobs import InputRef, Job
 from core.patterns import compiled
 
 INBOX, CONFIGS, OUTPUTS, WORK = "inbox/", "configs/", "outputs/", "work/"
@@ -15,6 +15,7 @@ DECISION = ".decision.json"
 ACCESS = "access/"  # tokens of the API, who did what by it, answers to repeated requests; no manifest can name it
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".csv", ".tsv")
 MAX_KEY_BYTES = 1024
+MAX_NAME_BYTES = 255  # of a file, on every file system we know
 
 # Fast path for most keys: every object's key is checked several times.
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._ -]*(?:/[A-Za-z0-9_-][A-Za-z0-9._ -]*)*")
@@ -125,13 +126,31 @@ def is_ignored(name: str) -> bool:
 
 
 def is_decision(name: str) -> bool:
-    """Whether a name is that of a decision, `<file>.decision.json`."""
+    """Whether a name is that of a decision, `<file>.decision.json` or `<job>.decision.json`."""
     return name.endswith(DECISION) and name != DECISION
 
 
 def decision_key(key: str) -> str:
     """Where the decision on an input is."""
     return key + DECISION
+
+
+def job_decision_key(key: str, job_id: str) -> str:
+    """Where the decision on one job of an input may be as well; the only place if the input's name is very long."""
+    return f"{key.removesuffix(basename(key))}{job_id}{DECISION}"
+
+
+def decision_place(job: Job) -> str:
+    """Where a decision on a job is expected: beside the first of its inputs."""
+    key = min(i.ref.key for i in job.inputs if i.role == "primary")
+    fits = len(basename(decision_key(key)).encode()) <= MAX_NAME_BYTES
+    return decision_key(key) if fits else job_decision_key(key, job.job_id)
+
+
+def decision_places(job: Job) -> list[str]:
+    """Every key at which a decision on a job is read: named after the job, and beside each of its inputs."""
+    keys = [i.ref.key for i in job.inputs if i.role == "primary"]
+    return [job_decision_key(min(keys), job.job_id), *map(decision_key, keys)] if keys else []
 
 
 def meant(name: str) -> str | None:
@@ -201,6 +220,12 @@ def mended_latest_key(job: Job) -> str | None:
     if job.mends is None or job.mends.subject == job.subject:
         return None
     return f"{line_folder(job.tenant, job.mends.subject, job.workflow)}latest.json"
+
+
+def corrected_name(number: int, item: InputRef) -> str:
+    """The name of the copy that a job publishes of a corrected input, the `number`th of its inputs."""
+    ending = next((e for e in SPREADSHEETS if item.ref.key.lower().endswith(e)), "")
+    return f"corrected{f'-{number}' if number else ''}{ending}"
 
 
 def profile_key(job: Job) -> str | None:

@@ -207,7 +207,7 @@ class Notify(Strict):
 
 
 class Expect(Strict):
-    """By when a drop is expected; if none has come, `notify` is told that it is missing."""
+    """By when a drop is expected; if none has come, `notify` reports it as missing."""
 
     by: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
     tz: Annotated[str, Field(max_length=64)] = "UTC"
@@ -364,8 +364,12 @@ def parse_manifest(body: bytes) -> Manifest:
     except UnicodeDecodeError as error:
         problem = f"is not UTF-8 (byte {error.start})"
         raise ManifestInvalid([Problem("$", problem, "a JSON object in UTF-8")]) from None
-    except (ValueError, RecursionError) as error:
-        raise ManifestInvalid([Problem("$", f"is not JSON: {error}", "a JSON object, each key once")]) from None
+    except RecursionError:
+        raise ManifestInvalid([Problem("$", "is nested too deeply", "a JSON object, each key once")]) from None
+    except ValueError as error:
+        long = "integer string conversion" in str(error)
+        problem = "holds a number of thousands of digits" if long else f"is not JSON: {error}"
+        raise ManifestInvalid([Problem("$", problem, "a JSON object, each key once")]) from None
     if b"\\u" in body and (half := _half_character(raw)) is not None:
         said = f"holds {half}, which is half a character"
         raise ManifestInvalid([Problem("$", said, "text that can be written as UTF-8")])

@@ -5,7 +5,7 @@ It holds labels and counts, never a cell's value, except spellings of an enumera
 pure; `infra/memories.py` writes them to a store so that two writers lose nothing.
 
 Contradictions: where people have spoken about a header, the newest word wins over any count. Without such a word
-every count stands and the matcher weighs them against each other.
+every count is kept and the matcher weighs them against each other.
 """
 
 import json
@@ -25,6 +25,7 @@ MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
 MAX_HEADERS: Final = 20_000
 MAX_SPELLINGS: Final = 20_000
 MAX_SHAPES: Final = 2_000
+MAX_SHAPE_BYTES: Final = 2 * 1024 * 1024  # of all shapes: wide tables do not push out what people said about headers
 MAX_READINGS: Final = 5_000
 MAX_SENDERS: Final = 16  # that one entry names
 MAX_COUNT: Final = 1_000_000_000
@@ -72,15 +73,14 @@ class Learnt(Strict):
     @field_validator("at", "said_at", mode="before")
     @classmethod
     def _written(cls, at: object) -> object:
-        """The engine reads times as texts, so a number is none."""
-        if at is None or isinstance(at, datetime) or (isinstance(at, str) and at[4:5] == "-"):
-            return at
+        """Parsed as the engine parses it, so that both know the same instant; a number is no time."""
+        try:
+            given = datetime.fromisoformat(at) if isinstance(at, str) and at[4:5] == "-" else at
+            if given is None or isinstance(given, datetime):
+                return None if given is None else (zoned(given) or given).astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
         raise wrong(f"is {shown(at)}", "a time such as 2026-01-31T12:00:00Z")
-
-    @field_validator("at", "said_at")
-    @classmethod
-    def _zoned(cls, at: datetime | None) -> datetime | None:
-        return zoned(at)
 
 
 class HeaderEntry(Learnt):
@@ -107,16 +107,22 @@ class SpellingEntry(Learnt):
 
 
 class ShapeEntry(Learnt):
-    """How a table of a sender looked when its mapping was confirmed."""
+    """How a table of a sender looked when a person confirmed it; without headers: a sheet that a person left out."""
 
     sender: Sender
-    sheet: Annotated[str, Field(max_length=200)]
+    sheet: Annotated[str, Field(max_length=200)]  # empty: the only sheet of its file
     header_rows: Annotated[tuple[Annotated[int, Field(ge=1, le=1_048_576)], ...], Field(max_length=20)] = ()
+    # One for each column; empty where the header row has none, and in all of them where there is no header row.
     headers: Annotated[tuple[Annotated[str, Field(max_length=_LONGEST)], ...], Field(max_length=2000)] = ()
+    # Of a table without a header row: the letters of its file's name, and the fields of its columns.
+    file: Annotated[str, Field(max_length=200)] = ""
+    fields: Annotated[tuple[FieldName | None, ...], Field(max_length=2000)] = ()
+    named: bool = False  # a person named its header rows, so everything below them is the table
+    left_out: bool = False
 
     @property
     def key(self) -> tuple[str, ...]:
-        return (self.sender, self.sheet)
+        return (self.sender, folded(self.sheet), self.file, *map(folded, self.headers))
 
 
 class ReadingEntry(Learnt):
@@ -131,8 +137,11 @@ class ReadingEntry(Learnt):
         return (self.sender, folded(self.header), _READ[self.reading])
 
 
+Told = TypeVar("Told", ShapeEntry, ReadingEntry)
+
+
 class Memory(Strict):
-    """One memory. Entries stand in the order of their keys, so that the same facts make the same bytes."""
+    """One memory. Entries are in the order of their keys, so that the same facts make the same bytes."""
 
     memory: Literal[1] = 1
     headers: Annotated[tuple[HeaderEntry, ...], Field(max_length=MAX_HEADERS)] = ()
@@ -145,7 +154,7 @@ class Memory(Strict):
         best: dict[str, HeaderEntry] = {}
         for entry in self.headers:
             other = best.get(folded(entry.header))
-            if other is None or _weight(entry) > _weight(other):
+            if other is None or _authority(entry) >= _authority(other):
                 best[folded(entry.header)] = entry
         return best
 
@@ -175,6 +184,15 @@ class ShapeFact(NamedTuple):
     header_rows: tuple[int, ...]
     headers: tuple[str, ...]
     by: str = ""
+    fields: tuple[str | None, ...] = ()
+    named: bool = False
+    left_out: bool = False
+    file: str = ""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The key of the entry that it makes."""
+        return (self.sender, folded(self.sheet), self.file, *map(folded, self.headers))
 
 
 class ReadingFact(NamedTuple):
@@ -185,6 +203,32 @@ class ReadingFact(NamedTuple):
 
 
 Fact = HeaderFact | SpellingFact | ShapeFact | ReadingFact
+
+
+def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[ShapeFact]:
+    """The tables that a drop's profile describes; with `decided` only those that its decision was about.
+
+    A profile comes out of a box, so whatever is no shape is left out.
+    """
+    tables = profile.get("tables") if isinstance(profile, dict) else None
+    found: list[ShapeFact] = []
+    for table in tables if isinstance(tables, list) else ():
+        if not isinstance(table, dict) or (decided and table.get("decided") is not True):
+            continue
+        given = {
+            name: table[name]
+            for name in ("sheet", "header_rows", "headers", "file", "fields", "named")
+            if name in table
+        }
+        try:
+            entry = ShapeEntry(
+                **given, left_out=table.get("left_out") is True, sender=sender, at=datetime.now(UTC), by=by
+            )
+        except (ValidationError, TypeError):
+            continue
+        if any(entry.headers) or not entry.header_rows:
+            found.append(ShapeFact(**{name: getattr(entry, name) for name in ShapeFact._fields}))
+    return found
 
 
 def folded(text: str) -> str:
@@ -253,7 +297,7 @@ def serialized(memory: Memory) -> bytes:
 
 def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
     """The memory with facts added. Those least often said, longest ago, and by no person go first if it is full."""
-    at = at.astimezone(UTC).replace(microsecond=0)
+    at = at.astimezone(UTC)
     headers = {e.key: e for e in memory.headers}
     values = {e.key: e for e in memory.values}
     shapes = {e.key: e for e in memory.shapes}
@@ -267,17 +311,8 @@ def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
             _newest(readings, entry)
             continue
         if isinstance(fact, ShapeFact):
-            _add(
-                shapes,
-                _made(
-                    ShapeEntry,
-                    sender=fact.sender,
-                    sheet=fact.sheet,
-                    header_rows=fact.header_rows,
-                    headers=fact.headers,
-                    **said,
-                ),
-            )
+            given = fact._asdict() | {"headers": tuple(" ".join(header.split()) for header in fact.headers)}
+            _newest(shapes, _made(ShapeEntry, **given | said))
             continue
         said |= {"count": fact.times, "senders": (fact.sender,) if fact.sender else ()}
         if isinstance(fact, HeaderFact):
@@ -297,7 +332,7 @@ def merge(one: Memory, other: Memory) -> Memory:
     for value in other.values:
         _add(values, value)
     for shape in other.shapes:
-        _add(shapes, shape)
+        _newest(shapes, shape)
     readings = {e.key: e for e in one.readings}
     for reading in other.readings:
         _newest(readings, reading)
@@ -311,9 +346,10 @@ def forget(
 
     def goes(entry: Learnt) -> bool:
         own = getattr(entry, "sender", None)
+        headers = entry.headers if isinstance(entry, ShapeEntry) else (getattr(entry, "header", ""),)
         return (
-            (header is None or folded(getattr(entry, "header", "")) == folded(header))
-            and (field is None or getattr(entry, "field", None) == field)
+            (header is None or folded(header) in map(folded, headers))
+            and (field is None or field in (getattr(entry, "field", None), *getattr(entry, "fields", ())))
             and (sender is None or own == sender or entry.senders == (sender,))
         )
 
@@ -358,12 +394,16 @@ def _add(known: dict[tuple[str, ...], Entry], entry: Entry) -> None:
     )
 
 
-def _newest(known: dict[tuple[str, ...], ReadingEntry], entry: ReadingEntry) -> None:
-    """Of one sender's readings of one header the newest counts."""
+def _newest(known: dict[tuple[str, ...], Told], entry: Told) -> None:
+    """Of what was said about one thing of a sender the newest counts: of a person's words, if there are any."""
     old = known.get(entry.key)
-    if old is None or (entry.at, entry.reading) >= (old.at, old.reading):
-        count = 1 if old is None or old.reading != entry.reading or old.at == entry.at else old.count + entry.count
-        known[entry.key] = entry.model_copy(update={"count": min(MAX_COUNT, count)})
+    if old is None:
+        known[entry.key] = entry
+        return
+    newest = max((old, entry), key=lambda e: (e.said_at is not None, e.said_at or e.at, serial(e)))
+    agree = getattr(old, "reading", None) == getattr(entry, "reading", None)
+    count = old.count + entry.count if agree else newest.count
+    known[entry.key] = newest.model_copy(update={"count": min(MAX_COUNT, count)})
 
 
 def serial(entry: Learnt) -> str:
@@ -381,23 +421,28 @@ def _built(
     kept: dict[str, list[Learnt]] = {
         "headers": _fitting(list(headers), MAX_HEADERS),
         "values": _fitting(list(values), MAX_SPELLINGS),
-        "shapes": _fitting(list(shapes), MAX_SHAPES),
+        "shapes": _within(_fitting(list(shapes), MAX_SHAPES), MAX_SHAPE_BYTES),
         "readings": _fitting(list(readings), MAX_READINGS),
     }
-    over = _FRAME + sum(_bytes(entry) for entries in kept.values() for entry in entries) - MAX_MEMORY_BYTES
-    if over > 0:
-        gone: set[int] = set()
-        for entry in sorted((e for entries in kept.values() for e in entries), key=_weight):
-            if over <= 0:
-                break
-            gone.add(id(entry))
-            over -= _bytes(entry)
-        kept = {name: [e for e in entries if id(e) not in gone] for name, entries in kept.items()}
+    left = {id(e) for e in _within([e for entries in kept.values() for e in entries], MAX_MEMORY_BYTES - _FRAME)}
+    kept = {name: [e for e in entries if id(e) in left] for name, entries in kept.items()}
     return Memory.model_validate({name: tuple(entries) for name, entries in kept.items()})
 
 
 def _fitting(entries: Sequence[Learnt], most: int) -> list[Learnt]:
     return list(entries) if len(entries) <= most else sorted(entries, key=_weight, reverse=True)[:most]
+
+
+def _within(entries: list[Learnt], most: int) -> list[Learnt]:
+    """The entries without those that are worth least, as many as it takes to fit into so many bytes."""
+    over = sum(map(_bytes, entries)) - most
+    gone: set[int] = set()
+    for entry in sorted(entries, key=_weight) if over > 0 else ():
+        if over <= 0:
+            break
+        gone.add(id(entry))
+        over -= _bytes(entry)
+    return [entry for entry in entries if id(entry) not in gone]
 
 
 def _bytes(entry: Learnt) -> int:
@@ -412,6 +457,12 @@ def _line(entry: Learnt) -> str:
 def _weight(entry: Learnt) -> tuple[bool, datetime, int, datetime]:
     """A person's word goes before every count; then the newer word, then the greater count, then the newer one."""
     return (entry.said_at is not None, entry.said_at or datetime.min.replace(tzinfo=UTC), entry.count, entry.at)
+
+
+def _authority(entry: HeaderEntry) -> tuple[bool, datetime, int]:
+    """Which of a header's entries counts: the newest word of a person, whatever was counted; else the count."""
+    said, never = entry.said_at, datetime.min.replace(tzinfo=UTC)
+    return (said is not None, said or never, entry.count if said is None else 0)
 
 
 def _ordered(memory: Memory) -> Memory:

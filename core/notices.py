@@ -1,4 +1,4 @@
-"""Notices: who is told what about a job. Pure decisions; runner/notifier.py carries them out.
+"""Notices: who is notified of what about a job. Pure decisions; runner/notifier.py carries them out.
 
 A notice is written into the job's row by the same conditional write as what it is about (`core.jobs.move`), so neither
 exists without the other. It stays there until its receiver has taken it: it is delivered at least once, and every

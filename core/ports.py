@@ -278,7 +278,7 @@ class JobTable(Protocol):
         ...
 
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
-        """Jobs that fit, newest first. Looks at a bounded number of rows: a page may be short, even empty, and have
+        """Jobs that fit, newest first. Reads a bounded number of rows: a page may be short, even empty, and have
         a cursor all the same."""
         ...
 

@@ -4,6 +4,7 @@ A decision is level-triggered like everything in the inbox: each scan reads what
 is reported in the folder's rejected.json, and the job that waits goes on waiting.
 """
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -13,8 +14,8 @@ from posixpath import basename
 from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, misfits, parse_decision
 from core.drops import Package, Workflow, is_placeholder
 from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, Problem, RowUnreadable
-from core.jobs import Job, State, is_new_decision
-from core.keys import DECISION, decision_key, place
+from core.jobs import LENGTHS, Job, State, is_new_decision, job_id
+from core.keys import DECISION, decision_places, place
 from core.memories import own_key
 from core.ports import JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
@@ -22,6 +23,7 @@ from core.wording import shown
 from handlers.workflows import BucketView, Packages, folder_of
 
 _PARSED = 500
+_JOB_ID = re.compile(r"[a-z0-9-]{3,80}")
 # Finds the workflows that select a key.
 Selecting = Callable[[BucketView, str], list[Workflow]]
 
@@ -43,16 +45,31 @@ class Decisions:
         keys = [*workflow.manifest.mapping.memory, own_key(workflow.tenant, workflow.manifest.name)]
         memories = tuple(info.ref for info in view.infos(list(dict.fromkeys(keys))))
         jobs = [replace(job, memories=memories) for job in jobs] if memories else jobs
-        there = [key for p in primaries if (key := decision_key(p.key)) in view.decisions(folder_of(p.key))]
-        if not there:
+        if not any(view.decisions(folder) for folder in {folder_of(p.key) for p in primaries}):
             return jobs
-        info = max(view.infos(there), key=lambda i: (i.modified, i.key), default=None)
-        decision = self.load(info) if info is not None else None
-        if info is None or not isinstance(decision, Decision) or self._misfits(decision, [(workflow, package)]):
-            return jobs
-        return [
-            replace(job, decision=info.ref, decided_at=info.modified) if _is_for(decision, job) else job for job in jobs
-        ]
+        return [self._decided(view, workflow, package, job) for job in jobs]
+
+    def _decided(self, view: BucketView, workflow: Workflow, package: Package, job: Job) -> Job:
+        """A planned job with the newest of the decisions that are for it."""
+        ids = [job_id(job.tenant, job.workflow, job.identity, length) for length in LENGTHS]  # it may get a longer one
+        places = {key for one in ids for key in decision_places(replace(job, job_id=one))}
+        there = [key for key in places if key in view.decisions(folder_of(key))]
+        for info in sorted(view.infos(there), key=lambda i: (i.modified, i.key), reverse=True):
+            decision = self.load(info)
+            fits = isinstance(decision, Decision) and _is_for(decision, job)
+            if isinstance(decision, Decision) and fits and not self._misfits(decision, [(workflow, package)]):
+                return replace(job, decision=info.ref, decided_at=info.modified)
+        return job
+
+    def about(self, key: str) -> list[str]:
+        """The inputs that a decision may be about: the one it is named after, or those of the job."""
+        name = basename(key).removesuffix(DECISION)
+        try:
+            job = self._table.get(name) if _JOB_ID.fullmatch(name) else None
+        except RowUnreadable:
+            job = None
+        inputs = [i.ref.key for i in job.inputs if i.role == "primary"] if job is not None else []
+        return [key.removesuffix(DECISION), *(one for one in inputs if folder_of(one) == folder_of(key))]
 
     def problems(self, view: BucketView, folder: str, selecting: Selecting) -> list[tuple[str, Problem]]:
         """What is wrong with the decisions of a folder, each with its key."""
@@ -90,10 +107,9 @@ class Decisions:
         decision = self.load(info)
         if isinstance(decision, DecisionInvalid):
             return decision.problems
-        key = info.key.removesuffix(DECISION)
-        found = view.head(key)
-        workflows = selecting(view, key) if decision is not None and found is not None else []
-        if decision is None or not workflows:
+        key = next((one for one in self.about(info.key) if view.head(one) is not None), None)
+        workflows = selecting(view, key) if decision is not None and key is not None else []
+        if decision is None or key is None or not workflows:
             return []  # its file or manifest may still be on its way
         packed = [self._with_package(view, workflow) for workflow in workflows]
         wrong = self._misfits(decision, [one for one in packed if one is not None])

@@ -139,32 +139,26 @@ def _record(record: Mapping[str, Any], depth: int) -> list[Change]:
     kind = _KINDS.get(record["eventName"].removeprefix("s3:").split(":")[0])
     if kind is None:
         return []  # restores, tags, access control: the content did not change
-    found = record["s3"]["object"]
-    return [
-        Change(
-            bucket=record["s3"]["bucket"]["name"],
-            key=unquote_plus(found["key"]),
-            kind=kind,
-            sequencer=found.get("sequencer", ""),
-            version=found.get("versionId"),
-        )
-    ]
+    return [_change(record["s3"], unquote_plus(record["s3"]["object"]["key"]), kind, version="versionId")]
 
 
 def _from_bridge(event: Mapping[str, Any]) -> list[Change]:
     kind = _BRIDGE_KINDS.get(event["detail-type"])
     if kind is None:
         return []
-    found = event["detail"]["object"]
-    return [
-        Change(
-            bucket=event["detail"]["bucket"]["name"],
-            key=found["key"],  # plain here, unlike in direct notifications
-            kind=kind,
-            sequencer=found.get("sequencer", ""),
-            version=found.get("version-id"),
-        )
-    ]
+    # The key is plain here, unlike in direct notifications.
+    return [_change(event["detail"], event["detail"]["object"]["key"], kind, version="version-id")]
+
+
+def _change(said: Mapping[str, Any], key: str, kind: ChangeKind, *, version: str) -> Change:
+    found = said["object"]
+    return Change(
+        bucket=said["bucket"]["name"],
+        key=key,
+        kind=kind,
+        sequencer=found.get("sequencer", ""),
+        version=found.get(version),
+    )
 
 
 def _from_seaweedfs(event: Mapping[str, Any]) -> list[Change]:

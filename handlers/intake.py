@@ -19,7 +19,6 @@ from core.errors import KeyRefused, ObjectRefused, StoreUnavailable
 from core.jobs import NO_WORKFLOW, Job, State, move
 from core.keys import (
     CONFIGS,
-    DECISION,
     INBOX,
     MAX_KEY_BYTES,
     SHARED,
@@ -38,7 +37,7 @@ from handlers.planning import Planner, Report, Scan, ancestors
 from handlers.recording import FollowUps, Recorder
 from handlers.rejections import Rejections, is_unread, report_folder, unread_line
 from handlers.workflows import BucketView, ListedView, LiveView, Packages, Workflows, folder_of, manifests_at
-from infra.lanes import Lanes
+from infra.queueing import Lanes
 from infra.statuses import Statuses, status_key
 from infra.telemetry import Telemetry
 from infra.wiring import Stack
@@ -69,7 +68,7 @@ class Intake:
         self._clock = clock
         self._workflows = Workflows(store, clock)
         packages = Packages(store)
-        decisions = Decisions(store, table, packages)
+        self._decisions = decisions = Decisions(store, table, packages)
         self._rejections = Rejections(
             store, self._workflows, packages, lambda view, folder: decisions.problems(view, folder, self._selecting)
         )
@@ -97,15 +96,18 @@ class Intake:
             telemetry=stack.telemetry,
         )
 
-    def changed(self, keys: Iterable[str]) -> Report:
-        """Scan keys that were created, changed or removed; the report names the keys that are refused."""
+    def changed(self, keys: Iterable[str], *, trace: str = "") -> Report:
+        """Scan keys that were created, changed or removed; the report names the keys that are refused.
+
+        `trace`: of the request that brought them; the traces of new jobs are below it.
+        """
         report = Report()
         with self._measured(report):
-            self._changed(keys, report)
+            self._changed(keys, report, trace)
         return report
 
-    def _changed(self, keys: Iterable[str], report: Report) -> None:
-        followups = FollowUps(self.telemetry.now())
+    def _changed(self, keys: Iterable[str], report: Report, trace: str) -> None:
+        followups = FollowUps(self.telemetry.now(), trace)
         folders: dict[str, list[str]] = {}
         for key in keys:
             report.objects += 1
@@ -317,12 +319,11 @@ class Intake:
             self._planner.plan_workflow(scan, workflow)
 
     def _scan_decision(self, scan: Scan, key: str) -> None:
-        """Plan the file that a decision is about again, and report anew what is wrong with the folder's decisions."""
+        """Plan the file that a decision is about again, and report again what is wrong with the folder's decisions."""
         scan.folders.add(folder_of(key))
-        about = key.removesuffix(DECISION)
-        info = scan.view.head(about)
-        if info is not None:
-            self._scan_file(scan, about, info)
+        for about in self._decisions.about(key):
+            if (info := scan.view.head(about)) is not None:
+                self._scan_file(scan, about, info)
 
     def _selecting(self, view: BucketView, key: str) -> list[Workflow]:
         """The workflows that select a key."""

@@ -14,7 +14,7 @@ sweep repairs what a slow planner superseded by mistake: a SKIPPED job whose inp
 import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from core.drops import is_placeholder
@@ -34,8 +34,7 @@ from core.jobs import (
     put_back,
 )
 from core.ports import Clock, JobTable, WorkQueue
-from infra.lanes import Lanes
-from infra.queueing import add, enqueue_all, mutate
+from infra.queueing import Lanes, add, enqueue_all, mutate
 from infra.statuses import Statuses, status_key
 from infra.telemetry import Root, Telemetry
 
@@ -69,9 +68,10 @@ class FollowUps:
     Shared by threads.
     """
 
-    def __init__(self, began: float = 0.0) -> None:
-        """`began`: when the scan started, and with it the traces of its jobs."""
+    def __init__(self, began: float = 0.0, trace: str = "") -> None:
+        """`began`: when the scan started, and with it the traces of its jobs; `trace`: of the request it is part of."""
         self.began = began
+        self.trace = trace
         self._lock = threading.Lock()
         self._messages: dict[str, tuple[Job, float]] = {}
         self._placeholders: dict[str, Job] = {}
@@ -105,40 +105,32 @@ class FollowUps:
         return taken
 
 
+@dataclass(eq=False, repr=False)
 class Recorder:
-    def __init__(
-        self,
-        table: JobTable,
-        queue: WorkQueue,
-        clock: Clock,
-        lanes: Lanes,
-        statuses: Statuses,
-        *,
-        telemetry: Telemetry | None = None,
-    ) -> None:
-        self._telemetry = telemetry or Telemetry()
-        self._table = table
-        self._statuses = statuses
-        self._queue = queue
-        self._clock = clock
-        self._lanes = lanes
+    table: JobTable
+    queue: WorkQueue
+    clock: Clock
+    lanes: Lanes
+    statuses: Statuses
+    _: KW_ONLY
+    telemetry: Telemetry = field(default_factory=Telemetry)
 
     def record(self, sets: Sequence[Planned], *, standing: bool, done: Recorded, followups: FollowUps) -> None:
         """Write the planned jobs; `settle` does the follow-ups. Each line is read once, however many jobs it has."""
-        found = self._lanes.each(lambda planned: self._line(planned, standing=standing), sets)
+        found = self.lanes.each(lambda planned: self._line(planned, standing=standing), sets)
         lines = [(planned, line) for planned, line in zip(sets, found, strict=True) if line is not None]
         jobs = [(job, planned, line) for planned, line in lines for job in planned.jobs]
         unreadable = [
-            error for error in self._lanes.each(lambda one: self._try_record(*one, done, followups), jobs) if error
+            error for error in self.lanes.each(lambda one: self._try_record(*one, done, followups), jobs) if error
         ]
         outdated = [(older, line) for _, line in lines for older in line.others if older.stamp < line.planned.stamp]
-        self._lanes.each(lambda one: self._supersede(*one, done), outdated)
+        self.lanes.each(lambda one: self._supersede(*one, done), outdated)
         if unreadable:
             raise unreadable[0]
 
     def _line(self, planned: Planned, *, standing: bool) -> "_Line | None":
         """The line of a set, stamped as its newest version; None if there is nothing to record."""
-        line = _Line(planned.jobs[0], self._table.line(planned.jobs[0].line))
+        line = _Line(planned.jobs[0], self.table.line(planned.jobs[0].line))
         if standing and line.is_processed():
             return None
         stamp = line.stamp(planned.is_current)
@@ -159,7 +151,7 @@ class Recorder:
 
     def _record(self, job: Job, planned: Planned, line: "_Line", done: Recorded, followups: FollowUps) -> None:
         wanted = replace(job, stamp=line.planned.stamp)
-        root, began = self._telemetry.root("drop", start=followups.began), self._telemetry.now()
+        root, began = self.telemetry.root("drop", start=followups.began, below=followups.trace), self.telemetry.now()
         wanted = replace(wanted, trace=root.trace) if root is not None else wanted
         job, created = self._add(wanted, line.known, planned.delay)
         if root is not None and created:
@@ -179,26 +171,26 @@ class Recorder:
             followups.send(job, 0.0)  # its receiver updates latest.json
 
     def _trace(self, root: Root, job: Job, began: float) -> None:
-        now = self._telemetry.now()
+        now = self.telemetry.now()
         facts = {"tenant": job.tenant, "workflow": job.workflow, "subject": job.subject, "state": str(job.state)}
         root.end(now, job_id=job.job_id, **facts)
         if job.enqueued_at is not None:  # its message was sent with the row
-            self._telemetry.span("enqueue", job.trace, start=began, end=now, kind="producer")
+            self.telemetry.span("enqueue", job.trace, start=began, end=now, kind="producer")
 
     def settle(self, followups: FollowUps) -> None:
         """Send messages and note them as sent, then the rest. A crash in between sends them twice, harmlessly."""
         messages, placeholders, waiting = followups.take()
         if messages:
-            began = self._telemetry.now()
-            enqueue_all(self._table, self._queue, self._clock, messages, lanes=self._lanes)
-            if self._telemetry.traces:
-                now = self._telemetry.now()
+            began = self.telemetry.now()
+            enqueue_all(self.table, self.queue, self.clock, messages, lanes=self.lanes)
+            if self.telemetry.traces:
+                now = self.telemetry.now()
                 for job, delay in messages:
-                    self._telemetry.span("enqueue", job.trace, start=began, end=now, kind="producer", delay=delay)
-        for job in self._table.get_all(placeholders).values() if placeholders else ():
+                    self.telemetry.span("enqueue", job.trace, start=began, end=now, kind="producer", delay=delay)
+        for job in self.table.get_all(placeholders).values() if placeholders else ():
             if job.identity == placeholders[job.job_id].identity and is_placeholder(job):
-                self._statuses.remove(job)
-        self._lanes.each(self._statuses.announce, waiting)
+                self.statuses.remove(job)
+        self.lanes.each(self.statuses.announce, waiting)
 
     def place(self, placeholder: Job, done: Recorded, followups: FollowUps) -> None:
         """Record a row that says what is missing; replace it if that changed."""
@@ -210,7 +202,7 @@ class Recorder:
             updated = replace(
                 placeholder, fence=job.fence, created_at=job.created_at, history=job.history, unknown=job.unknown
             )
-            if (written := self._table.replace(job, updated)) is not None:
+            if (written := self.table.replace(job, updated)) is not None:
                 followups.announce(written)
 
     def _add(self, job: Job, known: dict[str, Job], delay: float) -> tuple[Job, bool]:
@@ -218,7 +210,7 @@ class Recorder:
         for length in LENGTHS:
             job = replace(job, job_id=job_id(job.tenant, job.workflow, job.identity, length))
             there = known.get(job.job_id)
-            row, created = (there, False) if there else add(self._table, self._queue, self._clock, job, delay=delay)
+            row, created = (there, False) if there else add(self.table, self.queue, self.clock, job, delay=delay)
             if row.identity == job.identity:
                 return row, created
         raise IllegalTransition(f"job id {job.job_id} is taken by another job at every length")
@@ -232,13 +224,13 @@ class Recorder:
             latest, after = row, self._after(row, planned, line, is_current)
             after = self._decided(after or row, planned) or after
             if after is not None and row.announced and not after.announced:
-                self._statuses.clear(row)
+                self.statuses.clear(row)
             return after
 
-        return mutate(self._table, job.job_id, change, known=job) or latest
+        return mutate(self.table, job.job_id, change, known=job) or latest
 
     def _after(self, job: Job, planned: Job, line: "_Line", is_current: Callable[[], bool]) -> Job | None:
-        now, newer = self._clock.now(), planned.stamp > job.stamp
+        now, newer = self.clock.now(), planned.stamp > job.stamp
         fresh: dict[str, Any] = {
             "manifest": planned.manifest,
             "config": planned.config,
@@ -271,7 +263,7 @@ class Recorder:
     def _decided(self, job: Job, planned: Job) -> Job | None:
         """The job with the decision that is there now, or without the one that is not; None if that changes nothing."""
         if planned.decision is not None:
-            return decided(job, planned.decision, now=self._clock.now(), at=planned.decided_at or planned.stamp)
+            return decided(job, planned.decision, now=self.clock.now(), at=planned.decided_at or planned.stamp)
         if job.decision is not None and job.state in UNSTARTED:
             return replace(job, decision=None, decided_at=None)
         return None
@@ -279,10 +271,10 @@ class Recorder:
     def _supersede(self, older: Job, line: "_Line", done: Recorded) -> None:
         """A newer version of the same key replaces a job that has not started, or that waits for a person."""
         if is_placeholder(older):
-            self._statuses.remove(older)
+            self.statuses.remove(older)
         elif older.state in WAITING:
-            now = self._clock.now()
-            ended = mutate(self._table, older.job_id, lambda j: _superseded(j, line.planned, now), known=older)
+            now = self.clock.now()
+            ended = mutate(self.table, older.job_id, lambda j: _superseded(j, line.planned, now), known=older)
             if ended is not None:
                 done.superseded.append(ended)
 

@@ -172,8 +172,11 @@ class ListedView:
         self._objects = {o.key: o for o in objects}
         self._keys = sorted(self._objects)
         self._names: dict[str, list[str]] = {}
+        self._manifests: dict[str, list[str]] = {}
         for key in self._keys:
             self._names.setdefault(folder_of(key), []).append(key)
+            if is_manifest(basename(key)):
+                self._manifests.setdefault(folder_of(key), []).append(key)
         self._decisions = _decisions_by_folder(self._keys)
 
     def head(self, key: str) -> ObjectInfo | None:
@@ -189,7 +192,7 @@ class ListedView:
         return self._decisions.get(folder, frozenset())
 
     def manifests(self, folder: str) -> tuple[str, ...]:
-        return tuple(key for key in self.names(folder) if is_manifest(basename(key)))
+        return tuple(self._manifests.get(folder, ()))
 
     def refused_keys(self, folder: str) -> tuple[str, ...]:
         return tuple(key for key in self.unreadable if folder_of(key) == folder and refusal(key) is not None)

@@ -1,9 +1,10 @@
-"""Where a cloud port lives: `s3://bucket?endpoint=…&region=…` and the like."""
+"""Addresses: where a cloud port lives (`s3://bucket?endpoint=…&region=…` and the like), and where a server listens."""
 
+import socket
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
-from core.errors import SettingsError
+from core.errors import SettingsError, StoreUnavailable
 
 _OPTIONS = {
     "s3": {"endpoint", "region", "addressing", "etag"},
@@ -60,3 +61,25 @@ def parse_address(url: str) -> Address:
     return Address(
         service=parts.scheme, name=name, endpoint=endpoint, region=options.pop("region", None), options=options
     )
+
+
+def bind(listen: str, setting: str, *, backlog: int = 1000, fall_back: bool = False) -> socket.socket:
+    """A listening socket at `host:port` of a setting; where the port is taken, on any free one if `fall_back`."""
+    host, _, port = listen.rpartition(":")
+    host = host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, int(port)), family=family, backlog=backlog)
+    except socket.gaierror:
+        raise SettingsError(f"{setting}={listen}: {host!r} is not an address of this machine") from None
+    except OSError as error:
+        if fall_back and int(port):
+            return bind(f"{listen.rpartition(':')[0]}:0", setting, backlog=backlog)
+        raise StoreUnavailable(
+            f"cannot listen on {listen}: {error.strerror}; set {setting} to another address"
+        ) from None
+
+
+def http_address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,4 +1,4 @@
-"""Reads and writes a memory in a store: read, change, put if nobody else wrote meanwhile, else again."""
+"""Reads and writes a memory in a store: read, change, put if nobody else wrote in the meantime, else again."""
 
 import random
 import time

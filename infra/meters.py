@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from core.verdicts import FAULTS, Fault
+
 SNAPSHOT = "metrics.json"
 _MOST_SERIES = 2000  # labels come from closed sets, so this is never reached; a bug must not fill the memory
 _LARGEST_SNAPSHOT = 1024 * 1024
@@ -31,6 +33,7 @@ class Metric:
     about: str
     labels: tuple[str, ...] = ()
     unit: str = "1"
+    zeros: tuple[tuple[str, ...], ...] = ()  # values of the labels that are shown before anything was counted
 
     @property
     def prometheus(self) -> str:
@@ -39,29 +42,60 @@ class Metric:
         return self.name.replace(".", "_") + unit + ("_total" if self.kind == "counter" else "")
 
 
+_OURS = tuple(("FAILED", str(verdict), "ours") for verdict, fault in FAULTS.items() if fault is Fault.OURS)
+_OUTCOMES = (("delivered",), ("failed",), ("refused",), ("given_up",))
+
 METRICS = (
-    Metric(name="ade.scans", kind="counter", about="scans of the bucket", labels=("outcome",)),
+    Metric(
+        name="ade.scans",
+        kind="counter",
+        about="scans of the bucket",
+        labels=("outcome",),
+        zeros=(("ok",), ("failed",)),
+    ),
     Metric(name="ade.scan", kind="histogram", unit="s", about="how long a scan took"),
     Metric(name="ade.events.refused", kind="counter", about="bucket events that could not be decoded"),
     Metric(name="ade.jobs.recorded", kind="counter", about="jobs created, queued and superseded", labels=("what",)),
     Metric(name="ade.queue.wait", kind="histogram", unit="s", about="from a job's message to its start"),
-    Metric(name="ade.waits", kind="counter", about="starts refused, by cap or pause", labels=("scope",)),
+    Metric(
+        name="ade.waits",
+        kind="counter",
+        about="starts refused, by cap or pause",
+        labels=("scope",),
+        zeros=(("tenant",), ("workflow",), ("pause",)),
+    ),
     Metric(name="ade.running", kind="gauge", about="jobs that this process is running"),
     Metric(name="ade.attempts", kind="counter", about="attempts that ended", labels=("verdict", "fault")),
     Metric(name="ade.attempt", kind="histogram", unit="s", about="how long an attempt took"),
     Metric(name="ade.pass", kind="histogram", unit="s", about="how long a pass took", labels=("pass",)),
     Metric(name="ade.box.start", kind="histogram", unit="s", about="how long a box took to start"),
     Metric(name="ade.publish", kind="histogram", unit="s", about="how long a publication took"),
-    Metric(name="ade.jobs.ended", kind="counter", about="jobs that ended", labels=("state", "verdict", "fault")),
+    Metric(
+        name="ade.jobs.ended",
+        kind="counter",
+        about="jobs that ended",
+        labels=("state", "verdict", "fault"),
+        zeros=(("SUCCEEDED", "ok", "nobody"), *_OURS),
+    ),
     Metric(name="ade.reviews", kind="counter", about="jobs that began to wait for a person"),
     Metric(name="ade.beats.missed", kind="counter", about="heartbeats that could not be written"),
     Metric(name="ade.leases.lost", kind="counter", about="attempts whose lease was lost"),
     Metric(name="ade.rescues", kind="counter", about="jobs taken from runners that were lost"),
     Metric(name="ade.dead.letters", kind="counter", about="messages moved to the dead letters"),
     Metric(name="ade.chores.failed", kind="counter", about="chores of the janitor that failed"),
-    Metric(name="ade.notices", kind="counter", about="notices, by how their delivery went", labels=("outcome",)),
+    Metric(
+        name="ade.notices",
+        kind="counter",
+        about="notices, by how their delivery went",
+        labels=("outcome",),
+        zeros=_OUTCOMES,
+    ),
 )
 BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}
+
+
+def _zeros(metric: Metric) -> tuple[tuple[str, ...], ...]:
+    return metric.zeros if metric.labels or metric.kind != "counter" else ((),)
 
 
 class Forward(Protocol):
@@ -76,7 +110,9 @@ class Meters:
     def __init__(self, forward: Forward | None = None) -> None:
         self._forward = forward
         self._lock = threading.Lock()
-        self._values: dict[Series, float] = {}  # of counters and gauges; of histograms the sum
+        # Of counters and gauges; of histograms the sum. Counters that alerts watch begin at 0: one that appears with
+        # its first event has not increased, as Prometheus sees it.
+        self._values: dict[Series, float] = {(m.name, *values): 0 for m in METRICS for values in _zeros(m)}
         self._buckets: dict[Series, list[int]] = {}
         self._changed = threading.Event()
 
@@ -121,6 +157,7 @@ class Meters:
         """Write the numbers to a file whenever they change, at most once a second; the result ends that."""
         stopped = threading.Event()
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._changed.set()  # the zeros are to be seen before the first change
 
         def run() -> None:
             while not stopped.is_set():

@@ -1,17 +1,35 @@
 """The one place that enqueues a job, and the one loop that reads, decides and writes its row.
 
 In infra because both handlers (new jobs) and the runner (retries, rescues, operator commands) enqueue, and neither may
-import the other.
+import the other. `Lanes` runs the independent calls of a batch in parallel, since they mostly wait for a network.
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from typing import TypeVar
 
 from core.jobs import Job, State
 from core.ports import Clock, JobTable, Message, WorkQueue
-from infra.lanes import Lanes
 
 _TRIES = 50
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Lanes:
+    """Up to `most` at a time. A single lane works in the caller's own thread, one after the other."""
+
+    def __init__(self, most: int) -> None:
+        self._pool = ThreadPoolExecutor(most, thread_name_prefix="lane") if most > 1 else None
+
+    def each(self, act: Callable[[T], R], things: Sequence[T]) -> list[R]:
+        """What `act` returns for each; if any raises, the first error, once all have ended."""
+        if self._pool is None or len(things) < 2:
+            return [act(thing) for thing in things]
+        running = [self._pool.submit(act, thing) for thing in things]
+        wait(running)
+        return [one.result() for one in running]
 
 
 def mutate(
@@ -35,11 +53,27 @@ def mutate(
 
 def add(table: JobTable, queue: WorkQueue, clock: Clock, job: Job, *, delay: float = 0.0) -> tuple[Job, bool]:
     """Insert a job. Where table and queue are one database, its message is sent with it, and the row says so."""
-    one = getattr(table, "database", None)
-    if one is None or one != getattr(queue, "database", None) or job.state is not State.QUEUED or job.enqueued_at:
+    if not _are_one(table, queue) or job.state is not State.QUEUED or job.enqueued_at:
         return table.add(job)
     added: tuple[Job, bool] = table.add_sent(replace(job, enqueued_at=clock.now()), delay)  # type: ignore[attr-defined]
     return added
+
+
+def without_message(table: JobTable, queue: WorkQueue, cursor: str | None = None) -> tuple[tuple[Job, ...], str | None]:
+    """QUEUED jobs whose message was sent and is gone, and where to go on, None: at the end.
+
+    Only where one statement tells, since table and queue are one database. Elsewhere none: a message that nobody
+    acted on for `Timings.resend_seconds` is checked there.
+    """
+    if not _are_one(table, queue):
+        return (), None
+    found: tuple[tuple[Job, ...], str | None] = table.without_message(cursor)  # type: ignore[attr-defined]
+    return found
+
+
+def _are_one(table: JobTable, queue: WorkQueue) -> bool:
+    one = getattr(table, "database", None)
+    return one is not None and one == getattr(queue, "database", None)
 
 
 def enqueue(table: JobTable, queue: WorkQueue, clock: Clock, job: Job, *, delay: float = 0.0) -> Job:

@@ -1,9 +1,13 @@
-"""Reads the questions that a job published: `review.json`, bounded and tolerant of whatever is there."""
+"""Reads the questions that a job published (`review.json`, bounded and tolerant of whatever is there), and writes
+decisions for those who answer by a command or over HTTP."""
 
 import json
 from typing import Any
 
+from core.decisions import MAX_ANSWERS, MAX_DECISION_BYTES, Decision, DecisionInvalid, parse_decision
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge
+from core.jobs import Job
+from core.keys import decision_place, job_decision_key
 from core.ports import ObjectStore
 
 REVIEW, PAGE = "review.json", "review.html"
@@ -25,6 +29,52 @@ def read_questions(store: ObjectStore, folder: str) -> list[dict[str, Any]]:
     except (ObjectMissing, ObjectChanged, ObjectTooLarge, ValueError, TypeError, KeyError, RecursionError):
         return []
     return [q for raw in questions if (q := _question(raw)) is not None]
+
+
+def put_decision(store: ObjectStore, job: Job, said: dict[str, Any]) -> str:
+    """Write a decision on a job and return its key; what the job's last decision says about other questions is kept.
+
+    Where the decision beside the input is about another job (a second workflow, another combination of a sweep), it
+    stays, and this one is named after its job. Raises DecisionInvalid, and PreconditionFailed if somebody else writes.
+    """
+    key = decision_place(job)
+    there = store.head(key)
+    found = _read(store, key, there.version) if there is not None else None
+    if found is not None and not _is_for(found, job):
+        key = job_decision_key(key, job.job_id)
+        there = store.head(key)
+        found = _read(store, key, there.version) if there is not None else None
+    if found is None and job.decision is not None:
+        found = _read(store, job.decision.key, job.decision.version)
+    parse_decision(json.dumps(said).encode())
+    answers = said.get("answers", [])
+    about = {_about(answer) for answer in answers}
+    earlier = [a.model_dump(mode="json", exclude_unset=True) for a in found.answers] if found is not None else []
+    kept = [answer for answer in earlier if _about(answer) not in about]
+    body = json.dumps(said | {"answers": [*answers, *kept][:MAX_ANSWERS]}, indent=2, ensure_ascii=False).encode()
+    if len(body) > MAX_DECISION_BYTES:
+        body = json.dumps(said, ensure_ascii=False).encode()
+    parse_decision(body)
+    store.put(key, body, if_version=there.version if there else None, if_absent=there is None)
+    return key
+
+
+def _is_for(decision: Decision, job: Job) -> bool:
+    return decision.workflow in (None, job.workflow) and decision.job in (None, job.job_id)
+
+
+def _read(store: ObjectStore, key: str, version: str) -> Decision | None:
+    """A decision; None if it cannot be used."""
+    try:
+        return parse_decision(store.read(key, version=version, limit=MAX_DECISION_BYTES))
+    except (DecisionInvalid, ObjectMissing, ObjectChanged, ObjectTooLarge):
+        return None
+
+
+def _about(answer: dict[str, Any]) -> str:
+    """What an answer is about; equal for two that answer the same question in the same way of naming it."""
+    kind = next((name for name in ("field", "reading", "header_rows", "skip") if name in answer), "value")
+    return json.dumps([kind, *(answer.get(name) for name in ("id", "sheet", "header", "column"))])
 
 
 def _question(raw: Any) -> dict[str, Any] | None:

@@ -3,7 +3,8 @@
 Theory of operation. A job has one trace. Its root, the span `drop`, is made when the row is created and written into it
 (`Job.trace`, as W3C traceparent), so it survives the queue, retries and other processes; a message on SQS carries a
 copy. Every later span names the root as its parent. Spans are made when their work is done, from measured times: there
-is no active span to carry along, and a box needs no exporter, since the runner makes the spans of its passes.
+is no active span to carry along, and a box needs no exporter, since the runner makes the spans of its passes. A job
+that came over HTTP has its request above the root.
 
 Off by default: then nothing of OpenTelemetry is imported and a span is one comparison. `ADE_TELEMETRY=true` switches it
 on at the start of a process; where and what to export say the standard OTEL_* variables. Nothing here raises after the
@@ -21,8 +22,9 @@ from core.jobs import Job
 from infra.meters import METRICS, Meters, Metric
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
     from opentelemetry.metrics import CallbackOptions, Meter, Observation
-    from opentelemetry.trace import Tracer
+    from opentelemetry.trace import SpanContext, Tracer
 
 SCOPE = "ade-drop"
 _PARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
@@ -54,14 +56,22 @@ class Telemetry:
     def traces(self) -> bool:
         return self._tracer is not None
 
-    def root(self, name: str, *, start: float, **facts: Value | None) -> "Root | None":
-        """The first span of a trace, to be ended once it is known that the job is new; None while traces are off."""
+    def root(self, name: str, *, start: float, below: str = "", kind: str = "consumer") -> "Root | None":
+        """A span that others name as their parent before it ends: the first of a trace, unless it is `below` another.
+
+        None while traces are off.
+        """
         if self._tracer is None:
             return None
         from opentelemetry.trace import SpanKind  # noqa: PLC0415 - only where it is switched on
 
         with contextlib.suppress(Exception):
-            return Root(self._tracer.start_span(name, kind=SpanKind.CONSUMER, start_time=_nanos(start)), facts)
+            known = _PARENT.fullmatch(below)
+            context = _context_of(known) if known else None
+            begun = self._tracer.start_span(
+                name, context=context, kind=SpanKind[kind.upper()], start_time=_nanos(start)
+            )
+            return Root(begun)
         return None
 
     def span(
@@ -103,16 +113,31 @@ GAUGES: Mapping[str, tuple[str, str, str]] = {
 
 
 class Root:
-    """The root span of a job's trace, not yet ended."""
+    """A span that has begun and not yet ended: the root of a job's trace, or a request."""
 
-    def __init__(self, span: Any, facts: Mapping[str, Value | None]) -> None:
+    def __init__(self, span: Any) -> None:
         self._span = span
-        self._facts = facts
         self.trace = _parent_of(span)
 
     def end(self, at: float, **facts: Value | None) -> None:
         with contextlib.suppress(Exception):
-            _set(self._span, {**self._facts, **facts})
+            _set(self._span, facts)
+            self._span.end(end_time=_nanos(at))
+
+    def end_request(self, at: float, method: str, route: str, status: int, jobs: Mapping[str, str]) -> None:
+        """End the span of an HTTP request, named as OpenTelemetry names such. `jobs`: their traces by their ids."""
+        with contextlib.suppress(Exception):
+            from opentelemetry import trace as api  # noqa: PLC0415 - only where it is switched on
+
+            named = {"http.request.method": method, "http.route": route, "http.response.status_code": status}
+            self._span.set_attributes(named | ({"ade.job_ids": list(jobs)} if jobs else {}))
+            for trace in jobs.values():
+                # Somebody else was faster to record the job, so it has a trace of its own.
+                known = _PARENT.fullmatch(trace)
+                if known and known[1] != self.trace.split("-")[1]:
+                    self._span.add_link(_span_context(known))
+            if status >= 500:
+                self._span.set_status(api.Status(api.StatusCode.ERROR))
             self._span.end(end_time=_nanos(at))
 
 
@@ -223,16 +248,26 @@ def _made(
 ) -> str:
     from opentelemetry import trace as api  # noqa: PLC0415 - only where it is switched on
 
-    about = api.SpanContext(int(parent[1], 16), int(parent[2], 16), True, api.TraceFlags(int(parent[3], 16)))
-    context = api.set_span_in_context(api.NonRecordingSpan(about))
     kind = api.SpanKind[str(facts["kind"]).upper()]
-    span = tracer.start_span(name, context=context, kind=kind, start_time=_nanos(times[0]))
+    span = tracer.start_span(name, context=_context_of(parent), kind=kind, start_time=_nanos(times[0]))
     failed = facts.get("failed")
     _set(span, {fact: value for fact, value in facts.items() if fact not in ("kind", "failed")})
     if failed:
         span.set_status(api.Status(api.StatusCode.ERROR, str(failed)))
     span.end(end_time=_nanos(times[1]))
     return _parent_of(span)
+
+
+def _context_of(parent: re.Match[str]) -> "Context":
+    from opentelemetry import trace as api  # noqa: PLC0415 - as above
+
+    return api.set_span_in_context(api.NonRecordingSpan(_span_context(parent)))
+
+
+def _span_context(named: re.Match[str]) -> "SpanContext":
+    from opentelemetry import trace as api  # noqa: PLC0415 - as above
+
+    return api.SpanContext(int(named[1], 16), int(named[2], 16), True, api.TraceFlags(int(named[3], 16)))
 
 
 def _set(span: Any, facts: Mapping[str, Value | None]) -> None:

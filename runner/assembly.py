@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from core.errors import AdeError
 from infra.aws.ecs import task_shield
 from infra.deliveries import Deliveries
-from infra.lanes import Lanes
 from infra.local.presence import Presence, Pulse, alive_file, new_owner
 from infra.logs import Log
+from infra.queueing import Lanes
 from infra.wiring import Stack
 from runner.attempt import Attempts, Boxes
 from runner.fleet import Fleet
 from runner.janitor import Janitor
 from runner.leases import Beats
 from runner.notifier import Notifier
+from runner.origins import Origins
 from runner.publish import Publisher
 from runner.surroundings import Surroundings, make_checks
 from runner.worker import Worker
@@ -71,7 +72,9 @@ def assemble(
         telemetry=stack.telemetry,
     )
     scratch = stack.run_dir / presence.owner
-    attempts = Attempts(stack.store, boxes, settings, scratch, lanes, find=stack.table.get, telemetry=stack.telemetry)
+    attempts = Attempts(
+        stack.store, boxes, settings, scratch, lanes, origins=Origins(stack.table), telemetry=stack.telemetry
+    )
     surroundings = Surroundings(
         make_checks(
             stack.store,
@@ -117,7 +120,7 @@ def assemble(
         log=log,
         lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
         tidy_lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
-        sweep=sweep,
+        scan_inbox=sweep,
         sweep_seconds=settings.sweep_seconds,
         pulse=pulse.beat if role == "janitor" else lambda: None,  # in other roles the fleet's loop is the health check
         telemetry=stack.telemetry,

@@ -13,7 +13,7 @@ import contextlib
 import hashlib
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,20 @@ from core.manifests import Limits, ReviewTerms, parse_manifest
 from core.ports import BoxLimits, BoxOrder, BoxReport, Killed, ObjectStore, OnEvent, Sandbox, Verification, ignore_event
 from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
-from infra.lanes import Lanes
+from infra.queueing import Lanes
 from infra.telemetry import Telemetry
-from runner.origins import find_origin, mended_input, mends_of, stage_origin
+from runner.origins import Origins, corrected_files, mends_of, stage_origin
 from runner.sandbox.install.layers import LayerRefused, Layers
-from runner.staging import Pins, Staged, StagingFailed, box_limits, box_outputs, make_order, stage
+from runner.staging import (
+    Pins,
+    Staged,
+    StagingFailed,
+    box_limits,
+    box_outputs,
+    make_order,
+    mended_input,
+    stage,
+)
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
 PROFILE = "profile.json"
@@ -78,6 +87,7 @@ class Outcome:
     mends: Mends | None = None  # the drop that its result completes
     blameless: bool = False  # an outage (runner/surroundings.py): the job keeps its attempt
     given: ObjectRef | None = None  # the decision that the row had when the attempt began
+    given_at: float | None = None  # when that one was uploaded
     pins: Pins | None = None  # what the attempt was really given; None: it did not get that far
     terms: ReviewTerms | None = None  # how long a person has to decide
     phases: tuple[Phase, ...] = ()
@@ -105,10 +115,10 @@ class Attempts:
         lanes: Lanes,
         *,
         telemetry: Telemetry | None = None,
-        find: Callable[[str], Job | None] = lambda _: None,
+        origins: Origins,
     ) -> None:
-        """`find`: a job by its id, for inputs that correct the rejects of an earlier one."""
-        self._find = find
+        """`origins`: finds what inputs that correct the rejects of an earlier job belong to."""
+        self._origins = origins
         self._store = store
         self._now = (telemetry or Telemetry()).now
         self._lanes = lanes
@@ -156,6 +166,7 @@ class Attempts:
                 suspicion=report.suspicion,
                 mends=mends,
                 given=job.decision,
+                given_at=job.decided_at,
                 pins=staged.pins,
                 terms=staged.manifest.review,
                 start_seconds=report.start_seconds,
@@ -193,6 +204,7 @@ class Attempts:
         """Run the box; again with other inputs for as long as it finds one that corrects the rejects of another job."""
         files: dict[str, str] = {}
         mends: Mends | None = None
+        given = staged
         while True:
             with self._timed("box", phases):
                 report = run_box(
@@ -207,11 +219,13 @@ class Attempts:
                 )
             claim = mended_input(job, report, files)
             if claim is None:
-                return report, mends
+                taken = report.verdict is Verdict.OK or report.verdict in EXPLAINED - {Verdict.NEEDS_REVIEW}
+                copies = corrected_files(job, given, files, folder) if files and taken else {}
+                return replace(report, outputs=report.outputs | copies), mends
             files |= claim
-            origin = find_origin(job, files, self._find)
+            origin = self._origins.find(job, files)
             mends = mends_of(files, origin)
-            staged = stage_origin(self._store, staged, origin, folder, file_mb=self._settings.worker_fsize_mb)
+            staged = stage_origin(self._store, job, given, origin, folder, file_mb=self._settings.worker_fsize_mb)
 
     def check_box(self) -> None:
         """Run a small built-in job in a box; raises SandboxUnavailable if no box can be built."""
@@ -506,6 +520,7 @@ def verification_order(job: dict[str, Any]) -> dict[str, Any]:
             "title": str(manifest.get("name", "")),
             "formats": sorted(f for f in formats if f),
             "decision": _named(job.get("decision")),
+            "answer_to": job.get("answer_to"),
             "memories": [{k: str(one[k]) for k in ("key", "version", "sha256")} for one in job.get("memories") or ()],
             "why": _why(manifest),
         },

@@ -17,7 +17,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -27,22 +27,21 @@ from core.errors import ObjectRefused, RowUnreadable
 from core.jobs import ENDED, Job, State, move, undecided
 from core.keys import WORK, staging_folder
 from core.ports import Clock, JobQuery, JobTable, ObjectStore, WorkQueue
-from infra.lanes import Lanes
 from infra.local.presence import Presence
 from infra.logs import Log
-from infra.queueing import enqueue, enqueue_all, note_sent
+from infra.queueing import Lanes, enqueue, enqueue_all, note_sent, without_message
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Boxes
 from runner.notifier import Notifier
-from runner.publish import Publisher
-from runner.tracing import job_moved
+from runner.publish import Publisher, count_moved
 from runner.worker import Worker
 
 LEADER_SECONDS = 30.0
 CHORES_SECONDS = 2.0
 TIDY_SECONDS = 10.0  # between rounds for expired jobs, each of which may take most of that time
 RECOUNT_SECONDS = 30.0
+REPLENISH_SECONDS = 30.0
 COLLECT_SECONDS = 600.0
 ALIVE, ALIVE_SECONDS = "janitor_alive", 300.0  # an alarm of the CloudFormation template waits for this event
 LAYER_SECONDS = 7 * 86400.0  # installed requirements unused for so long are deleted
@@ -52,55 +51,37 @@ _COUNTED_SECONDS = 60.0  # how far a service's counts may lag behind
 _LOST = frozenset({State.RUNNING, State.PUBLISHING})
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Janitor:
-    def __init__(
-        self,
-        *,
-        store: ObjectStore,
-        table: JobTable,
-        queue: WorkQueue,
-        clock: Clock,
-        timings: Timings,
-        worker: Worker,
-        publisher: Publisher,
-        notifier: Notifier,
-        presence: Presence,
-        boxes: Boxes,
-        run_dir: Path,
-        log: Log,
-        lanes: Lanes,
-        tidy_lanes: Lanes,
-        sweep: Callable[[], object] | None = None,
-        sweep_seconds: float = 300.0,
-        pulse: Callable[[], None] = lambda: None,
-        telemetry: Telemetry | None = None,
-    ) -> None:
-        self._store = store
-        self._table = table
-        self._queue = queue
-        self._clock = clock
-        self._timings = timings
-        self._worker = worker
-        self._publisher = publisher
-        self._notifier = notifier
-        self._presence = presence
-        self._boxes = boxes
-        self._run_dir = run_dir
-        self._log = log
-        self._lanes = lanes
-        self._tidy_lanes = tidy_lanes
-        self._sweep = sweep
-        self._sweep_seconds = sweep_seconds
-        self._pulse = pulse
-        self._telemetry = telemetry or Telemetry()
+    store: ObjectStore
+    table: JobTable
+    queue: WorkQueue
+    clock: Clock
+    timings: Timings
+    worker: Worker
+    publisher: Publisher
+    notifier: Notifier
+    presence: Presence
+    boxes: Boxes
+    run_dir: Path
+    log: Log
+    lanes: Lanes
+    tidy_lanes: Lanes
+    scan_inbox: Callable[[], object] | None = None
+    sweep_seconds: float = 300.0
+    pulse: Callable[[], None] = lambda: None
+    telemetry: Telemetry = field(default_factory=Telemetry)
+
+    def __post_init__(self) -> None:
         self._alive_at = 0.0
-        self._statuses = Statuses(store, table)
+        self._replenished: str | None = None  # how far the look for purged messages has come
+        self._statuses = Statuses(self.store, self.table)
         self._leads_until = 0.0
         self._leading = threading.Lock()
 
     def scheduler(self) -> BackgroundScheduler:
         """The chores on their intervals; the caller starts it and shuts it down."""
-        self._notifier.start()
+        self.notifier.start()
         made = BackgroundScheduler(
             timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )
@@ -108,10 +89,11 @@ class Janitor:
             "urgent": (lambda: self.urgent(CHORES_SECONDS), CHORES_SECONDS),
             "tidy": (lambda: self.tidy(0.8 * TIDY_SECONDS), TIDY_SECONDS),
             "recount": (self.recount, RECOUNT_SECONDS),
+            "replenish": (lambda: self.replenish(REPLENISH_SECONDS / 6), min(REPLENISH_SECONDS, self.sweep_seconds)),
             "collect": (self.collect, COLLECT_SECONDS),
         }
-        if self._sweep is not None:
-            acts["sweep"] = self.sweep, self._sweep_seconds
+        if self.scan_inbox is not None:
+            acts["sweep"] = self.sweep, self.sweep_seconds
         for name, (act, seconds) in acts.items():
             led = functools.partial(self._led, act, vital=name == "urgent")
             made.add_job(led, "interval", seconds=seconds, name=name)
@@ -119,13 +101,13 @@ class Janitor:
 
     def run_once(self) -> Counter[str]:
         """All chores now, leader or not, for an operator."""
-        done = self.sweep() + self.chores() + self.collect()
+        done = self.sweep() + self.replenish() + self.chores() + self.collect()
         return Counter({name: n for name, n in done.items() if n})
 
     def resign(self) -> None:
-        self._notifier.stop()
+        self.notifier.stop()
         if self._leads_until:
-            self._table.let_go("janitor", self._presence.owner)
+            self.table.let_go("janitor", self.presence.owner)
             self._leads_until = 0.0
 
     def chores(self) -> Counter[str]:
@@ -135,7 +117,7 @@ class Janitor:
     def urgent(self, seconds: float = math.inf, *, notices: bool = True) -> Counter[str]:
         """Chores that a job waits for: all of them, or as many as fit into so many seconds; notices if asked for."""
         done = self._round(seconds, urgent=True, notices=notices)
-        for owner in self._presence.sweep():
+        for owner in self.presence.sweep():
             done += self._bury_owner(owner)
         return done
 
@@ -145,40 +127,53 @@ class Janitor:
 
     def recount(self) -> Counter[str]:
         """Correct wrong counts of running jobs, which would refuse starts."""
-        return Counter(slots_corrected=self._table.recount())
+        return Counter(slots_corrected=self.table.recount())
+
+    def replenish(self, seconds: float = math.inf) -> Counter[str]:
+        """Send messages again that somebody purged, where a query finds the jobs that miss theirs.
+
+        Looks through all that wait, or as many as fit into so many seconds; the next round goes on from there.
+        """
+        done: Counter[str] = Counter()
+        until = self.clock.steady() + seconds
+        while True:
+            jobs, self._replenished = without_message(self.table, self.queue, self._replenished)
+            done += self._resend(list(jobs), self.clock.now())
+            if self._replenished is None or self.clock.steady() >= until:
+                return done
 
     def collect(self) -> Counter[str]:
         """Delete staged files that no job will publish, and boxes and scratch folders without an owner."""
         done: Counter[str] = Counter()
-        for prefix in self._store.folder(WORK).folders:
+        for prefix in self.store.folder(WORK).folders:
             try:
-                job = self._table.get(prefix.removeprefix(WORK).rstrip("/"))
+                job = self.table.get(prefix.removeprefix(WORK).rstrip("/"))
                 if job is not None and job.state is State.REVIEW and not job.unpublished:
-                    done["staged_files_removed"] += self._store.delete_prefix(staging_folder(job.job_id, job.fence))
+                    done["staged_files_removed"] += self.store.delete_prefix(staging_folder(job.job_id, job.fence))
                 elif job is None or (job.state in ENDED and not job.unpublished):
-                    done["staged_files_removed"] += self._store.delete_prefix(prefix)
+                    done["staged_files_removed"] += self.store.delete_prefix(prefix)
             except (RowUnreadable, ObjectRefused) as error:
-                self._log.warning("staged_files_kept", prefix=prefix, error=str(error))
-        done["boxes_reaped"] += self._boxes.sandbox.reap(self._label_alive)
-        done["layers_removed"] += self._boxes.layers.collect(LAYER_SECONDS)
+                self.log.warning("staged_files_kept", prefix=prefix, error=str(error))
+        done["boxes_reaped"] += self.boxes.sandbox.reap(self._label_alive)
+        done["layers_removed"] += self.boxes.layers.collect(LAYER_SECONDS)
         return done
 
     def sweep(self) -> Counter[str]:
-        if self._sweep is not None:
-            self._sweep()
+        if self.scan_inbox is not None:
+            self.scan_inbox()
             return Counter(sweeps=1)
         return Counter()
 
     def gauges(self) -> dict[tuple[str, str], float]:
         """What the queue and the table hold, for metrics; nothing unless this process leads."""
-        if self._clock.now() > self._leads_until:
+        if self.clock.now() > self._leads_until:
             return {}
-        stats = self._queue.stats()
+        stats = self.queue.stats()
         kinds = {"ready": stats.ready, "in_flight": stats.in_flight, "delayed": stats.delayed, "dead": stats.dead}
         return {
             **{("ade.queue.messages", kind): n for kind, n in kinds.items()},
             ("ade.queue.oldest", ""): stats.oldest_seconds or 0.0,
-            **{("ade.jobs", str(state)): n for state, n in self._table.counts().items()},
+            **{("ade.jobs", str(state)): n for state, n in self.table.counts().items()},
         }
 
     def _led(self, chores: Callable[[], Counter[str]], *, vital: bool = False) -> None:
@@ -187,41 +182,41 @@ class Janitor:
         `vital`: this round is the health check; the other rounds go on even while it hangs.
         """
         if vital:
-            self._pulse()
+            self.pulse()
         try:
             if not self._leads():
                 return
             done = chores()
         except Exception as error:  # noqa: BLE001 - the next round may succeed
-            self._log.error("chores_failed", error=f"{type(error).__name__}: {error}")
+            self.log.error("chores_failed", error=f"{type(error).__name__}: {error}")  # noqa: TRY400 - no logging.Logger
             return
-        now = self._clock.now()
+        now = self.clock.now()
         if vital and now >= self._alive_at:
             self._alive_at = now + ALIVE_SECONDS
-            self._log.info(ALIVE)
+            self.log.info(ALIVE)
         if failed := done.get("chores_failed"):
-            self._telemetry.meters.add("ade.chores.failed", failed)
+            self.telemetry.meters.add("ade.chores.failed", failed)
         if done:
-            self._log.info("chores_done", **{k: v for k, v in done.items() if v})
+            self.log.info("chores_done", **{k: v for k, v in done.items() if v})
 
     def _leads(self) -> bool:
         """Whether this process is the leader; takes or renews the lease when that is due."""
         with self._leading:
-            now = self._clock.now()
+            now = self.clock.now()
             if now > self._leads_until - LEADER_SECONDS / 2:
-                leads = self._table.hold("janitor", self._presence.owner, LEADER_SECONDS)
+                leads = self.table.hold("janitor", self.presence.owner, LEADER_SECONDS)
                 self._leads_until = now + LEADER_SECONDS if leads else 0.0
             return self._leads_until > 0.0
 
     def _round(self, seconds: float, *, urgent: bool, notices: bool = True) -> Counter[str]:
         """Do what is due, longest overdue first, each row once, until nothing is left or time is up."""
-        query = self._table.attention if urgent else self._table.outdated
-        lanes = self._lanes if urgent else self._tidy_lanes
+        query = self.table.attention if urgent else self.table.outdated
+        lanes = self.lanes if urgent else self.tidy_lanes
         done: Counter[str] = Counter()
         seen: set[tuple[str, int]] = set()
-        until, still = self._clock.steady() + seconds, 0
+        until, still = self.clock.steady() + seconds, 0
         while True:
-            now, most = self._clock.now(), _BATCH + still
+            now, most = self.clock.now(), _BATCH + still
             found = query(now, limit=most)
             due = [job for job in found if (job.job_id, job.rev) not in seen]
             still = len(found) - len(due)  # handled but still due: read past it
@@ -233,12 +228,12 @@ class Janitor:
             for at in range(0, len(due), _AT_ONCE):
                 for one in lanes.each(lambda job: self._one(job, now, notices=notices), due[at : at + _AT_ONCE]):  # noqa: B023
                     done += one
-                if self._clock.steady() >= until:
+                if self.clock.steady() >= until:
                     break
             done += self._resend(
                 sent, now
             )  # after messages that were never sent: a queue that only counts would report those as lost too
-            if self._clock.steady() >= until or still == len(found) < most:
+            if self.clock.steady() >= until or still == len(found) < most:
                 return done
 
     def _crowded_out(self, due: list[Job], now: float, seen: set[tuple[str, int]]) -> list[Job]:
@@ -246,8 +241,8 @@ class Janitor:
         lost: dict[str, Job] = {}
         cursor: str | None = None
         while True:
-            page = self._table.page(JobQuery(states=_LOST), limit=_BATCH, cursor=cursor)
-            lost |= {job.job_id: job for job in page.jobs if chore(job, now, self._timings) is not None}
+            page = self.table.page(JobQuery(states=_LOST), limit=_BATCH, cursor=cursor)
+            lost |= {job.job_id: job for job in page.jobs if chore(job, now, self.timings) is not None}
             cursor = page.cursor
             if cursor is None:
                 break
@@ -255,33 +250,33 @@ class Janitor:
         return first + [job for job in due if job.job_id not in lost]
 
     def _one(self, job: Job, now: float, *, notices: bool = True) -> Counter[str]:
-        what = chore(job, now, self._timings)
+        what = chore(job, now, self.timings)
         if what is Chore.NOTIFY:
             return self._notify(job) if notices else Counter()
         return self._done(job, what, now) if what is not None else Counter()
 
     def _notify(self, job: Job) -> Counter[str]:
-        return Counter(jobs_notify=int(self._notifier.deliver(job)))
+        return Counter(jobs_notify=int(self.notifier.deliver(job)))
 
     def _done(self, job: Job, what: Chore, now: float) -> Counter[str]:
         try:
             match what:
                 case Chore.ENQUEUE:
                     self._statuses.clear(job)
-                    moved = self._table.replace(job, move(job, State.QUEUED, now=now, announced=False))
+                    moved = self.table.replace(job, move(job, State.QUEUED, now=now, announced=False))
                     if moved is not None:
-                        enqueue(self._table, self._queue, self._clock, moved)
+                        enqueue(self.table, self.queue, self.clock, moved)
                 case Chore.RESEND:
-                    enqueue(self._table, self._queue, self._clock, job)
+                    enqueue(self.table, self.queue, self.clock, job)
                 case Chore.RESCUE:
-                    if self._worker.rescue(job) is job:
+                    if self.worker.rescue(job) is job:
                         return Counter()  # its runner may still be alive
                 case Chore.PUBLISH:
-                    self._worker.finish(job)
+                    self.worker.finish(job)
                 case Chore.EXPIRE:
-                    expired = self._table.replace(job, move(job, State.EXPIRED, now=now, files=()))
+                    expired = self.table.replace(job, move(job, State.EXPIRED, now=now, files=()))
                     if expired is not None:
-                        self._publisher.finish(expired)
+                        self.publisher.finish(expired)
                 case Chore.CLOSE_REVIEW:
                     self._close_review(job, now)
                 case Chore.FORGET:
@@ -290,9 +285,9 @@ class Janitor:
                     return self._notify(job)
         except Exception as error:  # noqa: BLE001 - one job that fails must not block the others
             cause = f"{type(error).__name__}: {error}"
-            self._log.warning("chore_failed", **job_fields(job), chore=str(what), error=cause)
+            self.log.warning("chore_failed", **job_fields(job), chore=str(what), error=cause)
             with contextlib.suppress(Exception):  # then the next round tries again
-                self._table.replace(job, defer(job, now, self._timings))
+                self.table.replace(job, defer(job, now, self.timings))
             return Counter(chores_failed=1)
         return Counter({f"jobs_{what}": 1})
 
@@ -304,43 +299,43 @@ class Janitor:
         likely = sorted(jobs, key=lambda job: (job.reason.startswith("waiting:"), job.enqueued_at))
         here = frozenset({State.QUEUED, State.RUNNING})
         try:
-            lost = self._queue.missing(
-                [job.job_id for job in likely], lambda: self._table.count(here, before=now - _COUNTED_SECONDS)
+            lost = self.queue.missing(
+                [job.job_id for job in likely], lambda: self.table.count(here, before=now - _COUNTED_SECONDS)
             )
             again = [job for job in jobs if job.job_id in lost or sent_anyway(job, now)]
             sent = [(job, max(0.0, (job.due_at or 0.0) - now)) for job in again]
-            enqueue_all(self._table, self._queue, self._clock, sent, lanes=self._lanes)
+            enqueue_all(self.table, self.queue, self.clock, sent, lanes=self.lanes)
             resent = {job.job_id for job in again}
-            self._lanes.each(
-                lambda job: note_sent(self._table, job, now), [job for job in jobs if job.job_id not in resent]
+            self.lanes.each(
+                lambda job: note_sent(self.table, job, now), [job for job in jobs if job.job_id not in resent]
             )
         except Exception as error:  # noqa: BLE001 - the next round tries again; nothing else waits for them
-            self._log.warning("chore_failed", chore=str(Chore.RESEND), error=f"{type(error).__name__}: {error}")
+            self.log.warning("chore_failed", chore=str(Chore.RESEND), error=f"{type(error).__name__}: {error}")
             return Counter(chores_failed=1)
         return Counter(jobs_resend=len(again))
 
     def _close_review(self, job: Job, now: float) -> None:
         """End a review that nobody answered in time, as its manifest says."""
-        closed = self._table.replace(job, undecided(job, now=now))
+        closed = self.table.replace(job, undecided(job, now=now))
         if closed is not None and closed.state is State.QUEUED:
-            enqueue(self._table, self._queue, self._clock, closed)
+            enqueue(self.table, self.queue, self.clock, closed)
         elif closed is not None:
-            job_moved(self._telemetry, closed)
-            self._worker.finish(closed)
+            count_moved(self.telemetry, closed)
+            self.worker.finish(closed)
 
     def _forget(self, job: Job, now: float) -> None:
         """Remove a tombstone; it stays while its input is in the inbox, or the next sweep would run that again."""
         for item in job.inputs:
-            current = self._store.head(item.ref.key) if item.role == "primary" else None
+            current = self.store.head(item.ref.key) if item.role == "primary" else None
             if current is not None and current.digest == item.ref.digest:
-                self._table.replace(job, replace(job, updated_at=now))
+                self.table.replace(job, replace(job, updated_at=now))
                 return
         # Remove the row last; until then it blocks another run (`is_taken_back`). Once it is gone, a drop of the same
         # content creates the same job, and a late delete would hit its outputs.
-        held = self._table.replace(job, replace(job, updated_at=now))
+        held = self.table.replace(job, replace(job, updated_at=now))
         if held is not None:
-            self._publisher.erase(held)
-            self._table.remove(held)
+            self.publisher.erase(held)
+            self.table.remove(held)
 
     def _bury_owner(self, owner: str) -> Counter[str]:
         """Clean up after a process of this machine that died: requeue its jobs, delete its scratch folder and lock."""
@@ -348,24 +343,24 @@ class Janitor:
         cursor: str | None = None
         left = False
         while True:
-            page = self._table.page(JobQuery(states=frozenset({State.RUNNING})), cursor=cursor)
+            page = self.table.page(JobQuery(states=frozenset({State.RUNNING})), cursor=cursor)
             for job in page.jobs:
                 if job.lease is None or job.lease.owner != owner:
                     continue
                 try:
-                    self._worker.rescue(job)
+                    self.worker.rescue(job)
                     done["jobs_rescued"] += 1
                 except Exception as error:  # noqa: BLE001 - one job that fails must not block the others
-                    self._log.warning("chore_failed", job_id=job.job_id, chore="rescue", error=type(error).__name__)
+                    self.log.warning("chore_failed", job_id=job.job_id, chore="rescue", error=type(error).__name__)
                     left = True
             cursor = page.cursor
             if cursor is None:
                 break
         if left:
             return done + Counter(chores_failed=1)
-        self._boxes.sandbox.reap(self._label_alive)
-        shutil.rmtree(self._run_dir / owner, ignore_errors=True)
-        self._presence.forget(owner)
+        self.boxes.sandbox.reap(self._label_alive)
+        shutil.rmtree(self.run_dir / owner, ignore_errors=True)
+        self.presence.forget(owner)
         done["owners_buried"] += 1
         return done
 
@@ -373,7 +368,7 @@ class Janitor:
         """Whether the attempt that a box is named after still runs; True if its row cannot be read."""
         job_id, _, fence = label.rpartition("-")
         try:
-            job = self._table.get(job_id)
+            job = self.table.get(job_id)
         except RowUnreadable:
             return True
         return job is not None and job.state is State.RUNNING and str(job.fence) == fence

@@ -104,7 +104,7 @@ class Beats:
             self._thread = self._started()
 
     def stop(self) -> None:
-        """Call after the last slot has let go; a second call does nothing."""
+        """Call after the last slot has released its lease; a second call does nothing."""
         self._stopped = True
         self._pause.set()
         self._some.set()

@@ -9,6 +9,7 @@ import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass, field
 
 from core.jobs import Job, Notice
 from core.notices import MOST_TRIES, body, delivered, postponed
@@ -22,23 +23,18 @@ _THREADS = 8
 _MOST_WAITING = 500
 
 
+@dataclass(eq=False, repr=False)
 class Notifier:
-    def __init__(
-        self,
-        table: JobTable,
-        clock: Clock,
-        deliveries: Deliveries,
-        log: Log,
-        *,
-        telemetry: Telemetry | None = None,
-        draw: Callable[[], float] = random.random,
-    ) -> None:
-        self._table = table
-        self._clock = clock
-        self._deliveries = deliveries
-        self._log = log
-        self._meters = (telemetry or Telemetry()).meters
-        self._draw = draw
+    table: JobTable
+    clock: Clock
+    deliveries: Deliveries
+    log: Log
+    _: KW_ONLY
+    telemetry: Telemetry = field(default_factory=Telemetry)
+    draw: Callable[[], float] = random.random
+
+    def __post_init__(self) -> None:
+        self._meters = self.telemetry.meters
         self._lock = threading.Lock()
         self._busy: set[str] = set()
         self._pool: ThreadPoolExecutor | None = None
@@ -68,10 +64,10 @@ class Notifier:
     def _send_all(self, job: Job) -> None:
         try:
             for notice in job.notices:
-                if notice.next_at <= self._clock.now():
+                if notice.next_at <= self.clock.now():
                     self._send(job, notice)
         except Exception as error:  # noqa: BLE001 - it is still in its row, so the next round tries again
-            self._log.warning("notice_failed", **job_fields(job), error=f"{type(error).__name__}: {error}")
+            self.log.warning("notice_failed", **job_fields(job), error=f"{type(error).__name__}: {error}")
         finally:
             with self._lock:
                 self._busy.discard(job.job_id)
@@ -79,21 +75,21 @@ class Notifier:
     def _send(self, job: Job, notice: Notice) -> None:
         about = {**job_fields(job), "notice": notice.id, "kind": notice.kind, "tries": notice.tries + 1}
         try:
-            refusal = self._deliveries.send(notice.to, notice.id, notice.kind, body(job, notice))
+            refusal = self.deliveries.send(notice.to, notice.id, notice.kind, body(job, notice))
         except NotTaken as error:
             last = notice.tries + 1 >= MOST_TRIES
             self._meters.add("ade.notices", outcome="given_up" if last else "failed")
-            self._log.warning("notice_given_up" if last else "notice_failed", **about, error=str(error))
-            jitter = self._draw()
-            self._change(job, lambda row: postponed(row, notice.id, now=self._clock.now(), jitter=jitter))
+            self.log.warning("notice_given_up" if last else "notice_failed", **about, error=str(error))
+            jitter = self.draw()
+            self._change(job, lambda row: postponed(row, notice.id, now=self.clock.now(), jitter=jitter))
             return
         if refusal is not None:
             self._meters.add("ade.notices", outcome="refused")
-            self._log.warning("notice_refused", **about, reason=refusal.reason)
+            self.log.warning("notice_refused", **about, reason=refusal.reason)
         else:
             self._meters.add("ade.notices", outcome="delivered")
-            self._log.info("notice_delivered", **about)
+            self.log.info("notice_delivered", **about)
         self._change(job, lambda row: delivered(row, notice.id))
 
     def _change(self, job: Job, change: Callable[[Job], Job | None]) -> None:
-        mutate(self._table, job.job_id, change)
+        mutate(self.table, job.job_id, change)

@@ -3,38 +3,36 @@
 A box that finds keys of `rejects.xlsx` in an input says which job they name. That is a claim like any other: the job
 must be of the same tenant and workflow, and its inputs must still be in the bucket at their pinned versions. A
 corrected file may correct the rejects of a result that itself came from one; the chain is followed to the first drop.
+
+Several people may correct copies of one file. So the row of the first drop lists its corrections, in the order in which
+attempts at them began, and each attempt reads all that are listed by then, whatever became of their results. The
+result of the last one listed is therefore the most complete, and `latest.json` names that one.
 """
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from core.jobs import InputRef, Job, Mends
-from core.ports import BoxReport
+from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge, StoreUnavailable
+from core.jobs import Correction, InputRef, Job, Mends, ObjectRef, State
+from core.keys import corrected_name, job_folder
+from core.ports import Fetched, JobTable
 from core.verdicts import Verdict
-from runner.staging import Staged, StagedSource, StagingFailed, stage_file
+from infra.queueing import mutate
+from runner.staging import MAX_ROUNDS, Staged, StagedSource, StagingFailed, stage_file
 
-MAX_ROUNDS = 16  # results that may be made of one another's corrected rejects
-
-
-@dataclass
-class OriginInputs:
-    """What a job over corrected files really reads."""
-
-    primaries: list[InputRef] = field(default_factory=list)
-    mended: list["MendedFile"] = field(default_factory=list)
-    first: Job | None = None  # the job of the first drop
-
-    def take(self, other: "OriginInputs") -> None:
-        self.add(other.primaries)
-        self.mended += [file for file in other.mended if file.item.ref not in [m.item.ref for m in self.mended]]
-        self.first = self.first or other.first
-
-    def add(self, primaries: list[InputRef]) -> None:
-        known = {item.ref.key for item in self.primaries}
-        self.primaries += [item for item in primaries if item.ref.key not in known]
+MAX_CORRECTIONS = 64  # corrected files of one drop
+_WITHDRAWN = frozenset({State.CANCELLED, State.SKIPPED})
+# The corrected file itself may be what ended its job, so it must not end those of others.
+_HARMFUL = frozenset(
+    {
+        Verdict.INPUT_UNREADABLE, Verdict.MENDS, Verdict.CPU, Verdict.MEMORY, Verdict.WALL_CLOCK, Verdict.FILE_SIZE,
+        Verdict.PROCESSES, Verdict.SIGNAL,
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +40,128 @@ class MendedFile:
     """A corrected input, the job whose rejects it corrects, and that job's inputs by name, in key order."""
 
     item: InputRef
+    owner: Job
     job: str
     inputs: tuple[str, ...]
+    knows: tuple[int, ...] = ()  # those before it that were in the result which it corrects, by number
+    earlier: bool = False  # of another drop
+    needed: bool = True  # the job's own, or part of a result whose rejects its own correct
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        return self.item.ref.key, self.item.ref.digest
 
 
-def find_origin(job: Job, files: Mapping[str, str], find: Callable[[str], Job | None]) -> OriginInputs:
-    """The inputs behind a job's corrected files (key -> the job whose rejects it corrects); raises StagingFailed."""
-    return _expanded(job, files, find, (job.job_id,))
+@dataclass
+class OriginInputs:
+    """What a job over corrected files really reads."""
+
+    primaries: list[InputRef] = field(default_factory=list)
+    mended: list[MendedFile] = field(default_factory=list)
+    roots: list[Job] = field(default_factory=list)  # the jobs of the first drops
+    place: int = 0  # among the corrections of the first drop
+    lost: list[str] = field(default_factory=list)  # names of earlier corrections that cannot be read
+
+    def take(self, other: "OriginInputs") -> None:
+        self.add(other.primaries)
+        known = {file.identity for file in self.mended}
+        self.mended += [file for file in other.mended if file.identity not in known]
+        self.roots += [root for root in other.roots if root.job_id not in [known.job_id for known in self.roots]]
+
+    def add(self, primaries: Iterable[InputRef]) -> None:
+        known = {item.ref.key for item in self.primaries}
+        self.primaries += [item for item in primaries if item.ref.key not in known]
 
 
-def _expanded(
+class Origins:
+    """Finds what corrected files belong to, and lists them with the drop that they correct."""
+
+    def __init__(self, table: JobTable) -> None:
+        self._table = table
+
+    def find(self, job: Job, files: Mapping[str, str]) -> OriginInputs:
+        """The inputs behind a job's corrected files (key -> the job whose rejects it corrects), and what earlier
+        corrections of the same inputs there are; raises StagingFailed."""
+        found = expanded(job, files, self._table.get, (job.job_id,))
+        listed: list[Correction] = []
+        for root in found.roots:
+            listed += self._listed(root, job, files, found.mended)
+        found.place = next((c.place for c in listed if c.job_id == job.job_id), 0)
+        self._add_earlier(found, job, listed)
+        return found
+
+    def _listed(self, root: Job, job: Job, files: Mapping[str, str], chain: Sequence[MendedFile]) -> list[Correction]:
+        """The corrections of a drop, this one last. An attempt that is repeated is listed again."""
+        owners = {file.owner.job_id: file.owner for file in chain if file.owner.job_id != job.job_id}
+
+        def change(row: Job) -> Job:
+            kept = [c for c in row.corrections if c.job_id != job.job_id]
+            known = {c.job_id for c in kept}
+            place = max((c.place for c in row.corrections), default=0)
+            for owner in owners.values():
+                if owner.job_id not in known and owner.mends is not None:  # listed by no program before this one
+                    place += 1
+                    kept.append(_correction(owner, dict(owner.mends.files), place))
+            return replace(row, corrections=(*kept, _correction(job, files, place + 1)))
+
+        if len(root.corrections) >= MAX_CORRECTIONS and job.job_id not in {c.job_id for c in root.corrections}:
+            name = next(item.name for item in job.inputs if item.ref.key in files)
+            said = f"{name} corrects rows of {root.subject}, which {MAX_CORRECTIONS} files corrected before"
+            raise StagingFailed(Verdict.MENDS, f"{said}; drop the whole file again")
+        written = mutate(self._table, root.job_id, change)
+        if written is None:
+            raise StoreUnavailable(f"job {root.job_id} could not list its correction; try again")
+        return list(written.corrections)
+
+    def _add_earlier(self, found: OriginInputs, job: Job, listed: Sequence[Correction]) -> None:
+        """Add the files of other corrections, from the oldest to the newest, and none before what it was made of."""
+        places = {c.job_id: c.place for c in listed}
+        rows = self._table.get_all([c.job_id for c in listed if c.job_id != job.job_id])
+        own = {file.identity: file for file in found.mended}
+        first: dict[tuple[str, str], int] = {}  # when each was listed first
+        order: dict[tuple[str, str], MendedFile] = {}
+        for listing in sorted(listed, key=lambda c: (c.stamp, c.place)):
+            is_own = listing.job_id == job.job_id
+            files = found.mended if is_own else self._files_of(rows.get(listing.job_id), listing, found)
+            for file in files:
+                place = places.get(file.owner.job_id, listing.place)
+                first[file.identity] = min(place, first.get(file.identity, place))
+                order.setdefault(file.identity, own.get(file.identity, file))
+        found.mended = [
+            replace(
+                file,
+                knows=tuple(n for n, other in enumerate(order) if n < at and first[other] <= places.get(file.job, 0)),
+                earlier=file.owner.job_id != job.job_id,
+                needed=file.identity in own,
+            )
+            for at, file in enumerate(order.values())
+        ]
+
+    def _files_of(self, row: Job | None, listing: Correction, found: OriginInputs) -> list[MendedFile]:
+        """The files of an earlier correction, those that it was made of first; none if it was withdrawn."""
+        if row is None or row.state in _WITHDRAWN:
+            return []
+        claims = {row.inputs[n].ref.key: claim for n, claim in listing.claims if n < len(row.inputs)}
+        names = [item.name for item in row.inputs if item.ref.key in claims]
+        if row.error is not None and row.ended and row.error.verdict in _HARMFUL:
+            found.lost += names
+            return []
+        try:
+            return expanded(row, claims, self._table.get, (row.job_id,)).mended
+        except StagingFailed:
+            found.lost += names
+            return []
+
+
+def _correction(job: Job, files: Mapping[str, str], place: int) -> Correction:
+    claims = tuple((n, files[item.ref.key]) for n, item in enumerate(job.inputs) if item.ref.key in files)
+    return Correction(place=place, job_id=job.job_id, stamp=job.stamp, claims=claims)
+
+
+def expanded(
     job: Job, files: Mapping[str, str], find: Callable[[str], Job | None], way: tuple[str, ...]
 ) -> OriginInputs:
+    """The inputs behind a job's corrected files, and the corrected files on the way to them; raises StagingFailed."""
     own = [item for item in job.inputs if item.role == "primary"]
     found = OriginInputs()
     for item in own:
@@ -65,11 +173,12 @@ def _expanded(
             raise _refused(
                 item, claim, "which would correct itself, or was corrected too often; drop the whole file again"
             )
-        behind = _expanded(origin, dict(origin.mends.files) if origin.mends else {}, find, (*way, claim))
+        behind = expanded(origin, dict(origin.mends.files) if origin.mends else {}, find, (*way, claim))
         found.take(behind)
-        found.mended.append(MendedFile(item, claim, tuple(i.name for i in behind.primaries)))
-    found.add([item for item in own if item.ref.key not in files])
-    found.first = found.first or job
+        found.mended.append(MendedFile(item, job, claim, tuple(i.name for i in behind.primaries)))
+    found.add(item for item in own if item.ref.key not in files)
+    if not found.roots:
+        found.roots.append(job)
     return found
 
 
@@ -88,52 +197,85 @@ def _refused(item: InputRef, claim: str, why: str) -> StagingFailed:
     return StagingFailed(Verdict.MENDS, f"{item.name} corrects the rejects of job {claim}, {why}")
 
 
-def mended_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:
-    """The input in which a box found corrected rejects, and the job it names; None if the box did not stop for one."""
-    if report.verdict is not Verdict.MENDS:
-        return None
-    name, claim = report.where.get("input"), report.where.get("job")
-    item = next((i for i in job.inputs if i.role == "primary" and i.name == name and i.ref.key not in known), None)
-    return {item.ref.key: claim} if item is not None and isinstance(claim, str) and len(known) < MAX_ROUNDS else None
-
-
-def stage_origin(store: StagedSource, staged: Staged, origin: OriginInputs, folder: Path, *, file_mb: int) -> Staged:
-    """The same job over the inputs that its corrected files belong to; what the first box left behind is removed."""
+def stage_origin(
+    store: StagedSource, job: Job, staged: Staged, origin: OriginInputs, folder: Path, *, file_mb: int
+) -> Staged:
+    """A staged job over the inputs that its corrected files belong to; what an earlier box left behind is removed."""
     for left in ("out", "verify"):
         shutil.rmtree(folder / left, ignore_errors=True)
+    given: dict[ObjectRef, dict[str, Any]] = {
+        item.ref: one for item, one in zip(job.inputs, staged.order["inputs"], strict=True)
+    }
     inputs: list[dict[str, Any]] = []
+    lost, numbered = list(origin.lost), count()
 
-    def bring(item: InputRef, **more: object) -> None:
-        path = f"in/origin-{len(inputs)}"
-        (folder / path).unlink(missing_ok=True)
+    def bring(item: InputRef, file: MendedFile | None = None) -> dict[str, Any]:
+        if item.ref in given:
+            return given[item.ref]  # as it was when the attempt began, whatever replaced it since
+        path = f"in/origin-{next(numbered)}"
+        got = _fetched(store, item, file, folder / path, file_mb=file_mb)
+        return {"role": item.role, "name": item.name, "path": path, "size": got.size, "sha256": got.sha256}
+
+    inputs += [bring(item) for item in origin.primaries]
+    inputs += [one for one in staged.order["inputs"] if one["role"] == "auxiliary"]
+    numbers: dict[int, int] = {}  # of a corrected file among all, and among those that are there
+    for n, file in enumerate(origin.mended):
         try:
-            got = stage_file(store, item.ref, folder / path, file_mb=file_mb)
-        except StagingFailed as error:
-            if error.verdict is not Verdict.INPUT_GONE:
+            found = bring(file.item, file)
+        except StagingFailed:
+            if file.needed:
                 raise
-            said = f"{item.name} is needed to put corrected rows back, but is gone or was replaced ({error})"
-            raise StagingFailed(Verdict.MENDS, f"{said}; drop the whole file again") from error
-        given = {"role": item.role, "name": item.name, "path": path, "size": got.size, "sha256": got.sha256}
-        inputs.append(given | more)
-
-    for item in origin.primaries:
-        bring(item)
-    inputs += [given for given in staged.order["inputs"] if given["role"] == "auxiliary"]
-    for file in origin.mended:
-        bring(file.item, role="mended", mends={"job": file.job, "inputs": list(file.inputs)})
+            lost.append(file.item.name)
+            continue
+        knows = [numbers[k] for k in file.knows if k in numbers]
+        facts = {"job": file.job, "inputs": list(file.inputs), "knows": knows, "earlier": file.earlier}
+        inputs.append(found | {"role": "mended", "mends": facts})
+        numbers[n] = len(numbers)
     order = {name: value for name, value in staged.order.items() if name != "previous"}
-    return replace(staged, order=order | {"inputs": inputs})
+    return replace(staged, order=order | {"inputs": inputs} | ({"lost": lost} if lost else {}))
 
 
-def mends_of(files: Mapping[str, str], origin: OriginInputs) -> Mends | None:
-    """What the row says of it; which files hold corrected rejects, and the first drop."""
-    first = origin.first
-    if first is None:
+def _fetched(store: StagedSource, item: InputRef, file: MendedFile | None, to: Path, *, file_mb: int) -> Fetched:
+    """Fetch an input of an earlier job, or the copy of it that the job published; raises StagingFailed."""
+    to.unlink(missing_ok=True)
+    try:
+        return stage_file(store, item.ref, to, file_mb=file_mb)
+    except StagingFailed as error:
+        if error.verdict is not Verdict.INPUT_GONE:
+            raise
+        if file is not None and (got := _fetched_copy(store, file, to)) is not None:
+            return got
+        said = f"{item.name} is needed to put corrected rows back, but is gone or was replaced ({error})"
+        raise StagingFailed(Verdict.MENDS, f"{said}; drop the whole file again") from error
+
+
+def _fetched_copy(store: StagedSource, file: MendedFile, to: Path) -> Fetched | None:
+    name = next(corrected_name(n, item) for n, item in enumerate(file.owner.inputs) if item.ref == file.item.ref)
+    facts = next((f for f in file.owner.files if f.name == name), None)
+    if facts is None:
         return None
+    to.unlink(missing_ok=True)
+    try:
+        got = store.fetch(job_folder(file.owner) + name, to, limit=facts.size)
+    except (ObjectMissing, ObjectChanged, ObjectTooLarge):
+        return None
+    return got if got.sha256 == facts.sha256 else None
+
+
+def corrected_files(job: Job, staged: Staged, files: Mapping[str, str], folder: Path) -> dict[str, Path]:
+    """Copies of a job's corrected files, to be published: the originals may be replaced by other corrections."""
+    paths = [one["path"] for one in staged.order["inputs"]]
+    return {corrected_name(n, item): folder / paths[n] for n, item in enumerate(job.inputs) if item.ref.key in files}
+
+
+def mends_of(files: Mapping[str, str], origin: OriginInputs) -> Mends:
+    """What the row says of it: which files hold corrected rejects, and the first drop."""
+    first = origin.roots[0]
     return Mends(
         files=tuple(sorted(files.items())),
         job_id=first.job_id,
         subject=first.subject,
         stamp=first.stamp,
         created_at=first.created_at,
+        place=origin.place,
     )

@@ -18,48 +18,52 @@ input was restored after another version is marked `unpublished` too: latest.jso
 import json
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed, RecordNewer
 from core.jobs import ENDED, HISTORY_KEPT, Job, JobError, State, move, stamp_text
-from core.keys import job_folder, latest_key, mended_latest_key, profile_key, result_key, staging_folder
+from core.keys import (
+    corrected_name,
+    job_folder,
+    latest_key,
+    mended_latest_key,
+    profile_key,
+    result_key,
+    staging_folder,
+)
 from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
-from infra.lanes import Lanes
 from infra.logs import Log
+from infra.queueing import Lanes
 from infra.reviews import REVIEW_FILES
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry
-from runner.remembering import remember
-from runner.tracing import job_moved, published
+from runner.remembering import PROFILE, remember
 
 LATEST_VERSION = 1
 AUDIT = ("artifact.json", "report.html", "rejects.xlsx")  # published without a workbook if they explain a failure
-PROFILE = "profile.json"
-_HEAD = 1000  # bytes of the first line of a profile
+_HEAD = 4000  # bytes of the line above a profile
+_HEAD_TEXT = 200
+_KINDS = 8  # profiles of one sender that are kept
+_WAS = 12
+_PROFILE_TRIES = 20
 _SMALL = 1024 * 1024
 _SLOW_SECONDS = 10.0  # a finisher that took longer may have been suspended while others moved the job on
 
 
+@dataclass(eq=False, repr=False)
 class Publisher:
-    def __init__(
-        self,
-        store: ObjectStore,
-        table: JobTable,
-        clock: Clock,
-        lanes: Lanes,
-        log: Log | None = None,
-        *,
-        telemetry: Telemetry | None = None,
-    ) -> None:
-        self._telemetry = telemetry or Telemetry()
-        self._store = store
-        self._log = log
-        self._table = table
-        self._clock = clock
-        self._lanes = lanes
-        self.statuses = Statuses(store, table)
+    store: ObjectStore
+    table: JobTable
+    clock: Clock
+    lanes: Lanes
+    log: Log | None = None
+    _: KW_ONLY
+    telemetry: Telemetry = field(default_factory=Telemetry)
+
+    def __post_init__(self) -> None:
+        self.statuses = Statuses(self.store, self.table)
 
     def finish(self, job: Job, *, on_written: Callable[[], None] | None = None) -> Job | None:
         """Complete the publication of a job; its row afterwards, or None if another process moved it on.
@@ -69,22 +73,22 @@ class Publisher:
         """
         if job.state is not State.PUBLISHING and not (job.unpublished and (job.ended or job.state is State.REVIEW)):
             return None
-        began = self._telemetry.now()
+        began = self.telemetry.now()
         try:
             done = self._publish_review(job) if job.state is State.REVIEW else self._finish(job, on_written)
         except KeyRefused as error:
             return self._unpublishable(job, str(error), on_written)
         if done is not None and done.state is not State.QUEUED:
-            published(self._telemetry, done, began=began)
+            _record_published(self.telemetry, done, began=began)
         return done
 
     def _finish(self, job: Job, on_written: Callable[[], None] | None) -> Job | None:
         if job.state is State.SUCCEEDED:
             self._point_latest(job)
             return self._close(job)
-        body, current = result_body(job), self._store.head(result_key(job))
+        body, current = result_body(job), self.store.head(result_key(job))
         if current is None or not self._is_written(job, body):
-            began = self._clock.steady()
+            began = self.clock.steady()
             try:
                 self._copy(job)
             except ObjectMissing:
@@ -124,27 +128,27 @@ class Publisher:
             if not self._unchanged(job):
                 return None
             reason = "its staged questions were lost before they were published"
-            return self._table.replace(job, move(job, State.QUEUED, now=self._clock.now(), reason=reason, files=()))
+            return self.table.replace(job, move(job, State.QUEUED, now=self.clock.now(), reason=reason, files=()))
         self.statuses.announce(job)
-        closed = self._table.replace(job, replace(job, unpublished=False))
+        closed = self.table.replace(job, replace(job, unpublished=False))
         if closed is not None:
-            self._store.delete_prefix(staging_folder(job.job_id, job.fence))
+            self.store.delete_prefix(staging_folder(job.job_id, job.fence))
             return closed
-        now = self._table.get(job.job_id)
+        now = self.table.get(job.job_id)
         if now is None or (now.ended and not now.unpublished):
             self._drop_review(now or job)
         return None
 
     def _remember(self, job: Job) -> None:
         """Put what a person decided into the workflow's memory, before anybody can see the result."""
-        why = remember(self._store, job) if job.decision is not None else ""
-        if why and self._log is not None:
-            self._log.warning("decision_not_remembered", job_id=job.job_id, error=why)
+        why = remember(self.store, job) if job.decision is not None else ""
+        if why and self.log is not None:
+            self.log.warning("decision_not_remembered", job_id=job.job_id, error=why)
 
     def _drop_review(self, job: Job) -> None:
         """Remove the questions of a job that has ended, unless it ended because nobody answered them."""
         if job.error is None or job.error.verdict is not Verdict.REVIEW_EXPIRED:
-            self._store.delete_all([job_folder(job) + name for name in REVIEW_FILES])
+            self.store.delete_all([job_folder(job) + name for name in REVIEW_FILES])
 
     def _is_written(self, job: Job, body: bytes) -> bool:
         """Whether the result.json of this publication exists already, and so everything before it."""
@@ -153,7 +157,7 @@ class Publisher:
     def _copy(self, job: Job) -> None:
         folder, staged = job_folder(job), staging_folder(job.job_id, job.fence)
         names = [file.name for file in job.files]
-        self._lanes.each(lambda name: self._store.copy(staged + name, folder + name), names)
+        self.lanes.each(lambda name: self.store.copy(staged + name, folder + name), names)
 
     def _unstage(self, job: Job) -> None:
         """Delete the staged files. A first attempt that was committed staged exactly what the row names."""
@@ -161,9 +165,9 @@ class Publisher:
             return  # it was published before it expired, so nothing is staged
         if job.state is State.PUBLISHING and job.attempts_total == 1:
             staged = staging_folder(job.job_id, job.fence)
-            self._store.delete_all([*(staged + file.name for file in job.files), staged + PROFILE])
+            self.store.delete_all([*(staged + file.name for file in job.files), staged + PROFILE])
         else:
-            self._store.delete_prefix(staging_folder(job.job_id))
+            self.store.delete_prefix(staging_folder(job.job_id))
 
     def _forget(self, job: Job) -> None:
         """Delete what an expired job published, after result.json no longer names it.
@@ -171,20 +175,21 @@ class Publisher:
         One by one, and only while the row is unchanged: a finisher that slept must not delete the next run's outputs.
         """
         self.retract_latest(job)
-        for key in self._store.keys(job_folder(job)):
+        for key in self.store.keys(job_folder(job)):
             if key != result_key(job) and self._unchanged(job):
-                self._store.delete(key)
+                self.store.delete(key)
 
     def erase(self, job: Job) -> None:
         """Delete everything in a job's folder, also result.json; as above, only while the row is unchanged."""
-        for key in self._store.keys(job_folder(job)):
+        for key in self.store.keys(job_folder(job)):
             if self._unchanged(job):
-                self._store.delete(key)
+                self.store.delete(key)
 
     def _drop_stale(self, job: Job) -> None:
         """Delete the audit of an earlier attempt that ended differently: result.json no longer names it."""
         names = {file.name for file in job.files}
-        self._store.delete_all([job_folder(job) + name for name in AUDIT if name not in names])
+        copies = [corrected_name(n, item) for n, item in enumerate(job.inputs)] if job.mends is not None else []
+        self.store.delete_all([job_folder(job) + name for name in (*AUDIT, *copies) if name not in names])
 
     def _write_result(self, job: Job, body: bytes, current: ObjectInfo | None) -> bool:
         """Write result.json over `current`, which was read before the row is read once more."""
@@ -194,34 +199,34 @@ class Publisher:
         if current is not None and self._is_written(job, body):
             return True  # written by another finisher; a second write would notify consumers again
         try:
-            self._store.put(key, body, if_version=current.version if current else None, if_absent=current is None)
+            self.store.put(key, body, if_version=current.version if current else None, if_absent=current is None)
         except PreconditionFailed:
             return self._is_written(job, body)
         return True
 
     def _unchanged(self, job: Job) -> bool:
-        now = self._table.get(job.job_id)
+        now = self.table.get(job.job_id)
         return now is not None and now.rev == job.rev
 
     def _close(self, job: Job, on_written: Callable[[], None] | None = None) -> Job | None:
         if on_written is not None and self._unchanged(job):
             on_written()
         if job.state is State.PUBLISHING:
-            ended = self._table.replace(job, move(job, State.SUCCEEDED, now=self._clock.now(), announced=False))
+            ended = self.table.replace(job, move(job, State.SUCCEEDED, now=self.clock.now(), announced=False))
             if ended is not None:
-                job_moved(self._telemetry, ended)
+                count_moved(self.telemetry, ended)
             return ended
         closed = replace(job, unpublished=False, announced=False)
         if job.state is State.EXPIRED:
-            closed = replace(closed, updated_at=self._clock.now())  # it may run again from then on
-        return self._table.replace(job, closed)
+            closed = replace(closed, updated_at=self.clock.now())  # it may run again from then on
+        return self.table.replace(job, closed)
 
     def _staging_lost(self, job: Job, on_written: Callable[[], None] | None) -> Job | None:
         """Staged files vanished before they were copied: run again, or publish a failure without them."""
         if job.state is State.PUBLISHING:
             reason = "its staged files were lost before they were published"
-            return self._table.replace(job, move(job, State.QUEUED, now=self._clock.now(), reason=reason, files=()))
-        bare = self._table.replace(job, replace(job, files=()))
+            return self.table.replace(job, move(job, State.QUEUED, now=self.clock.now(), reason=reason, files=()))
+        bare = self.table.replace(job, replace(job, files=()))
         return self.finish(bare, on_written=on_written) if bare is not None else None
 
     def _unpublishable(self, job: Job, why: str, on_written: Callable[[], None] | None) -> Job | None:
@@ -229,10 +234,10 @@ class Publisher:
         if job.state not in (State.PUBLISHING, State.REVIEW):
             return self._close(job, on_written)  # not even a result.json can be written; only the row has the result
         error = JobError(verdict=Verdict.INPUT_UNREADABLE, message=f"its outputs cannot be written: {why}")
-        failed = self._table.replace(job, move(job, State.FAILED, now=self._clock.now(), error=error, files=()))
+        failed = self.table.replace(job, move(job, State.FAILED, now=self.clock.now(), error=error, files=()))
         if failed is None:
             return None
-        job_moved(self._telemetry, failed)
+        count_moved(self.telemetry, failed)
         return self.finish(failed)
 
     def _point_latest(self, job: Job, began: float | None = None) -> None:
@@ -243,16 +248,16 @@ class Publisher:
 
     def _point(self, job: Job, key: str, mine: tuple[float, float, str], began: float | None = None) -> None:
         for tries in range(5):
-            current = self._store.head(key)
+            current = self.store.head(key)
             order = _order(self._read(key)) if current else None
             if order is not None and order > mine:
                 return
-            slow = began is not None and self._clock.steady() - began > _SLOW_SECONDS
+            slow = began is not None and self.clock.steady() - began > _SLOW_SECONDS
             if (tries or slow or job.state is State.SUCCEEDED) and not self._unchanged(job):
                 return
             try:
                 version = current.version if current else None
-                self._store.put(key, latest_body(job, mine), if_version=version, if_absent=current is None)
+                self.store.put(key, latest_body(job, mine), if_version=version, if_absent=current is None)
             except PreconditionFailed:
                 continue
             return
@@ -260,28 +265,27 @@ class Publisher:
     def _keep_profile(self, job: Job) -> None:
         """Keep what this drop looked like for the sender's next one, unless a newer drop's profile is kept already.
 
-        The profile is copied unread; the line above it, by which profiles are ordered, is ours.
+        The profile is copied unread; the line above it, by which profiles are ordered, is ours. Of each kind of file
+        the newest is kept.
         """
-        key, body = profile_key(job), self._read(staging_folder(job.job_id, job.fence) + PROFILE)
-        if key is None or body is None or len(body) > _SMALL // 2:
+        key, staged = profile_key(job), self._read(staging_folder(job.job_id, job.fence) + PROFILE)
+        if key is None or staged is None or len(staged) > _SMALL // 2:
             return
-        mine = (job.stamp, job.created_at, job.job_id)
-        for _ in range(5):
-            current = self._store.head(key)
-            order = profile_order(self._read(key)) if current else None
-            if order is not None and order > mine:
+        for _ in range(_PROFILE_TRIES):
+            current = self.store.head(key)
+            kept = with_profile(self._read(key) if current else None, job, staged)
+            if kept is None:
                 return
             try:
                 version = current.version if current else None
-                kept = profile_head(job) + body
-                self._store.put(key, kept, if_version=version, if_absent=current is None)
+                self.store.put(key, kept, if_version=version, if_absent=current is None)
             except PreconditionFailed:
                 continue
             return
 
     def _take_back_latest(self, job: Job) -> None:
         """Another process moved the job on: retract latest.json if this one wrote it too late."""
-        now = self._table.get(job.job_id)
+        now = self.table.get(job.job_id)
         if now is None or now.state in ENDED - {State.SUCCEEDED}:
             self.retract_latest(job, fall_back=now is None)
 
@@ -301,11 +305,11 @@ class Publisher:
         if order is None and not _was_published(job):
             return  # it never named this job, so there is nothing to retract
         if order is not None:
-            self._store.delete(latest_key(job))
+            self.store.delete(latest_key(job))
         mine = (job.stamp, job.created_at, job.job_id)
         others = [
             j
-            for j in self._table.line(job.line, whole=True)
+            for j in self.table.line(job.line, whole=True)
             if j.state in (State.PUBLISHING, State.SUCCEEDED) and j.job_id != job.job_id
         ]
         if not fall_back:
@@ -314,19 +318,24 @@ class Publisher:
             self._point_latest(max(others, key=lambda j: (j.stamp, j.created_at, j.job_id)))
 
     def _retract_mended(self, job: Job) -> None:
-        """Take back the first drop's latest.json where it names this job, and let it name the newest of its line."""
+        """Take back the first drop's latest.json where it names this job, and let it name the newest of its line, or
+        the last of the other corrections."""
         key = mended_latest_key(job)
         if key is None or job.mends is None or _order(self._read(key)) != mended_order(job):
             return
-        self._store.delete(key)
-        line = self._table.line(replace(job, subject=job.mends.subject).line, whole=True)
+        self.store.delete(key)
+        line = self.table.line(replace(job, subject=job.mends.subject).line, whole=True)
         others = [j for j in line if j.state in (State.PUBLISHING, State.SUCCEEDED)]
         if others:
             self._point_latest(max(others, key=lambda j: (j.stamp, j.created_at, j.job_id)))
+        listed = {c.job_id for j in line for c in j.corrections} - {job.job_id}
+        for other in self.table.get_all(listed).values() if listed else ():
+            if other.state in (State.PUBLISHING, State.SUCCEEDED) and mended_latest_key(other) == key:
+                self._point(other, key, mended_order(other))
 
     def _read(self, key: str, limit: int = _SMALL) -> bytes | None:
         try:
-            return self._store.read(key, limit=limit)
+            return self.store.read(key, limit=limit)
         except (ObjectMissing, ObjectTooLarge):
             return None
 
@@ -414,24 +423,84 @@ def latest_body(job: Job, order: tuple[float, float, str] | None = None) -> byte
 def mended_order(job: Job) -> tuple[float, float, str]:
     """The place of a job that corrects another drop in that drop's line: right behind its first result.
 
-    A newer version of the drop comes later, whenever the corrected rows arrived; so does the later of two corrections.
+    A newer version of the drop comes later, whenever the corrected rows arrived; so does the correction that was listed
+    later, which has the rows of those before it.
     """
     if job.mends is None:
         return (job.stamp, job.created_at, job.job_id)
-    return (job.mends.stamp, job.mends.created_at, f"{job.mends.job_id}~{job.stamp:020.6f}~{job.job_id}")
+    place = f"p{job.mends.place:06}~{job.stamp:020.6f}"
+    return (job.mends.stamp, job.mends.created_at, f"{job.mends.job_id}~{place}~{job.job_id}")
 
 
-def profile_head(job: Job) -> bytes:
-    """The first line of a kept profile."""
-    return (
-        json.dumps({"kept": 1, "job_id": job.job_id, "order": [job.stamp, job.created_at, job.job_id]}).encode() + b"\n"
-    )
+def with_profile(kept: bytes | None, job: Job, staged: bytes) -> bytes | None:
+    """The kept profiles of a sender with that of a job; None if a newer one of the same kind of file is there.
+
+    Each is a line under a head of its own: whose it is, its order, a digest of its columns, and whose profiles of the
+    same kind it replaced. A result that comes late is recognized by them.
+    """
+    line, _, profile = staged.rpartition(b"\n")
+    claim = _json(line)
+    after, layout = (str(claim.get(name) or "")[:_HEAD_TEXT] for name in ("after", "layout"))
+    mine = (job.stamp, job.created_at, job.job_id)
+    others: list[tuple[tuple[float, float, str], bytes, bytes]] = []
+    was = [after] if after else []
+    for head, body in _kept(kept):
+        order = _profile_order(head)
+        same_job = str(head.get("job_id") or "")
+        before = head.get("was")
+        known = {same_job, *map(str, before[:_WAS] if isinstance(before, list) else ())}
+        if order is None:
+            continue
+        if job.job_id in known or (after and after in known) or (layout and layout == head.get("layout")):
+            if order > mine:
+                return None
+            was += [one for one in known if one and one not in was]
+        else:
+            others.append((order, json.dumps(head).encode(), body))
+    head = {"kept": 1, "job_id": job.job_id, "order": list(mine), "layout": layout, "was": was[-_WAS:]}
+    lines = sorted([*others, (mine, json.dumps(head).encode(), profile)], reverse=True)[:_KINDS]
+    while len(lines) > 1 and sum(len(h) + len(b) + 2 for _, h, b in lines) > _SMALL:
+        lines.pop()
+    return b"".join(h + b"\n" + b + b"\n" for _, h, b in lines)
 
 
-def profile_order(body: bytes | None) -> tuple[float, float, str] | None:
+def _kept(body: bytes | None) -> list[tuple[dict[str, Any], bytes]]:
+    """The lines of a file of kept profiles in pairs: ours, and the profile under it."""
+    lines = (body or b"").split(b"\n")[: 2 * _KINDS]
+    return [(head, below) for above, below in zip(lines[::2], lines[1::2], strict=False) if (head := _json(above))]
+
+
+def _json(line: bytes) -> dict[str, Any]:
+    """A short line of JSON; empty if it is not an object."""
+    try:
+        found = json.loads(line) if len(line) <= _HEAD else None
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _profile_order(head: dict[str, Any]) -> tuple[float, float, str] | None:
     """How a kept profile is ordered among others; None where it does not say so."""
     try:
-        stamp, created, job_id = json.loads((body or b"").split(b"\n", 1)[0][:_HEAD])["order"]
-        return float(stamp), float(created), str(job_id)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        stamp, created, job_id = head["order"]
+        order = float(stamp), float(created), str(job_id)
+    except (ValueError, TypeError, KeyError, OverflowError):
         return None
+    return order if math.isfinite(order[0]) and math.isfinite(order[1]) else None
+
+
+def count_moved(telemetry: Telemetry, job: Job) -> None:
+    """Count a job that this process has just ended, or made wait for a person."""
+    if job.state is State.REVIEW:
+        telemetry.meters.add("ade.reviews")
+    elif job.ended and job.state is not State.EXPIRED:
+        verdict = str(job.error.verdict) if job.error else "ok"
+        fault = str(job.error.fault) if job.error else "nobody"
+        telemetry.meters.add("ade.jobs.ended", state=str(job.state), verdict=verdict, fault=fault)
+
+
+def _record_published(telemetry: Telemetry, job: Job, *, began: float) -> None:
+    """The outputs of a job, its questions or its end are in the bucket."""
+    now = telemetry.now()
+    telemetry.meters.observe("ade.publish", now - began)
+    telemetry.span("publish", job.trace, start=began, end=now, job_id=job.job_id, state=str(job.state))

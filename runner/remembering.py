@@ -4,18 +4,33 @@ Called before result.json is written, so whoever sees a result finds its lesson 
 any finisher: what a person has said since, or at that very moment, is not counted again.
 """
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 from core.decisions import MAX_DECISION_BYTES, READINGS, Answer, Decision, DecisionInvalid, parse_decision
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge
 from core.jobs import Job
-from core.keys import job_folder
-from core.memories import HeaderFact, Memory, MemoryInvalid, ReadingFact, folded, learn, own_key, reading_kind
+from core.keys import job_folder, staging_folder
+from core.memories import (
+    HeaderFact,
+    Memory,
+    MemoryInvalid,
+    ReadingFact,
+    ShapeFact,
+    folded,
+    learn,
+    own_key,
+    reading_kind,
+    shapes_in,
+)
 from core.ports import ObjectStore
 from infra.memories import change_memory
 from infra.reviews import read_questions
-from runner.staging import sender_of
+from runner.staging import MAX_PROFILE_BYTES, sender_of
+
+PROFILE = "profile.json"  # what an attempt stages about its drop
+Decided = HeaderFact | ReadingFact | ShapeFact
 
 
 def remember(store: ObjectStore, job: Job) -> str:
@@ -29,8 +44,8 @@ def remember(store: ObjectStore, job: Job) -> str:
         return f"its decision is gone: {error}"
     if not decision.remember or not decision.answers:
         return ""
-    at = datetime.fromtimestamp(job.decided_at, UTC).replace(microsecond=0)
-    facts = _facts(decision, job, store)
+    at = datetime.fromtimestamp(job.decided_at, UTC)
+    facts = [*_facts(decision, job, store), *_shapes(decision, job, store)]
     try:
         if facts:
             change_memory(
@@ -42,18 +57,34 @@ def remember(store: ObjectStore, job: Job) -> str:
     return ""
 
 
-def _unknown(memory: Memory, facts: list[HeaderFact | ReadingFact], at: datetime) -> list[HeaderFact | ReadingFact]:
+def _unknown(memory: Memory, facts: list[Decided], at: datetime) -> list[Decided]:
     """Facts without those that a person has said since, or that were learnt from this very decision before."""
-    said = [e for e in (*memory.headers, *memory.readings) if e.said_at is not None and e.said_at >= at]
-    known = {e.key for e in said}
-    return [fact for fact in facts if _key(fact) not in known]
+    known = {
+        (kind, e.key)
+        for kind, entries in ((HeaderFact, memory.headers), (ReadingFact, memory.readings), (ShapeFact, memory.shapes))
+        for e in entries
+        if e.said_at is not None and e.said_at >= at
+    }
+    return [fact for fact in facts if (type(fact), _key(fact)) not in known]
 
 
-def _key(fact: HeaderFact | ReadingFact) -> tuple[str, ...]:
+def _key(fact: Decided) -> tuple[str, ...]:
     """The key of the entry that a fact would make."""
+    if isinstance(fact, ShapeFact):
+        return fact.key
     if isinstance(fact, HeaderFact):
         return (folded(fact.header), fact.field or "")
     return (fact.sender, folded(fact.header), reading_kind(fact.reading))
+
+
+def _shapes(decision: Decision, job: Job, store: ObjectStore) -> list[ShapeFact]:
+    """The tables that were decided about, from what the attempt staged about its drop."""
+    try:
+        body = store.read(staging_folder(job.job_id, job.fence) + PROFILE, limit=MAX_PROFILE_BYTES)
+        profile = json.loads(body.rpartition(b"\n")[2])  # below the line that says what it follows
+    except (ObjectMissing, ObjectTooLarge, ValueError, RecursionError):
+        return []
+    return shapes_in(profile, sender=sender_of(job), by=decision.by, decided=True)
 
 
 def _facts(decision: Decision, job: Job, store: ObjectStore) -> list[HeaderFact | ReadingFact]:

@@ -8,6 +8,7 @@ attempt, in the row.
 
 import errno
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import basename
@@ -17,11 +18,11 @@ from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, parse_
 from core.drops import MAX_PACKAGE_BYTES
 from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
 from core.jobs import Job, ObjectRef
-from core.keys import decision_key, place, profile_key
+from core.keys import decision_place, decision_places, place, profile_key
 from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest, parse_manifest
 from core.memories import MAX_MEMORY_BYTES, MemoryInvalid, own_key, parse_memory
 from core.packages import check_names, check_zip, read_member
-from core.ports import BoxLimits, Fetched, ObjectStore
+from core.ports import BoxLimits, BoxReport, Fetched, ObjectStore
 from core.settings import Settings
 from core.verdicts import Verdict
 
@@ -39,6 +40,8 @@ _GONE = (ObjectMissing, ObjectChanged, ObjectTooLarge)
 OUTPUTS = ("normalized.xlsx", "artifact.json", "review.json")
 REJECTS = "rejects.jsonl"
 MAX_PROFILE_BYTES = 1024 * 1024
+MAX_ROUNDS = 16  # results that may be made of one another's corrected rejects
+_MOST_PLACES = 100  # at which a decision on a job of many inputs is looked for
 
 
 def box_outputs(manifest: Manifest) -> tuple[str, ...]:
@@ -136,6 +139,7 @@ def make_order(job: Job, manifest: Manifest, inputs: list[dict[str, Any]], confi
         },
         "manifest": manifest.model_dump(mode="json"),
         "params": job.params,
+        "answer_to": decision_place(job) if any(i.role == "primary" for i in job.inputs) else None,
         "inputs": inputs,
         "config": {"path": "config" if config else None, "digest": job.config_digest},
     }
@@ -199,11 +203,6 @@ def _requirements(config: Path | None) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-def decision_place(job: Job) -> str:
-    """Where a decision on a job is expected: beside the first of its inputs."""
-    return decision_key(min(i.ref.key for i in job.inputs if i.role == "primary"))
-
-
 def sender_of(job: Job) -> str:
     """Who dropped a job's file (`core.keys.Place.sender`)."""
     return place(min(i.ref.key for i in job.inputs if i.role == "primary")).sender.rstrip("/")
@@ -233,24 +232,34 @@ def stage_pins(store: StagedSource, job: Job, scratch: Path) -> Pins:
         path = f"in/memory-{len(memories)}.json"
         (scratch / path).write_bytes(taken[1])
         memories.append((taken[0], _facts(*taken, path)))
+    order["sender"] = sender_of(job)
     if memories:
         order["memories"] = [facts for _, facts in memories]
-        order["sender"] = sender_of(job)
     return Pins(used, tuple(ref for ref, _ in memories), order)
 
 
 def repinned(store: ObjectStore, job: Job) -> dict[str, Any]:
     """The newest memories and the decision that is there now, for a new round of a job."""
-    keys = [*(ref.key for ref in job.memories), own_key(job.tenant, job.workflow)]
+    keys = [*_shared_memories(store, job), own_key(job.tenant, job.workflow)]
     memories = tuple(info.ref for key in dict.fromkeys(keys) if (info := store.head(key)) is not None)
     pinned: dict[str, Any] = {"memories": memories}
-    places = {decision_key(i.ref.key) for i in job.inputs if i.role == "primary"}
-    found = [info for key in sorted(places) if (info := store.head(key)) is not None] if len(places) == 1 else []
-    for info in found:
-        candidate = replace(job, decision=info.ref)
-        if _read_decision(store, candidate) is not None:
+    found = [info for key in decision_places(job)[:_MOST_PLACES] if (info := store.head(key)) is not None]
+    for info in sorted(found, key=lambda i: (i.modified, i.key)):  # the newest that fits
+        if _read_decision(store, replace(job, decision=info.ref)) is not None:
             pinned |= {"decision": info.ref, "decided_at": info.modified}
     return pinned
+
+
+def _shared_memories(store: ObjectStore, job: Job) -> list[str]:
+    """The memories that a job's manifest names; the last attempt may have had to do without one of them."""
+    known = [ref.key for ref in job.memories]
+    if job.manifest is None:
+        return known
+    try:
+        body = store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES)
+        return list(parse_manifest(body).mapping.memory)
+    except (*_GONE, ManifestInvalid):
+        return known
 
 
 def _read_decision(store: StagedSource, job: Job) -> tuple[bytes, Decision] | None:
@@ -272,7 +281,7 @@ def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes]
             parse_memory(body)
         except (*_GONE, MemoryInvalid):
             continue
-        if version is not None:
+        if version:
             return ref, body
         digest = hashlib.sha256(body).hexdigest()
         return ObjectRef(key=ref.key, version="", digest=digest, size=len(body)), body
@@ -281,3 +290,12 @@ def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes]
 
 def _facts(ref: ObjectRef, body: bytes, path: str) -> dict[str, str]:
     return {"path": path, "key": ref.key, "version": ref.version, "sha256": hashlib.sha256(body).hexdigest()}
+
+
+def mended_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:
+    """The input in which a box found corrected rejects, and the job it names; None if the box did not stop for one."""
+    if report.verdict is not Verdict.MENDS:
+        return None
+    name, claim = report.where.get("input"), report.where.get("job")
+    item = next((i for i in job.inputs if i.role == "primary" and i.name == name and i.ref.key not in known), None)
+    return {item.ref.key: claim} if item is not None and isinstance(claim, str) and len(known) < MAX_ROUNDS else None

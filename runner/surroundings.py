@@ -1,7 +1,7 @@
 """Decides whether a failure is the job's own or an outage of what every job needs: store, table, queue, disk, boxes.
 
 Theory of operation. A call may fail because of the job (an object that the store always refuses) or because of an
-outage (the store is down for everyone). A probe tells the two apart: it does what every job needs, for no job at all.
+outage (the store is down for everyone). A probe distinguishes the two: it does what every job needs, for no job at all.
 If the probe fails too, it is an outage: no attempt is used up, and this runner takes no jobs until a probe succeeds (a
 circuit breaker). Probes run at growing, jittered intervals, so that a fleet does not overload a service that has just
 come back. If the probe succeeds, the failure is the job's own and counts. A tenant can make its own jobs fail but not a

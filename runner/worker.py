@@ -13,16 +13,16 @@ import random
 import sqlite3
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
 from core.jobs import Job, JobError, Retry, Review, State, ask, decide, load_job, move, since, start
-from core.keys import job_folder
+from core.keys import decision_place, job_folder
 from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.settings import Settings
-from core.verdicts import EXPLAINED, Fault, Verdict
+from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.local.presence import Presence
 from infra.logs import Log
 from infra.queueing import enqueue, mutate, note_sent
@@ -31,10 +31,8 @@ from infra.statuses import HELD_SECONDS
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Attempts, Outcome
 from runner.leases import Beats, Held, LeaseWatch, fenced
-from runner.publish import Publisher
-from runner.staging import decision_place
+from runner.publish import Publisher, count_moved
 from runner.surroundings import Surroundings
-from runner.tracing import attempt_ended, job_moved
 
 REFUSED_SECONDS = 1.0
 NEWER_SECONDS = 60.0  # how soon the message of a job is shown again that only a newer program can run
@@ -45,6 +43,9 @@ _LONGEST_WAIT_SECONDS = 60.0  # between two tries of such a message
 
 # An attempt that ends so after a cancel was requested is cancelled.
 _CANCELLABLE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.RELEASED, Verdict.RUNNER_LOST})
+
+# Attempts that ended so show no failure in their trace.
+_FINE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.CANCELLED, Verdict.RELEASED})
 
 # Waits until a leased job may have a box, or is killed; the argument returns the verdict that killed it.
 Ready = Callable[[Callable[[], Verdict | None]], None]
@@ -60,38 +61,25 @@ class Unwritten:
     began: float
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Worker:
     """Handles deliveries; every method may run in several slots at once."""
 
-    def __init__(
-        self,
-        *,
-        table: JobTable,
-        queue: WorkQueue,
-        clock: Clock,
-        settings: Settings,
-        attempts: Attempts,
-        publisher: Publisher,
-        beats: Beats,
-        presence: Presence,
-        surroundings: Surroundings,
-        log: Log,
-        draw: Callable[[], float] = random.random,
-        telemetry: Telemetry | None = None,
-    ) -> None:
-        self._table = table
-        self._queue = queue
-        self._clock = clock
-        self._settings = settings
-        self._attempts = attempts
-        self._publisher = publisher
-        self._beats = beats
-        self._presence = presence
-        self._log = log
-        self._draw = draw
-        self._telemetry = telemetry or Telemetry()
-        self._watch = LeaseWatch(settings.timings.watch_seconds)
-        self.surroundings = surroundings
+    table: JobTable
+    queue: WorkQueue
+    clock: Clock
+    settings: Settings
+    attempts: Attempts
+    publisher: Publisher
+    beats: Beats
+    presence: Presence
+    surroundings: Surroundings
+    log: Log
+    draw: Callable[[], float] = random.random
+    telemetry: Telemetry = field(default_factory=Telemetry)
+
+    def __post_init__(self) -> None:
+        self._watch = LeaseWatch(self.settings.timings.watch_seconds)
         self._lock = threading.Lock()
         self._failures: dict[str, int] = {}
         self._unwritten: dict[str, Unwritten] = {}
@@ -118,8 +106,8 @@ class Worker:
             refused = self._handle(delivery, ready)
         except RecordNewer as error:
             self.left_alone.add(delivery.message.job_id)
-            self._log.warning("job_left_alone", job_id=delivery.message.job_id, error=str(error))
-            self.put_back(delivery, NEWER_SECONDS * (0.8 + 0.4 * self._draw()))
+            self.log.warning("job_left_alone", job_id=delivery.message.job_id, error=str(error))
+            self.put_back(delivery, NEWER_SECONDS * (0.8 + 0.4 * self.draw()))
             return None
         self.left_alone.discard(delivery.message.job_id)
         return refused
@@ -131,15 +119,15 @@ class Worker:
             self._settle(replace(unwritten, delivery=delivery))
             return None
         job_id, record = delivery.message.job_id, delivery.record
-        job = self._table.get(job_id) if record is None else load_job(record, job_id)
+        job = self.table.get(job_id) if record is None else load_job(record, job_id)
         if job is not None and job.state is State.RUNNING:
             job = self.rescue(job)
         if job is None or job.state in (State.AWAITING, State.SCHEDULED, State.RUNNING):
-            self._queue.ack(delivery.receipt)
+            self.queue.ack(delivery.receipt)
             return None
         if job.state is not State.QUEUED:
             self.finish(job)
-            self._queue.ack(delivery.receipt)
+            self.queue.ack(delivery.receipt)
             return None
         admitted = self._admit(job)
         if isinstance(admitted, Refused):
@@ -157,11 +145,11 @@ class Worker:
         False: its receipt is stale, so another runner has it or will get it.
         """
         if seconds is None:
-            seconds = REFUSED_SECONDS * (0.8 + 0.4 * self._draw())
+            seconds = REFUSED_SECONDS * (0.8 + 0.4 * self.draw())
         if delivery.receives < _FRESH_RECEIVES:
-            return self._queue.hide(delivery.receipt, seconds)
-        self._queue.send(delivery.message, delay=seconds)
-        self._queue.ack(delivery.receipt)
+            return self.queue.hide(delivery.receipt, seconds)
+        self.queue.send(delivery.message, delay=seconds)
+        self.queue.ack(delivery.receipt)
         return True
 
     def settle(self) -> None:
@@ -173,27 +161,27 @@ class Worker:
 
     def rescue(self, job: Job) -> Job | None:
         """Take a job from a lost runner; returns its current row, whoever moved it."""
-        lease, now = job.lease, self._clock.now()
-        dead = lease is not None and not self._presence.alive(lease.owner)
-        if job.state is not State.RUNNING or not (dead or self._watch.silent(job, now, self._clock.steady())):
+        lease, now = job.lease, self.clock.now()
+        dead = lease is not None and not self.presence.alive(lease.owner)
+        if job.state is not State.RUNNING or not (dead or self._watch.silent(job, now, self.clock.steady())):
             return job
         with self._lock:
             unwritten = self._unwritten.get(job.job_id)
         if unwritten is not None and unwritten.held.fence == job.fence:
             self._settle(unwritten)
-            return self._table.get(job.job_id)
+            return self.table.get(job.job_id)
         # This runner owns it, but no slot runs it: its start was written and the answer lost.
-        astray = lease is not None and lease.owner == self._presence.owner and not self._beats.holds(job)
+        astray = lease is not None and lease.owner == self.presence.owner and not self.beats.holds(job)
         owner = lease.owner if lease else "nobody"
         what = "died" if dead else "did not renew its lease"
         message = f"runner {owner} {what}"
         outcome = Outcome(verdict=Verdict.RUNNER_LOST, message=message, sandbox=job.sandbox, blameless=astray)
-        moved = mutate(self._table, job.job_id, lambda j: self._after(j, outcome) if j.rev == job.rev else None)
+        moved = mutate(self.table, job.job_id, lambda j: self._after(j, outcome) if j.rev == job.rev else None)
         if moved is None:
-            return self._table.get(job.job_id)
-        self._log.warning("job_rescued", **job_fields(job), owner=owner, dead=dead, state=str(moved.state))
-        self._telemetry.meters.add("ade.rescues")
-        job_moved(self._telemetry, moved)
+            return self.table.get(job.job_id)
+        self.log.warning("job_rescued", **job_fields(job), owner=owner, dead=dead, state=str(moved.state))
+        self.telemetry.meters.add("ade.rescues")
+        count_moved(self.telemetry, moved)
         self._follow(moved, None)
         return moved
 
@@ -201,47 +189,45 @@ class Worker:
         """Complete what an ended job still needs: its publication, then a dead letter if the fault was ours."""
         error = job.error
         if job.state is not State.FAILED or not job.unpublished or error is None or error.fault != Fault.OURS:
-            return self._publisher.finish(job)
-        return self._publisher.finish(job, on_written=lambda: self._bury(Message.of(job), error.message))
+            return self.publisher.finish(job)
+        return self.publisher.finish(job, on_written=lambda: self._bury(Message.of(job), error.message))
 
     def _bury(self, message: Message, reason: str) -> None:
-        self._queue.bury(message, reason)
-        self._telemetry.meters.add("ade.dead.letters")
+        self.queue.bury(message, reason)
+        self.telemetry.meters.add("ade.dead.letters")
 
     def _admit(self, job: Job) -> Job | Refused | None:
-        started = start(
-            job, owner=self._presence.owner, now=self._clock.now(), lease_seconds=self._settings.lease_seconds
-        )
-        if not started.trace and (root := self._telemetry.root("job", start=job.created_at, job_id=job.job_id)):
+        started = start(job, owner=self.presence.owner, now=self.clock.now(), lease_seconds=self.settings.lease_seconds)
+        if not started.trace and (root := self.telemetry.root("job", start=job.created_at)):
             # Recorded by a process that makes no traces.
             started = replace(started, trace=root.trace)
-            root.end(self._telemetry.now())
-        return self._table.admit(job, started, self._settings.caps)
+            root.end(self.telemetry.now(), job_id=job.job_id)
+        return self.table.admit(job, started, self.settings.caps)
 
     def _wait(self, job: Job, delivery: Delivery, refused: Refused) -> None:
-        self._telemetry.meters.add("ade.waits", scope=refused.scope)
-        held = job.announced or self._clock.now() - since(job) >= HELD_SECONDS
+        self.telemetry.meters.add("ade.waits", scope=refused.scope)
+        held = job.announced or self.clock.now() - since(job) >= HELD_SECONDS
         if job.reason != refused.reason or job.announced != held:
-            updated = self._table.replace(job, replace(job, reason=refused.reason, announced=held))
+            updated = self.table.replace(job, replace(job, reason=refused.reason, announced=held))
             if updated is not None and held:
-                self._publisher.statuses.announce(updated)
+                self.publisher.statuses.announce(updated)
         self.put_back(delivery)
 
     def _work(self, job: Job, delivery: Delivery, ready: Ready) -> None:
-        began = self._telemetry.now()
-        held = self._beats.hold(job, delivery.receipt)
-        log = self._log.bind(**job_fields(job), attempt=job.attempts_total)
+        began = self.telemetry.now()
+        held = self.beats.hold(job, delivery.receipt)
+        log = self.log.bind(**job_fields(job), attempt=job.attempts_total)
         log.info("job_started", tenant=job.tenant, workflow=job.workflow)
         self._announce(job)
-        self._telemetry.meters.add("ade.running", 1)
+        self.telemetry.meters.add("ade.running", 1)
         try:
-            ready(lambda: held.lost(self._clock))
-            outcome = self._attempts.run(job, killed=lambda: held.lost(self._clock), on_event=lambda e: _note(held, e))
+            ready(lambda: held.lost(self.clock))
+            outcome = self.attempts.run(job, killed=lambda: held.lost(self.clock), on_event=lambda e: _note(held, e))
         except Exception as error:  # noqa: BLE001 - our fault: tried again, then reported
             outcome = Outcome(verdict=Verdict.BOX_FAILED, message=f"the runner failed: {type(error).__name__}")
         finally:
-            self._beats.let_go(held)
-            self._telemetry.meters.add("ade.running", -1)
+            self.beats.let_go(held)
+            self.telemetry.meters.add("ade.running", -1)
         if held.killed is not None and outcome.verdict is not Verdict.OK:
             outcome = replace(outcome, verdict=held.killed)
         if outcome.suspicion:
@@ -263,7 +249,7 @@ class Worker:
         """Write the result of an attempt and carry out what follows; keep it if the table is down."""
         held, outcome = unwritten.held, unwritten.outcome
         job_id = held.job.job_id
-        log = self._log.bind(**job_fields(held.job), attempt=held.job.attempts_total)
+        log = self.log.bind(**job_fields(held.job), attempt=held.job.attempts_total)
         kept = False
         try:
             moved = self._commit(held, lambda j: self._after(j, outcome))
@@ -274,12 +260,12 @@ class Worker:
             if not kept:
                 with self._lock:
                     self._unwritten.pop(job_id, None)
-        attempt_ended(
-            self._telemetry, held.job, outcome, delivery=unwritten.delivery, began=unwritten.began, moved=moved
+        _record_attempt(
+            self.telemetry, held.job, outcome, delivery=unwritten.delivery, began=unwritten.began, moved=moved
         )
         if moved is None:
             log.warning("lease_lost", verdict=str(outcome.verdict))
-            mutate(self._table, job_id, lambda j: _forgiven(j, held.fence))
+            mutate(self.table, job_id, lambda j: _forgiven(j, held.fence))
             return
         message = outcome.detail or outcome.message
         fault = str(moved.error.fault) if moved.error else str(Fault.NOBODY)
@@ -295,35 +281,35 @@ class Worker:
                 if len(self._failures) > _MOST_REMEMBERED:
                     self._failures.clear()  # most of them were handled by others long ago
                 failures = self._failures[job_id] = self._failures.get(job_id, 0) + 1
-        self._log.error("job_not_handled", job_id=job_id, failures=failures, error=cause)
+        self.log.error("job_not_handled", job_id=job_id, failures=failures, error=cause)
         try:
             if failures >= _POISON_FAILURES:
                 self._bury(delivery.message, f"could not be handled {failures} times; last error: {cause}")
-                self._queue.ack(delivery.receipt)
+                self.queue.ack(delivery.receipt)
                 with self._lock:
                     self._failures.pop(job_id, None)
                     self._unwritten.pop(job_id, None)
             else:
                 seconds = min(_LONGEST_WAIT_SECONDS, REFUSED_SECONDS * 2.0**failures)
-                self.put_back(delivery, seconds * (0.5 + self._draw()))
+                self.put_back(delivery, seconds * (0.5 + self.draw()))
         except Exception as failed:  # noqa: BLE001 - it is redelivered when its visibility ends
-            self._log.warning("release_failed", job_id=job_id, error=type(failed).__name__)
+            self.log.warning("release_failed", job_id=job_id, error=type(failed).__name__)
 
     def _announce(self, job: Job) -> None:
         """Update status.json of an announced job; a failed status must not cost an attempt."""
         if job.announced:
             try:
-                self._publisher.statuses.announce(job)
+                self.publisher.statuses.announce(job)
             except (AdeError, OSError) as error:
-                self._log.warning("status_not_written", job_id=job.job_id, error=type(error).__name__)
+                self.log.warning("status_not_written", job_id=job.job_id, error=type(error).__name__)
 
     def _commit(self, held: Held, change: Callable[[Job], Job]) -> Job | None:
         """Write the row from this process's last version, or from the current one if another process wrote since."""
-        return mutate(self._table, held.job.job_id, fenced(held.fence, change), known=held.job)
+        return mutate(self.table, held.job.job_id, fenced(held.fence, change), known=held.job)
 
     def _after(self, job: Job, outcome: Outcome) -> Job:
         """The row after an attempt: the commit of a success, an end, or back to the queue."""
-        now, verdict = self._clock.now(), outcome.verdict
+        now, verdict = self.clock.now(), outcome.verdict
         if job.cancel_requested_at is not None and verdict in _CANCELLABLE:
             verdict = Verdict.CANCELLED
         summary = {k: v for k, v in job.summary.items() if k != "progress"} | outcome.summary
@@ -332,13 +318,14 @@ class Worker:
             facts["memories"] = outcome.pins.memories
         if verdict is Verdict.OK:
             applied = outcome.pins.decision if outcome.pins is not None else None
-            return move(job, State.PUBLISHING, now=now, files=outcome.files, decision=applied, **facts)
+            facts |= {"decision": applied, "decided_at": outcome.given_at if applied is not None else job.decided_at}
+            return move(job, State.PUBLISHING, now=now, files=outcome.files, **facts)
         if verdict is Verdict.NEEDS_REVIEW:
             return self._asked(job, outcome, facts)
         message = outcome.message or f"ended with verdict {verdict}"
         error = JobError(verdict=verdict, message=message, where=outcome.where)
-        policy = self._settings.retry_policy
-        decision = decide(verdict, attempt=job.attempt, policy=policy, jitter=self._draw(), blameless=outcome.blameless)
+        policy = self.settings.retry_policy
+        decision = decide(verdict, attempt=job.attempt, policy=policy, jitter=self.draw(), blameless=outcome.blameless)
         if isinstance(decision, Retry):
             attempt = job.attempt - (not decision.counts)
             announced = job.announced or decision.delay >= HELD_SECONDS
@@ -352,7 +339,7 @@ class Worker:
 
     def _asked(self, job: Job, outcome: Outcome, facts: dict[str, Any]) -> Job:
         """The row after an attempt that needs a person: it waits, unless a decision came while it ran."""
-        now, given = self._clock.now(), outcome.given
+        now, given = self.clock.now(), outcome.given
         if job.decision is not None and (given is None or given.digest != job.decision.digest):
             reason = f"decided by {job.decision.key} while it ran"
             return move(job, State.QUEUED, now=now, reason=reason, attempt=0, files=(), **facts)
@@ -365,18 +352,18 @@ class Worker:
     def _follow(self, job: Job, delivery: Delivery | None) -> None:
         """Carry out what the row now says. The janitor repairs a crash on any line here."""
         if job.state is State.QUEUED:
-            delay = max(0.0, (job.due_at or 0.0) - self._clock.now())
+            delay = max(0.0, (job.due_at or 0.0) - self.clock.now())
             if delivery is not None and self.put_back(delivery, delay):
-                job = note_sent(self._table, job, self._clock.now()) or job
+                job = note_sent(self.table, job, self.clock.now()) or job
             else:
-                job = enqueue(self._table, self._queue, self._clock, job, delay=delay)
+                job = enqueue(self.table, self.queue, self.clock, job, delay=delay)
             self._announce(job)
             return
         published = self.finish(job)
         if published is not None and published.ended:
-            self._log.info("job_ended", **job_fields(job), state=str(published.state), outputs=job_folder(job))
+            self.log.info("job_ended", **job_fields(job), state=str(published.state), outputs=job_folder(job))
         if delivery is not None:
-            self._queue.ack(delivery.receipt)
+            self.queue.ack(delivery.receipt)
 
 
 def _forgiven(job: Job, fence: int) -> Job | None:
@@ -390,3 +377,57 @@ def _forgiven(job: Job, fence: int) -> Job | None:
 def _note(held: Held, event: dict[str, Any]) -> None:
     if event.get("event") == "progress":
         held.progress = {k: event.get(k) for k in ("pass", "done", "total")}
+
+
+def _record_attempt(
+    telemetry: Telemetry, job: Job, outcome: Outcome, *, delivery: Delivery, began: float, moved: Job | None
+) -> None:
+    """An attempt is over. `moved`: the row that followed; None if the lease was lost."""
+    now, meters, fault = telemetry.now(), telemetry.meters, FAULTS[outcome.verdict]
+    meters.add("ade.attempts", verdict=str(outcome.verdict), fault=str(fault))
+    meters.observe("ade.attempt", now - began)
+    meters.observe("ade.queue.wait", began - delivery.sent_at)
+    for name, seconds in outcome.passes.items():
+        meters.observe("ade.pass", seconds, **{"pass": name})
+    if outcome.start_seconds:
+        meters.observe("ade.box.start", outcome.start_seconds)
+    if moved is None:
+        meters.add("ade.leases.lost")
+    else:
+        count_moved(telemetry, moved)
+    if telemetry.traces:
+        _trace(telemetry, job, outcome, delivery=delivery, times=(began, now), state=moved.state if moved else None)
+
+
+def _trace(
+    telemetry: Telemetry,
+    job: Job,
+    outcome: Outcome,
+    *,
+    delivery: Delivery,
+    times: tuple[float, float],
+    state: State | None,
+) -> None:
+    began, now = times
+    sent = min(delivery.sent_at, began)  # by the queue's clock
+    telemetry.span("queue", job.trace, start=sent, end=began, kind="consumer", receives=delivery.receives)
+    owner = job.lease.owner if job.lease else None
+    attempt = telemetry.span(
+        "attempt", job.trace, start=began, end=now, job_id=job.job_id, tenant=job.tenant, workflow=job.workflow,
+        attempt=job.attempts_total, fence=job.fence, runner=owner, verdict=str(outcome.verdict),
+        state=str(state) if state else None, failed=None if outcome.verdict in _FINE else str(outcome.verdict),
+    )  # fmt: skip
+    boxes = [phase for phase in outcome.phases if phase.name == "box"]
+    for phase in outcome.phases:
+        inside = telemetry.span(phase.name, attempt, start=phase.start, end=phase.end)
+        if phase not in boxes[-1:]:  # the measurements are those of the last one
+            continue
+        # Passes 3 to 5 take turns, chunk by chunk; they are shown one after the other.
+        at = phase.start
+        for name, seconds in {"box start": outcome.start_seconds, **_named(outcome)}.items():
+            telemetry.span(name, inside, start=at, end=at + seconds)
+            at += seconds
+
+
+def _named(outcome: Outcome) -> dict[str, float]:
+    return {f"pass {name}": seconds for name, seconds in outcome.passes.items()}

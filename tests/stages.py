@@ -2,19 +2,21 @@
 
     python -m tests.stages [--quick] [STAGE ...]
 
-A stage that fails does not keep the others from running. Folders of tests that no stage names run as stages of their own.
+Two stages run at a time: tests of servers and real processes mostly wait, and others use the cores meanwhile. What a
+stage prints is shown when it has ended. A stage that fails does not keep the others from running. Folders of tests that
+no stage names run as stages of their own.
 """
 
 import argparse
 import contextlib
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from core.errors import StoreUnavailable
@@ -23,16 +25,19 @@ from tests.support.clients import CLIENTS
 from tests.support.keeper import VENVS, run_folder
 
 TESTS = Path(__file__).parent
-# The cheapest first: what is most often broken shows soonest.
+# In the order in which they start: the longest, which mostly waits, then those that are most often broken.
 STAGES = {
+    "acceptance": ("acceptance",),
     "unit": ("unit", "events", "bench", "../docs/scale"),
-    "truth": ("truth", "corpus"),
     "spine": ("spine", "sim", "power"),
     "contract": ("contract",),
+    "truth": ("truth", "corpus"),
     "abuse": ("abuse",),
-    "acceptance": ("acceptance",),
 }
 QUICK = ("unit", "spine")
+# Whose modules start a server, a stack or a browser for their tests: all tests of a module in one process.
+WHOLE_MODULES = ("acceptance", "browser")
+AT_A_TIME = 2
 SLOWEST = 20
 NO_TESTS = 5  # pytest's exit code where nothing was selected
 
@@ -44,23 +49,27 @@ def stages() -> dict[str, tuple[str, ...]]:
     return STAGES | {folder: (folder,) for folder in sorted(found - named)}
 
 
-def run(name: str, folders: tuple[str, ...], options: list[str], report: Path) -> bool:
-    """Whether the stage passed; how long its tests took is in the report."""
-    print(f"── {name} ──", flush=True)
-    began, cpu = time.monotonic(), _cpu_seconds()
+def run(name: str, folders: tuple[str, ...], options: list[str], report: Path, *, live: bool) -> bool:
+    """Whether the stage passed; how long its tests took is in the report. `live`: show its output as it comes."""
+    print(f"── {name} ──" if live else f"{name}: started", flush=True)
     paths = [str(TESTS / folder) for folder in folders]
-    command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *options, *paths]
-    code = subprocess.run(command, cwd=TESTS.parent, check=False).returncode
-    passed = code in (0, NO_TESTS)
-    took = f"{time.monotonic() - began:.0f} s, {_cpu_seconds() - cpu:.0f} s of CPU"
-    print(f"{name}: {'passed' if passed else 'FAILED'} in {took}", flush=True)
+    spread = ["--dist=loadscope", "--no-loadscope-reorder"] if name in WHOLE_MODULES else []
+    command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *options, *spread, *paths]
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as output:
+        printed = None if live else output
+        stage = subprocess.Popen(command, cwd=TESTS.parent, stdout=printed, stderr=printed)
+        _, status, used = os.wait4(stage.pid, 0)
+        stage.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        shown = output.read().decode(errors="replace")
+    passed = stage.returncode in (0, NO_TESTS)
+    # Of processes that have ended; servers that go on for the next stages are not among them.
+    cpu = used.ru_utime + used.ru_stime
+    took = f"{time.monotonic() - began:.0f} s, {cpu:.0f} s of CPU"
+    title = "" if live else f"── {name} ──\n"
+    print(f"{title}{shown}{name}: {'passed' if passed else 'FAILED'} in {took}", flush=True)
     return passed
-
-
-def _cpu_seconds() -> float:
-    """What processes that have ended used; servers that go on for the next stages are not among them."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def fetch_servers() -> None:
@@ -89,18 +98,22 @@ def main() -> int:
         parser.error(f"no stage {', '.join(sorted(unknown))}; there are {', '.join(stages())}")
     wanted = args.stage or (QUICK if args.quick else stages())
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or every process compiles every module again
-    cores = os.cpu_count() or 1
+    options = [f"--numprocesses={os.cpu_count() or 1}"]
+    live = args.quick or len(wanted) == 1
     if args.quick:
         os.environ["ADE_TEST_QUICK"] = "1"
-        options = [f"--numprocesses={cores}", "-m", "not slow"]
+        options += ["-m", "not slow"]
     else:
-        # One more process than cores: tests of servers and real processes wait as much as they work.
-        options = [f"--numprocesses={cores + 1}"]
         threading.Thread(target=fetch_servers, daemon=True).start()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="ade-stages-") as folder, run_folder():
+    with (
+        tempfile.TemporaryDirectory(prefix="ade-stages-") as folder,
+        run_folder(),
+        ThreadPoolExecutor(1 if live else AT_A_TIME) as pool,
+    ):
         reports = {name: Path(folder) / f"{name}.xml" for name in wanted}
-        failed = [name for name in wanted if not run(name, stages()[name], options, reports[name])]
+        passed = pool.map(lambda name: run(name, stages()[name], options, reports[name], live=live), wanted)
+        failed = [name for name, fine in zip(wanted, passed, strict=True) if not fine]
         print(f"── the slowest {SLOWEST} tests, in seconds ──")
         for seconds, test in slowest(list(reports.values())):
             print(f"{seconds:7.1f}  {test}")

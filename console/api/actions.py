@@ -15,7 +15,7 @@ from infra.logs import Log
 
 ACTIONS = f"{ACCESS}actions/"
 _LIMIT = 1024 * 1024  # 100 keys of the longest, and then some
-_LOOKED_AT = 2000
+_MOST_READ = 2000
 
 
 class ActionLog:
@@ -36,7 +36,7 @@ class ActionLog:
 
     def latest(self, most: int, *, tenant: str | None = None) -> list[dict[str, Any]]:
         """The newest entries, newest first; of one tenant where one is given."""
-        seen = islice(self._entries(), _LOOKED_AT)
+        seen = islice(self._entries(), _MOST_READ)
         return list(islice((entry for entry in seen if tenant in (None, entry.get("tenant"))), most))
 
     def _entries(self) -> Iterator[dict[str, Any]]:

@@ -21,6 +21,7 @@ from console.api.guarding import SECURITY_HEADERS, unauthorized
 from console.api.openapi import OPERATIONS, document
 from console.api.operations import Call, Operation, Page, perform
 from console.api.problems import ProblemError, problem_of, respond
+from console.api.spans import RequestSpan
 from infra.logs import Log
 from infra.wiring import Stack
 
@@ -100,13 +101,28 @@ class Endpoint:
         request = Request(scope, receive, send)
         began = time.monotonic()
         operation = self._operations.get(request.method)
+        route = next(iter(self._operations.values())).path
+        span = scope["ade.span"] = RequestSpan(self._context.stack.telemetry, request.method, route)
         response = await self._answer(request, operation)
-        spent = time.monotonic() - began
-        for name, value in SECURITY_HEADERS.items():
-            response.headers.setdefault(name, value)
-        self._context.counts.add(operation.name if operation else "other", response.status_code, spent)
-        with contextlib.suppress(ClientDisconnect):
-            await response(scope, receive, send)
+        status = 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = int(message["status"])
+                name = operation.name if operation else "other"
+                self._context.counts.add(name, status, time.monotonic() - began)
+            await send(message)
+
+        try:
+            with contextlib.suppress(ClientDisconnect):
+                await _guarded(response)(scope, receive, sending)
+        except Exception as error:
+            if status:
+                raise  # half an answer is out: the connection is cut
+            await _guarded(self._refusal(request, error))(scope, receive, sending)
+        finally:
+            span.end(status)
 
     async def _answer(self, request: Request, operation: Operation | None) -> Response:
         try:
@@ -114,15 +130,18 @@ class Endpoint:
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:  # noqa: BLE001 - the last line: whatever happens, the caller is answered
-            problem = problem_of(error)
-            if problem is None:
-                what = f"{type(error).__name__}: {error}"
-                self._context.log.error("request_failed", path=request.url.path, error=what)  # noqa: TRY400 - our own log
-                detail = "a fault of ade-drop; the log has `request_failed` with the reason. Please report it"
-                problem = ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, detail)
-            if self._wrong is not None and request.method == "GET" and wants_page(request):
-                return self._wrong(request, problem)
-            return respond(problem)
+            return self._refusal(request, error)
+
+    def _refusal(self, request: Request, error: Exception) -> Response:
+        problem = problem_of(error)
+        if problem is None:
+            what = f"{type(error).__name__}: {error}"
+            self._context.log.error("request_failed", path=request.url.path, error=what)
+            detail = "a fault of ade-drop; the log has `request_failed` with the reason. Please report it"
+            problem = ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, detail)
+        if self._wrong is not None and wants_page(request):
+            return self._wrong(request, problem)
+        return respond(problem)
 
     async def _authorized(self, request: Request, operation: Operation | None) -> Response:
         context = self._context
@@ -141,6 +160,7 @@ class Endpoint:
             raise unauthorized(
                 "a token is needed beyond this machine (`ade token new`); send `Authorization: Bearer <token>`"
             )
+        request.scope["ade.span"].begin(request.headers.get("traceparent"))
         context.guard.limit_rate(principal)
         if operation.right is not None and not principal.may(operation.right):
             raise ProblemError(

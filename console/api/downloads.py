@@ -10,12 +10,20 @@ import time
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from pathlib import Path
 from secrets import token_hex
 from urllib.parse import quote
 
-from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.responses import (
+    FileResponse,
+    MalformedRangeHeader,
+    RangeNotSatisfiable,
+    RedirectResponse,
+    Response,
+)
 
+from console.api.problems import ProblemError
 from core.errors import ObjectMissing
 from core.jobs import Job
 from core.keys import job_folder
@@ -157,6 +165,23 @@ class Downloads:
                 fetched.unlink()
 
 
+class RangedFile(FileResponse):
+    """A file or parts of it. A Range that cannot be read is ignored, as RFC 9110 wants it."""
+
+    @classmethod
+    def _parse_range_header(cls, http_range: str, file_size: int) -> list[tuple[int, int]]:
+        try:
+            return super()._parse_range_header(http_range, file_size)
+        except MalformedRangeHeader:
+            return []
+        except RangeNotSatisfiable:
+            raise ProblemError(
+                HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
+                f"the file has {file_size} bytes, and the Range begins after them; ask for less or without a Range",
+                headers={"Content-Range": f"bytes */{file_size}"},
+            ) from None
+
+
 def _locked(folder: Path) -> int:
     """A lock that the kernel frees when this process dies, however it dies."""
     while True:
@@ -190,4 +215,4 @@ def _file(path: Path, name: str, version: str, *, inline: bool = False) -> Respo
         "Content-Security-Policy": _SANDBOX,
         "ETag": f'"{hashlib.sha256(version.encode()).hexdigest()[:32]}"',
     }
-    return FileResponse(path, media_type=kind, headers=headers)
+    return RangedFile(path, media_type=kind, headers=headers)

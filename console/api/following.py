@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from console.api.access import LOCAL, Principal
-from console.api.listening import CONNECTIONS
+from console.api.clients import CONNECTIONS
 from console.api.operations import Call
 from console.api.problems import ProblemError
 from console.facade import Facade, log_text

@@ -60,11 +60,11 @@ def _submit_keys(call: Call, body: models.KeysBody) -> Response:
     def act() -> Accepted:
         context.submissions.check_backlog(body.tenant)
         context.actions.note(call.principal, "submit", tenant=body.tenant, keys=body.keys[:_NAMED])
-        return context.submissions.record(body.tenant, body.keys)
+        return context.submissions.record(body.tenant, body.keys, trace=call.span.trace)
 
     asked = hashlib.sha256(repr((body.tenant, body.keys)).encode()).hexdigest()
     key = call.request.headers.get("idempotency-key")
-    return _accepted(context.submissions.once(call.principal, key, lambda: asked, act))
+    return _accepted(call, context.submissions.once(call.principal, key, lambda: asked, act))
 
 
 def _submit_form(call: Call, given: list[tuple[str, Any]]) -> Response:
@@ -77,13 +77,14 @@ def _submit_form(call: Call, given: list[tuple[str, Any]]) -> Response:
             context.submissions.check_backlog(submission.tenant)
             names = sorted(submission.files)[:_NAMED]
             context.actions.note(call.principal, "submit", tenant=submission.tenant, path=submission.path, files=names)
-            return context.submissions.drop(submission)
+            return context.submissions.drop(submission, trace=call.span.trace)
 
         key = call.request.headers.get("idempotency-key")
-        return _accepted(context.submissions.once(call.principal, key, submission.fingerprint, act))
+        return _accepted(call, context.submissions.once(call.principal, key, submission.fingerprint, act))
 
 
-def _accepted(done: Accepted) -> Response:
+def _accepted(call: Call, done: Accepted) -> Response:
+    call.span.jobs = {job.job_id: job.trace for job in done.jobs}
     headers = {"Idempotency-Replayed": "true"} if done.repeated else {}
     if len(done.jobs) == 1:
         headers["Location"] = f"/jobs/{done.jobs[0].job_id}"

@@ -332,6 +332,7 @@ class MemoryList(Shape):
 
 class Overview(Shape):
     at: float
+    counted_at: float = Field(description="when the jobs were counted; a large DynamoDB table is counted now and then")
     states: dict[str, int]
     tenants: dict[str, dict[str, int]]
     queue: dict[str, Any] | None

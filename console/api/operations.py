@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from console.api.access import Permission, Principal
 from console.api.problems import ProblemError
+from console.api.spans import RequestSpan
 
 if TYPE_CHECKING:
     from console.api.context import ApiContext
@@ -32,6 +33,11 @@ class Call:
     principal: Principal
     query: Any = None  # of the operation's query model
     body: Any = None  # of the operation's body model
+
+    @property
+    def span(self) -> RequestSpan:
+        span: RequestSpan = self.request.scope["ade.span"]
+        return span
 
     @property
     def job_id(self) -> str:

@@ -17,11 +17,11 @@ from console.cli.acts import pause_shape
 from console.cli.commands.version import installed
 from console.cli.job_facts import job_shape
 from core.decisions import parse_decision
-from core.errors import UsageError
+from core.errors import PreconditionFailed, UsageError
 from core.jobs import Job, State
-from core.keys import decision_key
 from core.ports import JobQuery, Pause
 from infra import meters
+from infra.reviews import put_decision
 
 _MEMORY_BYTES = 4 * 1024 * 1024
 SESSION_SECONDS = 12 * 3600
@@ -42,6 +42,7 @@ def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
     queue, recent = facts.queue, facts.recent
     return {
         "at": facts.at,
+        "counted_at": facts.counted_at,
         "states": facts.states,
         "tenants": facts.tenants,
         "queue": None
@@ -84,18 +85,19 @@ def decide(call: Call) -> Answer:
     job = call.context.seen(call.job_id, call.principal)
     if job.state is not State.REVIEW:
         raise ProblemError(HTTPStatus.CONFLICT, f"job {job.job_id} is {job.state}; only a job in REVIEW can be decided")
-    primary = next((one for one in job.inputs if one.role == "primary"), None)
-    if primary is None:
+    if not any(one.role == "primary" for one in job.inputs):
         raise UsageError(f"job {job.job_id} has no input to put a decision beside")
-    key = decision_key(primary.ref.key)
     decision = decision_document(call, job) | {"accept": body.accept, "remember": body.remember}
-    raw = json.dumps(decision, ensure_ascii=False, indent=1).encode()
-    parse_decision(raw)
+    parse_decision(json.dumps(decision, ensure_ascii=False).encode())
     call.context.actions.note(
         call.principal, "decide", tenant=job.tenant, job=job.job_id, answers=len(body.answers), remember=body.remember
     )
-    call.context.stack.store.put(key, raw)
-    call.context.submissions.scan([key])
+    try:
+        key = put_decision(call.context.stack.store, job, decision)
+    except PreconditionFailed:
+        said = f"somebody else decided on {job.job_id} in the meantime; check it and repeat"
+        raise ProblemError(HTTPStatus.CONFLICT, said) from None
+    call.context.submissions.scan([key], trace=call.span.trace)
     return {"job_id": job.job_id, "decision": key}
 
 

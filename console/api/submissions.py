@@ -73,7 +73,7 @@ class Submissions:
         self._stack = stack
         self._intake = Intake.over(stack)
 
-    def drop(self, submission: HttpDrop) -> Accepted:
+    def drop(self, submission: HttpDrop, *, trace: str = "") -> Accepted:
         """Put a drop into the inbox, the manifest last, and record its jobs."""
         manifest = parse_manifest(submission.manifest)
         folder = submission.folder(manifest.name)
@@ -96,15 +96,15 @@ class Submissions:
         for key in sorted(keys, key=lambda key: key in selected):
             self._stack.store.put(key, keys[key], metadata=metadata if key in selected else None)
         self._stack.store.put(manifest_key, submission.manifest)
-        return self.record(submission.tenant, [*keys, manifest_key])
+        return self.record(submission.tenant, [*keys, manifest_key], trace=trace)
 
-    def record(self, tenant: str, keys: list[str]) -> Accepted:
-        """Record the jobs of objects in the inbox."""
+    def record(self, tenant: str, keys: list[str], *, trace: str = "") -> Accepted:
+        """Record the jobs of objects in the inbox, traced as part of the request."""
         for key in keys:
             _own_key(key, tenant)
             if self._stack.store.head(key) is None:
                 raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{key} is not in the inbox; upload it first")
-        report = self._intake.changed(keys)
+        report = self._intake.changed(keys, trace=trace)
         if report.rejected:
             raise ProblemError(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -119,9 +119,9 @@ class Submissions:
             raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join([*report.refused, *report.failed])[:2000])
         return Accepted(keys, jobs)
 
-    def scan(self, keys: list[str]) -> None:
+    def scan(self, keys: list[str], *, trace: str = "") -> None:
         """Scan keys that were just uploaded; the watch or the sweep would find them too, later."""
-        self._intake.changed(keys)
+        self._intake.changed(keys, trace=trace)
 
     def check_backlog(self, tenant: str) -> None:
         """429 while as many jobs of the tenant wait as ADE_QUEUE_SIZE allows."""

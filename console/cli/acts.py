@@ -81,7 +81,17 @@ def is_at_rest(job: Job) -> bool:
     return (job.ended or job.state is State.REVIEW) and not job.unpublished
 
 
-def act(job_ids: Iterable[str], change: Callable[[str], Job], *, done: Callable[[Job], str], out: Printer) -> int:
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("jobs", metavar="JOB", nargs="+")
+
+
+def _new_state(job: Job) -> str:
+    return f"{job.state}: {job.reason}"
+
+
+def act(
+    job_ids: Iterable[str], change: Callable[[str], Job], *, out: Printer, done: Callable[[Job], str] = _new_state
+) -> int:
     """Run an action on every job; one that fails is reported and does not stop the others."""
     code, results = Exit.OK, []
     for job_id in job_ids:

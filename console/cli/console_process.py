@@ -13,8 +13,8 @@ import threading
 from collections.abc import Iterator
 from typing import IO
 
-from console.api.listening import address, bind
 from core.settings import Settings
+from infra.addresses import bind, http_address
 from infra.logs import Log
 
 _END_SECONDS = 6.0
@@ -25,8 +25,8 @@ class ConsoleProcess:
     def __init__(self, settings: Settings, log: Log, *, level: str) -> None:
         self._log = log
         self._level = level
-        self._socket = bind(settings.console_listen, fall_back=True)
-        self.address = address(self._socket)
+        self._socket = bind(settings.console_listen, "ADE_CONSOLE_LISTEN", fall_back=True)
+        self.address = http_address(self._socket)
         self._read, self._write = os.pipe()
         self._child: subprocess.Popen[str] | None = None
         self._stopped = False
@@ -58,7 +58,7 @@ class ConsoleProcess:
         return self._stopped
 
     def _serve(self) -> int:
-        """Run the process until it ends or is told to."""
+        """Run the process until it ends or is asked to end."""
         words = [sys.executable, "-P", "-m", "console", "serve", "--socket", str(self._socket.fileno())]
         child = subprocess.Popen(
             words,

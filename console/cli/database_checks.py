@@ -54,8 +54,8 @@ def check_health(found: ServerHealth) -> Iterator[Check]:
     if not found.fsync:
         yield Check("database", WRONG, f"{name} has fsync off: a crash may lose or damage every job", "turn it on")
     if found.pooled:
-        message = f"{name} is behind a pooler in transaction mode: runners look at the queue twice a second"
-        yield Check("database", WARNING, message, "let runners connect directly: they then hear of a job at once")
+        message = f"{name} is behind a pooler in transaction mode: runners poll the queue twice a second"
+        yield Check("database", WARNING, message, "let runners connect directly: they then learn of a job at once")
     message = (
         f"PostgreSQL {found.server}, schema version {found.version}, as {found.user}, {_RIGHTS[found.may]}; "
         f"{found.connections} of {found.most_connections} connections; {found.bytes / 1024**2:.0f} MB"

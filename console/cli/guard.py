@@ -1,8 +1,11 @@
 """Runs one command and turns what it raises into a message and an exit code (docs/commands.md has the same table)."""
 
 import argparse
+import contextlib
 import os
+import signal
 import sqlite3
+import threading
 import traceback
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
@@ -55,6 +58,8 @@ class Command(Protocol):
 
 def run(command: Command, args: argparse.Namespace) -> int:
     out = Printer(as_json=bool(getattr(args, "json", False)))
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # see console.cli.start
     try:
         return command.run(args, out)
     except ManifestInvalid as error:
@@ -79,7 +84,8 @@ def run(command: Command, args: argparse.Namespace) -> int:
 
 def _fail(out: Printer, text: str, code: Exit) -> int:
     if out.as_json:
-        out.emit({"error": text, "exit": int(code)})
+        with contextlib.suppress(OSError):  # where the output itself cannot be written
+            out.emit({"error": text, "exit": int(code)})
     out.note(f"ade: {text}")
     return code
 

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import NoReturn
 
 from console.cli import guard
@@ -61,6 +62,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> int:
+    _prepare_streams()
     words = list(sys.argv[1:] if words is None else words)
     if words[:1] == ["--version"]:
         words[0] = "version"
@@ -73,6 +75,19 @@ def main(words: Sequence[str] | None = None) -> int:
     return _guarded(args)
 
 
+def _prepare_streams() -> None:
+    """Make both streams writable: one may be closed, or in an encoding without the signs that are printed."""
+    for descriptor, name in ((1, "stdout"), (2, "stderr")):
+        stream = getattr(sys, name)
+        if stream is None:
+            if (opened := os.open(os.devnull, os.O_WRONLY)) != descriptor:  # so that no file gets its number
+                os.dup2(opened, descriptor)
+                os.close(opened)
+            setattr(sys, name, open(descriptor, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _guarded(args: argparse.Namespace) -> int:
     """Run a command; expected errors are reported without a traceback."""
     try:
@@ -80,6 +95,14 @@ def _guarded(args: argparse.Namespace) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader closed the pipe; Python must not complain when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go_of_stdout()
         return 0
+    except OSError as error:
+        _let_go_of_stdout()
+        print(f"ade: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return guard.Exit.UNAVAILABLE
     return code
+
+
+def _let_go_of_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

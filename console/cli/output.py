@@ -42,7 +42,8 @@ class Printer:
 
     def emit(self, document: Any) -> None:
         """One JSON document, on one line."""
-        sys.stdout.write(json.dumps(document, ensure_ascii=False, default=str) + "\n")
+        plain = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
+        sys.stdout.write(json.dumps(document, ensure_ascii=plain, default=str) + "\n")
         sys.stdout.flush()
 
     def line(self, text: str = "") -> None:

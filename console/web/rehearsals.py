@@ -22,10 +22,11 @@ from console.cli.commands.try_ import Trial, TriedTable, desk_of, trials_of
 from console.cli.desk import DeskSource
 from core.errors import SandboxUnavailable
 from core.jobs import Job, ObjectRef, State
+from core.keys import decision_place
 from core.memories import own_key
 from core.ports import Fetched, ObjectStore
 from core.settings import Settings
-from runner.staging import StagedSource, decision_place
+from runner.staging import StagedSource
 
 LARGEST = 16 * 1024 * 1024
 _SECONDS = 30

@@ -12,7 +12,6 @@ there are too many connections, the one that has been sending longest is closed.
 import asyncio
 import contextlib
 import hmac
-import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from http import HTTPStatus
 from core.errors import SettingsError
 from handlers.events import UnknownEvent, decode
 from handlers.sources.arrivals import Arrivals, Batcher
+from infra.addresses import bind, http_address
 from infra.logs import Log
 
 _LARGEST_BODY = 1024 * 1024
@@ -52,12 +52,11 @@ class Webhook:
     def __init__(self, listen: str, token: str, arrivals: Arrivals, log: Log) -> None:
         if not token:
             raise SettingsError("ADE_WEBHOOK_TOKEN is not set; set a secret, or anyone could announce drops")
-        host, _, port = listen.rpartition(":")
         self._token = token
         self._arrivals = arrivals
         self._batcher = Batcher(arrivals, log)
         self._log = log
-        self._socket = socket.create_server((host, int(port)), backlog=_CONNECTIONS)
+        self._socket = bind(listen, "ADE_WEBHOOK_LISTEN", backlog=_CONNECTIONS)
         self._pool = ThreadPoolExecutor(_SCAN_THREADS, thread_name_prefix="webhook")
         self._reading: dict[asyncio.Task[None], None] = {}  # oldest first
         self._open: set[asyncio.StreamWriter] = set()
@@ -67,8 +66,7 @@ class Webhook:
 
     @property
     def address(self) -> str:
-        host, port = self._socket.getsockname()[:2]
-        return f"http://{host!s}:{port}"
+        return http_address(self._socket)
 
     def serve(self) -> None:
         self._entered.set()
@@ -94,12 +92,15 @@ class Webhook:
         self._begun.set()
         async with server:
             await self._stopping.wait()
+            # A connection that was just accepted takes four rounds of the loop to reach `_connected`. Python 3.11
+            # leaves it open if the server closes before that.
+            self._loop.remove_reader(self._socket)
+            for _ in range(10):
+                await asyncio.sleep(0)
             server.close()
             for task in list(self._reading):
                 task.cancel()
-            # A connection that was just accepted takes four rounds of the loop to reach `_connected`.
-            for _ in range(10):
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)
             for writer in list(self._open):  # also where the client does not read: no socket outlives the server
                 writer.transport.abort()
             await asyncio.sleep(0)

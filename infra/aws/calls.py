@@ -2,8 +2,8 @@
 
 A call ends in one of three ways. It returns. It raises Answered: the service gave a definite answer that the caller
 expects (no such key, condition failed). Or it raises StoreUnavailable: the service did not answer before the deadline,
-or refused for good. botocore's own retries are off, so this is the only place that waits: exponential, fully jittered,
-never a hot loop.
+or refused permanently. botocore's own retries are off, so this is the only place that waits: exponential, fully
+jittered, never a hot loop.
 """
 
 import contextlib

@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import math
 import operator
 import time
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ from infra.aws.dynamodb_items import (
 )
 
 _BATCH = 100
-_AT_ONCE = 500  # index entries of one partition
+_MORE_AT_ONCE, _MOST_AT_ONCE = 4, 1000  # of a partition that was asked before: so many times as many entries
 _MOST_SCANNED = 2000  # index entries that one page scans at most where no index has the answer
 _BELIEVED_SECONDS = 60.0
 _STATES = frozenset(State)
@@ -67,21 +68,21 @@ class Reads:
         partitions = [partition_of(index, shard, value) for shard in self._shards for value in values]
         judged = query != JobQuery(states=query.states if index == BY_STATE else None, tenant=query.tenant)
         judged = judged or (index == BY_STATE and query.tenant is not None)
-        most = _MOST_SCANNED if judged else limit
-        shards = [
-            self._entries(partition, index, query, cursor, _AT_ONCE if judged else limit + 1)
-            for partition in partitions
-        ]
-        # A job on its way from one state to the next may stand in an index twice.
+        most, at_once = (_MOST_SCANNED, _BATCH) if judged else (limit, limit)
+        share = _share(at_once + 1, len(self._shards))
+        shards = [self._entries(partition, index, query, cursor, share) for partition in partitions]
+        # A job on its way from one state to the next may be in an index twice.
         merged = heapq.merge(*shards, key=operator.itemgetter(0), reverse=True)
         once = (next(group) for _, group in itertools.groupby(merged, key=operator.itemgetter(0)))
-        taken = list(itertools.islice(once, most + 1))
+        taken: list[tuple[str, Item]] = []
         newer: list[NewerRow] = []
         jobs: list[Job] = []
         looked = 0
-        while looked < min(most, len(taken)) and len(jobs) + len(newer) < limit:
-            room = limit - len(jobs) - len(newer)
-            batch = taken[looked : looked + (_BATCH if judged else most)]
+        while looked < most and (room := limit - len(jobs) - len(newer)):
+            taken += itertools.islice(once, looked + at_once + 1 - len(taken))  # one more: is that all?
+            if looked == len(taken):
+                break
+            batch = taken[looked : looked + at_once]
             looked = self._judge(batch, looked, room, query, jobs, newer)
         return Page(
             jobs=tuple(jobs), cursor=taken[looked - 1][0] if 0 < looked < len(taken) else None, newer=tuple(newer)
@@ -254,6 +255,8 @@ class Reads:
             if "LastEvaluatedKey" not in answer:
                 return
             ask["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+            if "Limit" in ask:
+                ask["Limit"] = max(ask["Limit"], min(ask["Limit"] * _MORE_AT_ONCE, _MOST_AT_ONCE))
 
     def _batch(self, keys: list[Item]) -> list[Item]:
         """Up to a hundred rows; those that a busy table leaves unread are read again after a pause."""
@@ -284,7 +287,15 @@ def _damage(item: Item) -> RowUnreadable | None:
 
 
 def _may_hold(entry: Item, query: JobQuery) -> bool:
-    """Whether a job may fit by what its index entry says, which may be a moment old; states are judged by the row."""
-    return (query.tenant is None or entry.get("tenant", {}).get("S", query.tenant) == query.tenant) and (
-        query.workflow is None or entry["workflow"]["S"] == query.workflow
+    """Whether a job may fit by what its index entry says, which may be a moment old; the row has the last word."""
+    return (
+        (query.tenant is None or entry.get("tenant", {}).get("S", query.tenant) == query.tenant)
+        and (query.workflow is None or entry["workflow"]["S"] == query.workflow)
+        and (query.states is None or entry["state"]["S"] in query.states)
     )
+
+
+def _share(wanted: int, shards: int) -> int:
+    """How many entries to ask each shard for, so that mostly once is enough: ids spread evenly, not exactly."""
+    share = wanted / shards
+    return math.ceil(share + 3 * math.sqrt(share)) if shards > 1 else wanted

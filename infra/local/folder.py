@@ -246,7 +246,7 @@ class FolderStore:
                 raise ObjectMissing(f"object {key} is not there ({os.strerror(error.errno)})") from None
             raise
         try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode) or not _stands_at(fd, f"{self._real}/{key}"):
+            if not stat.S_ISREG(os.fstat(fd).st_mode) or not _is_at(fd, f"{self._real}/{key}"):
                 raise ObjectMissing(
                     f"object {key} is a link or a special file, which is not read; drop the file itself"
                 )
@@ -447,7 +447,7 @@ def _metadata(fd: int) -> dict[str, str]:
     return found
 
 
-def _stands_at(fd: int, path: str) -> bool:
+def _is_at(fd: int, path: str) -> bool:
     """Whether the open file was reached at `path` through no link, according to the kernel if it knows."""
     try:
         real = str(Path(f"/proc/self/fd/{fd}").readlink())

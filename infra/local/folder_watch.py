@@ -155,7 +155,7 @@ class FolderWatch:
     def _finished(self, changed: set[str | None]) -> set[str | None]:
         """Hold back files that are still being written; check them again until they are complete or gone.
 
-        Looks at some files of each tenant; the rest is left for the next batches.
+        Checks some files of each tenant; the rest is left for the next batches.
         """
         for key in changed - {None}:
             self._add(key)

@@ -149,8 +149,19 @@ class Database:
         if db is None:
             db = sqlite3.connect(self.path, isolation_level=None, timeout=self._busy_seconds, check_same_thread=False)
             db.row_factory = sqlite3.Row
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = FULL")
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("PRAGMA synchronous = FULL")
+            except sqlite3.DatabaseError as error:
+                db.close()
+                if isinstance(error, sqlite3.OperationalError):
+                    raise StoreUnavailable(
+                        f"table {self.path} cannot be opened: {error}; `ade doctor` checks its folder and free space"
+                    ) from error
+                raise StoreUnavailable(
+                    f"table {self.path} is damaged: {error}; restore it from a backup, or move it away and run "
+                    "`ade sweep`, which records the inbox again"
+                ) from error
             db.create_function("casefold", 1, _casefold, deterministic=True)
             self._local.db = db
             self._keep(db)

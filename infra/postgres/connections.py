@@ -4,10 +4,10 @@ Theory of operation. Each call takes a connection of the pool and runs one state
 (autocommit): no call leaves a transaction open behind it, and a death holds no lock. A call ends in one of three ways.
 It returns. It raises StoreUnavailable: the server did not answer within the deadline. Or it raises CallRefused: it
 said something that trying again will not change. A connection that broke while a statement was in progress leaves open
-whether the statement was committed; the next try is told so, and looks whether the work is already done.
+whether the statement was committed; the next try knows it, and checks whether the work is already done.
 
 A pooler that gives a session to somebody else after each transaction (pgbouncer in transaction mode) is recognised by
-the process number that the server has and the one that the connection was told: then nothing is prepared, and
+the process number that the server has and the one that the connection was given: then nothing is prepared, and
 nothing listens.
 """
 
@@ -57,7 +57,7 @@ class PostgresAddress:
 
     shown: str
     schema: str = "ade"
-    pooler: str = "auto"  # whether a pooler stands in between, and of what kind
+    pooler: str = "auto"  # whether a pooler is in between, and of what kind
     pool: int = _POOL_SIZE
     conninfo: str = field(repr=False)
 
@@ -102,6 +102,9 @@ def parse_database(url: str) -> PostgresAddress:
     where += f":{told['port']}" if told.get("port") else ""
     if told.get("service"):
         where = f"service {told['service']}"
+    several = "," in f"{told.get('host') or told.get('hostaddr') or ''}"
+    if several and "target_session_attrs" not in told:
+        plain = make_conninfo(plain, target_session_attrs="read-write")  # the one that is the primary now
     return PostgresAddress(
         shown=f"postgresql://{where}/{told.get('dbname') or ''}",
         schema=schema,
@@ -229,7 +232,7 @@ class Connections:
                     raise StoreUnavailable(
                         f"{self.service} did not answer {what}: {self._describe(error)}; is it up?"
                     ) from None
-                self._on_retry(what, self.database.hide(type(error).__name__))
+                self._on_retry(what, self._explain(error))
                 time.sleep(pause)
             except UnicodeEncodeError:
                 raise CallRefused(f"{self.service} refused {what!r}: a text in it is not Unicode") from None
@@ -344,7 +347,7 @@ class Connections:
         except (errors.UndefinedTable, errors.InvalidSchemaName):
             raise CallRefused(f"{self.service} has no schema {self.database.schema!r} of ade-drop; {_REMEDY}") from None
         ended = time.time()
-        version, theirs, served_by, isolation, encoding = row or (0, ended, 0, "", "")
+        version, theirs, served_by, isolation, digits, encoding = row or (0, ended, 0, "", 0, "")
         if encoding != "UTF8":
             raise CallRefused(f"{self.service} holds texts in {encoding}; {UTF8_REMEDY}")
         self.ahead = max(began - theirs, 0.0) or min(ended - theirs, 0.0)
@@ -354,15 +357,24 @@ class Connections:
         )
         if pooled:
             link.prepare_threshold = None
-            if isolation != _ISOLATION:  # a SET would go to whoever has the session next
+            # A SET would go to whoever has the session next.
+            if isolation != _ISOLATION:
                 raise CallRefused(
                     f"{self.service} begins transactions as {isolation}, by which caps would not hold; "
                     f"ALTER ROLE … SET default_transaction_isolation = '{_ISOLATION}'"
                 )
+            if digits < 1:
+                raise CallRefused(
+                    f"{self.service} rounds numbers, so that pages would skip jobs; "
+                    "ALTER ROLE … SET extra_float_digits = 1"
+                )
         else:
-            link.execute(f"SET statement_timeout = {int(self._try_seconds * 1000)}", prepare=False)
+            ours = f"SET statement_timeout = {int(self._try_seconds * 1000)}; SET lock_timeout = 0"
             if isolation != _ISOLATION:
-                link.execute(f"SET default_transaction_isolation = '{_ISOLATION}'", prepare=False)
+                ours += f"; SET default_transaction_isolation = '{_ISOLATION}'"
+            if digits < 1:
+                ours += "; SET extra_float_digits = 1"
+            link.execute(ours, prepare=False)
         link.checked_at = time.monotonic()
         self._why = ""
         return pooled
@@ -384,6 +396,11 @@ class Connections:
 
     def _describe(self, error: psycopg.Error) -> str:
         return (self._why if isinstance(error, PoolTimeout) else "") or self.database.hide(str(error))
+
+    def _explain(self, error: psycopg.Error) -> str:
+        """Why a call is tried again; of a connection that cannot be made, what the server or the network said."""
+        name = type(error).__name__
+        return f"{name}: {self._why}" if isinstance(error, PoolTimeout) and self._why else name
 
     def _raise_definite(self, what: str, error: psycopg.Error) -> None:
         if isinstance(error, PoolTimeout):
@@ -416,7 +433,7 @@ def transient(error: psycopg.Error) -> bool:
     """Whether the same call may well succeed a moment later.
 
     Connections that are refused or break, a server that starts, stops or recovers, a full disk, too many connections,
-    a statement that took too long, a deadlock, and a standby that is promoted meanwhile.
+    a statement that took too long, a deadlock, and a standby that is being promoted.
     """
     if isinstance(error, _TOO_LARGE):
         return False

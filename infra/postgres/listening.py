@@ -1,4 +1,4 @@
-"""NOTIFY and LISTEN: who waits for a message or a change hears of it at once, from whatever machine it comes.
+"""NOTIFY and LISTEN: who waits for a message or a change is notified at once, from whatever machine it comes.
 
 Theory of operation. A bell is a channel of the database. One thread of each process keeps a connection that listens to
 both bells and rings them. It rings after the write is committed, in a transaction of its own: NOTIFY makes committing
@@ -23,7 +23,7 @@ from infra.postgres.connections import Connections, Link
 
 QUEUE, JOBS = "queue", "jobs"
 LOOK_SECONDS = 10.0  # how often who waits looks by itself, in case a ring was lost
-LOOK_OFTEN_SECONDS = 0.5  # the same where nothing can be heard
+POLL_SECONDS = 0.5  # the same where no notification arrives
 _LEAST_SECONDS = {QUEUE: 0.005, JOBS: 0.05}  # between two rings of one bell
 _ALIVE_SECONDS = 20.0
 _LONGEST_PAUSE = 5.0
@@ -42,18 +42,18 @@ class PostgresBells:
         self._pending: set[str] = set()
         self._thread: threading.Thread | None = None
         self._ended = False
-        self._hears = False
+        self._listens = False
         self._wake_in, self._wake_out = os.pipe()
         os.set_blocking(self._wake_in, False)
         os.set_blocking(self._wake_out, False)
 
     @property
-    def hears(self) -> bool:
+    def listens(self) -> bool:
         """Whether notifications of other processes arrive at the moment."""
-        return self._hears
+        return self._listens
 
     def ring(self, bell: str) -> None:
-        """Tell everybody who waits, here and elsewhere."""
+        """Notify everybody who waits, here and elsewhere."""
         with self._heard:
             self._count[bell] += 1
             self._heard.notify_all()
@@ -64,7 +64,7 @@ class PostgresBells:
         self._wake()
 
     def ring_here(self, bell: str) -> None:
-        """Tell who waits in this process only."""
+        """Notify who waits in this process only."""
         with self._heard:
             self._count[bell] += 1
             self._heard.notify_all()
@@ -77,7 +77,7 @@ class PostgresBells:
         """Return when the bell has been rung since `seen`, after `seconds`, or when it is time to look anyway."""
         with self._heard:
             self._start()
-            look = LOOK_SECONDS * random.uniform(0.8, 1.2) if self._hears else LOOK_OFTEN_SECONDS  # noqa: S311 - jitter
+            look = LOOK_SECONDS * random.uniform(0.8, 1.2) if self._listens else POLL_SECONDS  # noqa: S311 - jitter
             self._heard.wait_for(lambda: self._count[bell] != seen, timeout=max(0.0, min(seconds, look)))
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class PostgresBells:
                 with contextlib.closing(link):
                     pause = 0.1
                     self._serve(link, own_session=own)
-            self._hears = False
+            self._listens = False
             self._ring_all_here()  # who relied on hearing looks by itself from now on
             if self._ended:
                 return
@@ -125,12 +125,12 @@ class PostgresBells:
             with self._connections.watched(link):
                 for channel in self._channels.values():
                     link.execute(f'LISTEN "{channel}"')
-            self._hears = True
-            self._ring_all_here()  # what was rung before cannot have been heard
+            self._listens = True
+            self._ring_all_here()  # what was rung before cannot have been received
         else:
             self._connections.on_note(
                 f"{self._connections.service} is behind a pooler that lends sessions by the transaction: "
-                f"nothing can be heard, so the queue is polled every {LOOK_OFTEN_SECONDS:g} s"
+                f"no notification arrives, so the queue is polled every {POLL_SECONDS:g} s"
             )
         rung: dict[str, float] = {}
         while True:

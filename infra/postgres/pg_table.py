@@ -1,6 +1,6 @@
 """JobTable on PostgreSQL. Its multi-step writes are functions of the schema (sql/migrations), the rest sql/queries.sql.
 
-Every write carries a name of its own (`writer`): where the answer to an earlier try was lost, the name in the row tells
+Every write carries a name of its own (`writer`): where the answer to an earlier try was lost, the name in the row shows
 whether that try had got through. A row's fence starts above those of its tenant's removed rows; how high that is, is
 remembered here and corrected by the server where it is out of date.
 """
@@ -29,7 +29,8 @@ _COMMON = frozenset({State.SUCCEEDED, State.EXPIRED})
 _UNCOMMON = "state NOT IN ('SUCCEEDED', 'EXPIRED')"  # in the words of that index
 _TOLD = ("job_id", "tenant", "workflow", "state", "created_at")  # beside the record in every version; see NewerRow
 _BATCH = 500
-_LOOKED_AT = 2000  # rows whose records one page looks into
+_LOOK = 1000  # QUEUED jobs whose messages one statement looks for
+_MOST_READ = 2000  # rows whose records are read for one page
 _FLOOR_PASSED = "AD001"
 _MOST_FLOORS = 10_000
 _FIRST = {"after_at": float("-inf"), "after_id": ""}
@@ -160,9 +161,9 @@ class PostgresJobTable:
             rows, cursor = self._list(query, limit, cursor)
             newer: list[NewerRow] = []
             return Page(jobs=tuple(_readable(map(_named, rows), newer)), cursor=cursor, newer=tuple(newer))
-        # What stands only in the records is looked for in a bounded number of them; the next page goes on from there.
+        # What is only in the records is searched in a bounded number of them; the next page goes on from there.
         found: list[Job] = []
-        for _ in range(0, _LOOKED_AT, _BATCH):
+        for _ in range(0, _MOST_READ, _BATCH):
             rows, following = self._list(query, _BATCH, cursor)
             for row in rows:
                 job = next(_readable([_named(row)]), None)
@@ -197,6 +198,17 @@ class PostgresJobTable:
     def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
         return self._awake("outdated", before, limit)
 
+    def without_message(self, cursor: str | None) -> tuple[tuple[Job, ...], str | None]:
+        """Of the next thousand QUEUED jobs those that were sent and have no message; where to go on, None: at the end.
+
+        For where the queue is in this database. A job that was never sent may be about to be: see core/chores.py.
+        """
+        at, _, job_id = (cursor or "-inf|").partition("|")
+        rows = self._db.run("read rows", "without_message", after_at=float(at), after_id=job_id, limit=_LOOK)
+        missing = _readable({"job_id": i, "doc": doc} for _, i, doc in rows if doc is not None)
+        following = f"{rows[-1][0]!r}|{rows[-1][1]}" if len(rows) == _LOOK else None
+        return tuple(job for job in missing if job.enqueued_at is not None), following
+
     def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         found: dict[str, RowUnreadable] = {}
         for _, job_id, state, doc in self._walk("every_row"):
@@ -228,13 +240,14 @@ class PostgresJobTable:
     def tenants(self) -> dict[str, dict[State, int]]:
         found: dict[str, dict[State, int]] = {}
         for tenant, state, n in self._db.run("count jobs", "counts_by_tenant"):
-            if state in _STATES:  # else edited by hand; `damaged` tells
+            if state in _STATES:  # else edited by hand; `damaged` reports it
                 found.setdefault(tenant, {})[State(state)] = n
         return found
 
     def recount(self) -> int:
-        """A start counts the rows themselves, so nothing can be wrong; what nobody needs any more goes."""
+        """A start counts the rows themselves, so none is wrong; removes what nobody needs, and opens missing lanes."""
         self._db.change("tidy up", "tidy", now=self._now())
+        self._db.run("tidy up", "reopen_lanes")
         return 0
 
     def pause(self, pause: Pause) -> None:

@@ -1,6 +1,6 @@
 """The schema of the database: its migrations, which run once each under a lock, and the roles that may use it.
 
-Migrations go forward only and stand in sql/migrations by number. One of them may add and replace, and must keep what
+Migrations go forward only and are in sql/migrations by number. One of them may add and replace, and must keep what
 the program of the version before needs: old and new processes work side by side while a fleet is upgraded. What only
 the older one needs goes with the next migration.
 """
@@ -31,6 +31,7 @@ ROLES = ("runner", "handler", "reader")
 _LOCK = 0x61646564  # of this program; whoever migrates waits for it
 _NAME = re.compile(r"(\d{3})_[a-z0-9_]+\.sql")
 _CONNECT_SECONDS = 10
+_CHECKS_ITS_CLIENT = 140000  # the first server version that can
 _FAULTS = " ".join(f"WHEN '{verdict}' THEN '{fault}'" for verdict, fault in FAULTS.items())
 
 
@@ -66,9 +67,18 @@ def init_database(database: PostgresAddress, *, apply: bool) -> list[Step]:
         raise StoreUnavailable(f"{database} did not make the schema: {database.hide(str(error))}") from None
 
 
+def _take_time(db: Link) -> None:
+    """Let this transaction last and wait as long as it must, whatever the role's limits, but end with this process."""
+    limits = ["statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0"]
+    if db.info.server_version >= _CHECKS_ITS_CLIENT:  # else whoever comes next waits for the statement to end
+        limits.append("client_connection_check_interval = '1s'")
+    db.execute("; ".join(f"SET LOCAL {limit}" for limit in limits))
+
+
 def _migrate(db: Link, database: PostgresAddress, *, apply: bool) -> Iterator[Step]:
     schema = database.schema
     with db.transaction():
+        _take_time(db)
         db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         found = _version(db, schema)
         if found > SCHEMA_VERSION:
@@ -96,6 +106,7 @@ def _grant(db: Link, database: PostgresAddress, *, apply: bool) -> list[Step]:
     """
     names = [f"{database.schema}_{role}" for role in ROLES]
     with db.transaction():
+        _take_time(db)
         db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         there = {name for (name,) in db.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)", (names,))}
         steps = [

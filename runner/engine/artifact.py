@@ -1,18 +1,19 @@
 """artifact.json: every decision, with its place and reasons. Never a cell's value."""
 
 import json
+from collections.abc import Iterator
 from typing import Any, Final
 
 from runner.engine import a1
-from runner.engine.drift import Shares
+from runner.engine.drift import MAX_COLUMNS, Shares
 from runner.engine.findings import Findings
 from runner.engine.ledger import OUTSIDE, TableBooks
 from runner.engine.mapping.evidence import LIKE
-from runner.engine.mapping.table_mapping import MappedTable, OutColumn
+from runner.engine.mapping.table_mapping import MappedTable, OutColumn, header_is_certain
 from runner.engine.mending import Mending
 from runner.engine.protocol import Order
 from runner.engine.rejects import rejected_rows
-from runner.engine.review import decision_facts
+from runner.engine.review import Answers, decision_facts
 from runner.engine.rules.load import RulePackage
 from runner.engine.sources import SourceTable
 from runner.engine.stream import TableStream
@@ -22,6 +23,7 @@ from runner.engine.writing import NormalizedBook
 VERSION: Final = 1
 ENGINE_VERSION: Final = "0.1.0"
 _RUNS: Final = ("rows", "shared", "beside")
+_SHAPES: Final = 50  # tables whose headers are kept for the sender's next drop
 
 
 class Artifact:
@@ -64,6 +66,41 @@ class Artifact:
     def rows(self) -> int:
         """Rows of data in the output."""
         return self._rows
+
+    def shapes(self, answers: Answers) -> dict[str, Any]:
+        """The headers of every table, for the sender's next drop; a decision or `ade learn` puts them into a memory."""
+        found: list[dict[str, Any]] = []
+        room = MAX_COLUMNS
+        for source in self._sources:
+            for table in (*source.tables, *source.skipped):
+                room -= len(table.table.columns)
+                if room >= 0:
+                    found += [one for one in self._shapes(table, source, answers) if one not in found]
+        sender = {} if self._order.sender is None else {"sender": self._order.sender}
+        return {**sender, "tables": found[:_SHAPES]}
+
+    def _shapes(self, table: SourceTable, source: SurveyedInput, answers: Answers) -> Iterator[dict[str, Any]]:
+        place, own, columns = table.place, table.table, table.table.columns
+        decided = {"decided": True} if answers.is_touched(table) else {}
+        sheet = {"sheet": source.label(place.sheet), "header_rows": list(own.header_rows)}
+        said = answers.skips(place.input, place.sheet)
+        left_out = table in source.skipped and bool(table.skipped)
+        if (left_out or said is not None) and not source.is_single:
+            yield {**sheet, "header_rows": [], "headers": [], "left_out": left_out, **decided}
+        named = {"named": True} if answers.names_header(place.input, place.sheet) else {}
+        mapped = self._tables.get(table.id)
+        if left_out or self._redact:
+            return
+        if not own.header_rows and mapped is not None and (named or own.shape is not None):
+            fields = {mapped.source.columns[c.position].index: c.field for c in mapped.choices}
+            known = {
+                "headers": [""] * len(columns),
+                "file": source.letters,
+                "fields": [fields.get(c.index) for c in columns],
+            }
+            yield {**sheet, **known, **named, **decided}
+        elif own.header_rows and (mapped.header_is_certain if mapped is not None else header_is_certain(table)):
+            yield {**sheet, "headers": ["" if c.generated else c.name for c in columns], **named, **decided}
 
     def withhold(self, why: str) -> None:
         """The job ends without an output after all."""
@@ -174,7 +211,7 @@ class Artifact:
 
     def _table(self, books: TableBooks, source: SurveyedInput) -> dict[str, Any]:
         table = books.source
-        skipped = "a hook skipped it" if table in source.skipped else None
+        skipped = table.skipped or "a hook skipped it" if table in source.skipped else None
         if skipped is None and table.id not in self._tables:
             skipped = "no column matches a declared field" if table.has_data else "it has no data rows"
         elif skipped is None and self._withheld:
@@ -225,7 +262,7 @@ class Artifact:
         return out
 
     def _rule(self, rule: str) -> str:
-        """Without the confirmed header that it names, where headers are not to be told."""
+        """Without the confirmed header that it names, where headers are not shown."""
         return LIKE if self._redact and rule.startswith(LIKE) else rule
 
     def _transforms(self, stream: TableStream) -> list[dict[str, Any]]:

@@ -1,26 +1,31 @@
 """Drift: what a drop looks like, and how it differs from the sender's last one.
 
 A profile holds headers, fields, positions, kinds of values, shares and counts; never a value. It is kept in the bucket
-for each sender (an inbox folder of a workflow) and compared with the next drop's. Pure functions, but for `Shares`,
-which counts while rows stream by.
+for each sender (an inbox folder of a workflow) and compared with the next drop's. A sender may drop several kinds of
+files into one folder, so the last profile of each kind is kept, and a drop is compared with the one that is most like
+it. Pure functions, but for `Shares`, which counts while rows stream by.
 """
 
 import json
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
-from typing import Any, Final
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
 
 VERSION: Final = 1
 MAX_BYTES: Final = 1024 * 1024
 MAX_COLUMNS: Final = 1_000  # of a profile; wider drops are compared by their first columns
 MAX_LISTED: Final = 200  # columns of one kind of change that are named
 MAX_HEADER: Final = 200
+MAX_KINDS: Final = 8  # profiles of one sender that are read
+SAME_KIND: Final = 0.5  # the share of columns that drops of one kind have in common
 FEW: Final = 20  # rows below which shares and counts say nothing
 BLANK: Final = 0.2  # a blank share that differs by more is out of range
 WRONG: Final = 0.1  # so is a share of values not of their type that grew by more
 TIMES: Final = 2.0  # so is a drop of more than so many times the rows, or fewer than one part in so many
-_TYPED: Final = 8  # chunks of a table in which kinds of values are looked for
+_TYPED: Final = 8  # chunks of a table that are searched for kinds of values
 _KINDS: Final[dict[type, str]] = {
     str: "text", int: "number", float: "number", bool: "boolean", date: "date", datetime: "date", time: "time",
     timedelta: "time",
@@ -74,14 +79,17 @@ class ProfiledColumn:
 
 def profile(tables: Iterable[tuple[Sequence[tuple[str, str | None]], Shares | None]]) -> dict[str, Any]:
     """The profile of a drop. Each table gives its columns (header, field) from left to right, and what they hold."""
-    columns: dict[tuple[str, str | None], ProfiledColumn] = {}
+    columns: dict[tuple[str, int, str | None], ProfiledColumn] = {}
     rows = 0
     for named, shares in tables:
         rows += shares.rows if shares else 0
+        before = Counter[str]()
         for n, (header, field) in enumerate(named):
-            key = (folded(header), field)
+            name = folded(header)
+            key = (name, before[name], field)  # columns of one table that share a header are several
+            before[name] += 1
             if key not in columns and len(columns) < MAX_COLUMNS:
-                columns[key] = ProfiledColumn(header[:MAX_HEADER], field, n + 1)
+                columns[key] = ProfiledColumn(shortened(header), field, n + 1)
             if shares is not None and key in columns:
                 column = columns[key]
                 column.rows += shares.rows
@@ -91,12 +99,81 @@ def profile(tables: Iterable[tuple[Sequence[tuple[str, str | None]], Shares | No
     return {"profile": VERSION, "rows": rows, "columns": [c.as_dict() for c in columns.values()]}
 
 
+def shortened(header: str) -> str:
+    """A header that a profile has room for; two that differ only further on stay different."""
+    if len(header) <= MAX_HEADER:
+        return header
+    digest = sha256(folded(header).encode(errors="backslashreplace")).hexdigest()[:10]
+    return f"{header[: MAX_HEADER - 12]}…~{digest}"
+
+
+class KeptProfile(NamedTuple):
+    profile: dict[str, Any]
+    job: str | None  # whose it is
+    order: tuple[float, float, str]
+
+
+def read_profiles(body: bytes) -> list[KeptProfile]:
+    """The kept profiles of a sender, the newest first; none where nothing can be read."""
+    if len(body) > MAX_BYTES:
+        return []
+    lines = body.split(b"\n")[: 2 * MAX_KINDS + 1]
+    found = []
+    for n, line in enumerate(lines):
+        before = lines[n - 1] if n else b""
+        if not line.startswith(b'{"kept"') and (one := read_profile(line)) is not None:
+            found.append(KeptProfile(one, *_head(before if before.startswith(b'{"kept"') else b"")))
+    return sorted(found, key=lambda kept: kept.order, reverse=True)
+
+
+def _head(line: bytes) -> tuple[str | None, tuple[float, float, str]]:
+    """The job and the order in the line above a kept profile."""
+    try:
+        head = json.loads(line)
+        stamp, created, name = head["order"]
+        job = head.get("job_id")
+        return job if isinstance(job, str) and len(job) <= MAX_HEADER else None, (
+            float(stamp),
+            float(created),
+            str(name),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return None, (0.0, 0.0, "")
+
+
+def most_like(kept: Sequence[KeptProfile], now: Mapping[str, Any]) -> tuple[KeptProfile, bool] | None:
+    """The profile to compare a drop with, and whether it is one of the same kind of file; None if there is none.
+
+    The one that has most columns in common; of several the newest, and where all differ widely the newest of all.
+    """
+    if not kept:
+        return None
+    shares = [likeness(one.profile, now) for one in kept]
+    best = max(shares)
+    return (kept[shares.index(best)], True) if best >= SAME_KIND else (kept[0], False)
+
+
+def likeness(before: Mapping[str, Any], now: Mapping[str, Any]) -> float:
+    """The share of columns that two profiles have in common, by header or by field."""
+    both, gone, fresh = _paired(before, now)
+    fields = Counter(c["field"] for c in gone if c["field"] is not None)
+    renamed = (fields & Counter(c["field"] for c in fresh if c["field"] is not None)).total()
+    common = len(both) + renamed
+    return common / max(1, len(both) + len(gone) + len(fresh) - renamed)
+
+
+def layout(profiled: Mapping[str, Any]) -> str:
+    """A digest of a profile's columns: equal for drops that differ only in their values."""
+    named = sorted([folded(c["header"]), c["field"] or ""] for c in profiled["columns"])
+    return sha256(json.dumps(named).encode(errors="backslashreplace")).hexdigest()[:16]
+
+
 def read_profile(body: bytes) -> dict[str, Any] | None:
-    """A kept profile; None for anything that is none: it is read back from a bucket, so nothing about it is certain."""
+    """A kept profile; None for anything else: it is read back from a bucket, so nothing about it is certain."""
     if len(body) > MAX_BYTES:
         return None
     try:
-        found = json.loads(body.split(b"\n", 1)[-1] if body.startswith(b'{"kept"') else body)
+        found = json.loads(body)
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or found.get("profile") != VERSION or not _is_count(found.get("rows")):
@@ -109,9 +186,7 @@ def read_profile(body: bytes) -> dict[str, Any] | None:
 
 def columns_drift(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """How the columns differ: new, gone, renamed, moved, and mapped to another field."""
-    old, new = _by_header(before), _by_header(now)
-    gone = [c for name, c in old.items() if name not in new]
-    fresh = [c for name, c in new.items() if name not in old]
+    both, gone, fresh = _paired(before, now)
     renamed = []
     for column in list(gone):
         other = next((c for c in fresh if c["field"] is not None and c["field"] == column["field"]), None)
@@ -119,17 +194,17 @@ def columns_drift(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str
             renamed.append({"from": column["header"], "to": other["header"], "field": column["field"]})
             gone.remove(column)
             fresh.remove(other)
-    both = [name for name in new if name in old]
     remapped = [
-        {"header": new[n]["header"], "from": old[n]["field"], "to": new[n]["field"]}
-        for n in both
-        if old[n]["field"] != new[n]["field"]
+        {"header": new["header"], "from": old["field"], "to": new["field"]}
+        for old, new in both
+        if old["field"] != new["field"]
     ]
-    kept = _in_order([old[name]["at"] for name in both])
+    order = {id(column): n for n, column in enumerate(before["columns"])}
+    kept = _in_order([order[id(old)] for old, _ in both])
     moved = [
-        {"header": new[name]["header"], "from": old[name]["at"], "to": new[name]["at"]}
-        for n, name in enumerate(both)
-        if n not in kept
+        {"header": new["header"], "from": old["at"], "to": new["at"]}
+        for n, (old, new) in enumerate(both)
+        if n not in kept and old["at"] != new["at"]
     ]
     return {
         "new": [{"header": c["header"], "field": c["field"]} for c in fresh][:MAX_LISTED],
@@ -144,11 +219,8 @@ def values_drift(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[dict
     """Columns whose kinds of values, blank share or share of values of a wrong type are out of range."""
     if min(before["rows"], now["rows"]) < FEW:
         return []
-    old, found = _by_header(before), []
-    for name, column in _by_header(now).items():
-        other = old.get(name)
-        if other is None:
-            continue
+    found = []
+    for other, column in _paired(before, now)[0]:
         said = {"header": column["header"], "field": column["field"]}
         if column["types"] and other["types"] and not set(column["types"]) <= set(other["types"]):
             found.append({**said, "what": "types", "before": other["types"], "now": column["types"]})
@@ -181,14 +253,31 @@ def folded(header: str) -> str:
     return " ".join(header.casefold().split())
 
 
-def _by_header(profiled: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Columns by header; of two with one header the mapped one."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for column in profiled["columns"]:
-        name = folded(column["header"])
-        if name not in found or (found[name]["field"] is None and column["field"] is not None):
-            found[name] = column
-    return found
+_Column = Mapping[str, Any]
+
+
+def _paired(
+    before: Mapping[str, Any], now: Mapping[str, Any]
+) -> tuple[list[tuple[_Column, _Column]], list[_Column], list[_Column]]:
+    """The columns that both have (in the order of the second), those that are gone, and those that are new.
+
+    Of several with one header those with the same field are pairs, then the others from left to right.
+    """
+    old: dict[str, list[_Column]] = {}
+    for column in before["columns"]:
+        old.setdefault(folded(column["header"]), []).append(column)
+    pairs: dict[int, _Column] = {}
+    for alike in (True, False):
+        for n, column in enumerate(now["columns"]):
+            left = old.get(folded(column["header"]), [])
+            match = next((c for c in left if not alike or c["field"] == column["field"]), None)
+            if n not in pairs and match is not None:
+                pairs[n] = match
+                left.remove(match)
+    both = [(pairs[n], column) for n, column in enumerate(now["columns"]) if n in pairs]
+    fresh = [column for n, column in enumerate(now["columns"]) if n not in pairs]
+    taken = {id(c) for c in pairs.values()}
+    return both, [c for c in before["columns"] if id(c) not in taken], fresh
 
 
 def _in_order(places: Sequence[int]) -> set[int]:

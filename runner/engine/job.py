@@ -38,7 +38,8 @@ from runner.engine.rules.load import RulePackage, load
 from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strands
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
-from runner.engine.survey import DeclaredNames, SurveyedInput, leave_out, survey
+from runner.engine.structure.remembered import SenderShapes
+from runner.engine.survey import DeclaredNames, SurveyedInput, compare_shapes, leave_out, survey
 from runner.engine.writing import NormalizedBook, SheetWriter
 
 SAID: Final = 0  # the final event was written, whatever it says
@@ -113,11 +114,14 @@ class EngineJob:
         self.mending = Mending(self.findings)
         self.drift_policy: str = (manifest.get("drift") or {}).get("columns", "accept")
         self.before: dict[str, Any] | None = None  # the profile of the sender's last drop
+        self.compared: tuple[drift.KeptProfile, bool] | None = None  # the same, and whether of the same kind of file
         self.column_changes: dict[str, list[dict[str, Any]]] = {}  # from it to this drop; a review may ask about them
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
-        self.learnt = read_memories([(m.path, m.key) for m in order.memories])
+        self.learnt = read_memories([(m.path, m.key) for m in order.memories], [m.version for m in order.memories])
+        self.shapes = SenderShapes(self.learnt.shapes, order.sender)
+        self.spelled: dict[str, dict[str, Any]] = {}  # field -> folded text -> the allowed value that it means
         self.answers = Answers(order.decision, accept=order.accept, readings=self.learnt.readings_of(order.sender))
 
     def run(self) -> dict[str, Any]:
@@ -146,7 +150,7 @@ class EngineJob:
         }
         hooks = Hooks(package, self.findings, shared, strict=self.strict)
         inputs = [{"name": i.name, "role": i.role} for i in (*self.order.primary, *self.order.auxiliary)]
-        hooks.tell("on_job_start", inputs=inputs, fields=[f.name for f in fields])
+        hooks.notify("on_job_start", inputs=inputs, fields=[f.name for f in fields])
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
         empty = bool(tables) and not any(t.is_mapped for t in tables)
@@ -181,7 +185,7 @@ class EngineJob:
         self._compare_values(artifact, tables)
         self._stop_rejected(artifact, sources)
         summary = artifact.summary()
-        hooks.tell("on_job_end", summary=summary)
+        hooks.notify("on_job_end", summary=summary)
         summary["findings"] = self.findings.by_severity()
         artifact.write(self.times, summary)
         return summary
@@ -200,6 +204,8 @@ class EngineJob:
         reading = self.order.manifest.get("reading") or {}
         for file in self.order.mended:
             self.mending.read(file)
+        for name in self.order.lost:
+            self.mending.lost(name)
         sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
         learnt = [entry["header"] for entry in self.learnt.headers if entry["field"] is not None]
@@ -207,11 +213,18 @@ class EngineJob:
             survey(
                 source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, fields, learnt),
                 provenance=bool(self.output.get("provenance")),
-                scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers.reading,
+                scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers,
+                shapes=self.shapes,
             )  # fmt: skip
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
-            if not source.tables:
+            if not source.tables and not source.skipped:
                 self.findings.add("no_table", "error", f"{source.file.name} contains no table", rule="structure")
+        if self.shapes:
+            compare_shapes(sources, self.shapes, self.findings)
+        if not any(s.tables for s in sources) and any(s.skipped for s in sources):
+            self.findings.add(
+                "no_table", "error", "every sheet with a table was left out by a person", rule="structure"
+            )
         if self.order.mended:
             self.mending.report()
         if hooks.has("after_structure"):
@@ -248,7 +261,7 @@ class EngineJob:
         self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
     ) -> list[MappedTable]:
         mapped: list[MappedTable] = []
-        recall = Recall(self.learnt.headers)
+        recall = Recall(self.learnt.headers, self._spellings(fields))
         for source in sources:
             with source.streaming():
                 mapped += [
@@ -266,6 +279,7 @@ class EngineJob:
                     if table.has_data
                 ]
         for one in mapped:
+            one.recall_fields(fields)
             self.answers.apply(one, fields)
         return mapped
 
@@ -324,12 +338,15 @@ class EngineJob:
         previous = self.order.previous
         if previous is None:
             return
-        self.before = drift.read_profile(previous.path.read_bytes()) if previous.path.exists() else None
-        if self.before is None:
+        kept = drift.read_profiles(previous.path.read_bytes()) if previous.path.exists() else []
+        now = self._profile(tables, {})
+        chosen = drift.most_like(kept, now)
+        if chosen is None:
             what = "the profile of the sender's last drop cannot be read; this drop is compared with nothing"
             self.findings.add("drift_unknown", "info", what, rule="drift")
             return
-        self.column_changes = drift.columns_drift(self.before, self._profile(tables, {}))
+        self.compared, self.before = chosen, chosen[0].profile
+        self.column_changes = drift.columns_drift(self.before, now)
         if not any(self.column_changes.values()):
             return
         what = f"the columns differ from those of the sender's last drop: {drift.words(self.column_changes)}"
@@ -351,7 +368,7 @@ class EngineJob:
 
     def _compare_values(self, artifact: Artifact, tables: list[MappedTable]) -> None:
         """Profile the drop, and compare its values and rows with those of the sender's last one."""
-        artifact.profile = self._profile(tables, artifact.shares)
+        artifact.profile = self._profile(tables, artifact.shares) | artifact.shapes(self.answers)
         if self.before is None:
             return
         rows, values = (
@@ -373,7 +390,9 @@ class EngineJob:
 
     def _drift(self, rows: dict[str, Any], values: list[dict[str, Any]]) -> dict[str, Any]:
         previous = self.order.previous
-        named = {"key": previous.key, "sha256": previous.sha256} if previous else {}
+        named: dict[str, Any] = {"key": previous.key, "sha256": previous.sha256} if previous else {}
+        if self.compared is not None:
+            named |= {"job_id": self.compared[0].job, "same_kind": self.compared[1]}
         return {"previous": named, "columns": self.column_changes, "values": values, **({"rows": rows} if rows else {})}
 
     def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
@@ -411,6 +430,7 @@ class EngineJob:
             mine = [t for t in tables if t.source in source.tables]
             with source.streaming():
                 conventions.decide(source, mine, fields, self.findings, settled=self.answers.settle)
+        conventions.report_headers(tables, fields, self.findings)
         self.times.spend("mapping", clock)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:
@@ -513,12 +533,11 @@ class EngineJob:
 
     def _spellings(self, fields: Iterable[Field]) -> dict[str, dict[str, Any]]:
         """What the memories say about texts of fields that have allowed values."""
-        found = {}
         for field in fields if self.learnt.values else ():
             allowed = self.lookups.column(field) if field.lookup else field.allowed
-            if allowed:
-                found[field.name] = self.learnt.spellings(field.name, allowed)
-        return found
+            if allowed and field.name not in self.spelled:
+                self.spelled[field.name] = self.learnt.spellings(field.name, allowed)
+        return self.spelled
 
     def _pour(self, source: SurveyedInput, streams: Mapping[str, TableStream]) -> None:
         """Count every table's rows; stream those of the tables in use to the output."""

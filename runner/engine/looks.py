@@ -42,7 +42,7 @@ _BUILT_IN: Final = {
 
 @dataclass
 class SheetLooks:
-    """What is known of one sheet; nothing where its format tells nothing or it could not be read."""
+    """What is known of one sheet; nothing where its format has no styles or it could not be read."""
 
     looks: list[Look] = field(default_factory=list)  # by style number
     cells: dict[tuple[int, int], int] = field(default_factory=dict)  # row and column -> style number
@@ -56,7 +56,7 @@ class SheetLooks:
 
 
 def sheet_looks(sheet: Sheet, rows: Collection[int], first_data: int) -> SheetLooks:
-    """The looks of some rows of a sheet. `first_data`: the row whose styles stand for those below the searched part."""
+    """The looks of some rows of a sheet. `first_data`: the row whose styles are used below the searched part."""
     sheet = sheet.inner if isinstance(sheet, MendedSheet) else sheet
     if not isinstance(sheet, XlsxSheet):
         return SheetLooks()

@@ -1,20 +1,38 @@
 """Corrected rejects: recognises a corrected `rejects.xlsx`, and puts its rows back into the input they came from.
 
-Every row of `rejects.xlsx` bears a key: the job, the number of the input, the sheet and the row it stands for. A file
+Every row of `rejects.xlsx` bears a key: the job, the number of the input, the sheet and the row that it is. A file
 with such keys is not data of its own. The runner finds the job it names and stages that job's inputs; the engine then
 reads those, with each corrected row in place of the row its key names. So the result is that of a whole drop, checked
 as if the sender had corrected the first file. Nothing that a key says is believed: a row that does not exist, comes
 twice or names another job is left out and reported.
+
+Several people may correct copies of one `rejects.xlsx`, and each copy holds the rows that the others corrected as they
+were. So a cell counts as corrected only where it differs from what its file was made of: the source, with the
+corrections that the result had whose rejects it corrects. Of several corrections of one cell the newest counts.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from math import isclose
 from typing import Any, Final, NamedTuple
 
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.protocol import EngineStop, InputFile
-from runner.engine.reading import Block, Layout, Row, Sheet, Value, blocks_of, open_book, rows_of
+from runner.engine.reading import (
+    Block,
+    Layout,
+    NoCachedValue,
+    Row,
+    Sheet,
+    Shown,
+    Value,
+    blocks_of,
+    open_book,
+    rows_of,
+)
 from runner.engine.reading.books import Remark, Remarking
 from runner.engine.reading.errors import InputUnreadable
 from runner.engine.spool import SpooledSheet
@@ -23,8 +41,13 @@ from runner.engine.writing.parts import MAX_TEXT, cut, too_long
 TO_DO: Final = "ade: what to do"
 KINDS: Final = ("key", "row", "top")  # the row that names the columns, a row of data, any other row above it
 _KEY = re.compile(r"ade: (key|row|top) ([a-z0-9][a-z0-9-]{0,79})/([0-9]{1,5})/([0-9]{1,5})/([0-9]{1,7})")
-_LOOKED_AT: Final = 200  # rows at the top of a sheet in which a key is looked for
+_TOP_ROWS: Final = 200  # of a sheet that are searched for a key
 MAX_ROWS: Final = 1_048_576  # corrected rows of one job
+_BLANKS = re.compile(r"[\s'\u2019$€£¥]")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?")
+_DIGITS = re.compile(r"[0-9]+")
+_MOMENT = re.compile(r"[0-9]{1,4}([-./ ])[0-9]{1,2}\1[0-9]{1,4}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?")
+_TICK: Final = 0.0015  # seconds by which spreadsheet programs round a moment
 
 
 def key(kind: str, job: str, number: int, sheet: int, row: int) -> str:
@@ -32,16 +55,26 @@ def key(kind: str, job: str, number: int, sheet: int, row: int) -> str:
     return f"ade: {kind} {job}/{number}/{sheet}/{row}"
 
 
-def claimed(sheet: SpooledSheet) -> str | None:
-    """The job whose rejects a sheet seems to hold; None for any other sheet."""
+def claimed(sheet: SpooledSheet, name: str) -> str | None:
+    """The job whose rejects a sheet of a file seems to hold; None for any other sheet."""
     block = next(iter(sheet.blocks()), None)
     if block is None:
         return None
+    claims, is_ours = Counter[str](), False
     for column in block.columns:
-        for value in column[:_LOOKED_AT]:
-            if value.__class__ is str and value[:5] == "ade: " and (found := _KEY.fullmatch(value.strip())):
-                return found[2]
-    return None
+        for value in column[:_TOP_ROWS]:
+            if value.__class__ is str and value[:5] == "ade: ":
+                is_ours = is_ours or value.strip() == TO_DO
+                if (found := _KEY.fullmatch(value.strip())) is not None:
+                    claims[found[2]] += 1
+    if not claims and is_ours:
+        raise EngineStop(
+            "mends",
+            f"{name} looks like corrected rejects (it has the column “{TO_DO}”), but its column with the keys is gone "
+            "or was changed, so it is unknown which rows it corrects; correct rejects.xlsx again and keep that column",
+            input=name,
+        )
+    return claims.most_common(1)[0][0] if claims else None  # a cell of the sender's may look like a key, too
 
 
 def mends(file: InputFile, job: str) -> EngineStop:
@@ -57,9 +90,10 @@ def mends(file: InputFile, job: str) -> EngineStop:
 
 @dataclass(slots=True)
 class MendedRows:
-    """The rows that corrected files replace in one sheet."""
+    """The rows that corrected files replace in one sheet, each with its corrections from the oldest to the newest."""
 
-    rows: dict[int, tuple[list[Value], "MendedHeader"]] = field(default_factory=dict)
+    rows: dict[int, list["CorrectedRow"]] = field(default_factory=dict)
+    met: set[int] = field(default_factory=set)  # rows that the source has
     applied: set[int] = field(default_factory=set)
 
 
@@ -70,8 +104,22 @@ class MendedHeader:
     row: int  # in the source; 0: it has no header, and columns are where they were
     values: list[Value]
     skipped: frozenset[int]  # positions of the columns that we added
+    file: "CorrectedFile"
     places: list[int | None] | None = None  # for each column of the source, its position here; once it is known
     place: FindingPlace | None = None
+
+
+class CorrectedFile(NamedTuple):
+    """One of the corrected files of a job, by its number."""
+
+    number: int
+    knows: frozenset[int]  # those that it was made of: the result whose rejects it corrects had them
+    earlier: bool  # of an earlier drop, whose result reported what is wrong with it
+
+
+class CorrectedRow(NamedTuple):
+    values: list[Value]
+    headings: MendedHeader
 
 
 class KeyedRow(NamedTuple):
@@ -89,6 +137,7 @@ class Mending:
         self._findings = findings
         self._sheets: dict[tuple[str, int], MendedRows] = {}
         self._origins: dict[tuple[str, int, int], tuple[FindingPlace, int]] = {}
+        self._files = 0
         self.jobs: list[str] = []
         self.left_out = 0
 
@@ -101,43 +150,55 @@ class Mending:
         return sum(len(sheet.applied) for sheet in self._sheets.values())
 
     def read(self, file: InputFile) -> None:
-        """Take the rows of a corrected file; later files override earlier ones."""
+        """Take the rows of a corrected file; files come from the oldest to the newest."""
         if file.mends is None:
             raise EngineStop("engine_error", "a corrected input without its job", remedy="see docs/engine-order.md")
-        self.jobs.append(file.mends.job)
+        given = CorrectedFile(self._files, frozenset(file.mends.knows), file.mends.earlier)
+        self._files += 1
         seen: set[tuple[int, int, int]] = set()
         try:
             with open_book(file.path, name=file.file) as book:
                 for sheet in book.sheets:
-                    self._read_sheet(file, sheet, seen)
+                    self._read_sheet(file, given, sheet, seen)
         except InputUnreadable as error:
+            if given.earlier:
+                self.lost(file.name)
+                return
             raise EngineStop(
                 "input_unreadable", f"{file.name}: {error.message}", input=file.name, reason=error.code,
                 remedy=error.remedy,
             ) from None  # fmt: skip
+        if file.mends.job not in self.jobs:
+            self.jobs.append(file.mends.job)
 
-    def _read_sheet(self, file: InputFile, sheet: Sheet, seen: set[tuple[int, int, int]]) -> None:
+    def lost(self, name: str) -> None:
+        """Report an earlier correction of the same input that can no longer be read."""
+        what = f"{name} corrected rows of this input before and is gone or was replaced; correct them once more"
+        self._findings.add("mend_lost", "warning", what, rule="mending")
+
+    def _read_sheet(self, file: InputFile, given: CorrectedFile, sheet: Sheet, seen: set[tuple[int, int, int]]) -> None:
         place = FindingPlace(file.name, sheet.name, "")
+        leave = _ignore if given.earlier else self._leave
         headings: MendedHeader | None = None
-        early: list[tuple[tuple[str, int, int], int, list[Value]]] = []  # rows that stand above the header
+        early: list[tuple[tuple[str, int, int], int, list[Value]]] = []  # rows above the header
         at = -1
         for number, values in rows_of(blocks_of(sheet)):
             at, found = _keyed(values, at)
             if found is None:
                 if headings is not None and _holds(values, headings.skipped):
-                    self._leave(place, number, "mend_without_key", "has no key, so it is unknown which row it corrects")
+                    leave(place, number, "mend_without_key", "has no key, so it is unknown which row it corrects")
                 continue
             kind, job, where = found[1], found[2], (int(found[3]), int(found[4]), int(found[5]))
             if file.mends is None or job != file.mends.job or where[0] >= len(file.mends.inputs):
-                self._leave(place, number, "mend_other_job", "has the key of another job than the rest of the file")
+                leave(place, number, "mend_other_job", "has the key of another job than the rest of the file")
             elif kind == "key":
-                headings = MendedHeader(where[2], values, _added(values, at), place=place)
+                headings = MendedHeader(where[2], values, _added(values, at), given, place=place)
                 for source, above, held in early:
                     self._take(source, place, KeyedRow(above, held, headings))
                 early = []
             elif kind == "row":
                 if where in seen:
-                    self._leave(place, number, "mend_twice", "has a key that is in the file twice; the first counts")
+                    leave(place, number, "mend_twice", "has a key that is in the file twice; the first counts")
                     continue
                 seen.add(where)
                 source = (file.mends.inputs[where[0]], where[1], where[2])
@@ -146,19 +207,22 @@ class Mending:
                 elif len(early) < MAX_ROWS:
                     early.append((source, number, values))
         for _, number, _ in early:
-            self._leave(place, number, "mend_without_header", "has no row of headers, so its columns are not known")
+            leave(place, number, "mend_without_header", "has no row of headers, so its columns are not known")
 
     def _take(self, source: tuple[str, int, int], place: FindingPlace, row: "KeyedRow") -> None:
         """Keep a row for the row of the source (input, sheet, row) that its key names."""
         name, sheet, number = source
+        file = row.headings.file
         if not _holds(row.values, row.headings.skipped):
-            what = "is blank except for its key; the row of the first file stays as it was"
-            self._leave(place, row.number, "mend_blank", what, "warning")
+            if not file.earlier:
+                what = "is blank except for its key; the row of the first file stays as it was"
+                self._leave(place, row.number, "mend_blank", what, "warning")
             return
         mended = self._sheets.setdefault((name, sheet), MendedRows())
         if len(mended.rows) < MAX_ROWS:
-            mended.rows[number] = (row.values, row.headings)
-            self._origins[source] = (place, row.number)
+            mended.rows.setdefault(number, []).append(CorrectedRow(row.values, row.headings))
+            if not file.earlier:
+                self._origins[source] = (place, row.number)
 
     def of(self, name: str, sheet: Sheet) -> Sheet:
         """The sheet of an input with its corrected rows in place."""
@@ -168,11 +232,10 @@ class Mending:
     def report(self) -> None:
         """Report rows whose key names no row of the input."""
         for (name, index), sheet in self._sheets.items():
-            for row in sorted(set(sheet.rows) - sheet.applied):
-                place, number = self._origins[name, index, row]
-                self._leave(
-                    place, number, "mend_unknown_row", f"corrects row {row} of {name}, which is blank or does not exist"
-                )
+            for row in sorted(set(sheet.rows) - sheet.met):
+                if (origin := self._origins.get((name, index, row))) is not None:
+                    what = f"corrects row {row} of {name}, which is blank or does not exist"
+                    self._leave(*origin, "mend_unknown_row", what)
 
     def as_dict(self) -> dict[str, Any]:
         return {"jobs": self.jobs, "rows": self.rows, "left_out": self.left_out}
@@ -197,7 +260,7 @@ class MendedSheet:
         self.visibility = sheet.visibility
         self._mended = mended
         self._findings = findings
-        headings = {id(h): h for _, h in mended.rows.values()}
+        headings = {id(h): h for corrections in mended.rows.values() for _, h in corrections}
         self._named = [h for h in headings.values() if h.row]
 
     def rows(self) -> Iterator[Row]:
@@ -223,7 +286,7 @@ class MendedSheet:
                 at = block.numbers.index(headings.row)
                 own = [column[at] for column in block.columns]
                 headings.places, lost = matched(own, headings.values, headings.skipped)
-                if lost:
+                if lost and not headings.file.earlier:
                     self._findings.add(
                         "mend_column_gone", "warning",
                         f"{lost} {'columns were' if lost > 1 else 'column was'} not found in the corrected file; "
@@ -232,26 +295,39 @@ class MendedSheet:
                     )  # fmt: skip
 
     def _replaced(self, block: Block, hit: Sequence[int]) -> Block:
-        width = len(block.columns)
         made = [list(column) for column in block.columns]
         for n in hit:
-            values, headings = self._mended.rows[block.numbers[n]]
-            places = headings.places
-            if headings.row and places is None:
+            number = block.numbers[n]
+            corrections = [c for c in self._mended.rows[number] if not (c.headings.row and c.headings.places is None)]
+            if not corrections:
                 continue  # its header is below it or gone: nothing says which column is which
-            most = width if places is not None else max(width, len(values))
-            while len(made) < most:
-                made.append([None] * len(block.numbers))
-            for column in range(most):
-                at: int | None = column
-                if places is not None:
-                    at = places[column] if column < len(places) else None
-                if at is not None and at not in headings.skipped:
-                    value = values[at] if at < len(values) else None
-                    if not _is_cut(made[column][n], value):
-                        made[column][n] = value
-            self._mended.applied.add(block.numbers[n])
+            self._mended.met.add(number)
+            width = max(len(block.columns), *(len(c.values) for c in corrections if c.headings.places is None), 0)
+            for column in range(width):
+                own = block.columns[column][n] if column < len(block.columns) else None
+                value = _merged(own, column, corrections)
+                if value is not own:
+                    while len(made) <= column:
+                        made.append([None] * len(block.numbers))
+                    made[column][n] = value
+                    self._mended.applied.add(number)
         return Block(block.numbers, made)
+
+
+def _merged(own: Value, column: int, corrections: Sequence[CorrectedRow]) -> Value:
+    """The value of a cell after its corrections, each of which counts where it differs from what it was made of."""
+    changed: dict[int, Value] = {}
+    for values, headings in corrections:
+        at: int | None = column
+        if headings.places is not None:
+            at = headings.places[column] if column < len(headings.places) else None
+        if at is None or at in headings.skipped:
+            continue
+        value = values[at] if at < len(values) else None
+        known = [number for number in changed if number in headings.file.knows]
+        if not is_same(changed[known[-1]] if known else own, value):
+            changed[headings.file.number] = value
+    return changed[next(reversed(changed))] if changed else own
 
 
 def matched(own: Sequence[Value], mended: Sequence[Value], skipped: frozenset[int]) -> tuple[list[int | None], int]:
@@ -275,7 +351,7 @@ def matched(own: Sequence[Value], mended: Sequence[Value], skipped: frozenset[in
 
 
 def _keyed(values: Sequence[Value], at: int) -> tuple[int, re.Match[str] | None]:
-    """Where a row's key is, first looked for where the last one was."""
+    """Where a row's key is: searched first where the last one was."""
     for n in (at, *range(len(values) - 1, -1, -1)):
         if 0 <= n < len(values):
             value = values[n]
@@ -292,9 +368,77 @@ def _holds(values: Sequence[Value], skipped: frozenset[int]) -> bool:
     return any(v is not None and str(v).strip() for n, v in enumerate(values) if n not in skipped)
 
 
-def _is_cut(own: Value, mended: Value) -> bool:
-    """Whether a corrected value is the start of a text that rejects.xlsx had no room for; the whole text stays."""
-    return type(own) is str and type(mended) is str and too_long(own) and mended == cut(own, MAX_TEXT)
+def _ignore(*_: object) -> None:
+    """Leaves out a row of an earlier file, whose own result reported it."""
+
+
+def is_same(own: Value, mended: Value) -> bool:
+    """Whether a value of a corrected file is the one that rejects.xlsx showed for a value of the source.
+
+    A spreadsheet program writes numbers with fewer digits and texts with other line ends. CSV has only texts, so one
+    that can be read as the value of the source is that value: a cell that is wrong comes back, one misread would not.
+    """
+    if type(mended) is NoCachedValue:
+        return True  # a formula without a result says nothing; a cell that is wrong comes back
+    if own is None or own == "" or type(own) is NoCachedValue:
+        return mended is None or mended == ""
+    if type(mended) is str:
+        if type(own) is str:
+            lines = _lines(mended)
+            return lines == _lines(own) or (too_long(own) and lines == _lines(cut(own, MAX_TEXT)))
+        return mended == str.__str__(own) if isinstance(own, str) else _reads_as(mended.strip(), own)
+    if isinstance(own, bool):
+        return isinstance(mended, int) and int(own) == int(mended)  # some formats have only numbers
+    if isinstance(own, int | float) and isinstance(mended, int | float):
+        return not isinstance(mended, bool) and (own == mended or isclose(own, mended, rel_tol=1e-14))
+    if isinstance(own, date) and isinstance(mended, date):
+        return abs(_moment(own) - _moment(mended)).total_seconds() < _TICK
+    return type(own) is type(mended) and own == mended
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _moment(value: date) -> datetime:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else datetime.combine(value, time())
+
+
+def _reads_as(text: str, own: Value) -> bool:
+    """Whether a text may stand for a value that is not a text, in any usual way of writing it."""
+    if text.casefold() == str(own).casefold():
+        return True
+    if isinstance(own, Shown):
+        return text == own.shown
+    if isinstance(own, bool):
+        return False
+    if isinstance(own, int | float):
+        return any(isclose(number, own, rel_tol=1e-14) for number in _numbers(text))
+    if isinstance(own, date):
+        return _moment(own) in _moments(text)
+    return False
+
+
+def _numbers(text: str) -> Iterator[float]:
+    bare = _BLANKS.sub("", text)
+    plain, per = (bare[:-1], 100.0) if bare.endswith("%") else (bare, 1.0)
+    for group, point in ((",", "."), (".", ",")):
+        digits = plain.replace(group, "").replace(point, ".")
+        if _NUMBER.fullmatch(digits):
+            yield float(digits) / per
+
+
+def _moments(text: str) -> Iterator[datetime]:
+    if _MOMENT.fullmatch(text) is None:
+        return
+    parts = [int(part) for part in _DIGITS.findall(text)]
+    for year, month, day in ((0, 1, 2), (2, 1, 0), (2, 0, 1)):
+        whole = parts[year] + (2000 if parts[year] < 100 else 0)
+        try:
+            hour, minute, second = (*parts[3:6], 0, 0, 0)[:3]
+            yield datetime(whole, parts[month], parts[day], hour, minute, second)  # noqa: DTZ001 - as in the sheet
+        except ValueError:
+            continue
 
 
 def _label(value: Value) -> str:

@@ -50,6 +50,8 @@ class MendedJob(NamedTuple):
 
     job: str
     inputs: tuple[str, ...]
+    knows: tuple[int, ...] = ()  # which of the corrected files before it that job's result had, by number
+    earlier: bool = False  # of an earlier drop than this one
 
 
 class InputFile(NamedTuple):
@@ -85,7 +87,7 @@ class Order(NamedTuple):
     params: dict[str, Any]
     primary: list[InputFile]
     auxiliary: list[InputFile]
-    mended: list[InputFile]  # files whose rows replace rows of the primary inputs
+    mended: list[InputFile]  # files whose rows replace rows of the primary inputs, from the oldest to the newest
     config: Path | None
     config_digest: str
     outputs: dict[str, Path | int]
@@ -96,6 +98,8 @@ class Order(NamedTuple):
     accept: bool = False  # nobody decided in time: ask nothing
     memories: tuple[MemoryFile, ...] = ()  # the most specific last
     sender: str | None = None  # whose habits the memories are asked for
+    answer_to: str | None = None  # where a decision on it is expected
+    lost: tuple[str, ...] = ()  # names of corrected files of earlier drops that are gone
 
     def open_output(self, name: str) -> IO[bytes] | None:
         """Open an output for writing; None if the order does not ask for it."""
@@ -132,7 +136,7 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
             folder / i["path"],
             int(i.get("size") or 0),
             i.get("sha256") or "",
-            MendedJob(i["mends"]["job"], tuple(i["mends"]["inputs"])) if i.get("mends") else None,
+            _mended(i["mends"]) if i.get("mends") else None,
         )
         for i in raw["inputs"]
     ]
@@ -160,7 +164,13 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
             for m in raw.get("memories") or ()
         ),
         sender=raw.get("sender"),
+        answer_to=raw.get("answer_to"),
+        lost=tuple(raw.get("lost") or ()),
     )
+
+
+def _mended(raw: Mapping[str, Any]) -> MendedJob:
+    return MendedJob(raw["job"], tuple(raw["inputs"]), tuple(raw.get("knows") or ()), raw.get("earlier") is True)
 
 
 def _decision(raw: Mapping[str, Any] | None, folder: Path) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from runner.engine.protocol import EngineStop
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.rowsets import RowSet
 from runner.engine.sources import SourceTable
+from runner.engine.spool import SpooledSheet
 from runner.engine.survey import SurveyedInput
 from runner.engine.writing.parts import MAX_TEXT, cut, holdable, spelled, too_long
 
@@ -26,6 +27,9 @@ WORKBOOK: Final = "rejects.xlsx"
 MAX_RUNS: Final = 300_000  # runs of rows to split off; an artifact has room for about twice as many
 MARKED_ROWS: Final = 20_000  # rows whose cells are marked one by one; those beyond say to see the report
 MAX_COLUMNS: Final = 16_384 - 2  # two columns are added
+_MOST_FROZEN: Final = 12  # rows of titles and headers that stay in sight
+_MEASURED: Final = 200  # rows by which the widths of columns are set where the sender set none
+_NARROWEST, _WIDEST = 8, 46  # characters
 _SHOWN: Final = 12  # allowed values that a comment lists
 _LONGEST: Final = 1_000  # characters of what to do
 _LONGEST_MARK: Final = 400
@@ -58,15 +62,16 @@ class RowErrors:
         todo: list[str] = []
         for table in tables:
             names = {c.index: c.name for c in table.columns}
-            for column, field, code, message in self._errors.get((table.id, row), ()):
+            for column, field, code, plain in self._errors.get((table.id, row), ()):
                 where = names.get(column or 0) or field
+                message = plain + self._hint(field, code)
                 said = f"{where}: {message}" if where else message
                 if said not in todo:
                     todo.append(said)
                 if column is not None:
-                    cells.setdefault(column, []).append(message + self._hint(field, code))
+                    cells.setdefault(column, []).append(message)
         marks = [(column, _cut("\n".join(texts), _LONGEST_MARK)) for column, texts in sorted(cells.items())]
-        return marks, _cut("; ".join(todo), _LONGEST) or _UNMARKED
+        return marks, _cut("\n".join(todo), _LONGEST) or _UNMARKED
 
     def _hint(self, name: str | None, code: str) -> str:
         """What would be right, as far as the manifest says."""
@@ -118,14 +123,17 @@ class RejectsDescription:
                 input=source.file.name, sheet=spool.name, reason="too_large",
                 remedy='leave out "output": {"rejects": true}, or split the input by columns',
             )  # fmt: skip
-        looks = self._looks(source, index, wanted, heads)
-        widths = [[n, width] for n, width in sorted(looks.widths.items()) if n <= columns]
+        looks = self._sheet_looks(source, index, wanted, heads)
+        rows = wanted | RowSet.of(heads)
+        known = looks.widths or _measured(spool, rows, wanted)
+        widths = [[n, width] for n, width in sorted(known.items()) if n <= columns]
         headless = not any(kind == "key" for kind in heads.values())
+        above = all(row < next(iter(wanted))[0] for row in heads) and len(heads) <= _MOST_FROZEN
+        frozen = (1 if headless else len(heads)) if above else 0
         self._line(
             {"sheet": spool.name, "input": number, "index": index, "columns": columns, "widths": widths,
-             "headless": headless}
+             "headless": headless, "frozen": frozen}
         )  # fmt: skip
-        rows = wanted | RowSet.of(heads)
         for block in spool.some_blocks(lambda extent: rows.meets(extent.first, extent.last)):
             for row in rows.within(block.numbers[0], block.numbers[-1]).numbers():
                 at = _position(block.numbers, row)
@@ -136,7 +144,7 @@ class RejectsDescription:
         if merged:
             self._line({"merged": merged[:1000]})
 
-    def _looks(self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]) -> SheetLooks:
+    def _sheet_looks(self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]) -> SheetLooks:
         if source.format not in ("xlsx", "xlsm"):
             return SheetLooks()
         first = next(iter(wanted))[0]
@@ -154,7 +162,7 @@ class RejectsDescription:
         cells = []
         for column, value in enumerate(values, 1):
             style = looks.style(row, column)
-            said = _told(value, styled=style is not None)
+            said = _as_json(value, styled=style is not None)
             if said is not None or (style is not None and kind != "row"):
                 number = None if style is None else self._style(looks.looks[style])
                 cells.append([column, said] if number is None else [column, said, number])
@@ -212,12 +220,34 @@ def refusal(manifest: Mapping[str, Any], bad: int, rows: int, runs: int = 0) -> 
     return None
 
 
+def _measured(spool: SpooledSheet, rows: RowSet, wanted: RowSet) -> dict[int, float]:
+    """Widths for the columns of a sheet that has none of its own, by the texts of its first rows."""
+    longest: dict[int, int] = {}
+    left = _MEASURED
+    for block in spool.some_blocks(lambda extent: rows.meets(extent.first, extent.last)):
+        for row in rows.within(block.numbers[0], block.numbers[-1]).numbers():
+            at = _position(block.numbers, row)
+            if at is None:
+                continue
+            values = [column[at] for column in block.columns]
+            if row not in wanted and sum(v is not None for v in values) == 1:
+                continue  # a title may run across the columns
+            for n, value in enumerate(values, 1):
+                if value is not None:
+                    text = str(value)
+                    longest[n] = max(longest.get(n, 0), *map(len, text[:_WIDEST].split("\n")))
+            left -= 1
+            if left <= 0:
+                return {n: float(max(_NARROWEST, most + 2)) for n, most in longest.items()}
+    return {n: float(max(_NARROWEST, most + 2)) for n, most in longest.items()}
+
+
 def _position(numbers: Sequence[int], row: int) -> int | None:
     at = bisect_left(numbers, row)
     return at if at < len(numbers) and numbers[at] == row else None
 
 
-def _told(value: Any, *, styled: bool) -> Any:
+def _as_json(value: Any, *, styled: bool) -> Any:
     """A cell's value as JSON: a text, a number, true or false, or an object for any other kind; None: blank."""
     kind = type(value)
     if value is None or kind is NoCachedValue:

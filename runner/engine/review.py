@@ -15,12 +15,14 @@ from runner.engine.findings import ChosenReading, Findings
 from runner.engine.mapping.score import Contribution, MappingChoice
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.protocol import EngineStop, Order
+from runner.engine.sources import SourceTable
 from runner.engine.values.decisions import Convention, ConventionChoice
 
 VERSION: Final = 1
 MOST_QUESTIONS: Final = 200
 _CANDIDATES: Final = 12
 AS_FOUND: Final = "yes"  # the header rows that were found are the header
+SKIP: Final = "skip"  # the sheet is left out
 _LAST_ROW: Final = 1_048_576
 _SETTLED: Final = frozenset({"confirmed", "decision", "hook"})  # somebody said so before
 _LONGEST: Final = 300
@@ -119,11 +121,14 @@ class Answers:
         self._used: set[int] = set()
         self._decided: set[tuple[str, int]] = set()  # table and column
         self._without: set[tuple[str, str]] = set()  # table and required field that has no column there
+        self._touched: set[str | tuple[str, str]] = (
+            set()
+        )  # tables, and sheets of inputs, of which something was decided
 
     def reading(self, reading: dict[str, Any], input_name: str, sheet: str) -> dict[str, Any]:
         """What the manifest says about reading, with the header rows that were decided for a sheet."""
         rows = self._header_rows(input_name, sheet)
-        if rows is None or rows == AS_FOUND:
+        if rows is None or isinstance(rows, str):
             return reading
         return reading | ({"header": "auto", "header_rows": rows} if rows else {"header": "none", "header_rows": []})
 
@@ -131,6 +136,24 @@ class Answers:
         """Whether a person settled the header of a sheet. `found`: there is one to say yes to."""
         rows = self._header_rows(input_name, sheet)
         return rows is not None and (found or rows != AS_FOUND)
+
+    def names_header(self, input_name: str, sheet: str) -> bool:
+        """Whether a person named the header rows of a sheet, or said that there are none."""
+        return isinstance(self._header_rows(input_name, sheet), list)
+
+    def skips(self, input_name: str, sheet: str) -> bool | None:
+        """Whether a person left a sheet out; None if nobody said anything about that."""
+        for n, answer in enumerate(self._answers):
+            if answer.get("skip") is not None and answer.get("sheet") == sheet:
+                self._used.add(n)
+                self._touched.add((input_name, sheet))
+                return bool(answer["skip"])
+        return True if self._header_rows(input_name, sheet) == SKIP else None
+
+    def is_touched(self, table: SourceTable) -> bool:
+        """Whether a person has decided something about a table or its sheet."""
+        place = table.place
+        return place.table in self._touched or (place.input, place.sheet) in self._touched
 
     def _header_rows(self, input_name: str, sheet: str) -> list[int] | str | None:
         """The rows that were decided, `yes` for those that were found; None where no answer says anything usable."""
@@ -146,6 +169,7 @@ class Answers:
                 said = _header_said(answer["value"])
             if said is not None:
                 self._used.add(n)
+                self._touched.add((input_name, sheet))
                 return said
         return None
 
@@ -156,16 +180,21 @@ class Answers:
             return
         given = {field for field in wanted.values() if field is not None}
         self._decided |= {(table.source.id, position) for position in wanted}
+        self._touched.add(table.source.id)
         table.choices = [_decided(choice, wanted, given) for choice in table.choices]
 
     def _wanted(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
         wanted: dict[int, str | None] = {}
         given: set[str] = set()
+        likely = {choice.position for choice in table.choices if choice.field is not None}
         for n, answer in enumerate(self._answers):
-            for position, field in self._pairs(table, answer, names):
-                if position in wanted or (field is not None and (field not in names or field in given)):
+            pairs = [pair for pair in self._pairs(table, answer, names) if pair[0] not in wanted]
+            shared = len(pairs) > 1 and answer.get("id") is None  # columns with one header, of which one is the field
+            for position, field in sorted(pairs, key=lambda pair: pair[0] not in likely) if shared else pairs:
+                taken = field is not None and field in given
+                if (field is not None and field not in names) or (taken and not shared):
                     continue
-                wanted[position] = field
+                wanted[position] = None if taken else field
                 self._used.add(n)
                 if field is not None:
                     given.add(field)
@@ -217,12 +246,17 @@ class Answers:
             if known is not None and not choice.sure:
                 convention = convention._replace(**_CHANGES[known])
                 choices = [_settled(c, known, "memory") if c is choice else c for c in choices]
+        said_before: set[str] = set()
         for n, answer in enumerate(self._answers):
             asked = question_id("reading", table.source.id, table.letters(position))
             said = answer.get("reading") or (answer.get("value") if answer.get("id") == asked else None)
             if said not in _KIND or not (answer.get("id") == asked or self._names(answer, table, position)):
                 continue
             self._used.add(n)
+            self._touched.add(table.source.id)
+            if _KIND[said] in said_before:
+                continue
+            said_before.add(_KIND[said])
             convention = convention._replace(**_CHANGES[said])
             choices = [_settled(c, said, "decision") if c.kind == _KIND[said] else c for c in choices]
         return convention, choices
@@ -254,8 +288,8 @@ def _header_said(value: object) -> list[int] | str | None:
     said = str(value or "none")
     if said == "none":
         return []
-    if said == AS_FOUND:
-        return AS_FOUND
+    if said in (AS_FOUND, SKIP):
+        return said
     row = int(said) if said.isdecimal() and len(said) <= len(str(_LAST_ROW)) else 0
     return [row] if 1 <= row <= _LAST_ROW else None
 
@@ -300,6 +334,7 @@ class Asking:
         self._fields = {f.name: f for f in fields}
         self._valued = valued
         self._headless = headless
+        self._sheets: set[tuple[str, str]] = set()  # that have tables
         self._order = order
 
     @property
@@ -308,6 +343,7 @@ class Asking:
 
     def questions(self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading]) -> list[Question]:
         by_id = {t.source.id: t for t in tables}
+        self._sheets = {(t.source.place.input, t.source.place.sheet) for t in tables}
         found = [q for table in tables for q in self._headers(table)]
         for table in tables:
             missing = list(self._required(table))
@@ -335,6 +371,8 @@ class Asking:
 
     def _headers(self, table: MappedTable) -> Iterator[Question]:
         source = table.source
+        if source.table.shape is not None:
+            return  # confirmed before
         doubt = next((c for c in source.table.choices if c.kind == "header" and not c.sure), None)
         unnamed = source.table.generated_header and not self._headless
         rows = source.table.header_rows
@@ -346,6 +384,8 @@ class Asking:
         first = doubt.row if doubt is not None and doubt.row else source.table.range.top
         options = dict.fromkeys([chosen, *([] if [first] == list(rows) else [str(first)]), "none"])
         labels = {AS_FOUND: f"yes: row {' and '.join(map(str, rows))}", "none": "there is no header row"}
+        if not self._is_alone(table):
+            options[SKIP], labels[SKIP] = None, "this is no table: leave the sheet out"
         said = doubt.message if doubt is not None and doubt.message else "no header row was found"
         yield Question(
             question_id("header", source.place.input, source.place.sheet),
@@ -357,6 +397,10 @@ class Asking:
             sheet=source.place.sheet,
             table=source.id,
         )
+
+    def _is_alone(self, table: MappedTable) -> bool:
+        """Whether no other sheet has a table."""
+        return self._sheets <= {(table.source.place.input, table.source.place.sheet)}
 
     def _required(self, table: MappedTable) -> Iterator[Question]:
         taken = {c.field for c in table.choices if c.field is not None} | set(table.fields)
@@ -479,6 +523,7 @@ class Asking:
                 {"role": i.role, "name": i.name, "sha256": i.sha256, "size": i.size}
                 for i in (*order.primary, *order.auxiliary, *order.mended)
             ],
+            "answer_to": order.answer_to,
             "why": self.mode if self.mode != "never" else "drift",
             "decision": decision_facts(order.decision),
             "questions": [q.as_dict() for q in questions],

@@ -37,7 +37,7 @@ def review_page(review: dict[str, Any]) -> str:
     job, questions = review["job"], review["questions"]
     title = f"{job.get('workflow') or 'job'}: {len(questions)} question{'' if len(questions) == 1 else 's'}"
     file = next((i["name"] for i in review["inputs"] if i["role"] == "primary"), "the file")
-    name = f"{file.rpartition('/')[2]}.decision.json"
+    name = (review["answer_to"] or f"{file}.decision.json").rpartition("/")[2]
     more = f"<p>{review['left_out']} more questions follow when these are answered.</p>" if review["left_out"] else ""
     again = ""
     if review["decision"] is not None:
@@ -99,7 +99,7 @@ def _answer(question: dict[str, Any]) -> dict[str, Any]:
     """An answer that says by itself what it is about, where it can."""
     header = question["header"]
     plain = header is not None and header.isprintable()  # else it could not be copied from the page
-    about = {"header": header} if plain else {"column": question["column"]}
+    about = {"header": header, "column": question["column"]} if plain else {"column": question["column"]}
     if question["kind"] == "column":
         return {"sheet": question["sheet"], **about, "field": question["chosen"]}
     if question["kind"] == "reading":

@@ -5,6 +5,7 @@ standard input (docs/engine-order.md) and every table's columns are mapped to it
 """
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -78,4 +79,6 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever asked is gone: so is the answer
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(main(sys.argv[1:]))

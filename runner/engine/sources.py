@@ -70,6 +70,8 @@ class SourceTable:
         self.taken = RowSet()  # data rows, in the output unless the table is skipped
         self.rejected = RowSet()  # data rows with errors
         self.split = False  # rows with errors are not written
+        self.skipped = ""  # why it is not used though it has rows
+        self.is_confirmed = False  # a person has said which rows are its header
         self.hidden = RowSet()  # data rows that are left out because they are hidden
         self.merged = filling.within(merged, self.top, self.bottom)
 

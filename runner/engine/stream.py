@@ -304,7 +304,7 @@ class TableStream:
                 good = _good(origin, count)
                 columns = {name: [values[i] for i in good] for name, values in columns.items()}
                 given |= {"columns": columns, "rows": [origin.rows[i] for i in good]}
-            line.hooks.tell("accumulate", **given)
+            line.hooks.notify("accumulate", **given)
 
 
 def _good(origin: Origin, count: int) -> list[int]:

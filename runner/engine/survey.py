@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol
 
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
@@ -16,10 +18,15 @@ from runner.engine.rules.hooks import Hooks
 from runner.engine.sources import GROUP, PROVENANCE, Leaving, SourceTable
 from runner.engine.spool import Room, SpooledSheet
 from runner.engine.structure import RowScores, Table, find_tables
+from runner.engine.structure.remembered import SenderShapes, table_key
 
 SPELLED: Final = {"header": 4.0}
 BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
 NOTHING: Final[dict[str, float]] = {}
+_LABEL: Final = 200  # characters of a sheet's name that a memory keeps
+TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
+_WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
+_TURNED: Final = 200  # rows that are checked for names of fields
 
 
 class DeclaredNames:
@@ -82,6 +89,17 @@ class SurveyedInput:
         self.skipped: list[SourceTable] = []  # skipped by a hook
         self.spools: dict[int, SpooledSheet] = {}  # sheets that were read, by their place in the book
         self.books: dict[int, SheetBooks] = {}  # the account of their rows
+        self.is_single = False  # it has one sheet
+
+    def label(self, sheet: str) -> str:
+        """What a memory calls a sheet: its name, or nothing for the only one, which may be named after the file."""
+        return "" if self.is_single else sheet[:_LABEL]
+
+    @property
+    def letters(self) -> str:
+        """The letters of the file's name: `members-2026-06.csv` and `Members 07.csv` are alike."""
+        stem = self.file.name.rpartition("/")[2].rpartition(".")[0]
+        return "".join(filter(str.isalpha, stem)).casefold()[:_LABEL]
 
     @contextmanager
     def book(self) -> Iterator[Book]:
@@ -126,6 +144,16 @@ class SurveyedInput:
             self.books[index] = SheetBooks(spool, mine, FindingPlace(self.file.name, spool.name, ""))
 
 
+class SheetDecisions(Protocol):
+    """What a person decided about sheets (review.py)."""
+
+    def reading(self, reading: dict[str, Any], input_name: str, sheet: str) -> dict[str, Any]: ...
+
+    def skips(self, input_name: str, sheet: str) -> bool | None: ...
+
+    def has_header(self, input_name: str, sheet: str, *, found: bool) -> bool: ...
+
+
 def survey(
     source: SurveyedInput,
     reading: dict[str, Any],
@@ -135,13 +163,15 @@ def survey(
     provenance: bool,
     headings: Callable[[], DeclaredNames],
     scores: Callable[..., RowScores | None],
-    decided: Callable[[dict[str, Any], str, str], dict[str, Any]] = lambda reading, _input, _sheet: reading,
+    decided: SheetDecisions,
+    shapes: SenderShapes | None = None,
 ) -> None:
-    """Find the tables of an input, and report what is left out."""
+    """Find the tables of an input, and report what is left out. `shapes`: what the memories say about its sheets."""
     with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
         for chosen in book.choices:
             findings.chose(**vars(chosen), place=FindingPlace(source.file.name, "", ""))
+        source.is_single = len(book.sheets) == 1
         patterns = reading.get("sheets") or ("*",)
         for plain in book.sheets:
             sheet = SpooledSheet(plain, room)
@@ -156,16 +186,25 @@ def survey(
             else:
                 found = find_tables(
                     sheet, row_scores=scores(sheet=sheet.name), headings=headings(),
-                    reading=decided(reading, source.file.name, sheet.name),
+                    reading=decided.reading(reading, source.file.name, sheet.name),
+                    shapes=partial(shapes.read, source.label(sheet.name), source.letters) if shapes else None,
                 )  # fmt: skip
                 source.spools[sheet.index] = sheet
-                if (job := claimed(sheet)) is not None:
+                if (job := claimed(sheet, source.file.name)) is not None:
                     raise mends(source.file, job)
                 placed = list(_placed(found, source, sheet, _leaving(sheet, reading, provenance=provenance)))
+                if _is_left_out(placed, source, decided, shapes, findings):
+                    source.skipped += placed
+                    continue
                 source.tables += placed
                 for table in placed:
+                    headed = bool(table.table.header_rows)
+                    table.is_confirmed = decided.has_header(source.file.name, sheet.name, found=headed)
                     for choice in table.table.choices:
                         findings.chose(**choice._asdict(), place=table.place)
+                    _report_turned(table, headings(), findings)
+                    if source.format in TEXT_FORMATS:
+                        _report_wide_rows(table, placed, findings)
                 if isinstance(plain, Remarking):
                     _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
 
@@ -178,6 +217,61 @@ def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -
             findings.add(remark.code, "warning", said, place=place, row=row, rule="reading")
         rest = remark.count - len(remark.rows) + 1
         findings.add(remark.code, "warning", said, place=place, row=remark.rows[-1], rule="reading", count=rest)
+
+
+def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], findings: Findings) -> None:
+    """Report rows of a text file that have more cells than the header names: their values may have moved."""
+    named = max((c.index for c in table.columns if not c.generated), default=0)
+    if not (named and table.table.header_rows and isinstance(table.sheet, SpooledSheet)):
+        return
+    held = 0
+    for extent in table.sheet.extents:
+        held |= extent.columns
+    elsewhere = {c.index for t in tables if t is not table for c in t.columns}
+    past = [column for column in range(named + 1, held.bit_length()) if held >> column & 1 and column not in elsewhere]
+    bits = sum(1 << column for column in past)
+    if not bits:
+        return
+    wide: list[int] = []
+    for block in table.sheet.some_blocks(
+        lambda e: e.columns & bits and e.first <= table.bottom and table.top <= e.last
+    ):
+        cut = block.within(table.top, table.bottom)
+        beyond = [cut.columns[column - 1] for column in past if column <= len(cut.columns)]
+        wide += [n for n, cells in zip(cut.numbers, zip(*beyond, strict=True), strict=True) if any(cells)]
+    wide = [n for n in wide if n not in table.without]
+    each = wide if len(wide) <= max(_WIDE, (table.bottom - table.top + 1) // 2) else wide[:1]
+    why = "a value that contains the delimiter and is not quoted, or a column without a name, moves what follows"
+    for number in each:
+        said = f"the row has more cells than the header: {why}"
+        if len(each) < len(wide):
+            said = f"{len(wide):,} rows from this one on have more cells than the header: {why}"
+        count = len(wide) - len(each) + 1 if number == each[-1] else 1
+        findings.add("wide_row", "warning", said, place=table.place, row=number, rule="reading", count=count)
+
+
+def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings) -> None:
+    """Report a table whose first column, and not its header, holds the names of the fields."""
+    if not table.has_data or len(table.columns) < 2 or not isinstance(table.sheet, SpooledSheet):
+        return
+    first, last = table.top, min(table.bottom, table.top + _TURNED)
+    seen: list[object] = [*table.columns[0].parts]
+    for block in table.sheet.some_blocks(lambda e: e.first <= last and first <= e.last):
+        cut = block.within(first, last)
+        at = table.columns[0].index
+        seen += cut.columns[at - 1] if at <= len(cut.columns) else []
+    listed = names.spelled(list(dict.fromkeys(v for v in seen if isinstance(v, str))))
+    beside = names.spelled([part for c in table.columns[1:] for part in c.parts])
+    if listed >= 2 and listed > 2 * beside and listed * 2 >= len(seen):
+        findings.add(
+            "header_assumed",
+            "warning",
+            f"the first column has the names of {listed} fields, the other headers of {beside}: the table may be "
+            "turned, with a record in each column; to settle it: swap its rows and columns",
+            place=table.place,
+            row=(*table.table.header_rows, table.top)[0],
+            rule="reading",
+        )
 
 
 def _leaving(sheet: Sheet, reading: dict[str, Any], *, provenance: bool) -> Leaving:
@@ -199,6 +293,48 @@ def _placed(found: list[Table], source: SurveyedInput, sheet: Sheet, leaving: Le
         place = FindingPlace(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
         epoch_1904 = source.notes.get("epoch") == 1904
         yield SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=merged)
+
+
+def _is_left_out(
+    placed: list[SourceTable],
+    source: SurveyedInput,
+    decided: SheetDecisions,
+    shapes: SenderShapes | None,
+    findings: Findings,
+) -> bool:
+    """Whether a person left the sheet of these tables out, now or for an earlier drop of this sender."""
+    if not placed:
+        return False
+    label, said = source.label(placed[0].place.sheet), decided.skips(source.file.name, placed[0].place.sheet)
+    shape = shapes.left_out(label) if said is None and shapes and label else None
+    if not said and shape is None:
+        return False
+    for table in placed:
+        if shape is not None:
+            table.table = replace(table.table, shape=shape)
+        who = f"{shape.by or 'somebody'} left it out of an earlier drop" if shape else "it was decided for this drop"
+        table.skipped = f"its sheet is left out: {who}"
+        findings.add("table_skipped", "info", table.skipped, place=table.place, rule="structure")
+    return True
+
+
+def compare_shapes(sources: Sequence[SurveyedInput], shapes: SenderShapes, findings: Findings) -> None:
+    """Report tables unlike the sender's confirmed ones. A memory that would leave nothing to read does not count."""
+    if not any(source.tables for source in sources):
+        for source in sources:
+            back = [t for t in source.skipped if t.table.shape is not None]
+            for table in back:
+                table.skipped, table.table = "", replace(table.table, shape=None)
+                what = "an earlier drop's sheet of this name was left out; it is read, since there is no other table"
+                findings.add("shape_ignored", "warning", what, place=table.place, rule="structure")
+            source.tables = back
+            source.skipped = [t for t in source.skipped if t not in back]
+    used = [t for source in sources for t in source.tables if t.has_data]
+    fitting = [t for t in used if t.table.shape is not None or table_key(t.table) in shapes.known]
+    for table in used if fitting else ():
+        if table not in fitting:
+            what = "no table of this sender was confirmed with these headers; others of this drop were"
+            findings.add("table_unknown", "info", what, place=table.place, rule="structure")
 
 
 def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) -> None:

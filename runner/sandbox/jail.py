@@ -134,7 +134,7 @@ class Build:
         if order.network:
             places += ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki"]
         for place in dict.fromkeys(places):
-            if os.path.islink(place):  # noqa: PTH114 - the link itself is wanted, as it stands
+            if os.path.islink(place):  # noqa: PTH114 - the link itself is wanted, unresolved
                 args += ["--symlink", os.readlink(place), place]  # noqa: PTH115 - as above
             else:
                 args += ["--ro-bind-try", place, place]
@@ -163,7 +163,7 @@ def rehearsal() -> dict[str, Any]:
         "outputs": ["normalized.xlsx", "artifact.json"],
         "sandbox": {"driver": "jail", "level": "none", "rungs": {}},
         "verify": {"audit": False, "inputs": inputs, "title": manifest["name"], "formats": []},
-        "text": "id,name,start\n1,Ann,2026-01-05\n2,Bob,2026-02-06\n",
+        "text": "id,name,start\n1,Ann,2026-01-05\n2,Bob,2026-02-06\n3,Cleo,2026-03-07\n",
     }
 
 

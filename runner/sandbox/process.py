@@ -135,5 +135,5 @@ def _start_box(control: socket.socket, request: dict[str, Any]) -> int:
 
 
 def _hang_up(control: socket.socket) -> None:
-    """Tell the keeper to end the tree, but still receive its report."""
+    """Ask the keeper to end the tree, but still receive its report."""
     control.shutdown(socket.SHUT_WR)

@@ -84,7 +84,7 @@ class Box:
         self.gate.close()
         self.report.settimeout(seconds)
         try:
-            return _heard(self.report)[0] or None
+            return _receive(self.report)[0] or None
         except OSError:
             return None
 
@@ -120,7 +120,7 @@ class ZygoteProcess:
         self._control.settimeout(START_SECONDS)
         try:
             self._control.send(json.dumps(asdict(plan)).encode())
-            words = _heard(self._control)[0]
+            words = _receive(self._control)[0]
         except OSError as error:
             self.close()
             raise SandboxUnavailable(f"the zygote did not answer: {error}") from error
@@ -143,7 +143,7 @@ class ZygoteProcess:
                 self._control.sendmsg([json.dumps(request).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handed)])
             report.settimeout(START_SECONDS)
             gate.settimeout(START_SECONDS)
-            words, pidfd = _heard(report)
+            words, pidfd = _receive(report)
             if pidfd < 0:
                 raise SandboxUnavailable(f"no box from the zygote: {words.get('setup_problem', 'it ended')}")
             for _ in range(processes):
@@ -177,7 +177,7 @@ class ZygoteProcess:
             self._process.wait()
 
 
-def _heard(sock: socket.socket) -> tuple[dict[str, Any], int]:
+def _receive(sock: socket.socket) -> tuple[dict[str, Any], int]:
     """A message from a zygote, and the descriptor that came with it (-1: none)."""
     message, ancillary, _, _ = sock.recvmsg(4096, socket.CMSG_LEN(4))
     fd = -1

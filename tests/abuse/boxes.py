@@ -70,7 +70,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def eventually(condition: Callable[[], object], what: str, seconds: float = 20) -> None:
+def eventually(condition: Callable[[], object], what: str, seconds: float = 60) -> None:
     """Wait for something that another process does; fails with `what` when it does not come."""
     deadline = time.monotonic() + seconds
     pause = threading.Event()

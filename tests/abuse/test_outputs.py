@@ -4,9 +4,11 @@ import json
 import os
 import resource
 import tempfile
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from core.ports import Verification
@@ -117,6 +119,80 @@ def test_forged_outputs_are_the_configs_fault_and_cost_the_runner_nothing(sandbo
     after = resource.getrusage(resource.RUSAGE_SELF)
     assert after.ru_maxrss - before.ru_maxrss < 64 * 1024  # KiB: none of it was parsed here
     assert after.ru_utime - before.ru_utime < 10
+
+
+REJECTED = """
+import json, os
+from runner.engine import rejects
+honest = rejects.RejectsDescription._line
+def on_job_start(**_):
+    return None
+def lied(self, line):
+    found = forge(line)
+    for one in found if isinstance(found, list) else [found]:
+        if isinstance(one, bytes):
+            self._file.write(one)
+        else:
+            honest(self, one)
+rejects.RejectsDescription._line = lied
+def of(line, **more):
+    return {**line, **more} if line.get("kind") == "row" else line
+def cell(line, value):
+    return of(line, cells=[[1, value]])
+"""
+FORGED_REJECTS = {
+    "a formula": "def forge(line): return cell(line, {'formula': '1+1'})",
+    "a link": "def forge(line): return cell(line, {'link': 'http://example.com'})",
+    "a number that is none": "def forge(line): return cell(line, float('nan')) if False else (b'NaN\\n' if 'row' in line else line)",
+    "a huge line": "def forge(line): return [line, b' ' * (65 << 20) + b'\\n'] if 'sheet' in line else line",
+    "a line without an end": "def forge(line): return [line, b'{'] if 'end' in line else line",
+    "deep brackets": "def forge(line): return [b'[' * 200_000 + b'\\n', line] if 'end' in line else line",
+    "a row of another input": "def forge(line): return {**line, 'input': 1} if 'sheet' in line else line",
+    "a row of another sheet": "def forge(line): return {**line, 'index': 3} if 'sheet' in line else line",
+    "a row that is not there": "def forge(line): return of(line, row=77)",
+    "the header as a row": "def forge(line): return {**line, 'kind': 'row', 'marks': [], 'do': 'x'} if line.get('kind') == 'key' else line",
+    "rows without end": "def forge(line): return [line] * 50 if line.get('kind') == 'row' else line",
+    "no rows": "def forge(line): return b'' if line.get('kind') == 'row' else line",
+}  # fmt: skip
+
+
+def ended_rejecting(sandbox, folder, source):
+    order = jobs.job(folder, {"hooks/forge.py": REJECTED + source}, outputs=(*OUTPUTS, "rejects.jsonl"))
+    (order.scratch / "in" / "0").write_text("id,name\n1,Ann\nx,Bob\n", encoding="utf-8")
+    manifest = {**order.job["manifest"], "output": {**order.job["manifest"]["output"], "rejects": True}}
+    order = replace(order, job={**order.job, "manifest": manifest})
+    return run_verified(sandbox, order, limits=jobs.LIMITS, killed=lambda: None)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sandbox", ["process"], indirect=True)
+def test_a_forged_description_of_rejects_is_refused_in_words(sandbox):
+    folder, made = sandbox
+    honest = ended_rejecting(made, folder, "def forge(line): return line")
+    assert (honest.verdict, "rejects.xlsx" in honest.outputs) == (Verdict.OK, True), honest.message
+    for name, source in FORGED_REJECTS.items():
+        found = ended_rejecting(made, folder, source)
+        assert found.verdict in {Verdict.BAD_OUTPUT, Verdict.FILE_SIZE}, f"{name}: {found.verdict} {found.message}"
+        assert "rejects" in found.message or found.verdict is Verdict.FILE_SIZE, f"{name}: {found.message}"
+        assert not found.outputs, name
+
+
+@pytest.mark.parametrize("sandbox", ["process"], indirect=True)
+def test_texts_of_a_forged_description_are_texts_and_no_keys(sandbox):
+    folder, made = sandbox
+    texts = ['=HYPERLINK("http://example.com")', "\x01\x0b<evil/>", "ade: row acme-members-9/0/0/1", "x" * 40_000]
+    found = ended_rejecting(
+        made,
+        folder,
+        f"def forge(line): return of(line, cells=[[1, {texts[0]!r}], [2, {texts[1]!r}]], do={texts[2]!r}, marks=[[1, {texts[3]!r}]])",
+    )
+    assert found.verdict is Verdict.OK, found.message
+    with zipfile.ZipFile(found.outputs["rejects.xlsx"]) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml")
+        assert not [mark for mark in (b"<f", b"<hyperlink", b"<evil", b"\x01") if mark in sheet]
+        assert len(archive.read("xl/comments1.xml")) < 4_000
+    row = list(openpyxl.load_workbook(found.outputs["rejects.xlsx"]).worksheets[0].values)[-1]
+    assert (row[0], row[-1]) == (texts[0], "ade: row acme-members-1/0/0/3")
 
 
 def test_a_verification_that_takes_long_is_ended_when_somebody_asks(sandbox):

@@ -84,7 +84,7 @@ class Ade:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=240,
             check=False,
         )
         return Done(done.returncode, done.stdout, done.stderr)
@@ -173,7 +173,7 @@ class Terminal:
         """Read to the end; the exit code."""
         while self._more():
             pass
-        return self.process.wait(60)
+        return self.process.wait(120)
 
     def _more(self) -> bool:
         try:
@@ -218,12 +218,12 @@ class Up:
             # Two equal signals at once are one to the kernel: the first must have been heard.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(0.5)
-        return self.process.wait(60)
+        return self.process.wait(120)
 
     def wait_for(self, wanted) -> dict[str, Any]:
         """The first event that is wanted, past or future."""
         with self._changed:
-            self._changed.wait_for(lambda: any(map(wanted, self.events)) or self._reader_done(), timeout=60)
+            self._changed.wait_for(lambda: any(map(wanted, self.events)) or self._reader_done(), timeout=120)
             found = next(filter(wanted, self.events), None)
         assert found is not None, f"no such event among {self.events}\n{self._stderr()}"
         return found

@@ -2,6 +2,7 @@
 
 import json
 import urllib.request
+from secrets import token_hex
 
 import pytest
 
@@ -24,7 +25,7 @@ def _servers():
 def cloud(ade):
     """A bucket and a queue of its events; table and work queue stay embedded. Swept only at the start."""
     server = servers.moto()
-    name = f"drops-{free_port()}"
+    name = f"drops-{token_hex(4)}"
     with servers.credentials(server):
         at = f"?endpoint={server.endpoint}"
         urls = {"ADE_STORE_URL": f"s3://{name}{at}", "ADE_EVENTS_URL": f"sqs://{name}{at}"}
@@ -65,7 +66,7 @@ class Cloud:
 
 
 @pytest.mark.parametrize("way", ["by_queue", "by_webhook"])
-def test_a_drop_that_is_told_of_is_published_in_the_bucket(cloud, way):
+def test_a_drop_that_is_reported_is_published_in_the_bucket(cloud, way):
     with cloud.ade.up() as up:
         getattr(cloud, way)(cloud.put())
         ended = up.ended("acme")

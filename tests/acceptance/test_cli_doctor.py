@@ -72,7 +72,7 @@ def test_a_full_queue_is_named_with_its_tenant(ade):
     assert any("no runner is alive" in line for line in said)
 
 
-def test_a_pause_is_to_be_looked_at(ade):
+def test_a_pause_can_be_listed(ade):
     ade("pause", "workflow", "acme", "members")
     ((_, remedy),) = found(ade("doctor", "--json"), "queue", "warning")
     assert remedy == "ade resume workflow acme members"

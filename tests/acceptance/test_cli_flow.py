@@ -93,7 +93,7 @@ def test_a_drain_does_not_wait_for_jobs_of_a_later_time(ade):
 
 
 @pytest.mark.parametrize("signals", [(signal.SIGKILL,), (signal.SIGTERM, signal.SIGTERM)], ids=["killed", "hurried"])
-def test_a_lone_runner_takes_over_from_one_that_went_without_a_word(ade, signals):
+def test_a_lone_runner_takes_over_from_one_that_went_without_notice(ade, signals):
     """A rule that sleeps keeps the first runner busy; killed, or asked twice to end, it leaves its job behind."""
     ade.write("members.csv", CSV)
     ade.write("manifest.json", {**MEMBERS, "config": "./config"})
@@ -176,7 +176,7 @@ def test_a_read_only_home_is_an_error_in_words(ade, tmp_path):
     assert "ADE_STORAGE_DATA_DIR" in done.err
 
 
-def test_the_demo_runs_without_a_terminal_leaves_results_and_tells_what_was_decided(ade):
+def test_the_demo_runs_without_a_terminal_leaves_results_and_says_what_was_decided(ade):
     said = ade("demo").out
     results = list((ade.home / "demo").rglob("outputs/**/result.json"))
     assert [json.loads(path.read_text())["status"] for path in results] == ["SUCCEEDED"] * 3

@@ -59,6 +59,31 @@ def test_headers_that_were_corrected_in_the_result_are_learnt_with_who_said_so(a
     assert mapped(ade) == {"Street": "street", "Qzx": None, "Vwk": "city", "plan": "plan"}
 
 
+POOR = "Liste,Juni\nStreet,Vwk\nMayor,Lugo\nSol,Vigo\nLuna,Leon\n"
+BARE = {"manifest": 1, "name": "addresses", "fields": [{"name": "f1"}, {"name": "f2"}], "mapping": {"unmapped": "keep"}}
+
+
+def test_an_artifact_teaches_the_shape_of_the_senders_tables(ade):
+    ade.write("manifest.json", BARE)
+    ade.write("june.csv", POOR)
+    ade.write("june.csv.decision.json", {
+        "decision": 1, "by": "ann", "remember": False,
+        "answers": [{"header_rows": [2]}, {"column": "A", "field": "f1"}, {"column": "B", "field": "f2"}],
+    })  # fmt: skip
+    tried(ade)
+    assert "the shape of 1 table" in learnt(ade, "out/artifact.json", "--by", "ann", "--sender", "north").out
+    (shape,) = [
+        json.loads(line) for line in ade("memory", "show", "--memory", "m.json", "--shapes", "--json").out.splitlines()
+    ]
+    assert (shape["sender"], shape["header_rows"], shape["headers"]) == ("north", [2], ["Street", "Vwk"])
+    assert "Street, Vwk" in ade("memory", "show", "--memory", "m.json", "--shapes").out
+    ade.write("july.csv", POOR.replace("Juni", "Juli") + "Mar,Jaca\n")
+    memory = ("--memory", "m.json", "--sender", "north")
+    found = ade("map", "july.csv", "--manifest", "manifest.json", *memory, "--json").json
+    assert found["tables"][0]["header_rows"] == [2]
+    assert ade("memory", "forget", "--memory", "m.json", "--sender", "north", "--json").json["forgotten"] == 3
+
+
 def test_a_corrected_workbook_without_its_artifact_is_refused_with_the_way_out(ade):
     tried(ade)
     (ade.home / "out" / "artifact.json").unlink()

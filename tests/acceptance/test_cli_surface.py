@@ -123,7 +123,7 @@ def test_an_unknown_word_is_a_usage_error_that_says_where_help_is(ade):
     assert "--help" in ade("jbos", expect=2).err
 
 
-def test_the_version_is_told(ade):
+def test_the_version_is_reported(ade):
     assert ade("--version").out == ade("version").out
     assert ade("version", "--json").json["version"]
 
@@ -141,7 +141,7 @@ def on_terminal(ade, *words, **env):
     return screen.said
 
 
-def test_a_terminal_gets_colours_unless_told_otherwise(ade):
+def test_a_terminal_gets_colours_unless_asked_otherwise(ade):
     ade.dropped()
     assert "\x1b[34mQUEUED\x1b[0m" in on_terminal(ade, "jobs")
     assert "\x1b" not in on_terminal(ade, "jobs", NO_COLOR="1")
@@ -185,3 +185,63 @@ COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _ade; printf '%s\\n' "${{COMP
 def test_the_other_shells_know_every_command(ade, shell):
     script = ade("completion", shell).out
     assert [name for name in COMMANDS if name not in script] == []
+
+
+def _shell(tmp_path, line, **environment):
+    """A command line as a shell runs it, without a terminal."""
+    settings = {"PATH": "/usr/bin:/bin", "ADE_STORAGE_DATA_DIR": str(tmp_path / "data"), **environment}
+    return subprocess.run(
+        ["sh", "-c", line.replace("ade ", f"{ADE} ")], cwd=tmp_path, env=settings, capture_output=True, text=True, check=False
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ["ade version >&-", "ade version >&- 2>&-", "ade version 2>&-"])
+def test_a_closed_stream_is_no_error(tmp_path, line):
+    done = _shell(tmp_path, line)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("line", ["ade version >/dev/full", "ade version --json >/dev/full"])
+def test_output_that_cannot_be_written_is_reported_in_one_line(tmp_path, line):
+    done = _shell(tmp_path, line)
+    assert done.returncode == Exit.UNAVAILABLE
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_signs_that_the_terminal_cannot_show_do_not_stop_a_command(tmp_path):
+    (tmp_path / "in.csv").write_text("name,größe\nZoë,1\nAnn,2\n", encoding="utf-8")
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = _shell(tmp_path, "ade scan in.csv", **ascii_only)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "manifest.json").write_text('{"manifest": 1, "name": "m", "fields": [{"name": "name"}]}')
+    done = _shell(tmp_path, "ade map in.csv --manifest manifest.json --json", **ascii_only)
+    assert "größe" in [column["header"] for column in json.loads(done.stdout)["tables"][0]["columns"]], done.stderr
+
+
+def test_a_damaged_table_is_named_with_its_remedy(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "ade.sqlite").write_bytes(b"not a database at all" * 50)
+    done = _shell(tmp_path, "ade jobs")
+    assert done.returncode == Exit.UNAVAILABLE
+    assert "ade.sqlite is damaged" in done.stderr
+    assert "restore it from a backup" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["jobs"], ["scan", "in.csv"]])
+def test_ctrl_c_while_a_command_loads_leaves_no_traceback(tmp_path, words):
+    """The first line of the command's own modules is traced; from there on the signal may come at any time."""
+    (tmp_path / "in.csv").write_text("a,b\n1,2\n")
+    code = (
+        "import os, signal, sys\n"
+        "class Press:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name in ('sqlite3', 'console.cli.commands.jobs', 'console.cli.commands.scan'):\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Press())\n"
+        "from console.cli import start\n"
+        f"sys.argv = ['ade', *{words!r}]\n"
+        "sys.exit(start())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (-2, "")

@@ -51,7 +51,7 @@ def sh(script: str, home: Path, environment: dict[str, str]) -> str:
     return done.stdout
 
 
-def test_no_example_stands_outside_what_is_run():
+def test_no_example_is_outside_what_is_run():
     run = blocks("Try it with no Docker and no account") + blocks("On AWS")
     assert len(re.findall(r"^```sh$", PAGE.read_text(), flags=re.MULTILINE)) == len(run)
 

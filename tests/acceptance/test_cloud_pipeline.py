@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from secrets import token_hex
 from types import SimpleNamespace
 
 import boto3
@@ -13,7 +14,6 @@ import pytest
 
 from infra.addresses import parse_address
 from infra.aws.calls import client
-from infra.deploy.local_cloud import free_port
 from infra.minio import MinioEvents
 from tests.acceptance.ade import CSV, MEMBERS, Ade, Up
 from tests.contract import servers
@@ -32,7 +32,7 @@ def _servers() -> Iterator[None]:
 def cloud(tmp_path: Path) -> Iterator[SimpleNamespace]:
     """A bucket, queues and a table of this test's own on one server, made by `ade infra init`."""
     server = servers.ministack()
-    name = f"drops-{free_port()}"
+    name = f"drops-{token_hex(4)}"
     env = {
         **QUIET,
         **server.environment,
@@ -124,7 +124,7 @@ def test_the_command_line_works_on_cloud_ports(cloud: SimpleNamespace):
 
 
 def test_the_template_deployed_by_its_api_carries_a_drop_to_its_result(tmp_path: Path):
-    server, stack = servers.ministack_with_templates(), f"ade-{free_port()}"
+    server, stack = servers.ministack_with_templates(), f"ade-{token_hex(4)}"
     with servers.credentials(server), ExitStack() as opened:
         session = boto3.session.Session(region_name="us-east-1")
         make = opened.enter_context(closing(session.client("cloudformation", endpoint_url=server.endpoint)))
@@ -203,7 +203,7 @@ def test_a_restart_prints_the_same_and_what_it_prints_uploads_one_folder(local: 
         assert up.end() == 0
 
 
-def test_a_cloud_on_this_machine_takes_a_drop_and_tells_how(local: Ade):
+def test_a_cloud_on_this_machine_takes_a_drop_and_says_how(local: Ade):
     with local.up("up", "--local-cloud") as up:
         said = printed(up)
         told = dict(re.findall(r"export (\w+)='(.*)'", said))

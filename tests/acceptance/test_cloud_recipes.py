@@ -145,7 +145,7 @@ def test_a_recipe_gives_exactly_its_rights(root: Account, people: dict[str, Acco
     assert told == MAY[role]
 
 
-def test_nothing_of_what_was_tried_is_refused_to_an_administrator(root: Account):
+def test_nothing_of_what_was_tried_is_refused_to_an_administrator(root: Account, people: dict[str, Account]):
     """Else a refusal above might mean anything."""
     assert [name for name, call in calls(root).items() if refused(call, root)] == []
 

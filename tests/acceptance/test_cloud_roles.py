@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -16,10 +17,10 @@ from botocore.exceptions import ClientError
 
 from core.keys import rejected_key
 from infra.deploy import handler_zip
-from infra.deploy.local_cloud import free_port
 from infra.deploy.plan import ALWAYS, make_plan
 from tests.acceptance.ade import CSV, MEMBERS, Ade
 from tests.contract import servers
+from tests.support.keeper import made_once
 from tests.support.stacks import resources
 from tests.support.strict_cloud import Account, Deployed, strict_ministack
 
@@ -44,10 +45,9 @@ def strict_server(data: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def code(root: Account, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def code(root: Account) -> dict[str, str]:
     """The parameters that name the handler's zip, made by our own packaging."""
-    path = tmp_path_factory.mktemp("zip") / "handler.zip"
-    handler_zip.build(path, python=PYTHON)
+    path = made_once("handler.zip", lambda path: handler_zip.build(path, python=PYTHON))
     s3 = root("s3")
     s3.create_bucket(Bucket="code")
     s3.upload_file(str(path), "code", "handler.zip")
@@ -61,7 +61,7 @@ def deployed(root: Account, code: dict[str, str], **more: str) -> Deployed:
         "Subnets": ",".join(subnet["SubnetId"] for subnet in ec2.describe_subnets()["Subnets"]),
     }
     parameters = {"RunnerImage": "ade-drop:1", "MaxRunners": "1", **network, **code, **more}
-    return Deployed(root, f"ade-{free_port()}", parameters)
+    return Deployed(root, f"ade-{token_hex(4)}", parameters)
 
 
 @pytest.fixture(scope="module")

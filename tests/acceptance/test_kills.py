@@ -49,13 +49,13 @@ def work_through(data: Path, *, killing: bool) -> tuple[float, int]:
     """Seconds until every drop has ended, and how many processes were killed meanwhile."""
     settings = drop_many(data)
     began = time.monotonic()
-    next_kill = began + 1.5
+    next_kill = began
     with Crew([RUN, RUN, RUN, JANITOR], environment(data), data / "crew.log") as crew, open_stack(settings) as stack:
-        while ended(stack) < DROPS:
+        while (done := ended(stack)) < DROPS:
             late = time.monotonic() > began + PATIENCE_SECONDS
             assert not late, f"not done in {PATIENCE_SECONDS} s: {stack.table.counts()}\n{crew.said()}"
             stack.table.wait(0.1)
-            if killing and time.monotonic() > next_kill:
+            if killing and done and time.monotonic() > next_kill:
                 crew.kill_one()
                 next_kill = time.monotonic() + random.uniform(0.5, 3.0)
         took = time.monotonic() - began

@@ -1,8 +1,9 @@
 """While one tenant does its worst, another tenant's drops go on as if it were alone: one `ade up`, real boxes, no setting.
 
 What holds without a clock is counted: every drop of the other tenant succeeds at its first attempt, what the attacker
-sent ends by no fault of ours, nothing is dead-lettered and the process lives. The clock is read too, as a ratio with
-the quiet time of the same process; the median of several drops, so that one hiccup of a busy machine does not decide.
+sent ends by no fault of ours, nothing is dead-lettered and the process lives; drops end while the attack lasts, if it
+lasts. With ADE_TEST_FULL=1 the clock is read too, as a ratio with the quiet time of the same process: on a machine that
+runs other tests it would say more of those.
 """
 
 import statistics
@@ -18,6 +19,7 @@ from core.verdicts import Fault
 from infra.wiring import Stack, open_stack
 from tests.acceptance.ade import Ade, Up
 from tests.support.attacks import ANY, ATTACKS, CSV, MANIFEST, REJECTED, WAITS, Attack, put
+from tests.support.effort import FULL
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -78,7 +80,8 @@ def street(tmp_path_factory):
     with ade.up() as up, open_stack(Settings.from_env(ade.environment())) as stack:
         made = Street(ade, up, stack)
         made.drop()
-        made.quiet = statistics.median(made.drop() for _ in range(LEAST_DROPS))
+        if FULL:
+            made.quiet = statistics.median(made.drop() for _ in range(LEAST_DROPS))
         yield made
         assert up.process.poll() is None, "the process ended by itself"
         assert up.end() == 0
@@ -100,12 +103,14 @@ def test_a_tenant_that_does_its_worst_slows_nobody_down(street, name):
     for folder in folders:
         attack.make(street.ade.bucket / "inbox" / "mallory" / folder)
     took: list[float] = []
+    meanwhile = 0
     late = time.monotonic() + PATIENCE_SECONDS
     while not (over := street.over(attack, folders)) or len(took) < LEAST_DROPS:
         assert over or time.monotonic() < late, f"not over: {street.jobs('mallory')}"
         if len(took) >= LEAST_DROPS:
             time.sleep(PACE_SECONDS)
         took.append(street.drop())
+        meanwhile += not street.over(attack, folders)
 
     theirs = [j for j in street.jobs("mallory") if j.subject.split("/")[0] in folders]
     assert attack.ends == ANY or {str(j.state) for j in theirs} <= {attack.ends, State.AWAITING}
@@ -113,5 +118,7 @@ def test_a_tenant_that_does_its_worst_slows_nobody_down(street, name):
     assert {j.attempt for j in theirs} <= {0, 1}, "an attempt was lost"
     assert {(j.state, j.attempts_total) for j in street.jobs("acme")} == {(State.SUCCEEDED, 1)}
     assert street.stack.queue.stats().dead == 0
-    bound = SLOWDOWN * max(street.quiet, LEAST_QUIET_SECONDS)
-    assert statistics.median(took) <= bound, f"{took}, quiet: {street.quiet:.2f}"
+    assert meanwhile or not attack.lasts, "no drop ended before the attack did"
+    if FULL:
+        bound = SLOWDOWN * max(street.quiet, LEAST_QUIET_SECONDS)
+        assert statistics.median(took) <= bound, f"{took}, quiet: {street.quiet:.2f}"

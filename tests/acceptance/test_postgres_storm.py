@@ -1,40 +1,40 @@
 """A fleet without AWS in a storm: PostgreSQL as table and queue, SeaweedFS as the store, and everything fails.
 
 Processes are killed, the store answers 503 or not at all, connections to the database are cut, messages come twice, the
-database is killed with SIGKILL and comes back, and the store has an outage. Every drop must have one result.
+database is killed with SIGKILL and comes back, the store has an outage, and an operator empties the queue. Every drop
+must have one result.
 """
 
+import contextlib
 import os
-import random
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
 from core.errors import StoreUnavailable
 from core.settings import Settings
 from infra.aws.provision import provision
 from infra.deploy import local_cloud
-from infra.deploy.local_cloud import Hook, free_port
+from infra.deploy.local_cloud import Hook, Server, free_port
 from infra.postgres.schema import init_databases
-from infra.wiring import Stack, open_stack
-from tests.acceptance.test_cloud_storm import (
-    ENV,
-    check_published_once,
-    drop,
-    redeliver,
-)
+from infra.wiring import open_stack
 from tests.contract import servers
-from tests.support.crew import JANITOR, LISTEN, RUN, Crew, call, check_outcome, ended
+from tests.support.crew import JANITOR, LISTEN, RUN, Crew, call, check_outcome
 from tests.support.fault_proxy import Faults, fault_proxy
 from tests.support.postgres_server import Cluster, cluster
-from tests.support.wire_cutter import WireCutter, wire_cutter
+from tests.support.storm import ENV, Storm, check_published_once
+from tests.support.wire_cutter import wire_cutter
 
-DROPS = int(os.environ.get("ADE_TEST_STORM_DROPS", "15"))
-OUTAGE_SECONDS = float(os.environ.get("ADE_TEST_STORM_OUTAGE", "6"))
+DROPS = int(os.environ.get("ADE_TEST_STORM_DROPS", "12"))
+OUTAGE_SECONDS = float(os.environ.get("ADE_TEST_STORM_OUTAGE", "3"))
+DOWN_SECONDS = 1.0
+PURGE_SECONDS = 5.0
 PATIENCE_SECONDS = 300 + 10 * DROPS
 TOKEN = "a token of some length"
 
@@ -45,35 +45,26 @@ def _servers() -> Iterator[None]:
     servers.stop_all()
 
 
-def work_through(stack: Stack, crew: Crew, faults: Faults, wire: WireCutter, database: Cluster) -> int:
-    """Drop while everything goes wrong, and wait for the end; how many messages were sent twice."""
-    began = time.monotonic()
-    next_kill, next_cut, down, crashed, dropped, again = began + 4, began + 3, False, False, 0, 0
-    while (done := ended(stack)) < DROPS:
-        late = time.monotonic() > began + PATIENCE_SECONDS
-        assert not late, f"not done in {PATIENCE_SECONDS} s: {stack.table.counts()}\n{crew.said()}"
-        for n in range(dropped, min(DROPS, dropped + 5)):
-            drop(stack, n)
-        dropped = min(DROPS, dropped + 5)
-        stack.table.wait(0.5)
-        crew.restart_the_dead()
-        if time.monotonic() > next_cut:
-            wire.cut_all()
-            next_cut = time.monotonic() + random.uniform(1, 5)
-        if time.monotonic() > next_kill:
-            crew.kill_one()
-            again += redeliver(stack)
-            next_kill = time.monotonic() + random.uniform(4, 10)
-        if not crashed and done >= DROPS // 3:
-            database.kill()
-            time.sleep(2)  # an outage of the database, not only a restart
-            database.start()
-            crashed = True
-        if not down and done >= DROPS // 5:
-            faults.outage(OUTAGE_SECONDS)
-            down = True
-    assert crashed
-    return again
+def crash(database: Cluster) -> None:
+    """An outage of the database, not only a restart."""
+    database.kill()
+    time.sleep(DOWN_SECONDS)
+    database.start()
+
+
+@contextlib.contextmanager
+def servers_of(folder: Path, hook: Hook) -> Iterator[tuple[Cluster, Server]]:
+    """Both at once, since each takes seconds to start."""
+    with ExitStack() as opened, ThreadPoolExecutor() as pool:
+        try:
+            started = pool.submit(opened.enter_context, cluster())
+            store = opened.enter_context(local_cloud.seaweedfs(servers.VENVS, folder, hook=hook))
+            database = started.result()
+        except StoreUnavailable as error:
+            if os.environ.get("CI") == "true":
+                raise
+            pytest.skip(f"{error}")
+        yield database, store
 
 
 @pytest.mark.slow
@@ -81,20 +72,16 @@ def work_through(stack: Stack, crew: Crew, faults: Faults, wire: WireCutter, dat
 def test_every_drop_has_one_result_though_processes_store_and_database_fail(tmp_path: Path, capsys):
     faults, port = Faults(busy=0.03, cut=0.02, lost=0.02), free_port()
     with ExitStack() as opened:
-        try:
-            database = opened.enter_context(cluster())
-            hook = Hook(f"http://127.0.0.1:{port}/events", TOKEN)
-            store = opened.enter_context(local_cloud.seaweedfs(servers.VENVS, tmp_path / "weed", hook=hook))
-        except StoreUnavailable as error:
-            if os.environ.get("CI") == "true":
-                raise
-            pytest.skip(f"{error}")
+        hook = Hook(f"http://127.0.0.1:{port}/events", TOKEN)
+        database, store = opened.enter_context(servers_of(tmp_path / "weed", hook))
         opened.enter_context(servers.credentials(store))
         bucket = f"storm-{port}"
         direct = (
             ENV
             | store.environment
             | {
+                "ADE_LEASE_SECONDS": "5",
+                "ADE_SWEEP_SECONDS": "3",  # and with it how soon purged messages are sent again
                 "ADE_STORE_URL": f"s3://{bucket}?endpoint={store.endpoint}",
                 "ADE_TABLE_URL": database.url,
                 "ADE_STORAGE_DATA_DIR": str(tmp_path / "calm"),
@@ -114,10 +101,29 @@ def test_every_drop_has_one_result_though_processes_store_and_database_fail(tmp_
             "ADE_TABLE_URL": database.url.replace(f":{database.port}/", f":{wire.port}/"),
             "ADE_STORAGE_DATA_DIR": str(tmp_path / "crew"),
         }
+        purged: list[int] = []
+
+        def purge() -> None:
+            """An operator empties the queue once there is something in it."""
+            until = time.monotonic() + PURGE_SECONDS
+            with psycopg.connect(database.url, autocommit=True) as db:
+                while not (gone := db.execute("DELETE FROM ade.messages").rowcount) and time.monotonic() < until:
+                    stack.table.wait(0.05)
+            purged.append(gone)
+
         began = time.monotonic()
         with Crew([RUN, RUN, JANITOR, LISTEN], env, tmp_path / "crew.log") as crew:
-            again = work_through(stack, crew, faults, wire, database)
+            strikes = [
+                (0.0, purge),
+                (0.2, lambda: faults.outage(OUTAGE_SECONDS)),
+                (0.4, lambda: crash(database)),
+                (0.6, purge),
+            ]
+            storm = Storm(stack, crew, DROPS, PATIENCE_SECONDS, strikes)
+            storm.gusts, storm.calm, storm.most_kills = [wire.cut_all], (2.0, 5.0), DROPS // 2
+            storm.rage()
             took = time.monotonic() - began
+        assert sum(purged) > 0
         call(direct | {"ADE_STORAGE_DATA_DIR": env["ADE_STORAGE_DATA_DIR"]}, "janitor", "run-once")
         check_outcome(stack, DROPS)
         copied = check_published_once(servers.admin("s3", store.endpoint), bucket)
@@ -127,6 +133,6 @@ def test_every_drop_has_one_result_though_processes_store_and_database_fail(tmp_
     with capsys.disabled():
         print(
             f"\npostgres storm: {DROPS} drops in {took:.0f} s, {OUTAGE_SECONDS:g} s outage of the store, database killed "
-            f"and started again, {wire.counted['cut']} connections cut, {crew.kills} kills, {again} messages twice, "
+            f"and started again, {sum(purged)} messages purged, {wire.counted['cut']} connections cut, {crew.kills} kills, {storm.again} messages twice, "
             f"faults {dict(faults.injected)}, {copied} files copied twice, 0 results twice"
         )

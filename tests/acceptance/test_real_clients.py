@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 from minio import Minio
@@ -13,7 +14,7 @@ from minio import Minio
 from infra.addresses import parse_address
 from infra.aws.calls import client
 from infra.aws.s3 import S3Store
-from infra.deploy.local_cloud import Server, free_port
+from infra.deploy.local_cloud import Server
 from tests.contract import servers
 from tests.support.clients import clients
 
@@ -64,7 +65,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 @pytest.fixture
 def bucket(server: Server) -> str:
-    name = f"clients-{free_port()}"
+    name = f"clients-{token_hex(4)}"
     with closing(client(parse_address(f"s3://{name}?endpoint={server.endpoint}"))) as s3:
         s3.create_bucket(Bucket=name)
     return name

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
 from infra.addresses import parse_address
 from infra.aws.calls import client
-from infra.deploy.local_cloud import free_port
 from runner.engine.protocol import Order
 from tests.acceptance.ade import Ade
 from tests.contract import servers
@@ -64,7 +64,7 @@ def bucket(request, tmp_path: Path) -> Iterator[Folder | Remote]:
     if request.param == "embedded":
         yield Folder(Ade(tmp_path, BOX, within=True))
         return
-    server, name = servers.ministack(), f"drops-{free_port()}"
+    server, name = servers.ministack(), f"drops-{token_hex(4)}"
     env = {
         **BOX,
         **server.environment,
@@ -121,3 +121,28 @@ def test_an_answer_is_asked_for_once_and_helps_every_later_sender(bucket):
         assert (job["state"], job["decision"], job["attempts_total"]) == ("SUCCEEDED", None, 1), job["reason"]
         artifact = json.loads(bucket.get(f"{job['outputs']}artifact.json"))
         assert "street" in {m["target"] for m in artifact["mapping"]}
+
+
+POOR = "Liste,Juni\nQorra,Zelt\nMayor,Lugo\nSol,Vigo\nLuna,Leon\n"
+
+
+def test_a_header_row_that_a_person_named_is_found_in_the_senders_next_drop(tmp_path):
+    bucket = Folder(Ade(tmp_path, BOX, within=True))
+    fields = [{"name": "first"}, {"name": "second"}]
+    bucket.put("configs/acme/addresses/manifest.json", json.dumps(MANIFEST | {"fields": fields}))
+    bucket.put("inbox/acme/north/2026-06/a.csv", POOR)
+    job = job_of(bucket, "north/2026-06/a.csv")
+    assert job["state"] == "REVIEW", job["error"]
+    (question,) = json.loads(bucket.get(f"{job['outputs']}review.json"))["questions"]
+    answers = [{"id": question["id"], "value": "2"}, {"header": "Zelt", "field": "second"}]
+    bucket.put("inbox/acme/north/2026-06/a.csv.decision.json", json.dumps(DECISION | {"answers": answers}))
+    assert job_of(bucket, "north/2026-06/a.csv")["state"] == "SUCCEEDED"
+    bucket.put("inbox/acme/north/2026-07/b.csv", POOR.replace("Juni", "Juli") + "Mar,Jaca\n")
+    job = job_of(bucket, "north/2026-07/b.csv")
+    assert (job["state"], job["attempts_total"]) == ("SUCCEEDED", 1), job["reason"]
+    artifact = json.loads(bucket.get(f"{job['outputs']}artifact.json"))
+    (table,) = artifact["sheets"][0]["tables"]
+    (memory,) = artifact["memories"]
+    assert (table["header_rows"], table["shape"]["memory"], table["shape"]["version"], table["shape"]["by"]) == (
+        [2], memory["key"], memory["version"], "ann",
+    )  # fmt: skip

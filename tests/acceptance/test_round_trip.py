@@ -1,10 +1,18 @@
 """The round trip with the sender: rejects.xlsx goes out, comes back corrected, and the result is whole."""
 
 import json
+from collections.abc import Container
+from contextlib import closing
 from pathlib import Path
 
 import openpyxl
 import pytest
+
+from infra.addresses import parse_address
+from infra.aws.calls import client
+from infra.deploy.local_cloud import free_port
+from tests.acceptance.ade import Ade
+from tests.contract import servers
 
 pytestmark = pytest.mark.slow
 
@@ -52,13 +60,13 @@ def drop(ade, name: str, *, expect: int = 0) -> dict:
     return next(job for job in jobs if job["subject"] == f"2026/{name}")
 
 
-def mend(path: Path, to: Path, email: str = "mended{}@example.com") -> int:
-    """What a sender does: correct the marked cells and save under another name."""
+def mend(path: Path, to: Path, email: str = "mended{}@example.com", only: Container[int] = range(ROWS)) -> int:
+    """What a sender does: correct the marked cells (of `only` some rows) and save under another name."""
     book = openpyxl.load_workbook(path)
     sheet, mended = book.worksheets[0], 0
-    for row in sheet.iter_rows(min_row=3):
+    for n, row in enumerate(sheet.iter_rows(min_row=3)):
         for cell in row:
-            if cell.comment is not None:
+            if cell.comment is not None and n in only:
                 mended += 1
                 cell.value = email.format(mended)
     book.save(to)
@@ -118,3 +126,51 @@ def test_keys_of_another_tenant_of_a_lost_job_or_of_a_replaced_file_are_refused_
         assert job["error"]["verdict"] == "mends"
         assert "nothing is known any more; drop the whole file again" in job["error"]["message"]
     assert "members.xlsx is needed to put corrected rows back, but is gone or was replaced" in late["error"]["message"]
+
+
+@pytest.mark.long
+def test_the_same_over_s3_sqs_and_dynamodb_also_by_two_people(tmp_path):
+    server, name = servers.ministack(), f"rejects-{free_port()}"
+    env = {
+        "ADE_SANDBOX": "process",
+        "ADE_SANDBOX_MIN_LEVEL": "limits",
+        **server.environment,
+        "ADE_STORE_URL": f"s3://{name}?endpoint={server.endpoint}",
+        "ADE_TABLE_URL": f"dynamodb://{name}?endpoint={server.endpoint}",
+        "ADE_QUEUE_URL": f"sqs://{name}-work?endpoint={server.endpoint}",
+        "ADE_EVENTS_URL": f"sqs://{name}-events?endpoint={server.endpoint}",
+    }
+    ade = Ade(tmp_path, env, within=True)
+    with servers.credentials(server), closing(client(parse_address(env["ADE_STORE_URL"]))) as s3:
+        ade("infra", "init")
+
+        def put(key: str, body: bytes) -> None:
+            s3.put_object(Bucket=name, Key=key, Body=body)
+
+        def get(key: str, to: str) -> Path:
+            (tmp_path / to).write_bytes(s3.get_object(Bucket=name, Key=key)["Body"].read())
+            return tmp_path / to
+
+        def job_of(file: str) -> dict:
+            ade("sweep")
+            ade("run", "--drain")
+            return next(j for j in ade("jobs", "--json").json if j["subject"] == f"2026/{file}")
+
+        standing = MANIFEST | {"subscribe": ["**/*.xlsx"]}
+        del standing["inputs"]
+        put("configs/acme/members/manifest.json", json.dumps(standing).encode())
+        put("inbox/acme/2026/members.xlsx", members(tmp_path / "members.xlsx").read_bytes())
+        first = job_of("members.xlsx")
+        assert (first["state"], first["summary"]["rows_out"]) == ("SUCCEEDED", ROWS - BAD)
+        sent = get(f"{first['outputs']}rejects.xlsx", "rejects.xlsx")
+        assert mend(sent, tmp_path / "ann.xlsx", only=range(20)) == 20
+        assert mend(sent, tmp_path / "bob.xlsx", only=range(20, BAD)) == BAD - 20
+        for person in ("ann", "bob"):
+            put(f"inbox/acme/2026/{person}.xlsx", (tmp_path / f"{person}.xlsx").read_bytes())
+            assert job_of(f"{person}.xlsx")["state"] == "SUCCEEDED"
+        latest = json.loads(get("outputs/acme/2026/members.xlsx/members/latest.json", "latest.json").read_text())
+        whole = json.loads(get(latest["result"], "result.json").read_text())
+        assert (whole["summary"]["rows_out"], whole["summary"]["rows_with_errors"]) == (ROWS, 0)
+        book = get(latest["result"].replace("result.json", "normalized.xlsx"), "normalized.xlsx")
+        assert [row[0] for row in rows(book)] == [f"M{n:06}" for n in range(ROWS)]
+    servers.stop_all()

@@ -42,7 +42,7 @@ def servers(pid: int) -> list[int]:
 
 
 def gone(pid: int) -> bool:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
             if "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]:

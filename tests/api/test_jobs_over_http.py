@@ -85,7 +85,7 @@ class TestSubmitting:
         assert answer.headers["content-type"] == "application/problem+json"
         assert list(rig.stack.store.keys("inbox/")) == []
 
-    def test_an_invalid_manifest_is_told_line_by_line(self, rig: ApiRig):
+    def test_an_invalid_manifest_is_reported_line_by_line(self, rig: ApiRig):
         data = {"tenant": "acme", "manifest": json.dumps(MANIFEST | {"fields": 7, "nonsense": 1})}
         told = rig.submit(data=data).json()
         assert {problem["path"] for problem in told["problems"]} >= {"$.fields", "$.nonsense"}
@@ -166,7 +166,7 @@ class TestLooking:
     @pytest.mark.parametrize(
         "query", ["state=NONE", "limit=0", "limit=501", "colour=red", "cursor=x", "created_from=x"]
     )
-    def test_a_wrong_filter_is_told(self, rig: ApiRig, query: str):
+    def test_a_wrong_filter_is_reported(self, rig: ApiRig, query: str):
         answer = rig.client.get(f"/jobs?{query}")
         assert answer.status_code == 400
         assert answer.json()["detail"]
@@ -237,7 +237,7 @@ class TestFollowing:
                 found.append((lines["event"], lines.get("id", ""), json.loads(lines["data"])))
         return found
 
-    def test_a_log_is_told_to_its_end(self, rig: ApiRig):
+    def test_a_log_is_reported_to_its_end(self, rig: ApiRig):
         job = rig.job("a", files=FILES, state=State.SUCCEEDED, fence=2)
         state, log, end = self.events(rig, job.job_id)
         assert state[2]["state"] == "SUCCEEDED"
@@ -285,7 +285,7 @@ class TestActing:
         assert (done["count"], done["refused"], done["cursor"]) == (3, [], None)
         assert rig.stack.table.counts() == {State.QUEUED: 4}
 
-    def test_what_cannot_be_done_is_told_and_stops_nothing(self, rig: ApiRig):
+    def test_what_cannot_be_done_is_reported_and_stops_nothing(self, rig: ApiRig):
         rig.failed("a")
         waits = rig.job("waits", state=State.QUEUED)
         done = rig.client.post("/jobs/acts", json={"act": "retry", "filter": {}}).json()

@@ -6,32 +6,32 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from console.api import app as app_module
-from console.api import following, metrics
+from console.api import clients, following, metrics
 from console.api import server as server_module
 from console.api.access import Principal, Scope
 from console.api.actions import ACTIONS
-from console.api.listening import bind
 from console.api.problems import ProblemError
 from console.api.server import ConsoleServer
 from console.api.submissions import Accepted
 from core.errors import StoreUnavailable
 from core.jobs import State
+from infra.addresses import bind
 from infra.logs import Log
 from tests.support.console import HERE, MANIFEST, ApiRig, TestClient, api_rig
 
 FORM = "multipart/form-data; boundary=B"
-PATIENCE = 20.0  # seconds, of a test that would otherwise hang
+PATIENCE = 60.0  # seconds, of a test that would otherwise hang
 
 
 @contextlib.contextmanager
 def served(rig: ApiRig) -> Iterator[tuple[str, int]]:
     """The stack of a rig behind a real socket."""
-    listening = bind("127.0.0.1:0", fall_back=False)
+    listening = bind("127.0.0.1:0", "ADE_CONSOLE_LISTEN")
     server = ConsoleServer(rig.stack, Log(level="error"), listening)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -90,7 +90,7 @@ class TestOddForms:
         answer = rig.client.post("/jobs", content=whole_form(part("tenant", b"other")), headers={"Content-Type": FORM})
         assert (answer.status_code, "'tenant' is there twice" in answer.text) == (400, True)
 
-    def test_a_file_without_a_name_is_told_what_it_lacks(self, rig: ApiRig):
+    def test_a_file_without_a_name_learns_what_it_lacks(self, rig: ApiRig):
         answer = rig.client.post("/jobs", content=whole_form(part("files", b"x")), headers={"Content-Type": FORM})
         assert (answer.status_code, "has no file name" in answer.text) == (400, True)
 
@@ -117,7 +117,7 @@ class TestSenders:
         assert (answer.status_code, len(answer.json()["actions"])) == (200, 1)
 
     def test_a_request_of_many_long_keys_is_known_again(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(rig.context.submissions, "record", lambda _tenant, keys: Accepted(keys))
+        monkeypatch.setattr(rig.context.submissions, "record", lambda _tenant, keys, **_: Accepted(keys))
         body = {"tenant": "acme", "keys": [f"inbox/acme/{'k' * 900}{n}.csv" for n in range(1000)]}
         first, again = (rig.client.post("/jobs", json=body, headers={"Idempotency-Key": "k"}) for _ in range(2))
         assert (first.status_code, again.status_code) == (202, 202)
@@ -125,6 +125,7 @@ class TestSenders:
 
     def test_wrong_tokens_lock_nobody_else_out(self, rig: ApiRig):
         good = rig.from_afar(rig.token("reader"))
+        rig.stop_the_clock()
         codes = [rig.from_afar(f"ade_x_{n}").get("/session").status_code for n in range(60)]
         assert codes[-1] == 429
         assert good.get("/session").status_code == 200
@@ -177,7 +178,7 @@ class TestStreams:
 
 class TestSlowClients:
     def test_a_head_that_trickles_on_a_used_connection_is_given_up(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(server_module, "_HEAD_SECONDS", 0.2)
+        monkeypatch.setattr(clients, "HEAD_SECONDS", 0.2)
         with served(rig) as at, socket.create_connection(at) as caller:
             caller.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             caller.settimeout(PATIENCE)
@@ -215,6 +216,143 @@ class TestSlowClients:
             head = f"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: {FORM}\r\nConnection: close\r\n"
             caller.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             assert b"Too many fields" in everything(caller)
+
+
+class TestIdleConnections:
+    """Clients that connect and say nothing; the numbers are smaller than those of a real server."""
+
+    @staticmethod
+    def ask(at: tuple[str, int]) -> bytes:
+        with socket.create_connection(at) as caller:
+            caller.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return everything(caller).split()[1]
+
+    def test_they_make_room_for_whoever_asks(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(server_module, "allow_files", lambda: 20)
+        with served(rig) as at, contextlib.ExitStack() as opened:
+            silent = [opened.enter_context(socket.create_connection(at)) for _ in range(60)]
+            assert [self.ask(at) for _ in range(5)] == [b"200"] * 5
+            assert everything(silent[0]) == b""  # the first to come is the first to go
+
+    def test_a_request_at_work_is_never_cut_for_another(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(server_module, "allow_files", lambda: 5)
+        with served(rig) as at, socket.create_connection(at) as watcher, contextlib.ExitStack() as opened:
+            watcher.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            watcher.settimeout(PATIENCE)
+            seen = watcher.recv(65536)
+            for _ in range(20):
+                opened.enter_context(socket.create_connection(at))
+            assert self.ask(at) == b"200"
+            rig.job("a", state=State.QUEUED)
+            while b'"QUEUED"' not in seen:
+                part = watcher.recv(65536)
+                assert part, "the stream was cut"
+                seen += part
+
+    def test_the_address_with_most_of_them_loses_first(self):
+        """One address fills the server; the single silent connection of another is kept."""
+        gone: list[object] = []
+
+        class One:
+            def __init__(self, address: str) -> None:
+                self.address = address
+
+            def let_go(self) -> None:
+                gone.append(self)
+                every.closed(self)  # type: ignore[arg-type]
+
+        every = clients.Clients(most=10)
+        other = One("198.51.100.1")
+        crowd = [One("192.0.2.1") for _ in range(30)]
+        for one in (other, *crowd):
+            every.opened(one)  # type: ignore[arg-type]
+        assert gone == crowd[:21]
+
+
+class TestEveryErrorIsAProblem:
+    """Whatever is wrong, and whoever notices it: the answer is problem+json that says what to do."""
+
+    RAW: ClassVar[dict[str, tuple[bytes, int]]] = {
+        "no HTTP": (b"hello there\r\n\r\n", 400),
+        "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40) + b"\r\n\r\n", 400),
+        "a long head": (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 40_000, 431),
+        "many headers": (b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"A: b\r\n" * 8000, 431),
+        "no host": (b"GET / HTTP/1.1\r\n\r\n", 400),
+        "a bad length": (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400),
+        "two lengths": (b"POST /pause HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        "an unknown path": (b"GET /nothing/here HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        "an empty path part": (b"GET //jobs HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        "a path that is no UTF-8": (b"GET /jobs/%ff%fe HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        "an unknown method": (b"BREW /jobs HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+        "another method": (b"PUT /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", 405),
+        "a long URL": (b"GET /jobs?text=" + b"x" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
+        "a large body": (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n", 413),
+        "another host": (b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421),
+        "another site": (b"POST /pause HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\nContent-Length: 0\r\n\r\n", 403),
+        "a wrong token": (b"GET /jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ade_no_no\r\n\r\n", 401),
+        "another way to sign in": (b"GET /jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic eDp5\r\n\r\n", 401),
+    }  # fmt: skip
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def at(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+        with api_rig(tmp_path_factory.mktemp("data")) as rig, served(rig) as at:
+            yield at
+
+    @pytest.mark.parametrize("name", RAW)
+    def test_on_the_wire(self, at: tuple[str, int], name: str):
+        sent, status = self.RAW[name]
+        with socket.create_connection(at) as caller:
+            caller.sendall(sent)
+            caller.settimeout(PATIENCE)
+            seen = b""
+            while not seen.endswith(b"}"):
+                more = caller.recv(65536)
+                assert more, seen
+                seen += more
+        head, _, body = seen.partition(b"\r\n\r\n")
+        told = json.loads(body)
+        assert (int(head.split()[1]), told["status"], b"application/problem+json" in head) == (status, status, True)
+        assert told["detail"]
+
+    BODIES: ClassVar[dict[str, tuple[str, str, bytes, int]]] = {
+        "bad JSON": ("/pause", "application/json", b"{", 400),
+        "deep JSON": ("/pause", "application/json", b"[" * 100_000, 400),
+        "bad UTF-8 in JSON": ("/pause", "application/json", b'{"tenant": "\xff"}', 400),
+        "JSON that is a number": ("/pause", "application/json", b"NaN", 400),
+        "another type": ("/pause", "text/csv", b"a;b", 415),
+        "a form without its boundary": ("/jobs", "multipart/form-data", b"x", 400),
+        "a form that ends early": ("/jobs", FORM, part("tenant", b"acme")[:-6], 400),
+        "a form with a broken part": ("/jobs", FORM, b"--B\r\nContent-Disposition form-data\r\n\r\nx\r\n--B--\r\n", 400),
+        "a form of bad UTF-8": ("/jobs", FORM, part("tenant", b"\xff\xfe") + part("manifest", b"{}") + part("files", b"", file="p.csv") + b"--B--\r\n", 400),
+        "a manifest that is none": ("/jobs", FORM, part("tenant", b"acme") + part("manifest", b"\xff{") + part("files", b"x", file="p.csv") + b"--B--\r\n", 422),
+        "a login of another kind": ("/login", "multipart/form-data", b"x", 400),
+    }  # fmt: skip
+
+    @pytest.mark.parametrize("name", BODIES)
+    def test_in_a_body(self, rig: ApiRig, name: str):
+        path, kind, body, status = self.BODIES[name]
+        answer = rig.client.post(path, content=body, headers={"Content-Type": kind})
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), answer.text
+        assert answer.json()["detail"]
+
+    def test_a_range_beyond_the_end(self, rig: ApiRig):
+        job = rig.job("a", state=State.SUCCEEDED, ended_at=1.0, files={"artifact.json": b"{}"})
+        answer = rig.client.get(f"/jobs/{job.job_id}/artifact", headers={"Range": "bytes=100-"})
+        assert (answer.status_code, answer.headers["content-range"]) == (416, "bytes */2")
+        assert answer.json()["status"] == 416
+
+    @pytest.mark.parametrize("wanted", ["bytes", "bytes=", "bytes=x-y", "rows=1-2", "bytes=5-2", "0-1"])
+    def test_a_range_that_is_none_is_ignored(self, rig: ApiRig, wanted: str):
+        job = rig.job("a", state=State.SUCCEEDED, ended_at=1.0, files={"artifact.json": b'{"artifact_version": 1}'})
+        answer = rig.client.get(f"/jobs/{job.job_id}/artifact", headers={"Range": wanted})
+        assert (answer.status_code, answer.json()) == (200, {"artifact_version": 1})
+
+    def test_a_file_that_vanishes_while_it_is_sent(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        job = rig.job("a", state=State.SUCCEEDED, ended_at=1.0, files={"artifact.json": b"{}"})
+        monkeypatch.setattr(rig.context.spool, "get", lambda *_: rig.stack.run_dir / "gone")
+        answer = rig.client.get(f"/jobs/{job.job_id}/artifact")
+        assert (answer.status_code, answer.json()["status"]) == (500, 500)
 
 
 class TestWhileTheStoreHangs:
@@ -266,7 +404,7 @@ class TestWhatIsLeftAndTold:
             assert not left.exists()
             assert rig.context.spool.folder.exists()
 
-    def test_a_count_is_told_to_its_last_digit(self):
+    def test_a_count_is_reported_to_its_last_digit(self):
         assert metrics._line("n", {}, 12345678) == "n 12345678"
         assert metrics._line("n", {}, 0.25) == "n 0.25"
 

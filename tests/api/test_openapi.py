@@ -110,7 +110,7 @@ def test_a_token_of_one_tenant_meets_no_other(case, fuzzed: ApiRig):
 @pytest.mark.slow
 @SCHEMA.parametrize()
 @FAST
-def test_without_a_token_nothing_is_told_from_afar(case, fuzzed: ApiRig):
+def test_without_a_token_nothing_is_reported_from_afar(case, fuzzed: ApiRig):
     answer = _send(case, fuzzed.from_afar())
     if answer.status_code not in (401, 404, 405, 414, 421):
         assert case.path in ("/health", "/session")

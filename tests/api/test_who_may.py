@@ -63,7 +63,7 @@ class TestTokens:
     def test_another_process_makes_a_token_that_is_known_here(self, rig: ApiRig):
         rig.from_afar("ade_x_y").get("/jobs")
         _, token = Access(rig.stack.store, rig.stack.clock).new("late", Scope.READER, tenant=None)
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while rig.from_afar(token).get("/jobs").status_code != 200:
             assert time.monotonic() < until
 
@@ -73,7 +73,7 @@ class TestFromAfar:
     def test_nothing_without_a_token(self, rig: ApiRig, path: str):
         assert rig.from_afar().get(path).status_code == 401
 
-    def test_health_tells_that_it_lives(self, rig: ApiRig):
+    def test_health_says_that_it_lives(self, rig: ApiRig):
         assert rig.from_afar().get("/health").json() == {"status": "ok"}
 
     @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"])
@@ -99,11 +99,13 @@ class TestFromAfar:
     def test_a_token_has_a_rate(self, tmp_path):
         with api_rig(tmp_path, console_rate=1) as rig:
             client = rig.from_afar(rig.token("reader"))
+            rig.stop_the_clock()
             answers = [client.get("/session") for _ in range(4)]
             assert [a.status_code for a in answers][-1] == 429
             assert int(answers[-1].headers["retry-after"]) >= 1
 
     def test_guessing_slows_down(self, rig: ApiRig):
+        rig.stop_the_clock()
         codes = [rig.from_afar(f"ade_x_{n}").get("/session").status_code for n in range(60)]
         assert codes[0] == 401
         assert codes[-1] == 429

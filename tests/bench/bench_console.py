@@ -26,19 +26,18 @@ from urllib.parse import urlsplit
 from console.facade import Facade
 from core.chores import wake_at
 from core.jobs import Job, JobError, ObjectRef, State, dump_job
-from core.ports import JobQuery
 from core.settings import Settings
 from core.verdicts import Verdict
-from infra.addresses import parse_address
 from infra.aws.dynamodb_items import SHARDS, job_item
 from infra.aws.provision import provision
 from infra.wiring import Stack, open_stack
+from tests.bench.meter import Meter
 from tests.contract import servers
 from tests.support import keeper
-from tests.support.console import MANIFEST, api_rig
+from tests.support.console import MANIFEST, ApiRig, api_rig
 
 ROUNDS = 60
-TENANTS = 20
+TENANTS = 10  # so that each has a full page of jobs in the small table too
 STATES = (*[State.SUCCEEDED] * 90, *[State.FAILED] * 7, State.CANCELLED, State.QUEUED, State.SKIPPED)
 
 
@@ -103,116 +102,149 @@ def median(act: Callable[[], object], rounds: int = ROUNDS) -> float:
     return statistics.median(taken)
 
 
-def pages(folder: Path, n: int) -> dict[str, float]:
-    with api_rig(folder) as rig:
-        client, stack = rig.client, rig.stack
-        one = f"t{(n // 2) % TENANTS}-members-{n // 2:08d}"
+def pages(rigs: dict[int, ApiRig]) -> dict[int, dict[str, float]]:
+    """Every page with few and with many jobs, in turns, so that what else the machine does slows both alike."""
+    lists = {
+        "list": "/jobs",
+        "list, deep page": "/jobs?cursor={deep}",
+        "list of a tenant": "/jobs?tenant=t3",
+        "list of failures": "/jobs?state=FAILED&state=TIMED_OUT",
+        "list of a tenant's failures": "/jobs?tenant=t3&state=FAILED&limit=3",
+        "list by text": "/jobs?text=7/m.x&limit=20",
+        "list by fault, workflow": "/jobs?fault=config&workflow=w1&limit=4",
+        "job": "/jobs/{one}",
+        "metrics": "/metrics",
+        "overview": "/overview",
+    }
+    shown = {
+        "page: overview": "/",
+        "page: jobs": "/jobs",
+        "page: jobs, deep": "/jobs?cursor={deep}",
+        "page: job": "/jobs/{one}",
+        "page: review": "/review",
+        "page: senders": "/senders",
+    }
+    found: dict[int, dict[str, float]] = {n: {} for n in rigs}
+
+    def get(n: int, path: str, accept: str) -> None:
         deep = f"{1_700_000_000.0 + n / 2!r}|zzz"
-        asked = {
-            "list": "/jobs",
-            "list, deep page": f"/jobs?cursor={deep}",
-            "list of a tenant": "/jobs?tenant=t3",
-            "list of failures": "/jobs?state=FAILED&state=TIMED_OUT",
-            "list of a tenant's failures": "/jobs?tenant=t3&state=FAILED",
-            "list by text": "/jobs?text=d1&limit=20",
-            "list by fault, workflow": "/jobs?fault=config&workflow=w1&limit=20",
-            "job": f"/jobs/{one}",
-            "metrics": "/metrics",
-            "overview": "/overview",
-        }
+        rigs[n].context.answers.forget()  # or the same answer would be given for half a second
+        asked = path.format(one=f"t{(n // 2) % TENANTS}-members-{n // 2:08d}", deep=deep)
+        rigs[n].client.get(asked, headers={"Accept": accept}).raise_for_status()
 
-        shown = {
-            "page: overview": "/",
-            "page: jobs": "/jobs",
-            "page: jobs, deep": f"/jobs?cursor={deep}",
-            "page: job": f"/jobs/{one}",
-            "page: review": "/review",
-            "page: senders": "/senders",
-        }
+    def measure(name: str, rounds: int, act: Callable[[int], object]) -> None:
+        for n in rigs:
+            act(n)
+        taken: dict[int, list[float]] = {n: [] for n in rigs}
+        for _ in range(rounds):
+            for n, spent in taken.items():
+                began = time.process_time()
+                act(n)
+                spent.append((time.process_time() - began) * 1000)
+        for n, spent in taken.items():
+            found[n][name] = statistics.median(spent)
 
-        def get(path: str, accept: str = "application/json") -> None:
-            rig.context.answers.forget()  # or the same answer would be given for half a second
-            client.get(path, headers={"Accept": accept}).raise_for_status()
-
-        kinds = [(asked, "application/json"), (shown, "text/html")]
-        found: dict[str, float] = {}
-        for paths, accept in kinds:
-            for name, path in paths.items():
-                get(path, accept)
-                found[name] = median(lambda path=path, accept=accept: get(path, accept))
-        found["overview, cold"] = median(lambda: Facade(stack).overview(), 12)
-        found["senders, cold"] = median(lambda: Facade(stack).senders("t3"), 12)
+    for paths, accept in ((lists, "application/json"), (shown, "text/html")):
+        for name, path in paths.items():
+            measure(name, ROUNDS, lambda n, path=path, accept=accept: get(n, path, accept))
+    measure("overview, cold", 12, lambda n: Facade(rigs[n].stack).overview())
+    measure("senders, cold", 12, lambda n: Facade(rigs[n].stack).senders("t3"))
     return found
 
 
 def embedded(small: int, large: int) -> None:
-    told: dict[int, dict[str, float]] = {}
-    for n in (small, large):
-        with tempfile.TemporaryDirectory(prefix="bench-console-") as folder:
-            fill(Path(folder), n)
-            told[n] = pages(Path(folder), n)
+    with contextlib.ExitStack() as opened:
+        rigs: dict[int, ApiRig] = {}
+        for n in (small, large):
+            folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bench-console-")))
+            fill(folder, n)
+            rigs[n] = opened.enter_context(api_rig(folder))
+        told = pages(rigs)
     table("SQLite", small, told[small], large, told[large])
 
 
 def table(name: str, small: int, few: dict[str, float], large: int, many: dict[str, float]) -> None:
     print(f"{name:<30} {small:>10,} jobs {large:>10,} jobs   times")
     for what, before in few.items():
-        unit = "  " if what.endswith("requests") else "ms"
+        unit = "  " if what.endswith(("requests", "units")) else "ms"
         print(f"{what:<30} {before:>12.2f} {unit} {many[what]:>12.2f} {unit} {many[what] / max(before, 0.01):>7.2f}")
 
 
 def dynamodb(small: int, large: int) -> None:
-    with keeper.run_folder(), servers.credentials(server := servers.moto()):
+    """CPU of this process, requests and read units of each page; the emulator's own time says nothing about AWS."""
+    with keeper.run_folder(), servers.credentials(server := servers.ministack()):
         told: dict[int, dict[str, float]] = {}
         for n in (small, large):
             with tempfile.TemporaryDirectory(prefix="bench-console-") as folder:
                 url = servers.url("dynamodb", f"bench-{n}", server)
-                settings = Settings(storage_data_dir=Path(folder), table_url=url)
-                provision(settings, apply=True)
-                with open_stack(settings) as stack:
-                    told[n] = _dynamodb_pages(stack, n)
-        assert parse_address(url)
+                provision(Settings(storage_data_dir=Path(folder), table_url=url), apply=True)
+                told[n] = _dynamodb_pages(Path(folder), url, n)
     table("DynamoDB (emulator)", small, told[small], large, told[large])
 
 
-def _dynamodb_pages(stack: Stack, n: int) -> dict[str, float]:
-    _put_items(stack, n)
-    facade = Facade(stack)
-    one = job(n // 2)
-    acts: dict[str, Callable[[], object]] = {
-        "list": lambda: facade.jobs(JobQuery(), limit=50),
-        "list of a tenant": lambda: facade.jobs(JobQuery(tenant="t3"), limit=50),
-        "list of failures": lambda: facade.jobs(JobQuery(states=frozenset({State.FAILED})), limit=50),
-        "job": lambda: facade.job(one.job_id),
-        "overview": facade.overview,
+def _dynamodb_pages(folder: Path, url: str, n: int) -> dict[str, float]:
+    one, found, meter = job(n // 2).job_id, dict[str, float](), Meter()
+    paths = {
+        "list": "/jobs",
+        "list of a tenant": "/jobs?tenant=t3",
+        "list of failures": "/jobs?state=FAILED&state=TIMED_OUT",
+        "list of a tenant's failures": "/jobs?tenant=t3&state=FAILED&limit=3",
+        "list by text": "/jobs?text=7/m.x&limit=20",
+        "job": f"/jobs/{one}",
+        "overview": "/overview",
+        "page: overview": "/",
+        "page: jobs": "/jobs",
+        "page: job": f"/jobs/{one}",
+        "page: senders": "/senders",
     }
-    for act in acts.values():
-        act()
-    asked = 0
+    with api_rig(folder, table_url=url) as rig:
+        _put_items(rig.stack, n)
+        meter.attach(rig.stack.table._db)  # type: ignore[attr-defined]
 
-    def count(**_: object) -> None:
-        nonlocal asked
-        asked += 1
+        def get(name: str) -> None:
+            rig.context.answers.forget()
+            accept = "text/html" if name.startswith("page") else "application/json"
+            rig.client.get(paths[name], headers={"Accept": accept}).raise_for_status()
 
-    stack.table._db.meta.events.register("before-call", count)  # type: ignore[attr-defined]
-    found = {}
-    for name, act in acts.items():
-        found[name], before = median(act, 9), asked
-        act()
-        found[f"{name}, requests"] = float(asked - before)
-    found["overview, cold"] = median(lambda: Facade(stack).overview(), 3)
+        for name in paths:
+            get(name)
+            found[name] = median(lambda name=name: get(name), 9)
+            _forget_all_but_counts(rig.context.facade)
+            meter.reset()
+            get(name)
+            found[f"{name}, requests"], found[f"{name}, read units"] = float(meter.requests.total()), meter.reads
+        meter.reset()
+        began = time.process_time()
+        rig.stack.table.tenants()
+        found["count of all, aside"] = (time.process_time() - began) * 1000
+        found["count of all, requests"], found["count of all, read units"] = (
+            float(meter.requests.total()),
+            meter.reads,
+        )
     return found
 
 
+def _forget_all_but_counts(facade: Facade) -> None:
+    """The counts of the whole table are taken aside, not by a page; keep them for the next page."""
+    facade._recent.clear()
+    facade._senders.clear()
+    facade._pauses._known = None
+    facade._tenants.get()
+    known = facade._tenants._known
+    assert known is not None
+    facade._tenants._known = replace(known, until=known.until + 1e6)
+
+
 def _put_items(stack: Stack, n: int) -> None:
-    """Items in batches: the emulator copies its whole table for each transaction."""
+    """Rows as the adapter stores them, in batches: a transaction for each would take minutes."""
     made = [
         {"PutRequest": {"Item": job_item(one, "bench", lambda j: wake_at(j, stack.settings.timings), SHARDS)}}
         for one in map(job, range(n))
     ]
     db, name = stack.table._db, stack.table._name  # type: ignore[attr-defined]
     for at in range(0, n, 25):
-        db.batch_write_item(RequestItems={name: made[at : at + 25]})
+        left = db.batch_write_item(RequestItems={name: made[at : at + 25]})["UnprocessedItems"]
+        assert not left
 
 
 @contextlib.contextmanager

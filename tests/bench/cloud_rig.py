@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 
 from console.cli.boxes import boxes
 from core.settings import Settings
@@ -18,7 +19,7 @@ from handlers.sources.event_queue import Poller
 from infra.addresses import parse_address
 from infra.aws.provision import provision
 from infra.aws.sqs_events import EventsQueue
-from infra.deploy.local_cloud import Server, free_port
+from infra.deploy.local_cloud import Server
 from infra.logs import Log
 from infra.wiring import Stack, open_stack
 from runner.assembly import Runner, assemble
@@ -83,7 +84,7 @@ class Rig:
 @contextmanager
 def rig(server: Server, *, scripted: bool, **settings: str) -> Iterator[Rig]:
     """`scripted`: a stand-in for the box, where only requests are of interest."""
-    name = f"bench-{free_port()}"
+    name = f"bench-{token_hex(4)}"
     with ExitStack() as opened:
         tmp = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         os.environ.update(server.environment)

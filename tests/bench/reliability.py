@@ -10,17 +10,23 @@ In each row of the table, `right` should be near the middle of its range of prob
 import argparse
 import gc
 import json
+import os
 import random
+import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
 from time import process_time
+from typing import Any
 
+from runner.engine import job
 from runner.engine.fields import Field
 from runner.engine.mapping.evidence import ColumnIn, Sample
 from runner.engine.mapping.learnt import read_memories
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import choose
+from runner.sandbox.box.zygote import rehearse
+from runner.sandbox.jail import rehearsal
 from tests.bench.made_tables import CONCEPTS, Case, World, cases, values
 
 EDGES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0001)
@@ -67,11 +73,32 @@ def show(pairs: list[tuple[float, bool]]) -> None:
 
 
 def cost() -> None:
-    gc.set_threshold(100_000, 50, 100)  # as the box does
+    """Forks as the zygote does, which has carried out its rehearsal: each turn starts in a new box."""
+    fields, entries, raw = wide_table()
+    rehearse(job, rehearsal())
+    gc.collect()
+    gc.freeze()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "memory.json"
+        path.write_text(json.dumps({"memory": 1, "headers": entries}))
+        for turn in range(5):
+            if (box := os.fork()) == 0:
+                gc.set_threshold(100_000, 50, 100)  # as the engine does
+                spent = [mapped(path, fields, raw) for _ in range(12)]
+                warm = min(spent[1:], key=lambda one: one[0])
+                for name, (whole, read) in (("first mapping", spent[0]), ("quickest of 11 more", warm)):
+                    print(f"box {turn}, {name}: {whole:.1f} ms of CPU, {read:.1f} of them for reading the memory")
+                sys.stdout.flush()
+                os._exit(0)
+            os.waitpid(box, 0)
+
+
+def wide_table() -> tuple[list[Field], list[dict[str, object]], list[tuple[str, list[Any]]]]:
+    """40 fields, 5,000 headers learnt, 60 columns."""
     rng = random.Random(5)
     world = World(rng, invented=0.5)
-    names = sorted(CONCEPTS)
-    fields = [Field({"name": f"{n}_{c}" if n >= len(names) else c}) for n, c in enumerate(names[:40])]
+    names = sorted(list(CONCEPTS)[:80])  # those of addresses, people and trade: what is added later changes no figure
+    fields = [Field({"name": c}) for c in names[:40]]
     entries: dict[str, dict[str, object]] = {}
     while len(entries) < 5000:
         field = rng.randrange(40)
@@ -83,20 +110,17 @@ def cost() -> None:
             "count": 2,
         }
     plan = [(world.header(c), CONCEPTS[c][1]) for c in rng.choices(names, k=60)]
-    raw = [(h, values(kind, rng, 40)) for h, kind in plan]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "memory.json"
-        path.write_text(json.dumps({"memory": 1, "headers": list(entries.values())}))
-        for turn in range(4):
-            start = process_time()
-            recall = Recall(read_memories([(path, "memory")]).headers)
-            read = process_time()
-            columns = [ColumnIn(n, (h,), Sample(v)) for n, (h, v) in enumerate(raw)]
-            choose(columns, fields, threshold=0.7, detected={}, allowed=lambda _: None, recall=recall)
-            end = process_time()
-            print(
-                f"turn {turn}: {1000 * (end - start):.1f} ms of CPU, {1000 * (read - start):.1f} of them for reading the memory"
-            )
+    return fields, list(entries.values()), [(h, values(kind, rng, 40)) for h, kind in plan]
+
+
+def mapped(memory: Path, fields: list[Field], raw: list[tuple[str, list[Any]]]) -> tuple[float, float]:
+    """Milliseconds of CPU for mapping a table, and how many of them for reading the memory."""
+    start = process_time()
+    recall = Recall(read_memories([(memory, "memory")]).headers)
+    read = process_time()
+    columns = [ColumnIn(n, (h,), Sample(v)) for n, (h, v) in enumerate(raw)]
+    choose(columns, fields, threshold=0.7, detected={}, allowed=lambda _: None, recall=recall)
+    return 1000 * (process_time() - start), 1000 * (read - start)
 
 
 def main() -> None:

@@ -96,6 +96,7 @@ TABLES: Mapping[str, Factory[JobTable]] = {
     "dynamodb on moto": cloud_adapters.dynamodb(servers.moto, isolates=False),
     "dynamodb on ministack": cloud_adapters.dynamodb(servers.ministack),
     "postgres": postgres_adapters.table,
+    "postgres behind pgbouncer": postgres_adapters.pooled_table,
 }
 QUEUES: Mapping[str, Factory[WorkQueue]] = {
     "sqlite": _sqlite_queue,
@@ -103,7 +104,7 @@ QUEUES: Mapping[str, Factory[WorkQueue]] = {
     "sqs on moto": cloud_adapters.sqs(servers.moto),
     "sqs on ministack": cloud_adapters.sqs(servers.ministack),
     "postgres": postgres_adapters.queue,
-    "postgres behind a pooler": postgres_adapters.pooled_queue,
+    "postgres behind pgbouncer": postgres_adapters.pooled_queue,
 }
 
 if BUCKET_TO_SPARE:

@@ -3,7 +3,7 @@
 import functools
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -67,20 +67,41 @@ def postgres_queue(url: str, at: float | Clock) -> Iterator[WorkQueue]:
 
 @contextmanager
 def table(_: Path, clock: HandClock) -> Iterator[Rig[JobTable]]:
-    url = emptied()
+    with _table(emptied(), clock) as rig:
+        yield rig
+
+
+@contextmanager
+def queue(_: Path, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
+    with _queue(emptied(), clock) as rig:
+        yield rig
+
+
+@contextmanager
+def pooled_table(_: Path, clock: HandClock) -> Iterator[Rig[JobTable]]:
+    with _table(pooled(), clock) as rig:
+        yield rig
+
+
+@contextmanager
+def pooled_queue(_: Path, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
+    with _queue(pooled(), clock) as rig:
+        yield rig
+
+
+def pooled() -> str:
+    """The URL of this process's schema behind pgbouncer in transaction mode, with nothing in it."""
+    direct, server = emptied(), servers.postgres().endpoint
+    return direct.replace(server, servers.pgbouncer())
+
+
+@contextmanager
+def _table(url: str, clock: HandClock) -> Iterator[Rig[JobTable]]:
     with postgres_table(url, clock) as port:
         yield Rig(port=port, clock=clock, another=partial(postgres_table, url, clock.at), remote=True)
 
 
 @contextmanager
-def queue(_: Path, clock: HandClock, **options: str) -> Iterator[Rig[WorkQueue]]:
-    url = emptied(**options)
+def _queue(url: str, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
     with postgres_queue(url, clock) as port:
         yield Rig(port=port, clock=clock, another=partial(postgres_queue, url, clock.at), remote=True)
-
-
-@contextmanager
-def pooled_queue(where: Path, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
-    """As behind pgbouncer in transaction mode: nothing is prepared and nothing listens."""
-    with ExitStack() as opened_here:
-        yield opened_here.enter_context(queue(where, clock, pooler="transaction"))

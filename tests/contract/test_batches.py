@@ -10,14 +10,14 @@ from tests.contract.jobs import a_job
 
 
 class TestLevel:
-    def test_it_names_what_stands_on_one_level(self, store: ObjectStore):
+    def test_it_names_what_is_there_on_one_level(self, store: ObjectStore):
         for key in ("inbox/a/1.csv", "inbox/a/2.csv", "inbox/a/deep/3.csv", "inbox/b.csv"):
             store.put(key, b"x")
         level = store.level("inbox/a/")
         assert level.keys == ("inbox/a/1.csv", "inbox/a/2.csv")
         assert level.folders == ("inbox/a/deep/",)
 
-    def test_it_tells_of_a_key_what_head_tells(self, store: ObjectStore):
+    def test_it_reports_a_key_what_head_tells(self, store: ObjectStore):
         store.put("inbox/a/1.csv", b"x")
         assert store.level("inbox/a/").infos(["inbox/a/1.csv"]) == [store.head("inbox/a/1.csv")]
 

@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from secrets import token_hex
 from types import SimpleNamespace
 
 import pytest
@@ -72,7 +73,7 @@ class TestPollerOverS3AndSqs:
     @pytest.fixture
     def cloud(self, tmp_path: Path, log: Log) -> Iterator[SimpleNamespace]:
         server: Server = servers.ministack()
-        name = f"events-{free_port()}"
+        name = f"events-{token_hex(4)}"
         with ExitStack() as opened:
             opened.enter_context(servers.credentials(server))
             s3 = opened.enter_context(closing(client(parse_address(f"s3://{name}?endpoint={server.endpoint}"))))
@@ -123,7 +124,7 @@ class TestPollerOverS3AndSqs:
         }
         assert self.left(cloud, cloud.name) == 0
 
-    def test_what_cannot_be_looked_at_stays_and_keeps_no_other_back(self, cloud: SimpleNamespace):
+    def test_what_cannot_be_scanned_stays_and_does_not_block_the_others(self, cloud: SimpleNamespace):
         class Sick(Arrivals):
             def scan(self, changes) -> int:
                 changes = list(changes)
@@ -163,7 +164,7 @@ class TestLambda:
         answer = handle(self.records(s3_body("inbox/acme/a.csv"), "no event", s3_body("inbox/acme/b.csv")))
         assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
 
-    def test_events_of_another_bucket_are_no_business_of_ours(self, folder: SimpleNamespace, log: Log):
+    def test_events_of_another_bucket_are_ignored(self, folder: SimpleNamespace, log: Log):
         folder.store.put("inbox/acme/a.csv", b"id\n1\n")
         handle = LambdaHandler(Arrivals(folder.intake, "drops"), log)
         assert handle(json.loads(s3_body("inbox/acme/a.csv", bucket="theirs"))) == {"keys": 0}
@@ -174,7 +175,7 @@ class TestLambda:
         assert handle(json.loads(s3_body("outputs/acme/a.csv/members/x/result.json"))) == {"keys": 0}
 
     def test_the_entry_reads_its_settings_and_takes_events(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-        server, bucket = servers.ministack(), f"lambda-{free_port()}"
+        server, bucket = servers.ministack(), f"lambda-{token_hex(4)}"
         with servers.credentials(server):
             url = f"s3://{bucket}?endpoint={server.endpoint}"
             with closing(client(parse_address(url))) as s3:
@@ -220,7 +221,7 @@ class TestWebhook:
         assert self.post(f"{hook}/events", s3_body("inbox/acme/a.csv"), token) == 401
         assert folder.table.page(JobQuery()).jobs == ()
 
-    def test_a_shape_that_nobody_knows_is_told_apart(self, hook: str):
+    def test_a_shape_that_nobody_knows_is_distinguished(self, hook: str):
         assert self.post(f"{hook}/events", '{"action": "opened"}') == 400
 
     def test_an_empty_body_only_asks_whether_somebody_listens(self, hook: str):
@@ -264,7 +265,7 @@ class TestWebhook:
             Webhook("127.0.0.1:0", "", Arrivals(folder.intake, "drops"), log)
 
 
-def test_seaweedfs_tells_of_an_upload_by_its_webhook(tmp_path: Path, log: Log):
+def test_seaweedfs_reports_an_upload_by_its_webhook(tmp_path: Path, log: Log):
     servers.seaweedfs()  # installed, or this test is skipped at a desk
     with ExitStack() as opened:
         reached = threading.Event()

@@ -163,7 +163,7 @@ def test_what_is_being_written_holds_up_nobody(store: FolderStore, watch: Folder
     assert expected <= seen(watch, *expected)
 
 
-def test_whether_a_file_is_whole_is_told_without_reading_it(store: FolderStore, monkeypatch: pytest.MonkeyPatch):
+def test_whether_a_file_is_whole_is_reported_without_reading_it(store: FolderStore, monkeypatch: pytest.MonkeyPatch):
     """Hashing what one tenant sent would keep everybody else's drops waiting."""
     monkeypatch.setattr(folder, "_hash", lambda _: pytest.fail("its content was read"))
     with (store.root / "inbox/acme/a.csv").open("wb") as sender:

@@ -540,7 +540,7 @@ class TestAttention:
         assert table.attention(NOW + 20) == ()
         assert len(table.attention(NOW + 50)) == 1
 
-    def test_moments_are_told_apart_within_a_second(self, table: JobTable):
+    def test_moments_are_distinguished_within_a_second(self, table: JobTable):
         added(table, "a", state=State.SCHEDULED, due_at=NOW + 10.5)
         assert table.attention(NOW + 10.4) == ()
         assert len(table.attention(NOW + 10.5)) == 1

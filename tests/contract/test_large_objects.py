@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from secrets import token_hex
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from core.errors import ObjectChanged, ObjectMissing, PreconditionFailed, StoreUnavailable
 from infra.addresses import parse_address
 from infra.aws.s3 import S3Store
-from infra.deploy.local_cloud import Server, free_port
+from infra.deploy.local_cloud import Server
 from tests.contract import servers
 from tests.support.fault_proxy import Faults, Saying, fault_proxy
 
@@ -31,7 +32,7 @@ GONE = Saying(404, b"<?xml version='1.0'?><Error><Code>NoSuchUpload</Code><Messa
 def bucket(request: pytest.FixtureRequest) -> Iterator[SimpleNamespace]:
     """A store behind a proxy, with parts as small as S3 allows."""
     server: Server = servers.seaweedfs() if request.param == "seaweedfs" else servers.ministack()
-    name, faults = f"large-{free_port()}", Faults(seen=[])
+    name, faults = f"large-{token_hex(4)}", Faults(seen=[])
     with ExitStack() as opened:
         opened.enter_context(servers.credentials(server))
         admin = servers.admin("s3", server.endpoint)
@@ -137,7 +138,7 @@ class TestCopying:
         bucket.store.copy("work/j/1/a", "outputs/acme/a")
         assert len(bucket.faults.seen) == 1
 
-    def test_a_refused_copy_of_something_small_is_told(self, bucket: SimpleNamespace):
+    def test_a_refused_copy_of_something_small_is_reported(self, bucket: SimpleNamespace):
         bucket.direct.put("work/j/1/a", b"x")
         bucket.faults.script["S3 PUT"] = [TOO_LARGE]
         with pytest.raises(StoreUnavailable, match="InvalidRequest"):

@@ -36,7 +36,7 @@ def test_head_of_nothing_is_none(store: ObjectStore):
     assert store.head(KEY) is None
 
 
-def test_put_tells_what_head_tells(store: ObjectStore):
+def test_put_says_what_head_tells(store: ObjectStore):
     put = store.put(KEY, b"one")
     head = store.head(KEY)
     assert head is not None
@@ -153,7 +153,7 @@ class TestReading:
         with pytest.raises(ObjectTooLarge, match="members"):
             store.read(KEY, limit=4)
 
-    def test_fetch_writes_the_file_and_tells_its_hash(self, store: ObjectStore, tmp_path: Path):
+    def test_fetch_writes_the_file_and_says_its_hash(self, store: ObjectStore, tmp_path: Path):
         store.put(KEY, b"one")
         got = store.fetch(KEY, tmp_path / "out", limit=LIMIT)
         assert (tmp_path / "out").read_bytes() == b"one"

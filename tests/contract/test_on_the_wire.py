@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from secrets import token_hex
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +18,7 @@ from infra.addresses import parse_address
 from infra.aws.s3 import S3Store
 from infra.aws.sqs import SqsWorkQueue
 from infra.clocks import HandClock
-from infra.deploy.local_cloud import Server, free_port
+from infra.deploy.local_cloud import Server
 from tests.contract import servers
 from tests.support.certificates import certificate_in
 from tests.support.fault_proxy import Faults, Saying, Seen, fault_proxy
@@ -36,7 +37,7 @@ def store(
 ) -> Iterator[SimpleNamespace]:
     """A bucket on SeaweedFS behind a proxy, over http and over https, where boto3 sends checksums differently."""
     server: Server = servers.seaweedfs()
-    name, faults, tls = f"wire-{free_port()}", Faults(seen=[]), None
+    name, faults, tls = f"wire-{token_hex(4)}", Faults(seen=[]), None
     with ExitStack() as opened:
         opened.enter_context(servers.credentials(server))
         servers.admin("s3", server.endpoint).create_bucket(Bucket=name)
@@ -114,7 +115,7 @@ class TestDeletingMany:
         assert b"work/j/1" in second
         assert b"work/j/0" not in second
 
-    def test_a_key_that_may_not_be_deleted_is_told(self, store: SimpleNamespace):
+    def test_a_key_that_may_not_be_deleted_is_reported(self, store: SimpleNamespace):
         store.port.put("work/j/1", b"")
         store.faults.script["S3 POST"] = [partly("AccessDenied")]
         with pytest.raises(StoreUnavailable, match="AccessDenied"):
@@ -130,7 +131,7 @@ class TestDeletingMany:
 
 @pytest.fixture
 def queue() -> Iterator[SimpleNamespace]:
-    server, name, faults = servers.ministack(), f"wire-{free_port()}", Faults(seen=[])
+    server, name, faults = servers.ministack(), f"wire-{token_hex(4)}", Faults(seen=[])
     with ExitStack() as opened:
         opened.enter_context(servers.credentials(server))
         admin = servers.admin("sqs", server.endpoint)
@@ -201,7 +202,7 @@ def test_the_dead_letters_are_asked_for_on_all_servers(queue: SimpleNamespace):
     assert asked["WaitTimeSeconds"] > 0, "a short poll asks only some of the servers"
 
 
-def test_a_poll_that_breaks_down_is_told_to_the_caller(queue: SimpleNamespace, monkeypatch: pytest.MonkeyPatch):
+def test_a_poll_that_breaks_down_is_reported_to_the_caller(queue: SimpleNamespace, monkeypatch: pytest.MonkeyPatch):
     def broken(*_: object) -> list[dict[str, str]]:
         raise ZeroDivisionError
 

@@ -59,7 +59,7 @@ class TestHealth:
                 db.execute(f"DROP OWNED BY {user}")
                 db.execute(f"DROP ROLE {user}")
 
-    def test_tells_version_connections_and_size(self, url: str):
+    def test_says_version_connections_and_size(self, url: str):
         with closing(Connections(parse_database(url))) as connections:
             found = examine(connections)
         assert (found.version, found.may, found.pooled, found.standby, found.fsync) == (

@@ -1,10 +1,12 @@
 """PostgreSQL and what strangers bring: texts that it cannot hold, settings of its owner, clients that freeze."""
 
+import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from types import SimpleNamespace
 from urllib.parse import quote, urlsplit
 
 import psycopg
@@ -189,6 +191,40 @@ def test_who_listens_notices_a_wire_that_went_silent_and_listens_again(monkeypat
             for silent in (False, True, False):
                 wire.silent = silent
                 until = time.monotonic() + 20
-                while bells.hears is silent and time.monotonic() < until:
+                while bells.listens is silent and time.monotonic() < until:
                     bells.wait(QUEUE, bells.count(QUEUE), 0.05)
-                assert bells.hears is not silent
+                assert bells.listens is not silent
+
+
+def test_very_many_messages_are_not_counted_all_the_time(monkeypatch: pytest.MonkeyPatch):
+    """Counting takes a second by this clock, which moves on by one each time that it is read."""
+    monkeypatch.setattr("infra.postgres.pg_queue._MANY", 3)
+    monkeypatch.setattr("infra.postgres.pg_queue.time", SimpleNamespace(monotonic=itertools.count().__next__))
+    with postgres_adapters.postgres_queue(postgres_adapters.emptied(), NOW) as queue:
+        for n in range(3):
+            queue.send(Message(job_id=f"j{n}", tenant="acme"))
+            assert queue.stats().ready == n + 1
+        for n in range(3, 40):
+            queue.send(Message(job_id=f"j{n}", tenant="acme"))
+            assert queue.stats().ready == (4 if n < 23 else 24)
+
+
+def test_a_lane_that_somebody_deleted_is_opened_again():
+    url = postgres_adapters.emptied()
+    schema = parse_database(url).schema
+    with (
+        postgres_adapters.postgres_queue(url, NOW) as queue,
+        postgres_adapters.postgres_table(url, NOW) as table,
+        psycopg.connect(servers.postgres().endpoint, autocommit=True) as db,
+    ):
+        for n in range(6):
+            queue.send(Message(job_id=f"j{n}", tenant=f"t{n % 3}"))
+        db.execute(f"DELETE FROM {schema}.lanes WHERE tenant <> 't1'")
+        assert {d.message.tenant for d in queue.receive(most=2, wait=0, visibility=30)} == {"t1"}
+        table.recount()
+        assert sorted(d.message.tenant for d in queue.receive(most=9, wait=0, visibility=30)) == [
+            "t0",
+            "t0",
+            "t2",
+            "t2",
+        ]

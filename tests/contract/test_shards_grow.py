@@ -1,6 +1,7 @@
 """A table may be given more shards while it holds jobs: readers first, then writers (docs/scale/README.md)."""
 
 from contextlib import closing
+from secrets import token_hex
 
 import pytest
 
@@ -10,7 +11,6 @@ from infra.addresses import parse_address
 from infra.aws.calls import client
 from infra.aws.dynamodb import DynamoJobTable
 from infra.aws.dynamodb_items import table_definition
-from infra.deploy.local_cloud import free_port
 from tests.contract import servers
 from tests.contract.embedded import job_wake_at
 from tests.contract.jobs import NOW, a_job
@@ -20,7 +20,7 @@ NAMES = [f"j{n}" for n in range(12)]
 
 @pytest.fixture
 def few_and_many(clock):
-    server, name = servers.ministack(), f"shards-{free_port()}"
+    server, name = servers.ministack(), f"shards-{token_hex(4)}"
     url = f"dynamodb://{name}?endpoint={server.endpoint}"
     with servers.credentials(server), closing(client(parse_address(url))) as admin:
         admin.create_table(**table_definition(name))

@@ -348,7 +348,7 @@ class TestStats:
         assert (stats.ready, stats.in_flight, stats.delayed, stats.dead) == (0, 0, 0, 0)
         assert stats.oldest_seconds is None
 
-    def test_every_message_is_counted_where_it_stands(self, queue_rig: Rig[WorkQueue]):
+    def test_every_message_is_counted_where_it_is(self, queue_rig: Rig[WorkQueue]):
         queue = queue_rig.port
         queue.send(a_message("a"))
         take(queue_rig)

@@ -200,7 +200,7 @@ def _is_left_alone(node: ast.AST, parent: ast.AST) -> bool:
 
 
 def _is_log(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and _said(call.func.value) in ("self._log", "log", "_LOG")
+    return isinstance(call.func, ast.Attribute) and _said(call.func.value) in ("self._log", "self.log", "log", "_LOG")
 
 
 def _changes(node: ast.AST, parent: ast.AST) -> Iterator[ast.AST | str | _Less]:

@@ -12,6 +12,7 @@ from core.jobs import Job
 from core.keys import latest_key, result_key
 from handlers.recording import Recorder, _Line
 from runner.publish import Publisher, _order
+from tests.sim.postgres_world import kept, simulate_on
 from tests.sim.world import Outcome, simulate
 
 
@@ -32,7 +33,7 @@ def _tie_look(stack: ExitStack) -> None:
     def supersede(self: Recorder, planned: Job, line: _Line, done: Any) -> None:
         for older in line.others:
             if older.stamp <= planned.stamp and not is_placeholder(older) and older.state in core.jobs.UNSTARTED:
-                self._try(older, lambda j: handlers.recording._superseded(j, planned, self._clock.now()))
+                self._try(older, lambda j: handlers.recording._superseded(j, planned, self.clock.now()))
 
     after = Recorder._after
 
@@ -55,7 +56,7 @@ def _latest_followed(stack: ExitStack) -> None:
     def retract(self: Publisher, job: Job, *, fall_back: bool = False) -> None:
         order = _order(self._read(latest_key(job)))
         if order and order[-1] == job.job_id:
-            self._store.delete(latest_key(job))
+            self.store.delete(latest_key(job))
 
     _patch(stack, Publisher, "retract_latest", retract)
 
@@ -64,7 +65,7 @@ def _result_condition(stack: ExitStack) -> None:
     """result.json was written without a condition, by finishers that slept too."""
 
     def say(self: Publisher, job: Job, body: bytes, _there: Any) -> bool:
-        self._store.put(result_key(job), body)
+        self.store.put(result_key(job), body)
         return True
 
     _patch(stack, Publisher, "_write_result", say)
@@ -94,8 +95,8 @@ def reverted(name: str | None) -> Iterator[None]:
         yield
 
 
-def run(what: tuple[int, str | None]) -> Outcome:
-    """One seed, and the fix that is undone for it."""
+def run(what: tuple[int, str | None], database: str | None = None) -> Outcome:
+    """One seed, and the fix that is undone for it; on the PostgreSQL server of that URL, or in memory."""
     seed, without = what
     with reverted(without):
-        return simulate(seed)
+        return simulate(seed) if database is None else simulate_on(kept(database), seed)

@@ -188,7 +188,8 @@ class World:
         service = Process("service", self.scheduler)
         self.bucket = Bucket(service, versioned=rng.random() < 0.3)
         self.rows = Rows(functools.partial(wake_at, timings=self.settings.timings))
-        self.messages = Messages(service, shuffle=rng.shuffle, hidden_for=self.network.hidden_for)
+        self._service = service
+        self.messages = self.make_messages()
         self.checks = Checks(self.bucket, self.rows, self.messages, self.met)
         self.checks.retention = RETENTION
         self.checks.on_broken = lambda: self.scheduler.wake(self.scheduler.world)
@@ -230,9 +231,23 @@ class World:
             self.settings,
             process,
             WiredStore(self.network, process, SimStore(self.bucket)),
-            WiredTable(self.network, process, SimTable(self.rows, process)),
-            WiredQueue(self.network, process, SimQueue(self.messages), self.message_came),
+            self.wired_table(process),
+            self.wired_queue(process),
         )
+
+    # The table and the queue, in memory; another world has others
+
+    def make_messages(self) -> Messages:
+        return Messages(self._service, shuffle=self.rng.shuffle, hidden_for=self.network.hidden_for)
+
+    def table(self, process: Process) -> SimTable:
+        return SimTable(self.rows, process)
+
+    def wired_table(self, process: Process) -> WiredTable:
+        return WiredTable(self.network, process, self.table(process))
+
+    def wired_queue(self, process: Process) -> WiredQueue:
+        return WiredQueue(self.network, process, SimQueue(self.messages), self.message_came)
 
     def keep_alive(self, name: str, start: Callable[[Process], None]) -> None:
         """A service manager: where the process has died, another takes its place after a while."""
@@ -411,9 +426,14 @@ class World:
 
     def _pause(self, tenant: str) -> None:
         self.met["operator_pause"] += 1
-        self.rows.pauses[tenant, ""] = Pause(tenant=tenant, workflow=None, since=self.scheduler.now, by="operator")
+        table = self.table(self._service)
+        table.pause(Pause(tenant=tenant, workflow=None, since=self.scheduler.now, by="operator"))
         self.scheduler.sleep(self.rng.uniform(1.0, 100.0))
-        self.rows.pauses.clear()
+        self._lift_pauses(table)
+
+    def _lift_pauses(self, table: SimTable) -> None:
+        for pause in table.pauses():
+            table.resume(pause.tenant, pause.workflow)
 
     def _insist(self, act: str, job_id: str) -> None:
         self.met[f"operator_{act}"] += 1
@@ -459,13 +479,20 @@ class World:
             self.scheduler.sleep(1e6)
         if not self._failed():
             self._come_to_rest()
-        return [*self.scheduler.crashes, *(self.checks.broken if self._failed() else self.checks.at_rest())]
+        return [*self.scheduler.crashes, *(self.checks.broken if self._failed() else self.at_rest())]
+
+    def calm(self) -> None:
+        """No more faults."""
+        self.network.on = False
+        self.bucket.refused.clear()
+        self._lift_pauses(self.table(self._service))
+
+    def at_rest(self) -> list[str]:
+        return self.checks.at_rest()
 
     def _come_to_rest(self) -> None:
         self.scheduler.trace("--- no more faults ---")
-        self.network.on = False
-        self.bucket.refused.clear()
-        self.rows.pauses.clear()
+        self.calm()
         stopped, retried = self.scheduler.now, 0.0
         while self.scheduler.now < stopped + 20_000.0 and not self._failed():
             self.scheduler.sleep(50.0)
@@ -524,11 +551,11 @@ class _Threading:
         return getattr(threading, name)
 
 
-def simulate(seed: int) -> Outcome:
+def simulate(seed: int, make: Callable[[int, Path], World] = World) -> Outcome:
     """One run; the same seed gives the same run."""
     folder = Path(tempfile.mkdtemp(dir=MEMORY, prefix="sim-"))
     try:
-        world = World(seed, folder)
+        world = make(seed, folder)
         stands = handlers.planning.Planner._is_current
 
         def looked(*args: Any) -> bool:

@@ -142,16 +142,22 @@ def test_a_death_at_any_step_loses_nothing_and_publishes_once(fresh, dies, after
         bodies = published(world)
         if dies is run:
             intake(world)
-        world.crasher.arm(step, after=after)
-        with suppress(Crash):
-            dies(world)
-        struck = world.crasher.left is None
-        come_to_rest(world)
+        struck = dies_at(world, step, dies, after=after)
         job = check(world, bodies, f"{dies.__name__} died {'after' if after else 'before'} step {step}")
         assert job.state is State.SUCCEEDED
         if not struck:
             assert step > 3, "the path has no steps: this test tests nothing"
             return
+
+
+def dies_at(world, step, act, *, after) -> bool:
+    """Whether the act came to that step, and died there; the others then do the rest."""
+    world.crasher.arm(step, after=after)
+    with suppress(Crash):
+        act(world)
+    struck = world.crasher.left is None
+    come_to_rest(world)
+    return struck
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -160,11 +166,7 @@ def test_a_job_that_failed_through_our_fault_reaches_people_whatever_dies(fresh,
         world = fresh(max_attempts=1)
         intake(world)
         world.sandbox.verdict = Verdict.BOX_FAILED
-        world.crasher.arm(step, after=after)
-        with suppress(Crash):
-            run(world)
-        struck = world.crasher.left is None
-        come_to_rest(world)
+        struck = dies_at(world, step, run, after=after)
         job = check(world, [], f"run died {'after' if after else 'before'} step {step}")
         buried = [letter.message.job_id for letter in world.queue.dead()]
         assert buried == ([job.job_id] if job.state is State.FAILED else []), f"step {step}: {job.state}, {buried}"
@@ -178,11 +180,7 @@ def test_a_death_at_any_step_of_expiry_ends_expired(fresh, after):
         world = fresh()
         intake(world)
         world.work_off(world.runner())
-        world.crasher.arm(step, after=after)
-        with suppress(Crash):
-            expire(world)
-        struck = world.crasher.left is None
-        come_to_rest(world)
+        struck = dies_at(world, step, expire, after=after)
         job = check(world, [], f"expiry died {'after' if after else 'before'} step {step}")
         assert job.state is State.EXPIRED
         if not struck:
@@ -296,13 +294,13 @@ def test_a_runner_of_a_row_that_was_forgotten_cannot_commit_into_the_one_that_ca
 
     late, seen = overtaken(world, meanwhile)
     held = []
-    run_attempt = late.worker._attempts.run
+    run_attempt = late.worker.attempts.run
 
     def watched(job, **more):
         held.append(job)
         return run_attempt(job, **more)
 
-    late.worker._attempts.run = watched
+    late.worker.attempts.run = watched
     world.handle_one(late)
     assert (seen[0].job_id, seen[0].state) == (held[0].job_id, State.RUNNING)
     assert seen[0].fence > held[0].fence

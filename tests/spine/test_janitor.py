@@ -148,7 +148,7 @@ def test_a_rescue_does_not_wait_for_all_that_starts_at_midnight(world):
 def test_a_sweep_does_not_hold_the_chores_up(world):
     runner = world.runner()
     going_on, end = threading.Event(), threading.Event()
-    runner.janitor._sweep = lambda: (going_on.set(), end.wait(30))
+    runner.janitor.scan_inbox = lambda: (going_on.set(), end.wait(30))
     job = lost(world)
     world.clock.move(31)
     sweeping = threading.Thread(target=entries(runner)["sweep"])
@@ -185,7 +185,7 @@ def test_only_the_urgent_round_shows_that_a_janitor_lives(world):
     """A round that hangs is noticed, whatever else still succeeds beside it."""
     runner = world.runner()
     pulses: list[str] = []
-    runner.janitor._pulse = lambda: pulses.append("pulse")
+    runner.janitor.pulse = lambda: pulses.append("pulse")
     others = entries(runner)
     urgent = others.pop("urgent")
     for entry in others.values():
@@ -309,3 +309,51 @@ class TestLostMessages:
                 runner.janitor.chores()
         assert set(found) >= {job.job_id for job in queued} - {kept.job_id}
         assert max(found.values()) <= 3, "where it is known to be lost, and after 6 and 12 hours"
+
+
+class TestPurgedQueue:
+    """Table and queue are one database, and somebody deletes messages from it: one query finds whose."""
+
+    @pytest.fixture(params=["postgres"])
+    def world(self, tmp_path, request):
+        made = World(tmp_path / "data", PLACES[request.param])
+        yield made
+        made.close()
+
+    def purge(self, world: World) -> None:
+        while got := world.queue.receive(most=10, wait=0, visibility=30):
+            for delivery in got:
+                world.queue.ack(delivery.receipt)
+
+    def test_the_next_look_sends_again_what_is_missing_and_nothing_else(self, world):
+        for n in range(8):
+            world.intake.changed(world.drop(tenant=f"t{n}"))
+        self.purge(world)
+        purged = Counter(job.job_id for job in world.jobs())
+        for n in range(8, 12):
+            world.intake.changed(world.drop(tenant=f"t{n}"))
+        runner = world.runner()
+        with sent(world) as found:
+            entries(runner)["replenish"]()
+            assert found == purged
+            entries(runner)["replenish"]()
+        assert found == purged
+        while world.handle_one(runner):
+            pass
+        assert world.table.counts() == {State.SUCCEEDED: 12}
+
+    def test_a_job_that_waits_for_its_retry_keeps_its_delay(self, world):
+        world.intake.changed(world.drop())
+        (job,) = world.jobs()
+        world.table.replace(job, replace(job, due_at=world.clock.now() + 60))
+        self.purge(world)
+        entries(world.runner())["replenish"]()
+        assert world.queue.stats().delayed == 1
+
+    def test_more_than_one_batch_is_sent_again_in_one_round(self, world, monkeypatch):
+        monkeypatch.setattr("infra.postgres.pg_table._LOOK", 3)
+        for n in range(8):
+            world.intake.changed(world.drop(tenant=f"t{n}"))
+        self.purge(world)
+        entries(world.runner())["replenish"]()
+        assert world.queue.stats().ready == 8

@@ -108,7 +108,7 @@ def test_doctor_warns_of_a_newer_row_and_says_what_to_do(world):
     assert "upgrade" in check.remedy
 
 
-def test_many_newer_rows_hide_no_other_and_are_seldom_looked_at(world):
+def test_many_newer_rows_hide_no_other_and_are_seldom_scanned(world):
     for n in range(7):
         world.intake.changed(world.drop(name=f"{n}.csv", body=f"{n}".encode()))
     *ahead, last = sorted(world.jobs(), key=lambda j: (j.created_at, j.job_id))

@@ -9,12 +9,14 @@ import socket
 import threading
 import time
 
+import boto3
 import pytest
 
 from core.jobs import State
 from core.notices import NOTICE_ID, SIGNATURE, TIMESTAMP, Refusal
 from core.verdicts import Verdict
 from infra.deliveries import Deliveries, NotTaken
+from tests.contract import servers
 from tests.support.world import Crash, World
 
 SECRET = "a secret of many characters"
@@ -70,7 +72,7 @@ def drop(world, hook, **more):
     world.intake.changed(world.drop(notify=[{"to": hook.url}], **more))
 
 
-def test_a_success_is_told_once_signed_and_after_its_result(world, hook):
+def test_a_success_is_reported_once_signed_and_after_its_result(world, hook):
     drop(world, hook)
     world.work_off(world.runner())
     (job,) = world.jobs()
@@ -85,7 +87,7 @@ def test_a_success_is_told_once_signed_and_after_its_result(world, hook):
     assert headers[NOTICE_ID] == told["id"]
 
 
-def test_a_failure_is_told_with_whose_fault_it_was(world, hook):
+def test_a_failure_is_reported_with_whose_fault_it_was(world, hook):
     world.sandbox.verdict = Verdict.RULE_ERROR
     drop(world, hook)
     world.work_off(world.runner())
@@ -93,7 +95,7 @@ def test_a_failure_is_told_with_whose_fault_it_was(world, hook):
     assert (told["kind"], told["verdict"], told["fault"]) == ("failed", "rule_error", "config")
 
 
-def test_a_review_is_told_once_its_questions_are_published(world, hook):
+def test_a_review_is_reported_once_its_questions_are_published(world, hook):
     world.sandbox.asks = True
     drop(world, hook, mapping={"review": "always"})
     runner = world.runner()
@@ -166,9 +168,9 @@ def test_in_threads_of_their_own_deliveries_clear_their_rows(world, hook):
     drop(world, hook)
     runner = world.runner()
     world.handle_one(runner)
-    runner.janitor._notifier.start()
+    runner.janitor.notifier.start()
     runner.janitor.chores()
-    runner.janitor._notifier.stop()
+    runner.janitor.notifier.stop()
     assert hook.kinds() == ["succeeded"]
     assert world.jobs()[0].notices == ()
 
@@ -256,6 +258,42 @@ class TestSending:
         (entry,) = calls[1]["Entries"]
         assert (entry["EventBusName"], entry["DetailType"]) == (bus, "notice failed")
 
+    @pytest.mark.slow
+    def test_they_arrive_at_a_topic_and_a_bus_of_a_server(self, hook, monkeypatch):
+        """With boto3's own clients, over HTTP; queues listen to both."""
+        with servers.credentials(server := servers.moto()):
+            monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+            sns, sqs, events = (boto3.client(name, region_name="eu-west-1") for name in ("sns", "sqs", "events"))
+            topic = sns.create_topic(Name="notices")["TopicArn"]
+            bus = events.create_event_bus(Name="notices")["EventBusArn"]
+            queues = {to: sqs.create_queue(QueueName=f"notices-{n}")["QueueUrl"] for n, to in enumerate((topic, bus))}
+            arns = {
+                to: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+                for to, url in queues.items()
+            }
+            sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arns[topic])
+            rule = {"Name": "failures", "EventBusName": "notices"}
+            events.put_rule(**rule, EventPattern=json.dumps({"source": ["ade-drop"], "detail-type": ["notice failed"]}))
+            events.put_targets(Rule="failures", EventBusName="notices", Targets=[{"Id": "q", "Arn": arns[bus]}])
+            sender = deliveries(hook, f"{topic},{bus}")
+            for to in (topic, bus):
+                assert sender.send(to, "i", "failed", b'{"notice": 1}') is None
+            got = {
+                to: json.loads(sqs.receive_message(QueueUrl=url, WaitTimeSeconds=5)["Messages"][0]["Body"])
+                for to, url in queues.items()
+            }
+            assert (json.loads(got[topic]["Message"]), got[topic]["MessageAttributes"]["kind"]["Value"]) == (
+                {"notice": 1},
+                "failed",
+            )
+            assert (got[bus]["source"], got[bus]["detail-type"], got[bus]["detail"]) == (
+                "ade-drop",
+                "notice failed",
+                {"notice": 1},
+            )
+            with pytest.raises(NotTaken, match="refused"):
+                deliveries(hook, "arn:aws:sns:*").send(f"{topic}-none", "i", "failed", b"{}")
+
     def test_a_service_that_fails_is_tried_again(self, hook):
         class Client:
             def put_events(self, **_):
@@ -279,7 +317,7 @@ class TestExpectedDrops:
     def missing(self, world):
         return [job for job in world.jobs() if job.params.get("expected")]
 
-    def test_one_that_does_not_come_is_told_once(self, world, hook):
+    def test_one_that_does_not_come_is_reported_once(self, world, hook):
         self.expects(world, hook)
         runner = world.runner()
         for _ in range(3):
@@ -290,7 +328,7 @@ class TestExpectedDrops:
         assert row.state is State.AWAITING
         assert json.loads(hook.got[0][2])["expected"] == row.params["expected"]
 
-    def test_the_next_day_it_is_told_again_and_the_old_row_goes(self, world, hook):
+    def test_the_next_day_it_is_reported_again_and_the_old_row_goes(self, world, hook):
         self.expects(world, hook)
         runner = world.runner()
         for _ in range(2):

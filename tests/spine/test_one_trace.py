@@ -138,7 +138,7 @@ def test_every_attempt_and_a_publication_by_another_process_join_the_trace(here,
 
 def test_a_job_of_a_process_without_traces_gets_one_at_its_start(here, seen):
     quiet = here.new_intake()
-    quiet.telemetry = quiet._recorder._telemetry = Telemetry()
+    quiet.telemetry = quiet._recorder.telemetry = Telemetry()
     quiet.changed(here.drop())
     assert here.jobs()[0].trace == ""
     here.work_off(here.runner())
@@ -196,7 +196,7 @@ class TestMetrics:
         here.work_off(here.runner())
         assert seen.value("ade.jobs.ended", state="FAILED", verdict="rule_error", fault="config") == 1
 
-    def test_a_failure_of_ours_is_a_dead_letter(self, here, seen):
+    def test_a_failure_of_the_product_is_a_dead_letter(self, here, seen):
         here.intake.changed(here.drop())
         runner = here.runner()
         for _ in range(here.settings.max_attempts):

@@ -5,30 +5,38 @@ from dataclasses import replace
 
 from core.jobs import Mends, OutputFile, State
 from core.keys import latest_key, mended_latest_key, profile_key, staging_folder
-from infra.lanes import Lanes
+from infra.queueing import Lanes
 from runner.publish import PROFILE, Publisher
 from tests.contract.jobs import a_job
 from tests.support.world import World
 
 BODY = b'{"profile":1,"rows":%d,"columns":[]}'
+HEAD = {"after": None, "layout": "one"}
 
 
 def publisher(world: World) -> Publisher:
     return Publisher(world.store, world.table, world.clock, Lanes(1))
 
 
-def committed(world: World, name: str, *, stamp: float, rows: int, **more):
+def committed(world: World, name: str, *, stamp: float, rows: int, head=None, **more):
     """A job about to be published, its files staged."""
     job, _ = world.table.add(replace(a_job(name), state=State.PUBLISHING, stamp=stamp, attempts_total=1,
                                      files=(OutputFile(name="logs.txt", size=1, sha256="0"),), **more))  # fmt: skip
     world.store.put(staging_folder(job.job_id, job.fence) + "logs.txt", b"x")
-    world.store.put(staging_folder(job.job_id, job.fence) + PROFILE, BODY % rows)
+    body = json.dumps(HEAD | (head or {})).encode() + b"\n" + BODY % rows
+    world.store.put(staging_folder(job.job_id, job.fence) + PROFILE, body)
     return job
 
 
+def all_kept(world: World, job) -> list[tuple[str, int]]:
+    """Whose profiles are kept, and their rows; the newest first."""
+    lines = [json.loads(line) for line in world.store.read(profile_key(job), limit=100_000).splitlines()]
+    return [(head["job_id"], body["rows"]) for head, body in zip(lines[::2], lines[1::2], strict=True)]
+
+
 def kept(world: World, job) -> tuple[str, int]:
-    head, body = world.store.read(profile_key(job), limit=10_000).split(b"\n", 1)
-    return json.loads(head)["job_id"], json.loads(body)["rows"]
+    (only,) = all_kept(world, job)
+    return only
 
 
 def test_a_published_job_leaves_its_profile_and_nothing_staged(world):
@@ -59,6 +67,45 @@ def test_a_profile_that_cannot_be_read_is_replaced(world):
     world.store.put(profile_key(job), b"[" * 5000)
     publisher(world).finish(job)
     assert kept(world, job) == (job.job_id, 7)
+
+
+class TestKinds:
+    def test_files_of_two_kinds_keep_a_profile_each_and_the_newest_of_its_kind(self, world):
+        one = committed(world, "a", stamp=1.0, rows=1, head={"layout": "members"})
+        two = committed(world, "b", stamp=2.0, rows=2, head={"layout": "payments"})
+        more = committed(world, "c", stamp=3.0, rows=3, head={"layout": "members"})
+        for job in (one, two, more):
+            publisher(world).finish(job)
+        assert all_kept(world, one) == [(more.job_id, 3), (two.job_id, 2)]
+
+    def test_a_changed_layout_replaces_what_it_was_compared_with(self, world):
+        one = committed(world, "a", stamp=1.0, rows=1)
+        publisher(world).finish(one)
+        two = committed(world, "b", stamp=2.0, rows=2, head={"after": one.job_id, "layout": "two"})
+        publisher(world).finish(two)
+        assert kept(world, one) == (two.job_id, 2)
+
+    def test_a_late_drop_of_a_kind_that_was_replaced_since_does_not_come_back(self, world):
+        one = committed(world, "a", stamp=1.0, rows=1)
+        late = committed(world, "b", stamp=2.0, rows=2, head={"after": one.job_id, "layout": "late"})
+        new = committed(world, "c", stamp=3.0, rows=3, head={"after": one.job_id, "layout": "new"})
+        for job in (one, new, late):
+            publisher(world).finish(job)
+        assert kept(world, one) == (new.job_id, 3)
+
+    def test_only_the_newest_kinds_are_kept(self, world):
+        jobs = [committed(world, f"n{n}", stamp=float(n), rows=n, head={"layout": str(n)}) for n in range(12)]
+        for job in jobs:
+            publisher(world).finish(job)
+        assert [rows for _, rows in all_kept(world, jobs[0])] == [11, 10, 9, 8, 7, 6, 5, 4]
+
+    def test_what_is_kept_stays_small_enough_to_be_read(self, world):
+        jobs = [committed(world, f"n{n}", stamp=float(n), rows=n, head={"layout": str(n)}) for n in range(4)]
+        wide = b"{}\n" + b" " * 400_000
+        for n, job in enumerate(jobs):
+            world.store.put(staging_folder(job.job_id, job.fence) + PROFILE, b'{"layout": "%d"}\n' % n + wide[3:])
+            publisher(world).finish(job)
+        assert world.store.head(profile_key(jobs[0])).size < 1 << 20
 
 
 class TestMendedResults:

@@ -6,7 +6,7 @@ import pytest
 
 from core.jobs import State
 from core.verdicts import Verdict
-from infra.lanes import Lanes
+from infra.queueing import Lanes
 from runner.publish import Publisher
 from tests.support.world import Crash
 
@@ -47,7 +47,7 @@ def test_a_job_whose_staged_files_are_lost_is_run_again(world, publisher):
     assert (job.state, job.attempts_total) == (State.SUCCEEDED, 2)
 
 
-def test_a_failure_whose_staged_log_is_lost_is_told_without_it(world, publisher):
+def test_a_failure_whose_staged_log_is_lost_is_reported_without_it(world, publisher):
     job = unpublished(world, Verdict.RULE_ERROR)
     assert [file.name for file in job.files] == ["logs.txt"]
     world.store.delete_prefix("work/")

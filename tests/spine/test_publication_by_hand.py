@@ -79,7 +79,7 @@ def failed(world, **more):
 
 
 @pytest.mark.parametrize("moved", [True, False])
-def test_an_end_whose_staged_files_are_lost_is_told_without_them(world, moved):
+def test_an_end_whose_staged_files_are_lost_is_reported_without_them(world, moved):
     job = failed(world)
     world.store.delete_prefix(staging_folder(job.job_id))
     if moved:
@@ -102,7 +102,7 @@ def test_what_an_earlier_attempt_left_is_looked_for_only_where_there_was_one(wor
     assert (world.store.head(stale) is None) is (attempts > 1)
 
 
-def test_nobody_is_told_of_a_job_that_has_moved_on(world):
+def test_nobody_is_notified_of_a_job_that_has_moved_on(world):
     job = failed(world, files=())
     told = []
     newer = world.table.replace(job, replace(job, reason="moved"))

@@ -41,7 +41,7 @@ def looked_at(world, how, keys):
         ("Manifest.json", "did you mean manifest.json?"),
     ],
 )
-def test_a_file_beside_a_manifest_that_nobody_reads_is_told_of(world, how, name, hint):
+def test_a_file_beside_a_manifest_that_nobody_reads_is_reported(world, how, name, hint):
     world.intake.changed(world.drop())
     report = looked_at(world, how, [world.put(f"inbox/acme/d/{name}", b"x")])
     assert hint in rejected(world)[name]
@@ -115,7 +115,7 @@ def test_the_same_report_is_not_written_again(world):
         "requirements.txt",
     ],
 )
-def test_what_is_nobodys_message_is_not_told_of(world, name):
+def test_what_is_nobodys_message_is_not_reported(world, name):
     world.drop()
     world.put(f"inbox/acme/d/{name}", b"x" if name != "config.zip" else b"PK\5\6" + bytes(18))
     report = world.intake.sweep()
@@ -125,7 +125,7 @@ def test_what_is_nobodys_message_is_not_told_of(world, name):
 
 
 @pytest.mark.parametrize("manifest_first", [False, True])
-def test_a_file_that_a_manifest_names_is_not_told_of(world, manifest_first):
+def test_a_file_that_a_manifest_names_is_not_reported(world, manifest_first):
     inputs = {"primary": ["*.dat"], "auxiliary": [{"name": "plans", "path": "lookups/plans.txt"}]}
     keys = [world.put("inbox/acme/d/a.dat", b"id\n1\n"), world.put("inbox/acme/d/lookups/plans.txt", b"code\n")]
     if not manifest_first:
@@ -181,7 +181,7 @@ def remove_strange(world, key):
 
 @pytest.mark.parametrize("how", ["event", "sweep"])
 @pytest.mark.parametrize("name", STRANGE)
-def test_a_name_that_reads_differently_elsewhere_is_told_of(world, how, name):
+def test_a_name_that_reads_differently_elsewhere_is_reported(world, how, name):
     world.intake.changed(world.drop())
     key = put_strange(world, f"inbox/acme/d/{name}")
     report = looked_at(world, how, [key])

@@ -37,7 +37,7 @@ def test_the_folders_above_are_listed_once_for_many_drops(world):
     assert len(workflows(world)) == 5
 
 
-def test_a_manifest_above_that_another_process_was_told_of_selects_the_next_file(world):
+def test_a_manifest_above_that_another_process_learnt_of_selects_the_next_file(world):
     other = world.new_intake()
     world.put("inbox/acme/d/manifest.json", MANIFEST)
     put_and_tell(world, world.intake, "inbox/acme/d/a.csv", b"id\n1\n")
@@ -46,7 +46,7 @@ def test_a_manifest_above_that_another_process_was_told_of_selects_the_next_file
     assert workflows(world) == ["d/a.csv deep", "d/a.csv members", "d/b.csv deep", "d/b.csv members"]
 
 
-def test_a_standing_manifest_that_another_process_was_told_of_selects_the_next_file(world):
+def test_a_standing_manifest_that_another_process_learnt_of_selects_the_next_file(world):
     other = world.new_intake()
     world.put("inbox/acme/d/manifest.json", MANIFEST)
     put_and_tell(world, world.intake, "inbox/acme/d/a.csv", b"id\n1\n")

@@ -7,9 +7,10 @@ import pytest
 
 from core.errors import IllegalTransition
 from core.jobs import State
-from core.keys import job_folder
+from core.keys import job_folder, staging_folder
 from core.memories import own_key, parse_memory
 from core.verdicts import Verdict
+from infra.reviews import put_decision
 from infra.statuses import status_key
 from tests.support.world import Crash, World
 
@@ -98,6 +99,8 @@ def test_a_decision_is_remembered_once_however_often_it_is_published(local):
     memory = parse_memory(local.store.read(own_key("acme", "members"), limit=1 << 20))
     (entry,) = memory.headers
     assert (entry.header, entry.field, entry.by, entry.count, entry.senders) == ("ID No", "id", "ann", 1, ("d",))
+    (shape,) = memory.shapes
+    assert (shape.sender, shape.headers, shape.header_rows, shape.by, shape.count) == ("d", ("ID No",), (1,), "ann", 1)
 
 
 def test_a_decision_that_is_not_to_be_remembered_is_not(local):
@@ -359,7 +362,7 @@ def test_nobody_answers_and_the_job_fails_with_words(world):
 def test_nobody_answers_and_the_likeliest_answers_are_taken(local):
     job, runner = asking(local, review={"expires": "30m", "on_expiry": "accept"})
     seen = []
-    run = runner.worker._attempts.run
+    run = runner.worker.attempts.run
     local.clock.move(1801)
     box = local.sandbox.run
     local.sandbox.run = lambda order, **more: seen.append(order.job.get("review")) or box(order, **more)
@@ -387,6 +390,17 @@ def test_a_job_that_waits_can_be_cancelled_at_once(world):
     assert (ended.state, world.result(ended)["status"]) == (State.CANCELLED, "CANCELLED")
     assert names(world, ended) == {"result.json"}
     assert told(world, status_key(job)) is None
+
+
+def test_no_result_names_questions_though_they_are_still_staged(local):
+    """The process died before it had deleted what it copied, and the job is cancelled."""
+    job, _ = asking(local)
+    for name in ("review.json", "review.html"):
+        local.store.copy(job_folder(job) + name, f"{staging_folder(job.job_id, job.fence)}{name}")
+    local.control.cancel(job.job_id)
+    assert local.result(local.table.get(job.job_id))["files"] == []
+    assert names(local, job) == {"result.json"}
+    assert list(local.store.keys("work/")) == []
 
 
 def test_a_cancel_while_the_questions_are_made_wins(local):
@@ -506,6 +520,115 @@ def _reviewed(world, step, *, after):
     runner.janitor.collect()
     assert list(world.store.keys("work/")) == [], where
     if job.decision is not None:
-        (entry,) = parse_memory(world.store.read(own_key("acme", "members"), limit=1 << 20)).headers
-        assert entry.count == 1, where
+        memory = parse_memory(world.store.read(own_key("acme", "members"), limit=1 << 20))
+        assert [e.count for e in (*memory.headers, *memory.shapes)] == [1, 1], where
     return died
+
+
+LONG = "ä" * 118 + ".csv"  # 240 bytes: no room for .decision.json on a file system
+
+
+def test_a_file_with_a_very_long_name_is_answered_by_a_file_named_after_its_job(world):
+    name = LONG + "x" * 7 + ".csv"
+    world.intake.changed(world.drop(name=name, **REVIEWED))
+    runner = world.runner()
+    world.sandbox.verdict = Verdict.NEEDS_REVIEW
+    world.handle_one(runner)
+    (job,) = world.jobs()
+    key = f"inbox/acme/d/{job.job_id}.decision.json"
+    assert job.waiting_for == (key,)
+    assert told(world, f"{job_folder(job)}review.json")["answer_to"] == key
+    assert (
+        f"{job.job_id}.decision.json</code>"
+        in world.store.read(f"{job_folder(job)}review.html", limit=1 << 20).decode()
+    )
+    answer(world, key=key)
+    world.work_off(runner)
+    done = world.table.get(job.job_id)
+    assert (done.state, done.decision.key) == (State.SUCCEEDED, key)
+
+
+@pytest.mark.parametrize("told_of", [True, False])
+def test_a_decision_named_after_a_job_is_found_by_its_event_and_by_the_sweep(local, told_of):
+    job, runner = asking(local)
+    answer(local, key=f"inbox/acme/d/{job.job_id}.decision.json", told=told_of)
+    if not told_of:
+        local.sweep()
+    local.work_off(runner)
+    assert local.table.get(job.job_id).state is State.SUCCEEDED
+
+
+def test_a_decision_named_after_a_job_elsewhere_or_of_another_tenant_does_nothing(local):
+    job, _ = asking(local)
+    for key in (f"inbox/globex/d/{job.job_id}.decision.json", f"inbox/acme/e/{job.job_id}.decision.json"):
+        answer(local, key=key)
+    local.sweep()
+    assert local.table.get(job.job_id) == job
+
+
+def test_of_several_decisions_on_a_job_the_newest_that_is_for_it_counts(local):
+    job, runner = asking(local)
+    answer(local, told=False)
+    local.clock.move(5)
+    answer(local, key=f"inbox/acme/d/{job.job_id}.decision.json", workflow="other", told=False)
+    local.sweep()
+    local.work_off(runner)
+    assert local.table.get(job.job_id).decision.key == DECISION
+    local.control.reset(job.job_id)
+    assert local.table.get(job.job_id).decision.key == DECISION
+
+
+def test_one_decision_answers_every_job_of_a_parameter_sweep(local):
+    local.intake.changed(local.drop(sweep={"rate": [1, 2]}, **REVIEWED))
+    runner = local.runner()
+    for _ in range(2):
+        local.sandbox.verdict = Verdict.NEEDS_REVIEW
+        local.handle_one(runner)
+    assert [j.state for j in local.jobs()] == [State.REVIEW, State.REVIEW]
+    answer(local)
+    local.work_off(runner)
+    assert [(j.state, j.decision.key) for j in local.jobs()] == [(State.SUCCEEDED, DECISION)] * 2
+
+
+def test_answers_by_command_to_jobs_of_one_file_take_nothing_from_each_other(local):
+    local.intake.changed(local.drop(sweep={"rate": [1, 2]}, **REVIEWED))
+    runner = local.runner()
+    for _ in range(2):
+        local.sandbox.verdict = Verdict.NEEDS_REVIEW
+        local.handle_one(runner)
+    one, two = local.jobs()
+    keys = [put_decision(local.store, job, ANSWER | {"job": job.job_id}) for job in (one, two)]
+    assert keys == [DECISION, f"inbox/acme/d/{two.job_id}.decision.json"]
+    local.sweep()
+    local.work_off(runner)
+    assert [j.decision.key for j in map(local.table.get, (one.job_id, two.job_id))] == keys
+
+
+def test_what_an_earlier_answer_by_command_said_stays_and_what_is_said_again_goes_first(local):
+    job, runner = asking(local)
+    said = [{"header": "ID No", "field": "id"}, {"header": "Notes", "field": None}]
+    put_decision(local.store, job, ANSWER | {"job": job.job_id, "answers": said})
+    local.sweep()
+    local.sandbox.verdict = Verdict.NEEDS_REVIEW
+    local.work_off(runner)
+    again = local.table.get(job.job_id)
+    more = [{"header": "Date", "reading": "comma"}, {"header": "Notes", "field": "id"}]
+    put_decision(local.store, again, ANSWER | {"job": job.job_id, "answers": more})
+    assert told(local, DECISION)["answers"] == [*more, said[0]]
+
+
+def test_a_decision_replaced_while_the_job_ends_is_refused_and_the_one_that_was_read_keeps_its_date(local):
+    job, runner = asking(local)
+    answer(local)
+    given = local.table.get(job.job_id)
+
+    def replaced():
+        local.clock.move(9)
+        answer(local, by="bob")
+
+    local.sandbox.during = replaced
+    local.handle_one(runner)
+    done = local.table.get(job.job_id)
+    assert (done.decision, done.decided_at) == (given.decision, given.decided_at)
+    local.sweep()
+    assert [problem for _, problem in refusals(local) if "had ended (SUCCEEDED)" in problem]

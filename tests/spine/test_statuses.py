@@ -141,7 +141,7 @@ def test_a_removed_job_has_no_status(world):
     assert statuses(world) == []
 
 
-def test_a_long_wait_for_another_try_is_told(tmp_path):
+def test_a_long_wait_for_another_try_is_reported(tmp_path):
     world = World(tmp_path, retry_backoff_seconds=200.0)
     world.intake.changed(world.drop())
     runner = world.runner()

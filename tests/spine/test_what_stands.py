@@ -196,7 +196,7 @@ def test_two_versions_of_one_second_are_never_both_superseded(world, equal_stamp
     assert latest(world) == job_of(world, B).job_id
 
 
-def test_latest_follows_what_stands_where_stamps_are_equal(world, equal_stamps):
+def test_latest_follows_what_is_there_where_stamps_are_equal(world, equal_stamps):
     runner = world.runner()
     for body in (A, B, A, B):
         drop(world, body)

@@ -29,6 +29,7 @@ class Attack:
     ends: str
     reason: str = ""  # of a job that waits
     copies: int = 3  # one more than there are slots
+    lasts: bool = False  # long enough for another tenant's drop to end meanwhile
 
 
 def put(folder: Path, name: str, content: object) -> None:
@@ -166,9 +167,10 @@ ATTACKS = {
     "every slot until the limit": Attack(
         package(
             {"config/hooks/evil.py": "import time\ndef on_job_start(**_):\n    time.sleep(600)\n"},
-            limits={"timeout_seconds": 12},
+            limits={"timeout_seconds": 6},
         ),
         ANY,
+        lasts=True,
     ),
     "a report with a script": Attack(
         drop(MANIFEST | {"name": "m", "description": SCRIPT}, body=f"id,name,{SCRIPT}\n1,Ann,x\n"), SUCCEEDS

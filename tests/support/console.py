@@ -17,7 +17,9 @@ from core.jobs import Job, JobError, State
 from core.keys import job_folder
 from core.settings import Settings
 from core.verdicts import Verdict
+from infra.clocks import HandClock
 from infra.logs import Log
+from infra.telemetry import Telemetry
 from infra.wiring import Stack, open_stack
 from tests.contract.jobs import a_job
 
@@ -67,6 +69,10 @@ class ApiRig:
         error = JobError(verdict=Verdict.RULE_ERROR, message="it broke")
         return self.job(name, state=State.FAILED, error=error, ended_at=1.0, **more)
 
+    def stop_the_clock(self) -> None:
+        """Of the limits of requests, which are refilled as time goes by: on a busy machine too soon."""
+        self.app.state.context.guard._rates._clock = HandClock()
+
     def submit(self, client: TestClient | None = None, *, tenant: str = "acme", **more: Any) -> Any:
         given: dict[str, Any] = {
             "data": {"tenant": tenant, "manifest": json.dumps(MANIFEST)},
@@ -76,9 +82,9 @@ class ApiRig:
 
 
 @contextlib.contextmanager
-def api_rig(folder: Path, **settings: Any) -> Iterator[ApiRig]:
+def api_rig(folder: Path, *, telemetry: Telemetry | None = None, **settings: Any) -> Iterator[ApiRig]:
     given = replace(Settings(storage_data_dir=folder, settle_seconds=0.0), **settings)
-    with open_stack(given) as stack:
+    with open_stack(given, telemetry=telemetry) as stack:
         app = console_app(stack, Log(level="error"))
         with TestClient(app, base_url="http://127.0.0.1", client=HERE) as client:
             yield ApiRig(stack, app, client)

@@ -80,6 +80,16 @@ def shared(name: str) -> Server:
     return Server(**said)
 
 
+def made_once(name: str, make: Callable[[Path], object]) -> Path:
+    """A file of the run under this name, made by the first who asks for it."""
+    path = Path(os.environ[RUN]) / name
+    with _locked(path.with_name(f"{name}.lock")):
+        if not path.exists():
+            make(half := path.with_name(f"{name}.half"))
+            half.rename(path)
+    return path
+
+
 def _kept(name: str, folder: Path) -> str:
     command = [sys.executable, "-m", "tests.support.keeper", name, str(folder)]
     with (folder / f"{name}.log").open("wb") as log:

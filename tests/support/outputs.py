@@ -93,6 +93,7 @@ def review(order: dict[str, Any], questions: int = 1) -> dict[str, Any]:
         "review_version": 1,
         "job": order["job"] | {"params": order["params"]},
         "inputs": inputs,
+        "answer_to": order.get("answer_to"),
         "why": order["manifest"]["mapping"]["review"],
         "decision": decision_facts(order.get("decision")),
         "questions": [asked | {"id": question_id("column", str(n))} for n in range(questions)],
@@ -112,10 +113,21 @@ def verify_here(order: BoxOrder, isolation: Isolation) -> BoxReport:
         return BoxReport(verdict=Verdict.BAD_OUTPUT, message=str(error))
     page.write_text(review_page(found) if asks else report(found), encoding="utf-8")
     summary = {"questions": len(found["questions"])} if asks else summary_of(found)
-    return BoxReport(verdict=Verdict.OK, message="", claim={"summary": summary}, outputs={page.name: page})
+    outputs = {page.name: page}
+    if "profile" in found:
+        outputs["profile.json"] = order.scratch / "profile.json"
+        outputs["profile.json"].write_bytes(as_bytes(found["profile"]))
+    return BoxReport(verdict=Verdict.OK, message="", claim={"summary": summary}, outputs=outputs)
 
 
 COLUMN = {"column": "A", "header": "n", "field": None, "type": None}
+
+
+# What a box says about the tables of a drop that a person has decided about.
+PROFILE = {
+    "profile": 1, "rows": 0, "columns": [],
+    "tables": [{"sheet": "", "header_rows": [1], "headers": ["ID No"], "decided": True}],
+}  # fmt: skip
 
 
 def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> dict[str, Any]:
@@ -162,6 +174,7 @@ def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> d
                 "beside": [],
             }
         ],
+        **({"profile": PROFILE | {"rows": rows}} if order.get("decision") else {}),
         "mapping": [],
         "readings": [],
         "transforms": [],

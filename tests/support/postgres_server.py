@@ -50,7 +50,7 @@ class Cluster:
         self.port = free_port()
         self.data = self.folder / "data"
         self.log = self.folder / "log"
-        self._user = _unprivileged()
+        self._user = unprivileged()
         if self._user is not None:
             os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
         self._process: subprocess.Popen[bytes] | None = None
@@ -87,6 +87,19 @@ class Cluster:
                 return
             time.sleep(0.05)
         raise StoreUnavailable(f"PostgreSQL did not come up within {_START_SECONDS:g} s; see {self.log}")
+
+    def standby(self) -> "Cluster":
+        """Another server that follows this one, not yet started."""
+        made = object.__new__(Cluster)
+        made._bin, made._user, made._process = self._bin, self._user, None
+        made.folder, made.port = Path(tempfile.mkdtemp(prefix="ade-postgres-")), free_port()
+        made.data, made.log = made.folder / "data", made.folder / "log"
+        if made._user is not None:
+            os.chown(made.folder, made._user.pw_uid, made._user.pw_gid)
+        made._run("pg_basebackup", "-D", str(made.data), "-d", self.url, "-R", "-X", "stream", "-c", "fast")
+        with (made.data / "postgresql.conf").open("a") as file:
+            file.write(f"port = {made.port}\nhot_standby = on\nsynchronous_standby_names = ''\n")
+        return made
 
     def ended(self) -> bool:
         return self._process is None or self._process.poll() is not None
@@ -155,7 +168,7 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def _unprivileged() -> pwd.struct_passwd | None:
+def unprivileged() -> pwd.struct_passwd | None:
     """Whom to start the server as: it refuses to run as root."""
     if os.geteuid() != 0:
         return None

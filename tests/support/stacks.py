@@ -70,6 +70,8 @@ class _Stack:
                 return self._named(name) if attribute in ("Arn", "QueueName", "Name") else f"<{path}>"
             case {"Fn::Sub": str(text)}:
                 return re.sub(r"\$\{([^}]+)\}", lambda m: str(self._named(m[1].removesuffix(".Arn"))), text)
+            case {"Fn::Join": [str(between), parts]}:
+                return between.join(map(str, self.resolve(parts)))
             case {"Fn::If": [str(condition), yes, no]}:
                 return self.resolve(yes if self._decided({"Condition": condition}) else no)
             case dict():

@@ -23,6 +23,7 @@ ROW_LEFT_OUT = {"total_assumed", "group_assumed", "header_assumed", "rows_outsid
 ROW_KEPT = {"total_assumed", "group_assumed", "header_assumed", "no_header"}
 ENCODING = {"encoding_assumed", "undecodable"}
 DIALECT = {"delimiter_assumed", "open_quote", "stray_quote"}
+WIDE = {"wide_row"}  # at the row: its cells may have moved
 DECIMAL = {"decimal_assumed", "decimal_mixed"}
 ORDER = {"date_order_assumed", "date_order_mixed"}
 MERGED = {"merged_blank"}
@@ -37,7 +38,7 @@ SKIPPED = {"table_unmapped", "table_skipped", "no_table"}
 CELLS = {"cell_error", "no_cached_value", "text_cut"}
 EXPLAINING = (
     UNREAD | REWRITTEN | ROW_LEFT_OUT | ROW_KEPT | ENCODING | DIALECT | DECIMAL | ORDER | MERGED | TIME | CENTURY | UNMAPPED | MOVED
-    | BESIDE | SKIPPED | CELLS
+    | BESIDE | SKIPPED | CELLS | WIDE
 )  # fmt: skip
 
 
@@ -144,7 +145,7 @@ class _Judge:
             if name in self.declared:
                 code = self._finding(MOVED, field=name)
                 self._add("told" if code else "silent", "field filled from nowhere", str(name), None, "values", code)
-            elif not self._finding(ENCODING | DIALECT | UNMAPPED):
+            elif not self._finding(ENCODING | DIALECT | UNMAPPED | WIDE):
                 self._add("silent", "column from nowhere", str(name), None, "values")
         return {n: at[n] for n in wanted}
 
@@ -207,7 +208,7 @@ class _Judge:
             return "cut", self._finding({"text_cut"}, **here)
         if self.case.encoding and isinstance(want, str) and not want.isascii() and isinstance(got, str):
             return "mojibake", self._finding(ENCODING)
-        return "value", self._dialect(sheet)
+        return "value", self._finding(WIDE, sheet=sheet, row=row.number) or self._dialect(sheet)
 
     def _beside(self, sheet: str, row: int, column: int | None) -> str:
         """Cells that stand in none of a table's columns are listed by their area, with a warning."""

@@ -90,7 +90,7 @@ def test_a_type_error_excuses_its_own_cell_and_only_what_stayed():
     assert words(rows, here) == [("silent", "blanked")]
 
 
-def test_a_lost_row_is_told_only_by_a_warning_at_that_row():
+def test_a_lost_row_is_reported_only_by_a_warning_at_that_row():
     rows = right_rows()
     del rows[1]
     assert words(rows) == [("silent", "row lost")]
@@ -109,7 +109,7 @@ def test_a_lost_row_that_only_the_account_mentions_is_wrong():
     assert said.word == "silent"
 
 
-def test_a_total_among_the_data_is_told_at_its_row():
+def test_a_total_among_the_data_is_reported_at_its_row():
     rows = [*right_rows(), ["Total", 3741.5, None]]
     left = {("in", 5): "total"}
     assert words(rows, left=left) == [("silent", "row from nowhere")]
@@ -143,12 +143,12 @@ def test_mojibake_needs_a_word_about_the_encoding():
     assert [d.verdict for d in judge(case, an_outcome(rows, {"code": "encoding_assumed"})).differences] == ["told"]
 
 
-def test_a_guess_must_be_told_even_where_it_is_right():
+def test_a_guess_must_be_reported_even_where_it_is_right():
     case = a_case(tells=[tell("date_order_assumed", field="due")])
     assert [d.kind for d in judge(case, an_outcome(right_rows())).silent] == ["a guess that is not told"]
 
 
-def test_a_broken_engine_is_never_told():
+def test_a_broken_engine_is_never_reported():
     broken = Outcome({"code": "engine_error", "message": "boom"}, {}, [], [])
     assert judge(a_case(), broken).word == "silent"
     refused = Outcome({"code": "input_unreadable", "message": "…"}, {}, [], [])

@@ -98,7 +98,7 @@ def test_an_unreadable_lookup_is_the_inputs_fault(place):
     assert (error["code"], error["where"]["input"]) == ("input_unreadable", "t")
 
 
-def test_memory_that_runs_out_is_said(place, monkeypatch):
+def test_memory_that_runs_out_is_reported(place, monkeypatch):
     def greedy(*_: object, **__: object) -> None:
         raise MemoryError
 
@@ -106,7 +106,7 @@ def test_memory_that_runs_out_is_said(place, monkeypatch):
     assert run_order(order(), place).error["code"] == "out_of_memory"
 
 
-def test_what_breaks_in_the_engine_is_told_by_its_kind_and_place(place, monkeypatch):
+def test_what_breaks_in_the_engine_is_reported_by_its_kind_and_place(place, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("secret")
 

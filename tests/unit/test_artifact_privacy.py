@@ -137,7 +137,7 @@ def test_a_lookup_tables_values_stay_out(tmp_path):
 
 
 @pytest.mark.parametrize("on_error", ["finding", "fail"])
-def test_an_exception_of_a_rule_is_told_by_its_kind_and_place_alone(on_error, tmp_path):
+def test_an_exception_of_a_rule_is_reported_by_its_kind_and_place_alone(on_error, tmp_path):
     done = run_job(
         tmp_path,
         [["c0", "n"], [MARK, 1], [MARK, 2]],
@@ -149,7 +149,7 @@ def test_an_exception_of_a_rule_is_told_by_its_kind_and_place_alone(on_error, tm
     assert "keyerror" in said(done) or "valueerror" in said(done)
 
 
-def test_a_module_that_fails_to_load_is_told_by_its_kind_and_place(tmp_path):
+def test_a_module_that_fails_to_load_is_reported_by_its_kind_and_place(tmp_path):
     source = f"X = {{}}\nX['{MARK}']\ndef transform(*, value):\n    return value\n"
     done = run_job(
         tmp_path, [["c0", "n"], ["a", 1], ["b", 2]], fields=[{"name": "c0"}], rules={"columns/c0.py": source}

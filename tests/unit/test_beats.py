@@ -254,7 +254,7 @@ def test_the_clients_of_the_beats_have_short_timeouts_and_know_the_receipts(plac
         assert table.get(delivery.message.job_id) == placed.table.get(delivery.message.job_id)
 
 
-def test_a_full_disk_is_told_as_what_it_is_and_leaves_no_transaction_open(tmp_path: Path):
+def test_a_full_disk_is_reported_as_what_it_is_and_leaves_no_transaction_open(tmp_path: Path):
     with closing(Database(tmp_path / "x.sqlite")) as database:
         db = database.read()
         db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")

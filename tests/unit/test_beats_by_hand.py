@@ -82,7 +82,7 @@ def test_a_box_is_ended_at_nine_tenths_of_its_lease_and_not_before(world):
     assert held.lost(world.clock) is Verdict.CANCELLED, "the first reason stands"
 
 
-def test_a_beat_that_fails_is_made_again_with_the_next_look(world):
+def test_a_beat_that_fails_is_made_again_with_the_next_check(world):
     fails = [True]
     write = world.table.replace
     beats = make_beats(world, Table(world, replace=lambda old, new: down() if fails else write(old, new)))
@@ -137,7 +137,7 @@ def test_a_cancel_is_seen_by_every_look_and_ends_the_box(world, seconds):
 
 @pytest.mark.parametrize("seconds", [1, 10])
 @pytest.mark.parametrize("what", ["another fence", "queued again", "gone", "newer"])
-def test_a_lease_that_somebody_else_has_taken_is_lost_with_the_next_look(world, seconds, what):
+def test_a_lease_that_somebody_else_has_taken_is_lost_with_the_next_check(world, seconds, what):
     beats = make_beats(world)
     (held,) = held_jobs(world, beats)
     job = row(world, held)
@@ -166,7 +166,7 @@ def test_a_lease_that_somebody_else_has_taken_is_lost_with_the_next_look(world, 
 
 
 @pytest.mark.parametrize("seconds", [1, 10])
-def test_the_first_reason_to_end_a_box_stands(world, seconds):
+def test_the_first_reason_to_end_a_box_counts(world, seconds):
     beats = make_beats(world)
     one, two = held_jobs(world, beats, 2)
     two.killed = Verdict.CANCELLED
@@ -232,7 +232,7 @@ def test_letting_an_older_lease_go_leaves_the_newer_one_of_the_job(world):
     assert not new.let_go
 
 
-def test_a_lease_that_is_being_looked_at_is_not_handed_out_again_and_the_most_urgent_goes_first(world):
+def test_a_lease_that_is_being_scanned_is_not_handed_out_again_and_the_most_urgent_goes_first(world):
     beats = make_beats(world)
     one, two, three = held_jobs(world, beats, 3)
     one.ends, two.ends, three.ends = 5.0, 20.0, 10.0
@@ -265,7 +265,7 @@ def test_beats_that_run_can_be_ended_twice_and_are_not_revived_then(world):
     beats.stop()
 
 
-def test_the_thread_looks_at_what_is_held_and_rests_between_two_looks(world):
+def test_the_thread_reads_what_is_held_and_rests_between_two_looks(world):
     """The bell of the table rings for every job: without a rest one busy neighbour would keep every runner reading."""
     waited, rests = [], []
     beats = Beats(

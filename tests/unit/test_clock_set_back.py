@@ -22,7 +22,7 @@ def clock(monkeypatch):
     return hands
 
 
-def test_the_clock_never_goes_back_and_never_stands(clock):
+def test_the_clock_never_goes_back_and_never_stops(clock):
     ours = SystemClock()
     before = ours.now()
     clock.wall -= DAY
@@ -46,7 +46,7 @@ def test_the_clock_comes_back_to_the_wall_clock(clock):
     assert ours.now() == clock.wall
 
 
-def test_a_clock_that_was_not_set_tells_the_wall_clock(clock):
+def test_a_clock_that_was_not_set_says_the_wall_clock(clock):
     ours = SystemClock()
     for step in (0.5, 3.0, 1000.0):
         clock.wall += step

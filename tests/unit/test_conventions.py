@@ -106,7 +106,7 @@ numbers = st.tuples(
 
 @settings(max_examples=examples(400))
 @given(numbers)
-def test_a_column_of_numbers_is_read_right_or_told(case):
+def test_a_column_of_numbers_is_read_right_or_reported(case):
     locale, (kind, places), units = case
     decimal, group, delimiter = LOCALES[locale]
     read = read_column(kind, [written(u, places, decimal, group) for u in units], delimiter)
@@ -125,7 +125,7 @@ def test_amounts_with_cents_need_no_telling(locale, size):
 
 @pytest.mark.parametrize("at", [300, 2100, 4101, 5003])
 @pytest.mark.parametrize("kind", ["decimal", "money"])
-def test_one_sign_among_thousands_of_bare_numbers_is_told_wherever_it_stands(kind, at, tmp_path):
+def test_one_sign_among_thousands_of_bare_numbers_is_reported_wherever_it_is(kind, at, tmp_path):
     """The rest of a column that looks uniform is spot-checked: what the spot checks miss is seen when it is read."""
     rows = [["id", "n"], *([f"r{n}", str(100 + n % 900)] for n in range(6000))]
     rows[at][1] = "1.234"
@@ -134,7 +134,7 @@ def test_one_sign_among_thousands_of_bare_numbers_is_told_wherever_it_stands(kin
 
 
 @pytest.mark.parametrize("at", [0, 1, 199, 200, 201, 1999, 2047, 2048, 2999])
-def test_one_cell_that_proves_the_sign_counts_wherever_it_stands(at):
+def test_one_cell_that_proves_the_sign_counts_wherever_it_is(at):
     texts = [f"{n % 9 + 1}.{n % 1000:03}" for n in range(3000)]
     texts[at] = "2.345,50"
     read = read_column("money", texts)
@@ -174,7 +174,7 @@ def test_other_columns_decide_what_a_column_leaves_open(tmp_path):
     assert codes(done) == set()
 
 
-def test_a_sign_that_contradicts_its_column_is_told_by_its_cell(tmp_path):
+def test_a_sign_that_contradicts_its_column_is_reported_by_its_cell(tmp_path):
     rows = [["id", "amount"], *([str(n), f"{n}.25"] for n in range(20)), ["x", "12,75"], ["y", "1,250"]]
     done = run_csv(tmp_path, rows, [{"name": "id"}, {"name": "amount", "type": "money"}])
     assert done.column("amount")[-2:] == [12.75, 1250]
@@ -208,7 +208,7 @@ def test_numbers_of_more_digits_than_a_spreadsheet_keeps_stay_text(tmp_path):
     assert done.column("p")[:3] == ["123456789012345678.90", "90071992547409.93", "12345678.90123456789"]
 
 
-def test_currencies_that_get_lost_are_told(tmp_path):
+def test_currencies_that_get_lost_are_reported(tmp_path):
     rows = [["id", "amount"], ["1", "5 €"], ["2", "$5"], ["3", "EUR 7"], ["4", "USD 9"]]
     done = run_csv(tmp_path, rows, [{"name": "amount", "type": "money"}])
     assert done.column("amount") == [5, 5, 7, 9]
@@ -263,7 +263,7 @@ days = st.dates(min_value=date(1950, 1, 1), max_value=date(2049, 12, 31))
 
 @settings(max_examples=examples(400))
 @given(st.sampled_from(sorted(ORDERS)), st.lists(days, min_size=3, max_size=60), st.sampled_from([",", ";", None]))
-def test_a_column_of_dates_is_read_right_or_told(order, wanted, delimiter):
+def test_a_column_of_dates_is_read_right_or_reported(order, wanted, delimiter):
     assert silent(read_column("date", [ORDERS[order](d) for d in wanted], delimiter), wanted) == []
 
 
@@ -302,7 +302,7 @@ def test_the_order_is_decided_from_all_rows_however_they_were_set_aside(room, tm
 @pytest.mark.parametrize(
     "length", [40, pytest.param(1500, marks=pytest.mark.slow), pytest.param(9000, marks=pytest.mark.slow)]
 )
-def test_a_column_that_changes_its_ways_deep_inside_is_told(length, tmp_path):
+def test_a_column_that_changes_its_ways_deep_inside_is_reported(length, tmp_path):
     """Two exports one below the other: what the second one leaves open is never silently read as the first would."""
     rows = [["id", "rate", "when"], *([str(n), f"{n % 90 + 1}.25", f"{n % 16 + 13}/05/2026"] for n in range(6000))]
     rows += [[f"b{n}", "1.234" if n % 2 else "2,5", f"5/{n % 16 + 13 if n % 2 else 7}/2026"] for n in range(length)]
@@ -314,7 +314,7 @@ def test_a_column_that_changes_its_ways_deep_inside_is_told(length, tmp_path):
     assert by_code.get("decimal_mixed", 0) + by_code.get("date_order_mixed", 0) >= min(length, 6000)
 
 
-def test_a_date_that_contradicts_its_column_is_told_by_its_cell(tmp_path):
+def test_a_date_that_contradicts_its_column_is_reported_by_its_cell(tmp_path):
     rows = [["id", "when"], *([str(n), f"{n}/12/2025"] for n in range(13, 31)), ["x", "12/13/2025"], ["y", "1/2/2025"]]
     done = run_csv(tmp_path, rows, [{"name": "when", "type": "date"}])
     assert [d.date() for d in done.column("when")[-2:]] == [date(2025, 12, 13), date(2025, 2, 1)]
@@ -343,34 +343,34 @@ def test_another_date_column_decides_the_order(tmp_path):
     assert [r["chosen"] for r in done.artifact["readings"] if r.get("field") == "from"] == ["day first"]
 
 
-def test_a_decimal_comma_beside_them_tells_that_the_day_comes_first(tmp_path):
+def test_a_decimal_comma_beside_them_says_that_the_day_comes_first(tmp_path):
     rows = [["id", "when", "pay"], ["a", "01/02/2026", "12,50"], ["b", "01/03/2026", "13,75"]]
     done = run_csv(tmp_path, rows, [{"name": "when", "type": "date"}, {"name": "pay", "type": "money"}], ";")
     assert done.column("when")[0].date() == date(2026, 2, 1)
     assert codes(done) == set()
 
 
-def test_short_years_of_either_century_are_told():
+def test_short_years_of_either_century_are_reported():
     read = read_column("date", ["31/12/58", "30/11/72", "29/10/85", "28/09/03"])
     assert [d.year for d in read.values] == [1958, 1972, 1985, 2003]
     assert read.warned
     assert not read_column("date", ["31/12/24", "30/11/25", "29/10/25", "28/09/26"]).warned
 
 
-def test_short_years_that_come_first_are_told():
+def test_short_years_that_come_first_are_reported():
     read = read_column("date", [f"25/12/{n:02}" for n in range(1, 31)])
     assert read.values[4] == date(2025, 12, 5)
     assert read.warned
 
 
-def test_a_time_of_day_that_a_date_drops_is_told(tmp_path):
+def test_a_time_of_day_that_a_date_drops_is_reported(tmp_path):
     rows = [["id", "when"], ["a", "2026-01-31 10:20"], ["b", "2026-01-31 00:00"], ["c", "2026-01-31T23:30:00+02:00"]]
     done = run_csv(tmp_path, rows, [{"name": "when", "type": "date"}])
     assert {d.date() for d in done.column("when")} == {date(2026, 1, 31)}
     assert done.cells("time_dropped") == ["B2", "B4"]
 
 
-def test_a_zone_is_told_once_a_column(tmp_path):
+def test_a_zone_is_reported_once_a_column(tmp_path):
     rows = [["id", "at"], *([str(n), f"2026-01-31T10:{n:02}:00+02:00"] for n in range(10))]
     done = run_csv(tmp_path, rows, [{"name": "at", "type": "datetime"}])
     assert done.column("at")[0].hour == 8
@@ -428,7 +428,7 @@ def test_weekdays_and_eastern_dates_are_read(text):
 # --- cells ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_error_cell_is_told_once(tmp_path):
+def test_an_error_cell_is_reported_once(tmp_path):
     kinds = ["text", "integer", "money", "date", "boolean", "email"]
     rows = [[*kinds, "n"], *([*["#N/A"] * len(kinds), n] for n in range(2))]
     done = run_job(tmp_path, rows, fields=[{"name": k, "type": k, "unique": True} for k in kinds])
@@ -449,7 +449,7 @@ def test_an_x_beside_check_marks_may_be_a_cross(texts, values, bad):
     assert Converter(field, texts).convert(texts) == (values, bad)
 
 
-def test_a_date_that_a_time_drops_is_told(tmp_path):
+def test_a_date_that_a_time_drops_is_reported(tmp_path):
     rows = [["id", "at"], ["a", datetime(2026, 1, 31, 10, 30)], ["b", time(9)]]
     done = run_job(tmp_path, rows, fields=[{"name": "at", "type": "time"}])
     assert done.column("at") == [time(10, 30), time(9)]
@@ -498,8 +498,40 @@ def test_unaccent_changes_latin_letters_only(text):
     assert [c for c in out if c in "한글がぎйёक्ष"] == [c for c in text if c in "한글がぎйёक्ष"]
 
 
-def test_a_short_year_that_no_look_at_the_column_met_is_told_at_its_cell(tmp_path):
+def test_a_short_year_that_no_look_at_the_column_met_is_reported_at_its_cell(tmp_path):
     rows = [["id", "day"], *([str(n), f"2024-03-{n % 28 + 1:02}"] for n in range(6000))]
     rows[4101][1] = "3-Feb-45"
     done = run_csv(tmp_path, rows, [{"name": "id"}, {"name": "day", "type": "date"}])
     assert "century_assumed" in done.artifact["validation"]["by_code"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["name", "Ann Lee"], ["city", "Oslo"], ["amount", "12.50"], ["start_date", "2026-01-31"]],
+        [["name", "Ann", "Bob", "Cid"], ["city", "Oslo", "Rome", "Bonn"], ["amount", "5", "6", "7"]],
+    ],
+)
+def test_a_table_with_its_fields_in_the_first_column_is_reported(tmp_path, rows):
+    fields = [
+        {"name": "name"},
+        {"name": "city"},
+        {"name": "amount", "type": "money"},
+        {"name": "start_date", "type": "date"},
+    ]
+    done = run_csv(tmp_path, rows, fields)
+    assert "header_assumed" in codes(done), done.findings
+
+
+def test_a_field_whose_synonym_names_the_scale_is_not_warned_about(tmp_path):
+    rows = [["dept", "Revenue in TEUR"], ["A", "100"], ["B", "200"]]
+    plain = {"name": "revenue", "type": "money"}
+    (tmp_path / "one").mkdir()
+    assert "scale_ignored" in codes(run_csv(tmp_path / "one", rows, [{"name": "dept"}, plain]))
+    known = {**plain, "synonyms": ["Revenue in TEUR"]}
+    assert "scale_ignored" not in codes(run_csv(tmp_path, rows, [{"name": "dept"}, known]))
+
+
+def test_dates_that_may_have_the_day_before_the_month_are_reported(tmp_path):
+    rows = [["when"], ["2026-31-01"], ["2026-15-02"], ["2026-02-03"]]
+    assert "date_order_assumed" in codes(run_csv(tmp_path, rows, [{"name": "when", "type": "date"}]))

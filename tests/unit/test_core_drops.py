@@ -231,7 +231,7 @@ class TestPlanning:
         assert job.unpublished is (state is State.SKIPPED)
         assert job.ended_at == (NOW if state is State.SKIPPED else None)
 
-    def test_a_time_without_a_zone_is_utc_wherever_the_machine_stands(self, monkeypatch):
+    def test_a_time_without_a_zone_is_utc_wherever_the_machine_is(self, monkeypatch):
         monkeypatch.setenv("TZ", "Asia/Tokyo")
         time.tzset()
         try:
@@ -240,7 +240,7 @@ class TestPlanning:
             monkeypatch.undo()
             time.tzset()
 
-    def test_the_earliest_time_that_is_told_counts(self):
+    def test_the_earliest_time_that_is_reported_counts(self):
         made = workflow().manifest
         at = drops.data_time(made, [info("inbox/acme/d/a.csv", data_time="2025-06-15T15:06:40")])
         assert at == NOW
@@ -281,7 +281,7 @@ class TestPlaceholders:
         assert not is_placeholder(waiting), "its package is there: it only waits"
 
 
-def test_outputs_whose_keys_would_be_too_long_are_told_before():
+def test_outputs_whose_keys_would_be_too_long_are_reported_before():
     assert not workflow().too_long("inbox/acme/d/a.csv")
     assert not workflow().too_long(f"inbox/acme/d/{'x' * 500}.csv")
     assert workflow().too_long(f"inbox/acme/d/{'x' * 990}.csv")

@@ -16,6 +16,7 @@ from core.jobs import (
     JobError,
     Lease,
     ObjectRef,
+    OutputFile,
     Retry,
     RetryPolicy,
     State,
@@ -129,6 +130,14 @@ def test_a_record_survives_its_codec():
 
 def test_every_verdict_has_a_fault():
     assert set(FAULTS) == set(Verdict)
+
+
+@pytest.mark.parametrize("to", [State.SKIPPED, State.CANCELLED, State.FAILED])
+def test_a_review_that_ends_names_none_of_its_questions(to):
+    """Its end removes them, also those that a dead runner left staged."""
+    question = OutputFile(name="review.json", size=2, sha256="0" * 64)
+    asked = replace(JOB, state=State.REVIEW, files=(question,))
+    assert move(asked, to, now=9.0).files == ()
 
 
 @pytest.mark.parametrize("verdict", [v for v in Verdict if FAULTS[v] in (Fault.INPUT, Fault.CONFIG, Fault.LIMIT)])

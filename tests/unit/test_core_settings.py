@@ -14,7 +14,7 @@ def test_the_fixed_defaults():
     assert (s.runtime_network_access, s.max_attempts, s.retention_hours) == (False, 3, 48)
 
 
-def test_the_heartbeat_is_a_third_of_the_lease_unless_told():
+def test_the_heartbeat_is_a_third_of_the_lease_unless_set():
     assert Settings.from_env({"ADE_LEASE_SECONDS": "9"}).beat_seconds == 3
     assert Settings.from_env({"ADE_LEASE_SECONDS": "9", "ADE_HEARTBEAT_SECONDS": "2"}).beat_seconds == 2
 

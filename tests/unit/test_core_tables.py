@@ -119,7 +119,7 @@ def test_only_what_has_ended_and_is_published_rests():
             assert resting(job) is (state is S.EXPIRED or (state in ENDED and not unpublished))
 
 
-def test_a_row_that_lacks_a_time_is_looked_at_by_its_last_write():
+def test_a_row_that_lacks_a_time_is_scanned_by_its_last_write():
     assert wake_at(replace(JOB, state=S.SCHEDULED, due_at=None), Timings()) == 100.0
     assert wake_at(replace(JOB, state=S.RUNNING, lease=None), Timings()) == 100.0
     assert wake_at(replace(JOB, state=S.FAILED, ended_at=None), Timings()) == 100.0 + 172800.0

@@ -68,7 +68,7 @@ def test_a_transaction_that_was_left_open_is_what_keeps_them():
         ({"version": SCHEMA_VERSION + 1}, "warning", "one ahead of this program"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_remedy(changes: dict[str, object], level: str, words: str):
+def test_what_is_wrong_is_reported_with_its_remedy(changes: dict[str, object], level: str, words: str):
     ((found, message, _),) = said(**changes)
     assert found == level
     assert words in message

@@ -35,7 +35,7 @@ def warnings(outcome):
     return {f["code"]: f for f in outcome.findings if f["severity"] == "warning"}
 
 
-def test_a_short_file_in_an_older_encoding_is_told_with_the_line_that_settles_it(tmp_path):
+def test_a_short_file_in_an_older_encoding_is_reported_with_the_line_that_settles_it(tmp_path):
     content = "id,name,n\n1,Žižkov,2\n2,Łódź,3\n".encode("cp1250")
     outcome = run(tmp_path, content)
     told = warnings(outcome).get("encoding_assumed")
@@ -62,7 +62,7 @@ def test_a_declared_delimiter_and_quote_reach_the_reader(tmp_path):
     assert outcome.rows() == [["id", "name", "n"], ["1", "a=b", "2"], ["2", "c", "3"], ["3", "d", "4"]]
 
 
-def test_a_toss_up_between_delimiters_is_told_with_the_line_that_settles_it(tmp_path):
+def test_a_toss_up_between_delimiters_is_reported_with_the_line_that_settles_it(tmp_path):
     content = b"id;name,n\n" + b"".join(b"x%d;y%d,z%d\n" % (i, i, i) for i in range(9))
     told = warnings(run(tmp_path, content))["delimiter_assumed"]
     assert '"reading": {"delimiter": "' in told["message"]
@@ -70,7 +70,7 @@ def test_a_toss_up_between_delimiters_is_told_with_the_line_that_settles_it(tmp_
     assert "delimiter_assumed" not in warnings(settled)
 
 
-def test_an_open_quote_is_told_with_its_row(tmp_path):
+def test_an_open_quote_is_reported_with_its_row(tmp_path):
     content = "id,name,n\n" + "".join(f"{i},{chr(34) * (i == 700)}ok,{i}\n" for i in range(1, 1_000))
     outcome = run(tmp_path, content.encode())
     assert outcome.column("id") == [str(i) for i in range(1, 1_000)]
@@ -83,7 +83,7 @@ def test_no_message_about_a_text_holds_a_value(tmp_path):
     assert "sécrêt" not in json.dumps(outcome.artifact, ensure_ascii=False)
 
 
-def test_a_row_wider_than_the_header_comes_out_whole_or_is_told(tmp_path):
+def test_a_row_wider_than_the_header_comes_out_whole_or_is_reported(tmp_path):
     content = b"id,name,n\n" + b"1,a,2\n" * 2_500 + b"2,b,3,extra\n"
     outcome = run(tmp_path, content)
     out = [cell for row in outcome.rows() for cell in row]
@@ -112,3 +112,9 @@ def test_an_auxiliary_table_says_what_was_a_guess(tmp_path):
     told = [f for f in outcome.findings if f["code"] == "encoding_assumed"]
     assert told or not [f for f in outcome.findings if f["code"] == "not_allowed"]
     assert all(f["input"] == "cities" for f in told)
+
+
+@pytest.mark.parametrize("wrapped", ['="007"', '"=""007"""'])
+def test_a_field_that_is_wrapped_to_stay_a_text_is_unwrapped(tmp_path, wrapped):
+    outcome = run(tmp_path, f'id,name,n\n{wrapped},Ann,="0150"\n="008",Bob,=1+1\n'.encode())
+    assert outcome.rows() == [["id", "name", "n"], ["007", "Ann", "0150"], ["008", "Bob", "=1+1"]]

@@ -55,7 +55,7 @@ def a_writing(r):
 
 @pytest.mark.parametrize("awkward", AWKWARD)
 @pytest.mark.parametrize("rows", [2, 3, 6, 30, 120])
-def test_any_table_written_in_any_way_comes_back_with_nothing_said(tmp_path, awkward, rows):
+def test_any_table_written_in_any_way_comes_back_with_nothing_reported(tmp_path, awkward, rows):
     for seed in range(examples(6)):
         how = a_writing(random.Random(f"{seed}{awkward}{rows}"))
         made = table(f"{seed}{awkward}", rows, awkward=awkward)
@@ -110,7 +110,7 @@ def test_the_mark_of_a_file_that_was_pasted_in_is_no_part_of_a_value(tmp_path):
 
 
 @pytest.mark.parametrize("quoting", ["needed", "texts", "all"])
-def test_a_quote_too_many_costs_its_own_row_only_and_is_told(tmp_path, quoting):
+def test_a_quote_too_many_costs_its_own_row_only_and_is_reported(tmp_path, quoting):
     for seed in range(25):
         r = random.Random(f"{seed}{quoting}")
         made = table(seed, r.choice([12, 40, 90]), awkward=r.choice(["", "delimiters", "lines"]))
@@ -136,7 +136,7 @@ def test_an_older_encoding_is_found_from_twenty_rows_on(tmp_path, language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_an_older_encoding_of_two_rows_is_found_or_told(tmp_path, language):
+def test_an_older_encoding_of_two_rows_is_found_or_reported(tmp_path, language):
     encodings, _ = LANGUAGES[language]
     wrong = 0
     for encoding in encodings:

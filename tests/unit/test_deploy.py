@@ -14,12 +14,14 @@ import yaml
 
 from console.cli.main import build_parser
 from core.errors import UsageError
+from core.notices import Allowed, Refusal
 from core.settings import Settings, unknown_variables
 from infra.aws import calls
 from infra.aws.dynamodb_items import table_definition
 from infra.deploy.plan import make_plan
 from infra.local.presence import Pulse, alive_file
 from runner import janitor
+from tests.support.console import api_rig
 from tests.support.stacks import resources
 
 ROLES = ("HandlerRole", "RunnerRole", "JanitorRole")
@@ -381,10 +383,46 @@ class TestKey:
             assert [statement["Resource"] for statement in found] == [KEY], role
             assert "kms:ViaService" in found[0]["Condition"]["StringEquals"], role
 
-    def test_the_store_is_told_that_etags_say_nothing(self):
+    def test_the_store_learns_that_etags_say_nothing(self):
         """Under SSE-KMS an ETag is no digest of the content."""
         assert environment(made(**COMPUTE, KmsKey=KEY)["RunnerTask"])["ADE_STORE_URL"] == "s3://<Bucket>?etag=opaque"
         assert environment(made(**COMPUTE)["RunnerTask"])["ADE_STORE_URL"] == "s3://<Bucket>"
+
+
+class TestNotices:
+    TOPIC = "arn:aws:sns:eu-west-1:111122223333:ops"
+    BUS = "arn:aws:events:eu-west-1:111122223333:event-bus/data"
+
+    @staticmethod
+    def rights(**given: str) -> dict[str, tuple[str, Any]]:
+        """What the janitor may send, by statement."""
+        (policy,) = made(**COMPUTE, **given)["JanitorRole"]["Policies"]
+        found = [one for one in policy["PolicyDocument"]["Statement"] if one["Sid"] in {"topics", "buses"}]
+        return {one["Sid"]: (one["Action"], one["Resource"]) for one in found}
+
+    def test_without_receivers_the_janitor_may_send_none(self):
+        assert self.rights() == {}
+
+    def test_the_janitor_may_send_to_the_named_receivers_alone(self):
+        both = f"{self.TOPIC},{self.TOPIC}-2"
+        assert self.rights(NotifyTopics=both) == {"topics": ("sns:Publish", [self.TOPIC, f"{self.TOPIC}-2"])}
+        assert self.rights(NotifyBuses=self.BUS) == {"buses": ("events:PutEvents", [self.BUS])}
+
+    def test_nobody_else_may(self, template: dict[str, Any]):
+        for role in ROLES:
+            for action in ("sns:Publish", "events:PutEvents"):
+                assert bool(allowed(template, role, action)) == (role == "JanitorRole"), (role, action)
+
+    def test_manifests_may_name_exactly_those(self):
+        stack = made(**COMPUTE, NotifyTopics=self.TOPIC, NotifyBuses=self.BUS)
+        given = environment(stack["JanitorTask"])["ADE_NOTIFY_ALLOW"]
+        allows = Allowed(given)
+        for to in (self.TOPIC, self.BUS):
+            assert not isinstance(allows.receiver(to), Refusal), given
+        assert isinstance(allows.receiver(f"{self.TOPIC}-other"), Refusal)
+        assert isinstance(
+            Allowed(environment(made(**COMPUTE)["JanitorTask"])["ADE_NOTIFY_ALLOW"]).receiver(self.TOPIC), Refusal
+        )
 
 
 def test_everything_that_can_have_a_tag_has_the_one_that_was_asked_for():
@@ -429,7 +467,7 @@ class TestCompose:
         assert port.endswith(":9000:9000")
         assert re.findall(r"\$\{\w+(?::-|-|\})", text) == [], "a default, or a variable that may be missing"
 
-    def test_what_has_a_default_secret_is_told_anew_in_that_file(self, compose: dict[str, Any]):
+    def test_what_has_a_default_secret_is_set_again_in_that_file(self, compose: dict[str, Any]):
         other = yaml.safe_load((ROOT / "docker-compose.lan.yml").read_text())["services"]
         for name, service in compose["services"].items():
             defaults = {
@@ -654,6 +692,53 @@ def test_every_setting_of_the_pods_is_one_that_the_product_knows():
         given = {name: value for name, value in doc["data"].items() if name.startswith("ADE_")}
         assert unknown_variables(given) == []
         assert Settings.from_env(given).queue_url
+
+
+class TestConsoleOnKubernetes:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def pod(cls) -> dict[str, Any]:
+        (deployment,) = kubernetes("Deployment", "ade-console.yaml")
+        return deployment["spec"]["template"]
+
+    def test_it_has_no_privileges_no_token_and_bounded_folders(self, pod: dict[str, Any]):
+        spec = pod["spec"]
+        (only,) = spec["containers"]
+        assert spec["securityContext"]["runAsNonRoot"]
+        assert not spec["automountServiceAccountToken"]
+        assert only["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert all(volume["emptyDir"]["sizeLimit"] for volume in spec["volumes"])
+        build_parser().parse_args(only["args"])
+
+    def test_nobody_gets_in_without_a_token_or_by_another_name(self, pod: dict[str, Any]):
+        (only,) = pod["spec"]["containers"]
+        given = {one["name"]: one["value"] for one in only["env"]}
+        assert unknown_variables(given) == []
+        settings = Settings.from_env(given)
+        assert not settings.console_tokenless
+        assert settings.console_hosts
+        assert settings.console_listen.endswith(f":{only['ports'][0]['containerPort']}")
+
+    def test_the_service_and_the_policy_lead_to_it(self, pod: dict[str, Any]):
+        (service,), (policy,) = (kubernetes(kind, "ade-console.yaml") for kind in ("Service", "NetworkPolicy"))
+        labels = pod["metadata"]["labels"].items()
+        assert service["spec"]["selector"].items() <= labels
+        assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels
+        (only,) = pod["spec"]["containers"]
+        assert policy["spec"]["ingress"][0]["ports"] == [{"protocol": "TCP", "port": only["ports"][0]["containerPort"]}]
+
+    def test_its_probe_is_answered_whatever_its_hosts_are(self, pod: dict[str, Any], tmp_path: Path):
+        """A kubelet names the address of the pod as host, unless it is told otherwise."""
+        (only,) = pod["spec"]["containers"]
+        probe = only["livenessProbe"]["httpGet"]
+        headers = {one["name"]: one["value"] for one in probe["httpHeaders"]}
+        with api_rig(tmp_path, console_hosts="console.example.org", console_tokenless=False) as rig:
+            assert rig.from_afar(**headers).get(probe["path"]).status_code == 200
+            assert rig.from_afar(Host="10.1.2.3:8020").get(probe["path"]).status_code == 421
 
 
 def test_the_local_script_is_a_script_that_sh_understands():

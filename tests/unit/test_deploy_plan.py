@@ -76,7 +76,9 @@ class TestSaysWhatYamlSays:
         roles = {name for name, one in template()["Resources"].items() if one["Type"] == "AWS::IAM::Role"}
         plan = make_plan("ade", {})
         assert set(plan.rights) == roles
-        filled = resources(COMPUTE | ZIP | {"Capacity": "ec2", "KmsKey": "KmsKey"})
+        filled = resources(
+            COMPUTE | ZIP | {"Capacity": "ec2", "KmsKey": "KmsKey", "NotifyTopics": "t", "NotifyBuses": "b"}
+        )
         for role in roles:
             statements = [
                 (statement["Sid"], statement["Action"])
@@ -107,13 +109,13 @@ class TestCosts:
         hour = int(size["Cpu"]) / 1024 * prices.FARGATE_VCPU_HOUR + int(size["Memory"]) / 1024 * prices.FARGATE_GB_HOUR
         assert f"${hour * HOURS:.2f} a month" in named(make_plan("ade", {}), task)
 
-    def test_of_instances_are_told_for_every_type(self):
+    def test_of_instances_are_reported_for_every_type(self):
         told = dict(re.findall(r"(m7\w\.\w+) \$([0-9.]+)", named(make_plan("ade", {}), "InstanceTemplate")))
         hour = {"m7i.large": 0.1008, "m7i.xlarge": 0.2016, "m7g.large": 0.0816, "m7g.xlarge": 0.1632}
         assert told == {kind: f"{dollars * HOURS:.2f}" for kind, dollars in hour.items()}
         assert told.keys() == set(template()["Parameters"]["InstanceType"]["AllowedValues"])
 
-    def test_of_every_alarm_are_told(self):
+    def test_of_every_alarm_are_reported(self):
         alarms = [one for one in make_plan("ade", {}).resources if one.type == "AWS::CloudWatch::Alarm"]
         assert {one.cost for one in alarms} == {"$0.10 a month"}
 
@@ -131,7 +133,7 @@ def test_names_follow_the_stack():
     assert names["HandlerThrottled"] == ""
 
 
-def test_every_role_has_its_rights_told():
+def test_every_role_has_its_rights_reported():
     plan = make_plan("ade", {})
     inputs = next(right for right in plan.rights["RunnerRole"] if right.sid == "inputs")
     assert inputs.actions == ["s3:GetObject", "s3:GetObjectVersion"]

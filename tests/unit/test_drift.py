@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from runner.engine import drift
-from runner.engine.drift import Shares, columns_drift, profile, read_profile, rows_drift, values_drift
+from runner.engine.drift import (
+    Shares,
+    columns_drift,
+    most_like,
+    profile,
+    read_profile,
+    read_profiles,
+    rows_drift,
+    values_drift,
+)
 from tests.unit.engine_jobs import Outcome, run_job, run_order
 
 FIELDS = [{"name": "id", "required": True}, {"name": "email", "type": "email", "synonyms": ["mail"]}, {"name": "n"}]
@@ -47,12 +56,65 @@ class TestColumns:
         found = changes(before, made(("D", None), ("A", None), ("B", None), ("C", None)))
         assert found == {"moved": [{"header": "D", "from": 4, "to": 1}]}
 
+    def test_columns_of_several_tables_have_not_moved_whichever_table_comes_first(self):
+        tables = [([("A", None), ("B", None)], None), ([("C", None), ("D", None)], None)]
+        both, turned = profile(tables), profile(tables[::-1])
+        assert changes(both, both) == {}
+        assert changes(both, turned) == {}
+
     def test_columns_pushed_aside_by_a_new_one_have_not_moved(self):
         assert "moved" not in changes(made(("A", None), ("B", None)), made(("X", None), ("A", None), ("B", None)))
 
     def test_another_field_for_the_same_header(self):
         found = changes(made(("N", "n")), made(("N", None)))
         assert found == {"remapped": [{"header": "N", "from": "n", "to": None}]}
+
+    def test_a_second_column_with_the_same_header_is_new_and_can_be_gone(self):
+        one, two = made(("Id", "id"), ("Phone", "phone")), made(("Id", "id"), ("Phone", "phone"), ("phone", None))
+        assert changes(one, two) == {"new": [{"header": "phone", "field": None}]}
+        assert changes(two, one) == {"gone": [{"header": "phone", "field": None}]}
+        assert list(changes(two, made(("Id", "id"), ("phone", None), ("Phone", "phone")))) == ["moved"]
+
+    def test_headers_that_differ_after_two_hundred_characters_differ(self):
+        long = "x" * 250
+        before, now = (profile([([(long + end, None)], None)]) for end in ("a", "b"))
+        assert set(changes(before, now)) == {"new", "gone"}
+        assert changes(before, before) == {}
+        assert read_profile(json.dumps(now).encode()) == now
+
+
+class TestKinds:
+    MEMBERS = made(("Id", "id"), ("Email", "email"), ("Plan", "plan"))
+    PAYMENTS = made(("Account", "account"), ("Amount", "amount"), ("Id", "id"))
+
+    def kept(self, *profiles: Any) -> bytes:
+        return b"".join(
+            json.dumps({"kept": 1, "job_id": f"j{n}", "order": [n, n, ""]}).encode()
+            + b"\n"
+            + json.dumps(p).encode()
+            + b"\n"
+            for n, p in enumerate(profiles)
+        )
+
+    def test_a_drop_is_compared_with_the_last_one_of_its_kind(self):
+        kept = read_profiles(self.kept(self.MEMBERS, self.PAYMENTS))
+        for now, job in ((self.MEMBERS, "j0"), (self.PAYMENTS, "j1")):
+            (one, same) = most_like(kept, now)
+            assert (one.job, same, changes(one.profile, now)) == (job, True, {})
+
+    def test_a_drop_of_a_new_kind_is_compared_with_the_newest(self):
+        (one, same) = most_like(read_profiles(self.kept(self.MEMBERS, self.PAYMENTS)), made(("X", None), ("Y", None)))
+        assert (one.job, same) == ("j1", False)
+
+    def test_other_headers_for_the_same_fields_are_the_same_kind(self):
+        german = made(("Nummer", "id"), ("Mail", "email"), ("Tarif", "plan"))
+        (one, same) = most_like(read_profiles(self.kept(self.MEMBERS, self.PAYMENTS)), german)
+        assert (one.job, same, len(changes(one.profile, german)["renamed"])) == ("j0", True, 3)
+
+    def test_lines_that_cannot_be_read_are_left_out(self):
+        body = b"nonsense\n" + self.kept(self.MEMBERS) + b'{"kept": 1}\n[]\n' + json.dumps(self.PAYMENTS).encode()
+        assert [one.profile for one in read_profiles(body)] == [self.MEMBERS, self.PAYMENTS]
+        assert read_profiles(b"") == []
 
 
 class TestValues:

@@ -49,7 +49,7 @@ def worked(world: World, shield: Recorder) -> None:
     fleet.run(drain=lambda: not world.queue.stats().ready)
 
 
-def test_it_hears_of_a_job_that_starts_and_of_its_end(world: World):
+def test_it_learns_of_a_job_that_starts_and_of_its_end(world: World):
     shield = Recorder()
     worked(world, shield)
     assert shield.heard == ["start", 1, 0, "stop"]

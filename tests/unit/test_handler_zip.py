@@ -11,6 +11,7 @@ import pytest
 
 from infra.deploy import handler_zip
 from tests.acceptance.ade import Ade
+from tests.support.keeper import made_once
 
 ROOT = Path(__file__).parents[2]
 PYTHON = f"3.{sys.version_info.minor}"
@@ -36,7 +37,7 @@ def test_the_handler_has_the_pins_of_the_rest():
 
 @pytest.mark.parametrize("machine", handler_zip.MACHINES)
 @pytest.mark.parametrize("python", handler_zip.PYTHONS)
-def test_its_name_tells_version_python_and_machine_and_the_template_reads_it(python: str, machine: str):
+def test_its_name_says_version_python_and_machine_and_the_template_reads_it(python: str, machine: str):
     name = handler_zip.package_name(python=python, machine=machine)
     told = handler_zip.PACKAGE_NAME.search(name)
     assert told is not None
@@ -46,25 +47,9 @@ def test_its_name_tells_version_python_and_machine_and_the_template_reads_it(pyt
 NAME = handler_zip.package_name(python=PYTHON, machine="x86_64")
 
 
-@pytest.fixture(scope="module")
-def packaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
-    """The folder in which `ade deploy package` ran, and what it printed."""
-    folder = tmp_path_factory.mktemp("package")
-    return folder, Ade(folder)("deploy", "package", "--json", "--python", PYTHON).json
-
-
-@pytest.mark.slow
-def test_a_folder_gets_the_zip_under_that_name(packaged: tuple[Path, dict[str, object]]):
-    folder, said = packaged
-    assert said["to"] == NAME
-    assert (folder / NAME).stat().st_size == said["bytes"]
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("zip") / "handler.zip"
-    handler_zip.build(path, python=PYTHON)
-    return path
+@pytest.fixture
+def built() -> Path:
+    return made_once("handler.zip", lambda path: handler_zip.build(path, python=PYTHON))
 
 
 @pytest.mark.slow
@@ -78,5 +63,8 @@ class TestZip:
     def test_it_is_small_enough_for_a_quick_start(self, built: Path):
         assert built.stat().st_size < 10 * 1024 * 1024
 
-    def test_the_same_sources_give_the_same_bytes(self, built: Path, packaged: tuple[Path, dict[str, object]]):
-        assert (packaged[0] / NAME).read_bytes() == built.read_bytes()
+    def test_a_folder_gets_the_same_bytes_under_that_name(self, built: Path, tmp_path: Path):
+        said = Ade(tmp_path)("deploy", "package", "--json", "--python", PYTHON).json
+        assert said["to"] == NAME
+        assert (tmp_path / NAME).stat().st_size == said["bytes"]
+        assert (tmp_path / NAME).read_bytes() == built.read_bytes()

@@ -44,7 +44,7 @@ def after(recorder, row, planned, others=(), *, stands=False):
     return recorder._after(row, planned, _Line(planned, (row, *others)), lambda: stands)
 
 
-def test_a_new_job_is_created_and_sent_and_only_one_that_waits_is_told_of(world, recorder):
+def test_a_new_job_is_created_and_sent_and_only_one_that_waits_is_reported(world, recorder):
     done, due = record(recorder, job("q"), delay=3.0)
     (created,) = done.created
     assert done.queued == [created]
@@ -58,7 +58,7 @@ def test_a_new_job_is_created_and_sent_and_only_one_that_waits_is_told_of(world,
     assert due.take() == ([], {}, []), "nothing has changed: nobody is told again"
 
 
-def test_a_row_that_waits_for_something_else_now_is_told_of_anew(world, recorder):
+def test_a_row_that_waits_for_something_else_now_is_reported_again(world, recorder):
     waits = job(state=State.AWAITING, announced=True, waiting_for=("x",))
     record(recorder, waits)
     _, due = record(recorder, replace(waits, waiting_for=("y",), reason="waiting for y"))
@@ -102,7 +102,7 @@ def test_a_newer_version_takes_the_place_of_what_has_not_started_and_says_so(wor
     assert world.table.get(old.job_id) == superseded
 
 
-def test_a_version_whose_stamp_is_not_the_greatest_counts_only_where_it_stands(world, recorder):
+def test_a_version_whose_stamp_is_not_the_greatest_counts_only_where_it_is(world, recorder):
     (old,) = record(recorder, job("old", inputs=primary("1"), stamp=20.0))[0].created
     done, _ = record(recorder, job("new", inputs=primary("2"), stamp=20.0), stands=False)
     assert (done.created, done.superseded) == ([], [])
@@ -127,7 +127,7 @@ class TestPlaceholders:
         info = world.store.head(world.put("inbox/acme/d/a.csv", b"id\n1\n"))
         return unselected(info, now=world.clock.now(), reason=reason)
 
-    def test_one_is_told_of_when_it_is_made_and_when_it_says_something_else(self, world, recorder):
+    def test_one_is_reported_when_it_is_made_and_when_it_says_something_else(self, world, recorder):
         done, due = Recorded(), FollowUps()
         recorder.place(self.one(world), done, due)
         (made,) = done.created

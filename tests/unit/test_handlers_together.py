@@ -9,8 +9,8 @@ from core.errors import StoreUnavailable
 from handlers.events import Change, ChangeKind
 from handlers.planning import Report
 from handlers.sources.arrivals import Arrivals, Batcher
-from infra.lanes import Lanes
 from infra.logs import Log
+from infra.queueing import Lanes
 
 LOG = Log(stream=io.StringIO())
 
@@ -58,7 +58,7 @@ def batcher(looks: Looks) -> Batcher:
     return Batcher(Arrivals(looks, "drops"), LOG)
 
 
-def test_what_comes_during_a_look_is_looked_at_together_by_the_next(looks: Looks, batcher: Batcher):
+def test_what_comes_during_a_look_is_scanned_together_by_the_next(looks: Looks, batcher: Batcher):
     looks.go_on.clear()
     answers: dict[str, bool] = {}
     callers = [threading.Thread(target=lambda n=n: answers.update({n: batcher.take(told(n))})) for n in "abcd"]
@@ -76,7 +76,7 @@ def test_what_comes_during_a_look_is_looked_at_together_by_the_next(looks: Looks
     assert looks.seen == [["inbox/acme/a.csv"], [f"inbox/acme/{n}.csv" for n in "bcd"]]
 
 
-def test_a_notice_that_fails_has_to_be_told_again(batcher: Batcher):
+def test_a_notice_that_fails_has_to_be_reported_again(batcher: Batcher):
     assert not batcher.take(told("sick"))
     assert batcher.take(told("well"))
 

@@ -8,7 +8,7 @@ import pytest
 from core.drops import Workflow
 from core.errors import ManifestInvalid
 from core.manifests import MAX_MANIFEST_BYTES
-from handlers.workflows import LiveView, Workflows
+from handlers.workflows import ListedView, LiveView, Workflows
 from tests.support.world import MANIFEST
 
 AT = "inbox/acme/d/"
@@ -53,7 +53,7 @@ def test_a_manifest_that_is_too_large_is_rejected_as_a_whole(world, flows):
     assert problem.path == "$"
 
 
-def test_a_version_is_read_once_and_told_with_what_is_known_of_it_now(world, flows):
+def test_a_version_is_read_once_and_reported_with_what_is_known_of_it_now(world, flows):
     info = put(world, f"{AT}manifest.json")
     first = flows.load(info)
     world.store.read = None
@@ -112,7 +112,7 @@ def test_a_remembered_manifest_that_does_not_concern_it_is_not_asked_for(world, 
     assert above(world, flows, concerned=lambda _: False) == ([], False)
 
 
-def test_all_places_are_looked_at_in_their_order_and_configs_with_all_below(world, flows):
+def test_all_places_are_scanned_in_their_order_and_configs_with_all_below(world, flows):
     own = put(world, f"{AT}manifest.json").key
     top = put(world, "inbox/acme/manifest.json").key
     standing = put(world, "configs/acme/a/b/manifest.json", MANIFEST | {"subscribe": ["*.csv"]}).key
@@ -124,7 +124,7 @@ def test_all_places_are_looked_at_in_their_order_and_configs_with_all_below(worl
     assert (again, listed) == (found, False)
 
 
-def test_a_manifest_above_that_does_not_validate_is_told_from_memory_too(world, flows):
+def test_a_manifest_above_that_does_not_validate_is_reported_from_memory_too(world, flows):
     key = put(world, f"{AT}manifest.json", {"manifest": 1}).key
     for _ in range(2):
         rejected: list[str] = []
@@ -137,3 +137,13 @@ def test_the_oldest_is_forgotten_where_too_many_are_kept(flows):
     for n, key in enumerate(["a", "b", "a", "c"]):
         flows._keep(kept, key, n, 2)
     assert dict(kept) == {"a": 2, "c": 3}
+
+
+def test_the_manifests_of_a_listed_folder_are_found_without_another_pass_over_its_names(world, monkeypatch):
+    put(world, f"{AT}manifest.json")
+    for n in range(3):
+        put(world, f"{AT}{n}.csv", b"id\n1\n")
+    view, passes = ListedView(list(world.store.objects("inbox/"))), []
+    monkeypatch.setattr("handlers.workflows.is_manifest", passes.append)
+    assert view.manifests(AT) == (f"{AT}manifest.json",)
+    assert passes == [], "a sweep asks once for each decision, so thousands of them would cost their square"

@@ -138,14 +138,14 @@ class TestLeading:
 
     def test_chores_that_nobody_waits_for_prove_nothing_of_its_life(self, world):
         runner, felt = world.runner(), []
-        runner.janitor._pulse = lambda: felt.append("beat")
+        runner.janitor.pulse = lambda: felt.append("beat")
         runner.janitor._led(Counter)
         assert felt == events(world, "janitor_alive") == []
 
     def test_its_pulse_is_felt_though_another_leads(self, world):
         Leader(world.runner()).turn()
         second, felt = world.runner(), []
-        second.janitor._pulse = lambda: felt.append("beat")
+        second.janitor.pulse = lambda: felt.append("beat")
         second.janitor.urgent = lambda _: pytest.fail("it does not lead")
         (urgent,) = [job.func for job in second.janitor.scheduler().get_jobs() if job.name == "urgent"]
         urgent()
@@ -155,9 +155,9 @@ class TestLeading:
     def test_the_chores_come_on_their_intervals(self, world):
         made = world.runner().janitor.scheduler()
         seconds = {job.name: job.trigger.interval.total_seconds() for job in made.get_jobs()}
-        assert seconds == {"urgent": 2, "tidy": 10, "recount": 30, "collect": 600, "sweep": 300}
+        assert seconds == {"urgent": 2, "tidy": 10, "recount": 30, "replenish": 30, "collect": 600, "sweep": 300}
         runner = world.runner()
-        runner.janitor._sweep = None
+        runner.janitor.scan_inbox = None
         assert "sweep" not in {job.name for job in runner.janitor.scheduler().get_jobs()}
         assert runner.janitor.sweep() == Counter()
 
@@ -421,7 +421,7 @@ class TestCollecting:
         assert world.store.head(key) is None
 
     @pytest.mark.parametrize("error", [RowUnreadable("cannot be read"), ObjectRefused("AccessDenied")])
-    def test_one_that_cannot_be_looked_at_keeps_no_other(self, world, error):
+    def test_one_that_cannot_be_scanned_keeps_no_other(self, world, error):
         bad, good = world.put("work/a/1/a", b"x"), world.put("work/b/1/a", b"x")
         get = world.table.get
 
@@ -439,7 +439,7 @@ class TestCollecting:
     def test_boxes_and_layers_are_collected_and_counted(self, world):
         runner, asked = world.runner(), []
         world.sandbox.reap = lambda alive: asked.append(alive("nobody-1")) or 2
-        runner.janitor._boxes.layers.collect = lambda seconds: asked.append(seconds) or 3
+        runner.janitor.boxes.layers.collect = lambda seconds: asked.append(seconds) or 3
         assert runner.janitor.collect() == Counter(staged_files_removed=0, boxes_reaped=2, layers_removed=3)
         assert asked == [False, 7 * 86400.0]
 

@@ -75,3 +75,43 @@ def test_a_field_without_allowed_values_keeps_its_texts(tmp_path):
 def test_a_memory_that_cannot_be_used_is_the_configs_fault_and_named(tmp_path, body):
     done = ran(tmp_path, body)
     assert (done.error["code"], "the memory k was refused" in done.error["message"]) == ("config_refused", True)
+
+
+def abo(tmp_path, memory, values=("Gld", "slv", "GLD", "gold", "brz"), **plan):
+    rows = [["name", "Abo"], *([f"Name {n}", value] for n, value in enumerate(values))]
+    return run_job(
+        tmp_path, rows, fields=[{"name": "name"}, {**PLAN, "allowed": ["gold", "silver", "bronze"], **plan}],
+        memory=memory, sender="north",
+    )  # fmt: skip
+
+
+KNOWN = (
+    SpellingFact("plan", "gld", "gold"),
+    SpellingFact("plan", "slv", "silver"),
+    SpellingFact("plan", "brz", "bronze"),
+)
+
+
+def test_a_column_of_known_spellings_is_the_field_whose_values_they_mean(tmp_path):
+    done = abo(tmp_path / "with", memory_of(*KNOWN))
+    (column,) = (m for m in done.artifact["mapping"] if m["header"] == "Abo")
+    assert column["target"] == "plan"
+    assert {"memory:spellings", "allowed"} <= {c["rule"] for c in column["contributors"]}
+    assert done.column("plan") == ["gold", "silver", "gold", "gold", "bronze"]
+    for text in ("gld", "slv", "brz"):
+        assert text not in json.dumps(done.artifact).casefold()
+    assert abo(tmp_path / "without", memory_of()).mapped()["Abo"] is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "values"),
+    [
+        (tuple(f._replace(field="other") for f in KNOWN), ("Gld", "slv", "brz")),
+        (tuple(f._replace(means="wood") for f in KNOWN), ("Gld", "slv", "brz")),
+        (KNOWN, ("Gld", "slv", "x1", "y2", "z3")),
+        ([SpellingFact("plan", str(n), v) for n, v in enumerate(("gold", "silver", "bronze"))], ("0", "1", "2", "1")),
+    ],
+    ids=["of another field", "of no allowed value", "too few", "bare numbers"],
+)
+def test_spellings_that_say_nothing_give_a_column_no_field(tmp_path, facts, values):
+    assert abo(tmp_path, memory_of(*facts), values).mapped()["Abo"] is None

@@ -73,7 +73,7 @@ class TestPorts:
         first = keep_ports(tmp_path, usual | {"aws": taken})
         assert keep_ports(tmp_path, usual) == first
 
-    def test_one_that_somebody_took_meanwhile_is_told_with_what_to_do(self, tmp_path: Path, usual: dict[str, int]):
+    def test_one_that_somebody_took_meanwhile_is_reported_with_what_to_do(self, tmp_path: Path, usual: dict[str, int]):
         first = keep_ports(tmp_path, usual)
         with (
             socket.create_server(("127.0.0.1", first.s3)),

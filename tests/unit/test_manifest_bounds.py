@@ -84,7 +84,7 @@ def test_patterns_agree_with_the_compiler_on_many_patterns():
                 assert (problem_with(pattern) is None) == good, pattern
 
 
-def test_too_many_fields_are_refused_before_any_is_looked_at():
+def test_too_many_fields_are_refused_before_any_is_scanned():
     assert problems(body(fields=fields(MAX_FIELDS + 1, nonsense=1))) == {"$.fields": f"is a list of {MAX_FIELDS + 1}"}
 
 
@@ -108,3 +108,13 @@ def test_of_very_many_problems_the_first_are_named():
 def test_a_key_that_stands_twice_among_very_many_is_named():
     keys = ",".join(f'"k{n}": 1' for n in range(50_000))
     assert "k49999" in problems(f'{{{keys}, "k49999": 2}}'.encode())["$"]
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"), [("[" * 100_000 + "]" * 100_000, "nested too deeply"), ("9" * 5000, "thousands of digits")]
+)
+def test_a_value_that_python_cannot_read_is_described_in_the_words_of_its_reader(value, problem):
+    whole = body(params={"x": "HERE"}).replace(b'"HERE"', value.encode())
+    with pytest.raises(ManifestInvalid) as caught:
+        parse_manifest(whole)
+    assert problem in caught.value.problems[0].problem

@@ -99,7 +99,7 @@ def test_there_are_more_than_thirty_kinds():
     assert len(BAD) >= 30
 
 
-def test_every_mistake_is_told_at_once():
+def test_every_mistake_is_reported_at_once():
     body = top(name="a b", priority=99, fields=[{"name": "a", "type": "x"}])
     with pytest.raises(ManifestInvalid) as caught:
         parse_manifest(body)

@@ -9,8 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from runner.engine.fields import Field
+from runner.engine.mapping.evidence import PER_POINT, Contribution, Weigher, model, weighed
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import THRESHOLD, ColumnIn, Sample, choose
+from tests.bench.made_tables import cases
 
 WORDS = ("agent", "attorney", "name", "city", "firm", "date", "start", "end", "amount", "email", "id", "2", "plan")
 VALUES = {
@@ -113,7 +115,7 @@ def test_values_that_fit_two_fields_alike_choose_neither_of_them():
     assert mapped(["Mail", "Column X"], fields, samples) == {"Mail": "mail", "Column X": None}
 
 
-def test_a_header_that_names_two_fields_is_given_to_neither_and_told():
+def test_a_header_that_names_two_fields_is_given_to_neither_and_reported():
     (choice,) = chosen(["Firm plan"], ["firm", "plan"])
     assert choice.field is None
 
@@ -142,19 +144,19 @@ def test_a_rule_that_gives_a_point_says_as_much_as_the_name():
     assert mapped(["plan", "other"], ["plan"], detected=said) == {"plan": None, "other": "plan"}
 
 
-def test_a_rule_that_speaks_against_a_name_is_heard():
+def test_a_rule_that_speaks_against_a_name_counts():
     said = {0: {"plan": [type("C", (), {"delta": -1.0, "rule": "columns.plan.detect"})()]}}
     assert mapped(["plan"], ["plan"], detected=said) == {"plan": None}
 
 
-def test_of_two_columns_with_the_name_the_first_with_values_is_taken_and_the_other_told(tmp_path):
+def test_of_two_columns_with_the_name_the_first_with_values_is_taken_and_the_other_reported(tmp_path):
     rows = [["plan", "n", "Plan", "PLAN"], [None, 1, "a", "x"], [None, 2, "b", "y"], [None, 3, "c", "z"]]
     done = run_job(tmp_path, rows, fields=[{"name": "plan"}])
     assert done.column("plan") == ["a", "b", "c"]
     assert done.cells("duplicate_header") == ["A1", "D1"]
 
 
-def test_values_that_contradict_a_name_do_not_take_its_field_away_but_are_told(tmp_path):
+def test_values_that_contradict_a_name_do_not_take_its_field_away_but_are_reported(tmp_path):
     rows = [["amount", "n"], ["a@a.de", 1], ["b@b.de", 2], ["c@c.de", 3]]
     done = run_job(tmp_path, rows, fields=[{"name": "amount", "type": "money"}, {"name": "n", "type": "integer"}])
     assert done.mapped() == {"amount": "amount", "n": "n"}
@@ -163,14 +165,14 @@ def test_values_that_contradict_a_name_do_not_take_its_field_away_but_are_told(t
     assert (reading["field"], reading["sure"]) == ("amount", False)
 
 
-def test_columns_that_fit_a_field_equally_well_are_told(tmp_path):
+def test_columns_that_fit_a_field_equally_well_are_reported(tmp_path):
     rows = [["Amount (USD)", "Amount (EUR)"], [1, 2], [3, 4], [5, 6]]
     done = run_job(tmp_path, rows, fields=[{"name": "amount", "type": "money"}])
     assert done.mapped() == {"Amount (USD)": "amount", "Amount (EUR)": None}
     assert done.cells("mapping_doubtful") == ["A1"]
 
 
-def test_a_plain_table_has_nothing_to_tell(tmp_path):
+def test_a_plain_table_has_nothing_to_report(tmp_path):
     rows = [["Member ID", "Start date", "E-Mail"], *([f"M{n}", f"2026-01-{n:02}", f"m{n}@a.de"] for n in range(10, 20))]
     fields = [{"name": "member_id"}, {"name": "start_date", "type": "date"}, {"name": "email", "type": "email"}]
     assert run_job(tmp_path, rows, fields=fields).findings == []
@@ -186,14 +188,14 @@ def test_a_plain_table_has_nothing_to_tell(tmp_path):
         ("Home phone", "phone", False),
     ],
 )
-def test_a_column_whose_header_has_other_words_is_taken_and_told(header, field, told):
+def test_a_column_whose_header_has_other_words_is_taken_and_reported(header, field, told):
     fields = [{"name": field, "type": "phone"}] if field == "phone" else [field]
     samples = [["+49 30 123456", "+49 30 123457", "+49 30 123458"]] if field == "phone" else None
     (choice,) = chosen([header], fields, samples)
     assert (choice.field, choice.doubt is not None) == (field, told)
 
 
-def test_a_column_that_only_its_values_speak_for_is_taken_and_told():
+def test_a_column_that_only_its_values_speak_for_is_taken_and_reported():
     (choice,) = chosen(["Column X"], [{"name": "contact", "type": "email"}], [VALUES["email"]])
     assert (choice.field, choice.doubt.code) == ("contact", "mapping_doubtful")
 
@@ -205,8 +207,8 @@ def test_words_that_many_fields_have_do_not_tell_which_one_it_is():
     assert mapped(["Phone"], ["home_phone", "work_phone"]) == {"Phone": None}
 
 
-def test_of_two_likely_columns_that_fit_equally_well_none_is_taken_and_both_are_told():
-    found = chosen(["Phone 1", "Phone 2"], ["phone"])
+def test_of_two_likely_columns_that_fit_equally_well_none_is_taken_and_both_are_reported():
+    found = chosen(["Phone 1", "Phone 2"], ["phone"], [["555-0123", "555-0124", "555-0125"]] * 2)
     assert [(c.field, c.doubt.code) for c in found] == [(None, "mapping_doubtful")] * 2
 
 
@@ -237,3 +239,61 @@ def test_counts_alone_do_not_make_a_programs_own_number_an_identifier():
     assert mapped(["OBJECTID"], [{"name": "id", "label": "Identifier"}], ids, recall=known) == {"OBJECTID": None}
     said = recalled(("OBJECTID", "id", {"said_at": "2026-01-31T00:00:00Z"}))
     assert mapped(["OBJECTID"], [{"name": "id", "label": "Identifier"}], ids, recall=said) == {"OBJECTID": "id"}
+
+
+def test_a_pair_has_the_sum_of_what_it_is_said_to_be_made_of():
+    compared = 0
+    for case in cases(11, 30):
+        rules = {0: {case.fields[0].name: [Contribution("a rule", 0.25)]}}
+        weigher = Weigher(case.columns, case.fields, lambda _: None, Recall(case.entries), rules)
+        for at, totals in weigher.totals().items():
+            for n, total in totals.items():
+                one = weigher.evidence(at, n)
+                assert total == pytest.approx(model()["pair"]["prior"] + weighed(one.numbers) + PER_POINT * one.rules)
+                compared += 1
+    assert compared > 1000
+
+
+def test_slips_are_found_though_most_words_are_not_compared_letter_by_letter():
+    assert mapped(["Adress"], ["address"]) == {"Adress": "address"}
+    assert mapped(["Departmnet"], ["department"]) == {"Departmnet": "department"}
+
+
+PHONES = ["555-0123", "555-0124", "555-0125", "555-0126"] * 3
+
+
+@pytest.mark.parametrize(
+    ("header", "field", "sample"),
+    [
+        ("Emergency phone", "phone", PHONES),
+        ("Teacher Last Name", "last_name", ["Smith", "Brown", "Jones", "Miller"] * 3),
+        ("Owner street", "street", ["Oak Street", "Main Street", "High Street", "Elm Road"] * 3),
+        ("Spouse birth date", "birth_date", ["1990-01-02", "1985-03-04", "1977-05-06", "2001-07-08"] * 3),
+        ("Notfall Telefon", "telefon", PHONES),
+    ],
+)
+def test_a_header_that_names_somebodys_role_is_not_the_field_without_it(header, field, sample):
+    (choice,) = chosen([header], [field], [sample])
+    assert (choice.field, choice.runners_up[0][0]) == (None, field)
+    role = header.split()[0].casefold()
+    assert mapped([header], [f"{role}_{field}"], [sample]) == {header: f"{role}_{field}"}
+
+
+def test_a_role_that_was_confirmed_is_no_reason_to_doubt():
+    known = recalled(("Emergency phone", "phone", {"count": 3}))
+    assert mapped(["Emergency phone"], ["phone"], [PHONES], recall=known) == {"Emergency phone": "phone"}
+
+
+def test_the_last_part_of_a_stacked_header_below_somebodys_role_is_not_its_name():
+    column = ColumnIn(0, ("Owner Street", "Street"), Sample(["Oak Street", "Main Street", "High Street"] * 3), "A")
+    (choice,) = choose([column], [Field({"name": "street"})], detected={}, allowed=lambda _: None)
+    assert choice.field is None
+
+
+def test_yes_and_no_do_not_make_a_column_the_field_that_allows_them():
+    field = {"name": "insured", "type": "enum", "allowed": ["y", "n"]}
+    (choice,) = chosen(["Smoker"], [field], [["y", "n", "n", "y"] * 4], allowed=lambda _: frozenset({"y", "n"}))
+    assert choice.field is None
+    letters = {"name": "sex", "type": "enum", "allowed": ["m", "f"]}
+    (choice,) = chosen(["Smoker"], [letters], [["m", "f", "f", "m"] * 4], allowed=lambda _: frozenset({"m", "f"}))
+    assert choice.field is None

@@ -100,7 +100,7 @@ def test_columns_without_a_header_row_may_be_named_by_their_letters(tmp_path):
     assert (done.column("city"), done.column("name")) == (["Oslo", "Rome", "Bonn"], ["Ann", "Bob", "Cy"])
 
 
-def test_a_file_without_a_header_row_is_told_how_to_name_its_columns(tmp_path):
+def test_a_file_without_a_header_row_is_reported_how_to_name_its_columns(tmp_path):
     rows = [["Ann", "Oslo", 1], ["Bob", "Rome", 2], ["Cy", "Bonn", 3]]
     error = failed(run_job(tmp_path, rows, fields=FIELDS, reading={"header": "none"}))
     assert '"synonyms": ["B"]' in error["where"]["remedy"]

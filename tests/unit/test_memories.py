@@ -1,7 +1,7 @@
 """What a memory keeps, how contradictions end, and that two writers lose nothing."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +23,7 @@ from core.memories import (
 )
 from infra.local.folder import FolderStore
 from infra.memories import change_memory, read_memory
+from runner.engine.mapping.learnt import LearntEntries
 from runner.engine.mapping.recall import Recall
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -45,7 +46,15 @@ facts = st.one_of(
         st.sampled_from(["gold", "silver"]),
         times=st.just(1),
     ),
-    st.builds(ShapeFact, st.sampled_from(["june/", "july/"]), st.just("Sheet1"), st.just((3,)), st.just(("a", "b"))),
+    st.builds(
+        ShapeFact,
+        st.sampled_from(["june/", "july/"]),
+        st.just("Sheet1"),
+        st.just((3,)),
+        st.sampled_from([("a", "b"), ("A", "b "), ()]),
+        fields=st.just(()),
+        left_out=st.booleans(),
+    ),
 )
 
 
@@ -107,6 +116,18 @@ def test_a_full_memory_keeps_persons_words_and_what_was_said_often(monkeypatch):
     monkeypatch.setattr(memories, "MAX_HEADERS", 2)
     memory = learnt(HeaderFact("said", "x", by="ann"), HeaderFact("often", "x", times=9), HeaderFact("once", "x"))
     assert [e.header for e in memory.headers] == ["often", "said"]
+
+
+def test_wide_tables_do_not_push_out_what_people_said_about_headers(monkeypatch):
+    monkeypatch.setattr(memories, "MAX_MEMORY_BYTES", 20_000)
+    monkeypatch.setattr(memories, "MAX_SHAPE_BYTES", 5_000)
+    memory = learn(Memory(), [HeaderFact(f"h{n}", "x", by="ann") for n in range(50)], at=NOW)
+    for day in range(1, 20):
+        wide = ShapeFact("north", "", (1,), tuple(f"{day} {'x' * 40} {n}" for n in range(20)), "ann")
+        memory = learn(memory, [wide], at=NOW + timedelta(days=day))
+    assert len(memory.headers) == 50
+    assert [e.headers[0][:2] for e in memory.shapes] == ["16", "17", "18", "19"]
+    parse_memory(serialized(memory))
 
 
 def test_a_memory_that_has_too_many_bytes_loses_what_is_worth_least_and_goes_on_learning(monkeypatch):
@@ -180,6 +201,74 @@ def test_the_engine_knows_the_newest_word_in_any_zone(later):
         assert found.said == "y"
 
 
+@st.composite
+def said(draw):
+    """An instant and one of the ways to write it."""
+    at = NOW + timedelta(milliseconds=draw(st.integers(-3_000, 3_000)))
+    zone = timezone(timedelta(minutes=draw(st.sampled_from([0, 60, -330, 840]))))
+    text = at.astimezone(zone).isoformat(timespec=draw(st.sampled_from(["auto", "milliseconds", "microseconds"])))
+    plain = text.removesuffix("+00:00")
+    return at, draw(st.sampled_from([text] if plain == text else [text, plain, f"{plain}Z"]))
+
+
+@given(st.lists(said(), min_size=1, max_size=5, unique_by=lambda one: one[0]), st.randoms(use_true_random=False))
+def test_the_newest_word_of_a_person_counts_in_any_notation_and_any_merge_order(given, rng):
+    newest = max(range(len(given)), key=lambda n: given[n][0])
+    bodies = [
+        {
+            "memory": 1,
+            "headers": [
+                {"header": "Calle", "field": f"f{n}", "at": text, "by": "ann", "said_at": text, "count": n + 1}
+            ],
+            "values": [{"field": "x", "value": "v", "means": f"m{n}", "at": text, "by": "ann", "said_at": text}],
+            "readings": [
+                {"sender": "s", "header": "Date", "reading": ("day_first", "month_first")[n % 2], "at": text}
+                | {"by": "ann", "said_at": text}
+            ],
+        }
+        for n, (_, text) in enumerate(given)
+    ]
+    rng.shuffle(bodies)
+    raw = {kind: [entry for body in bodies for entry in body[kind]] for kind in ("headers", "values", "readings")}
+    memory = Memory()
+    for body in bodies:
+        memory = merge(memory, parse_memory(json.dumps(body).encode()))
+    for headers, values in (
+        (raw["headers"], raw["values"]),
+        ([e.model_dump(mode="json") for e in memory.headers], [e.model_dump(mode="json") for e in memory.values]),
+    ):
+        found = Recall(headers).exact("CALLE")
+        assert found is not None
+        assert found.said == f"f{newest}"
+        means = LearntEntries(headers, values, []).spellings("x", [f"m{n}" for n in range(5)])
+        assert means == {"v": f"m{newest}"}
+    assert memory.settled()["calle"].field == f"f{newest}"
+    assert [e.reading for e in memory.readings] == [("day_first", "month_first")[newest % 2]]
+
+
+def test_a_persons_reading_is_not_beaten_by_a_newer_one_that_nobody_said():
+    said = {"sender": "s", "header": "Date", "reading": "day_first", "at": "2026-01-01T00:00:00Z"}
+    newer = {**said, "reading": "month_first", "at": "2026-02-01T00:00:00Z"}
+    one, other = (
+        parse_memory(json.dumps({"memory": 1, "readings": [e]}).encode())
+        for e in ({**said, "by": "ann", "said_at": said["at"]}, newer)
+    )
+    assert [e.reading for e in merge(one, other).readings] == ["day_first"]
+    assert serialized(merge(one, other)) == serialized(merge(other, one))
+
+
+def test_two_people_who_contradict_each_other_within_a_second_are_kept_apart():
+    first = learn(Memory(), [HeaderFact("a", "b", by="ann")], at=NOW + timedelta(milliseconds=100))
+    both = learn(first, [HeaderFact("a", "x", by="bob")], at=NOW + timedelta(milliseconds=200))
+    assert both.settled()["a"].by == "bob"
+
+
+@pytest.mark.parametrize("at", ["2026-01-31T01:00:00z", "2026-1-31", "0001-01-01T00:00:00+14:00", 5, "soon"])
+def test_a_time_that_only_one_side_could_read_is_refused_with_words(at):
+    with pytest.raises(MemoryInvalid, match=r"\$\.headers\[0\]\.at: is "):
+        parse_memory(json.dumps({"memory": 1, "headers": [{"header": "a", "field": "x", "at": at}]}).encode())
+
+
 def test_entries_without_a_zone_or_with_one_stand_in_one_memory():
     body = {
         "memory": 1,
@@ -219,6 +308,21 @@ def test_writers_that_meet_lose_nothing(tmp_path_factory, writers, rng):
         mine = left.pop()
         change_memory(Crowded(), KEY, lambda m, mine=mine: learn(m, mine, at=NOW), pause=lambda _: None)
     assert counted(read_memory(store, KEY).memory) == sum(map(len, writers))
+
+
+def test_what_is_forgotten_while_another_learns_stays_forgotten_and_the_lesson_is_kept(tmp_path):
+    store = FolderStore(tmp_path)
+    change_memory(store, KEY, lambda m: learn(m, [HeaderFact("Old", "x", "bob"), HeaderFact("Kept", "x")], at=NOW))
+
+    class Crowded:
+        head, read = store.head, store.read
+
+        def put(self, *args, **kwargs):
+            change_memory(store, KEY, lambda m: forget(m, header="old")[0])
+            return store.put(*args, **kwargs)
+
+    change_memory(Crowded(), KEY, lambda m: learn(m, [HeaderFact("New", "x", "ann")], at=NOW), pause=lambda _: None)
+    assert [e.header for e in read_memory(store, KEY).memory.headers] == ["Kept", "New"]
 
 
 def test_a_change_that_changes_nothing_writes_nothing(tmp_path):

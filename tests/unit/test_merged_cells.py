@@ -30,7 +30,7 @@ def merged_book(path, rows=ROWS, areas=("A2:A4", "A5:A6")):
     book.save(path)
 
 
-def test_blanks_under_a_merged_cell_are_told_with_their_addresses(tmp_path):
+def test_blanks_under_a_merged_cell_are_reported_with_their_addresses(tmp_path):
     merged_book(tmp_path / "in.xlsx")
     done = run_job(tmp_path, fields=FIELDS)
     assert done.column("region") == ["North", None, None, "South", None, "West"]

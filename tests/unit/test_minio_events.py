@@ -42,7 +42,7 @@ def told(server: MinioServer) -> list[tuple[str, str, tuple[str, ...]]]:
     )
 
 
-def test_the_bucket_tells_the_webhook_of_inbox_and_configs_and_of_nothing_else(server: MinioServer):
+def test_the_bucket_says_the_webhook_of_inbox_and_configs_and_of_nothing_else(server: MinioServer):
     step = notification(server)
     assert step == Step(kind="notification", name=f"drops → {ARN}", action="create")
     events = ("s3:ObjectCreated:*", "s3:ObjectRemoved:*")
@@ -107,7 +107,7 @@ def test_a_server_without_a_webhook_says_how_to_get_one(server: MinioServer, arn
     assert "MINIO_NOTIFY_WEBHOOK_ENDPOINT_ADE" in step.detail
 
 
-def test_without_a_webhook_of_ours_nothing_is_asked(server: MinioServer):
+def test_without_a_webhook_of_the_product_nothing_is_asked(server: MinioServer):
     assert notification(server, token="") is None
     assert "/minio/admin/v3/info" not in {path for _, path in server.requests}
 

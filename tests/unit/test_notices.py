@@ -67,7 +67,7 @@ def test_each_receiver_gets_a_notice_of_what_it_asked_for():
 
 
 @pytest.mark.parametrize("to", [State.CANCELLED, State.SKIPPED, State.QUEUED, State.PUBLISHING])
-def test_of_other_states_nobody_is_told(to):
+def test_of_other_states_nobody_is_notified(to):
     assert move(job(), to, now=1.0).notices == ()
 
 
@@ -78,14 +78,14 @@ def test_a_review_that_was_answered_before_its_notice_went_out_is_no_news():
     assert decided(asked, answer, now=2.0, at=2.0).notices == ()
 
 
-def test_what_was_not_told_yet_survives_a_retry():
+def test_what_was_not_reported_yet_survives_a_retry():
     failed = move(job(), State.FAILED, now=1.0)
     again = move(failed, State.QUEUED, now=2.0)
     assert again.notices == failed.notices
     assert start(again, owner="r", now=3.0, lease_seconds=30.0).notices == failed.notices
 
 
-def test_an_expired_job_tells_nothing_any_more():
+def test_an_expired_job_says_nothing_any_more():
     assert move(move(job(), State.FAILED, now=1.0), State.EXPIRED, now=2.0).notices == ()
 
 

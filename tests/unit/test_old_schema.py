@@ -18,7 +18,7 @@ def table(path) -> SqliteJobTable:
     return SqliteJobTable(Database(path), HandClock(), lambda job: wake_at(job, Timings()))
 
 
-def test_rows_of_before_are_looked_at_in_time(tmp_path):
+def test_rows_of_before_are_scanned_in_time(tmp_path):
     path = tmp_path / "ade.sqlite"
     with sqlite3.connect(path) as db:
         assert "resting" not in OLD

@@ -1,11 +1,12 @@
 """One event that breaks its reader keeps no other back: not in a poll, not in a batch, not on the wire."""
 
+import gc
 import http.client
 import io
 import json
 import socket
 import threading
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 
@@ -126,7 +127,7 @@ def test_a_batch_of_lambda_gives_back_only_its_poison(name):
 
 
 @pytest.mark.parametrize("odd", [None, 7, {}, {"eventSource": "aws:sqs"}, {"eventSource": "aws:sqs", "messageId": "b"}])
-def test_a_record_that_is_no_message_keeps_no_other_back(odd):
+def test_a_record_that_is_no_message_does_not_block_the_others(odd):
     looks = Looks()
     good = {"eventSource": "aws:sqs", "messageId": "good", "body": s3_body()}
     answer = LambdaHandler(Arrivals(looks, "drops"), LOG)({"Records": [odd, good]})
@@ -185,6 +186,28 @@ def test_what_is_no_http_is_answered_or_dropped(hook, sent):
     with ExitStack() as opened:
         slow(address, opened, sent)
         assert post(address, s3_body()) == 204
+
+
+def test_a_connection_that_is_being_accepted_when_the_server_stops_is_closed():
+    webhook = Webhook("127.0.0.1:0", TOKEN, Arrivals(Looks(), "drops"), LOG)
+    thread = threading.Thread(target=webhook.serve)
+    thread.start()
+    webhook._begun.wait()
+    host, _, port = webhook.address.removeprefix("http://").partition(":")
+    clients = []
+
+    def connect() -> None:
+        """In one round of the loop; the next accepts the connection right after it was told to stop."""
+        clients.append(socket.create_connection((host, int(port)), timeout=20))
+        webhook._loop.call_soon(webhook._stopping.set)
+
+    webhook._loop.call_soon_threadsafe(connect)
+    thread.join(20)
+    assert not thread.is_alive()
+    webhook.stop()
+    with clients.pop() as client, suppress(ConnectionResetError):
+        assert client.recv(1) == b""
+    gc.collect()  # complains of a socket that nobody closed
 
 
 @pytest.mark.parametrize("name", POISON)

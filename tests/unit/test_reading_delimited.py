@@ -89,7 +89,7 @@ def test_the_name_decides_between_equals(tmp_path):
         ("cp949", "번호,이름,도시\n1,김철수,서울\n2,이영희,부산\n", "cp949"),
     ],
 )
-def test_the_encoding_is_found_and_told(tmp_path, encoding, text, told):
+def test_the_encoding_is_found_and_reported(tmp_path, encoding, text, told):
     rows, notes = read(tmp_path, text.encode(encoding))
     assert notes["encoding"] == told
     assert rows == [(n, line.split(",")) for n, line in enumerate(text.splitlines(), 1)]
@@ -196,7 +196,7 @@ def test_a_blank_before_a_quote_far_below_is_read_alike(tmp_path):
 
 
 @pytest.mark.parametrize("at", [1, 2, 300, 1_700, 1_998])
-def test_a_quote_that_never_closes_swallows_no_row_and_is_told(tmp_path, at):
+def test_a_quote_that_never_closes_swallows_no_row_and_is_reported(tmp_path, at):
     text = "id,note,n\n" + "".join(f"{i},{chr(34) * (i == at)}ok,{i}\n" for i in range(1, 2_000))
     rows, guesses, remarks = said(tmp_path, text)
     assert [row[0] for row in rows[1:]] == [str(i) for i in range(1, 2_000)]
@@ -279,7 +279,7 @@ def test_dates_with_times_in_a_lone_column_are_not_split(tmp_path):
     assert rows[1] == ["2012-11-11 23:59:59"]
 
 
-def test_two_delimiters_that_do_as_well_are_told(tmp_path):
+def test_two_delimiters_that_do_as_well_are_reported(tmp_path):
     rows, guesses, _ = said(tmp_path, "a;b,c\nx;y,z\nu;v,w\np;q,r\n")
     assert guesses == ["delimiter"]
     assert all(len(row) > 1 for row in rows)
@@ -296,7 +296,7 @@ def test_quotes_inside_plain_fields_are_plain_characters(tmp_path):
     assert told == [[], {}]
 
 
-def test_quotes_that_are_not_doubled_stay_in_their_value_and_are_told(tmp_path):
+def test_quotes_that_are_not_doubled_stay_in_their_value_and_are_reported(tmp_path):
     rows, _, remarks = said(tmp_path, 'id,note,n\n1,"say "hi", he",2\n2,"a 5" pipe",3\n3,""1,069.5"",4\n')
     assert rows[1:] == [["1", 'say "hi", he', "2"], ["2", 'a 5" pipe', "3"], ["3", "1,069.5", "4"]]
     assert remarks == {"stray_quote": (2, 3, 4)}
@@ -315,7 +315,7 @@ def test_the_shortest_files(tmp_path, content):
     assert told == [[], {}]
 
 
-def test_bytes_that_are_not_utf8_are_read_as_windows_has_them_and_told(tmp_path):
+def test_bytes_that_are_not_utf8_are_read_as_windows_has_them_and_reported(tmp_path):
     good = "".join(f"{n},Zoë,München\n" for n in range(30)).encode()
     rows, guesses, remarks = said(tmp_path, b"id,name,city\n" + good + "30,Señor,Köln\n".encode("cp1252"))
     assert rows[-1] == ["30", "Señor", "Köln"]
@@ -331,7 +331,7 @@ def test_a_byte_order_mark_outweighs_a_declared_encoding(tmp_path):
     assert said(tmp_path, "id,név\n".encode("utf-8-sig"), encoding="cp1250")[0] == [["id", "név"]]
 
 
-def test_what_a_declared_encoding_cannot_read_is_told(tmp_path):
+def test_what_a_declared_encoding_cannot_read_is_reported(tmp_path):
     rows, _, remarks = said(tmp_path, b"id,name\n1,ok\n2,\x81\n", encoding="cp1252")
     assert rows[-1] == ["2", "\ufffd"]
     assert remarks == {"undecodable": (3,)}

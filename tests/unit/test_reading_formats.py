@@ -85,7 +85,7 @@ def test_xlsb_cells_have_their_types(tmp_path):
     assert [type(rows[0][1][at]) for at in (3, 11, 12, 13)] == [CellError] * 4
 
 
-def test_xlsb_tells_layout_epoch_and_visibility(tmp_path):
+def test_xlsb_says_layout_epoch_and_visibility(tmp_path):
     cells = (
         brt(60, struct.pack("<IIIIH", 1, 2, 0, 0, 1))
         + xlsb_row(0)
@@ -185,7 +185,7 @@ def test_an_xls_text_may_be_cut_between_records_anywhere(tmp_path, cut):
     assert rows == [(1, ["abcd", "efgh"])]
 
 
-def test_xls_tells_its_layout(tmp_path):
+def test_xls_says_its_layout(tmp_path):
     cells = (
         biff(0x7D, struct.pack("<HHHHHH", 1, 1, 0, 0, 1, 0))
         + biff(0x208, struct.pack("<HHHHHHI", 3, 0, 1, 0, 0, 0, 0x20))
@@ -376,7 +376,7 @@ def test_an_old_book_without_a_code_page_is_read_as_its_fonts_are_made(tmp_path)
     assert [(c.kind, c.chosen, c.sure) for c in book.choices] == [("encoding", "cp1251", True)]
 
 
-def test_an_old_book_that_tells_nothing_of_its_texts_is_a_guess(tmp_path):
+def test_an_old_book_that_says_nothing_of_its_texts_is_a_guess(tmp_path):
     path = old_book(tmp_path, "Zażółć".encode("cp1250"))
     assert [(c.chosen, c.sure) for c in read(path)[0].choices] == [("cp1252", False)]
     with open_book(path, name="book.xls", options=TextOptions(encoding="cp1250")) as book:
@@ -397,7 +397,7 @@ def test_what_an_ods_remembers_of_other_files_is_no_sheet(tmp_path):
 
 
 @pytest.mark.parametrize(("setting", "epoch"), [("", 1900), ("1899-12-30", 1900), ("1904-01-01", 1904)])
-def test_an_ods_tells_what_its_days_count_from(tmp_path, setting, epoch):
+def test_an_ods_says_what_its_days_count_from(tmp_path, setting, epoch):
     settings = (
         f'<table:calculation-settings><table:null-date table:date-value="{setting}"/></table:calculation-settings>'
     )

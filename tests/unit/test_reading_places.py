@@ -193,7 +193,7 @@ def test_a_sheet_listed_without_a_part_is_passed_over(tmp_path):
         assert [s.name for s in book.sheets] == ["Sheet1"]
 
 
-def test_merges_hidden_rows_and_columns_and_frozen_panes_are_told(tmp_path):
+def test_merges_hidden_rows_and_columns_and_frozen_panes_are_reported(tmp_path):
     path = xlsx(
         tmp_path,
         sheet(
@@ -229,7 +229,7 @@ def test_bold_filled_bordered_and_centred_cells_are_marked(tmp_path):
     assert layout.styled_rows == 1
 
 
-def test_declared_tables_and_print_titles_are_told(tmp_path):
+def test_declared_tables_and_print_titles_are_reported(tmp_path):
     table = f'{XML}<table xmlns="{MAIN}" name="T" displayName="Members" ref="B2:D9" totalsRowCount="1"/>'
     path = xlsx(
         tmp_path,

@@ -120,12 +120,12 @@ def test_an_ole_container_is_named_by_its_streams(tmp_path, stream, code, what):
     assert what in error.message
 
 
-def test_an_encrypted_xls_is_told_from_a_damaged_one(tmp_path):
+def test_an_encrypted_xls_is_reported_from_a_damaged_one(tmp_path):
     stream = BOF_GLOBALS + biff(0x002F, bytes(54)) + BIFF_END
     assert refused(container(tmp_path / "a.xls", {"Workbook": stream})).code == "encrypted"
 
 
-def test_an_encrypted_ods_is_told(tmp_path):
+def test_an_encrypted_ods_is_reported(tmp_path):
     manifest = f'{XML}<m:manifest xmlns:m="m"><m:file-entry><m:encryption-data/></m:file-entry></m:manifest>'
     assert refused(ods(tmp_path, "", manifest=manifest)).code == "encrypted"
 

@@ -78,7 +78,7 @@ def padded(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["xlsx", "xls", "xlsb", "ods"])
-def test_every_format_tells_what_a_padded_number_shows(tmp_path, kind):
+def test_every_format_says_what_a_padded_number_shows(tmp_path, kind):
     value = value_of(padded(tmp_path, kind))
     assert (value, text_of(value), type(value)) == (501, "00501", Shown)
 

@@ -99,7 +99,7 @@ def test_a_page_without_text_in_a_table_is_refused(tmp_path, layout, reason):
     assert refused.value.code == "not_a_spreadsheet"
 
 
-def test_hidden_rows_and_headings_are_told(tmp_path):
+def test_hidden_rows_and_headings_are_reported(tmp_path):
     page = "<table><tr><th>a</th></tr><tr style='display: none'><td>b</td></tr></table>"
     with opened(tmp_path, page) as book:
         layout = book.sheets[0].layout()

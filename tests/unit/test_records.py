@@ -16,7 +16,7 @@ from tests.contract.jobs import a_job
 
 RECORDS = Path(__file__).parents[1] / "records"
 CHANGED = "what is written into records changed: docs/upgrading.md says when that takes a new RECORD_VERSION"
-PARTS = ("ObjectRef", "InputRef", "Lease", "JobError", "OutputFile", "Review", "Mends")
+PARTS = ("ObjectRef", "InputRef", "Lease", "JobError", "OutputFile", "Review", "Mends", "Correction")
 
 
 @pytest.mark.parametrize("path", sorted(RECORDS.glob("job-v*.json")), ids=lambda p: p.stem)
@@ -63,7 +63,7 @@ def test_a_record_without_a_version_is_one_of_the_first():
 
 
 @pytest.mark.parametrize("form", ['{"v": %d}', '{"v": %d, "job_id": 5}', '{"v": %d, "state": ["x"]}'])
-def test_of_a_newer_record_nothing_but_its_version_is_looked_at(form):
+def test_of_a_newer_record_nothing_but_its_version_is_scanned(form):
     with pytest.raises(RecordNewer, match="row a-b-c") as caught:
         load_job(form % (RECORD_VERSION + 7), "a-b-c")
     assert caught.value.version == RECORD_VERSION + 7
@@ -107,7 +107,7 @@ def test_a_message_says_its_version():
         ("no", False),
     ],
 )
-def test_a_newer_message_is_told_from_a_foreign_one(body, is_newer):
+def test_a_newer_message_is_reported_from_a_foreign_one(body, is_newer):
     assert newer(body) is is_newer
 
 

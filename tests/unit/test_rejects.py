@@ -14,8 +14,9 @@ from openpyxl.styles import Border, Font, PatternFill, Side
 
 from core.errors import ManifestInvalid
 from core.manifests import parse_manifest
-from runner.engine.mending import key, matched
+from runner.engine.mending import is_same, key, matched
 from runner.engine.protocol import BadOutput
+from runner.engine.reading import CellError, Shown
 from runner.engine.verifying.rejects_book import write_rejects
 from runner.staging import box_outputs
 from tests.unit.engine_jobs import Outcome, run_job, run_order
@@ -238,13 +239,21 @@ class TestWhatABoxMayDescribe:
             [{**SHEET, "columns": 16_384}, ROW, END],
             [{**SHEET, "sheet": 7}, ROW, END],
             [SHEET, {"script": "x"}, END],
+            [SHEET, ROW, END, {"style": {}}],
+            [{**SHEET, "input": 1}, ROW, END],
+            [{**SHEET, "index": 1}, ROW, END],
+            [SHEET, {**ROW, "row": 3}, END],
+            [SHEET, {**ROW, "row": 1, "kind": "row"}, END],
+            [{**SHEET, "frozen": 10**6}, ROW, END],
+            [SHEET, {**ROW, "cells": [[1, 10**16]]}, END],
+            [SHEET, {**ROW, "height": 1e9}, END],
             [[1, 2]],
         ],
     )
     def test_anything_else_is_refused(self, tmp_path, lines):
         (tmp_path / "d").write_bytes(described(*lines))
         with (tmp_path / "d").open("rb") as source, (tmp_path / "x.xlsx").open("w+b") as file, pytest.raises(BadOutput):
-            write_rejects(source, file, job="j", title="t")
+            write_rejects(source, file, job="j", title="t", exists=lambda *row: row[1:] == (0, 0, 2))
 
     def test_odd_looks_are_left_out(self, tmp_path):
         evil = {"font": {"name": 'x"/><evil/>', "size": 1e9, "color": "red"}, "fill": "zz", "format": "x\n" * 200,
@@ -392,3 +401,48 @@ def test_output_and_rejects_are_the_input_and_mending_gives_all_of_it(tmp_path_f
     whole = mended(folder, mend(folder, change), on_error="split")
     assert [row[:3] for row in whole.rows()[1:]] == [[f"k{n}", f"{n}@b.com", n] for n in range(len(rows))]
     assert whole.end["summary"]["rows_with_errors"] == 0
+
+
+@pytest.mark.parametrize(
+    ("own", "mended", "same"),
+    [
+        (None, None, True), (None, "", True), ("", None, True), (None, "x", False), ("x", None, False),
+        ("a\r\nb", "a\nb", True), (" gold", "gold", False), ("007", "7", False), ("7", 7, False),
+        (7, 7.0, True), (0.1 + 0.2, 0.3, True), (12.4, 12, False), (12.4, "12", False), (7, "007", False), (7, "7", True),
+        (Shown(501, "00501"), 501, True), (Shown(501, "00501"), "00501", True), (Shown(501, "00501"), "501", True),
+        (1, True, False), (True, 1, True), (True, "TRUE", True), (False, "TRUE", False), (True, 0, False),
+        (1234.5, "1,234.50", True), (1234.5, "1.234,50", True), (0.45, "45%", True), (1234567890123456, "1234567890123456", True),
+        (date(2026, 1, 2), datetime(2026, 1, 2), True), (date(2026, 1, 2), "2026-01-02", True),
+        (date(2026, 1, 2), "02.01.2026", True), (date(2026, 1, 2), "01/02/26", True), (date(2026, 1, 2), "03.01.2026", False),
+        (datetime(2026, 1, 2, 3, 4), "2026-01-02 03:04", True), (datetime(2026, 1, 2, 3, 4), "2026-01-02", False),
+        (time(1, 2), time(1, 2), True), (timedelta(hours=1), timedelta(hours=2), False), (date(2026, 1, 2), "9" * 5000, False),
+        (7, "9" * 5000, False), (CellError("#N/A"), "#N/A", True), (CellError("#N/A"), CellError("#N/A"), True),
+    ],
+)  # fmt: skip
+def test_a_cell_counts_as_corrected_unless_it_may_be_what_was_shown(own, mended, same):
+    assert is_same(own, mended) is same
+
+
+def test_a_cell_that_looks_like_a_key_does_not_say_which_job_a_file_corrects(tmp_path):
+    run(tmp_path, [HEADER, ["a", "bad", 2, "y"], ["b", "bad", 2, "y"]])
+    rows = [list(row) for row in openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0].values]
+    rows[1][0] = key("row", "acme-other-9", 0, 0, 1)
+    assert run_job(tmp_path / "again", rows, fields=FIELDS).error["where"]["job"] == "acme-test-1"
+
+
+def test_rejects_without_their_keys_are_refused_in_words_and_not_taken_for_a_whole_file(tmp_path):
+    run(tmp_path, [HEADER, ["a", "bad", 2, "y"]])
+    rows = [list(row)[:-1] for row in openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0].values]
+    found = run_job(tmp_path / "again", rows, fields=FIELDS).error
+    assert (found["code"], "column with the keys is gone" in found["message"]) == ("mends", True)
+
+
+def test_a_formula_without_a_result_does_not_blank_a_cell(tmp_path):
+    run(tmp_path, ROWS)
+
+    def change(sheet: Any) -> None:
+        sheet["B3"] = '="x"&"@b.com"'
+
+    done = mended(tmp_path, mend(tmp_path, change))
+    assert next(row[1] for row in rejects(tmp_path)) == "bad"
+    assert done.artifact["mends"]["rows"] == 0

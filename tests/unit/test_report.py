@@ -50,7 +50,7 @@ def test_the_verdict_is_one_sentence(errors, warnings, left_out, sheets, said):
     assert f"<p>{said}</p>" in report(made)
 
 
-def test_what_to_fix_is_said_once_for_all_cells_of_a_column_in_the_senders_words():
+def test_what_to_fix_is_reported_once_for_all_cells_of_a_column_in_the_senders_words():
     page = drawing.fixes(changed(validation=findings(finding("A3"), finding("A5"), finding("B5"))))
     assert page.count("<li") == 2
     assert "column A “Pay”: is blank" in page
@@ -91,7 +91,7 @@ def test_artifacts_of_the_version_before_are_drawn_too():
     assert "50%" in drawing.columns(changed(mapping=[old]))
 
 
-def test_what_changed_since_the_last_drop_is_listed_and_nothing_is_said_to_be_so():
+def test_what_changed_since_the_last_drop_is_listed_and_nothing_is_reported_to_be_so():
     assert "New column “Pay”" in drawing.drift(SAMPLE)
     same = {"columns": {}, "values": [], "previous": {}}
     assert "Nothing changed" in drawing.drift(changed(drift=same) | {"drift": same})

@@ -33,7 +33,7 @@ JOB = Job(
 )
 
 
-def test_a_success_is_told_in_full():
+def test_a_success_is_reported_in_full():
     assert json.loads(result_body(JOB)) == {
         "result": 1,
         "job_id": "acme-members-1",

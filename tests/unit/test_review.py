@@ -236,3 +236,32 @@ def test_a_reading_that_a_sender_was_asked_about_once_is_not_asked_again(tmp_pat
     decision = answers({"header": "start", "reading": "day_first"})
     done = run_job(tmp_path / "3", rows, **UNSURE, memory=memory, sender="north", decision=decision)
     assert done.column("start")[0].strftime("%Y-%m-%d") == "2025-04-03"
+
+
+TWICE = [["phone", "id", "phone"], ["x", "1", "+1 202 555 0101"], ["y", "2", "+1 202 555 0102"]]
+ALWAYS = {"fields": [{"name": "id"}, {"name": "phone", "type": "phone"}], "mapping": {"review": "always"}}
+
+
+def test_of_two_columns_with_one_header_an_answer_by_header_settles_both(tmp_path):
+    (likely,) = [q["column"] for q in run_job(tmp_path / "1", TWICE, **ALWAYS).questions if q["chosen"] == "phone"]
+    said = answers({"header": "phone", "field": "phone"}, {"header": "id", "field": "id"})
+    done = run_job(tmp_path / "2", TWICE, **ALWAYS, decision=said)
+    assert done.end["ok"], "the second was answered too"
+    assert [m["column"] for m in done.artifact["mapping"] if m["target"] == "phone"] == [likely]
+
+
+@pytest.mark.parametrize("none", ["A", "C"])
+def test_an_answer_by_header_and_column_settles_one_of_two_columns_with_one_header(tmp_path, none):
+    other = "C" if none == "A" else "A"
+    said = [{"header": "phone", "column": none, "field": None}, {"header": "phone", "column": other, "field": "phone"}]
+    done = run_job(tmp_path, TWICE, **ALWAYS, decision=answers(*said, {"header": "id", "field": "id"}))
+    assert [m["column"] for m in done.artifact["mapping"] if m["target"] == "phone"] == [other]
+
+
+def test_the_decision_on_the_page_keeps_columns_with_one_header_apart(tmp_path):
+    done = run_job(tmp_path / "1", TWICE, **ALWAYS)
+    page = (done.folder / "review.html").read_text()
+    ready = json.loads(page.split("<pre>")[1].split("</pre>")[0].replace("&quot;", '"'))
+    chosen = {q["column"]: q["chosen"] for q in done.questions}
+    again = run_job(tmp_path / "2", TWICE, **ALWAYS, decision={**ready, "by": "ann"})
+    assert {m["column"]: m["target"] for m in again.artifact["mapping"]} == chosen

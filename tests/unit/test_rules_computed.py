@@ -72,7 +72,7 @@ def test_a_computed_field_may_be_required(tmp_path):
     assert done.findings == []
 
 
-def test_a_rule_that_needs_a_column_that_is_not_there_is_told_with_its_count(tmp_path):
+def test_a_rule_that_needs_a_column_that_is_not_there_is_reported_with_its_count(tmp_path):
     rows = [["code", "hours"], *([f"c{n}", n] for n in range(500))]
     done = run(tmp_path, "def transform(*, value):\n    return value.upper()\n", rows=rows)
     assert done.column("pay") == [None] * 500
@@ -111,7 +111,7 @@ def test_a_constant_stands_in_every_row(tmp_path):
     assert done.findings == []
 
 
-def test_no_column_is_mapped_to_a_constant_and_one_with_its_name_is_told(tmp_path):
+def test_no_column_is_mapped_to_a_constant_and_one_with_its_name_is_reported(tmp_path):
     rows = [["code", "source"], ["a", "x"], ["b", "y"], ["c", "z"]]
     done = run_job(tmp_path, rows, fields=[{"name": "code"}, {"name": "source", "constant": "HR"}])
     assert done.rows()[:2] == [["code", "source_2", "source"], ["a", "x", "HR"]]
@@ -162,7 +162,7 @@ def test_a_field_is_mapped_in_one_table_and_computed_in_another(tmp_path):
     assert done.column("pay") == [5, 6, 7, 40, 50, 60]
 
 
-def test_texts_that_a_rule_gives_a_field_are_told_where_they_can_be_read_in_two_ways(tmp_path):
+def test_texts_that_a_rule_gives_a_field_are_reported_where_they_can_be_read_in_two_ways(tmp_path):
     rows = [["code", "day"], ["a", "x"], ["b", "y"], ["c", "z"]]
     fields = [{"name": "code"}, {"name": "day", "type": "date"}, {"name": "size", "type": "decimal"}]
     rules = {

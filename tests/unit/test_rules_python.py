@@ -239,7 +239,7 @@ def test_rules_import_helpers_of_their_package(tmp_path):
     assert run_job(tmp_path, ROWS, fields=FIELD, rules=rules).column("code")[0] == "a1a1"
 
 
-def test_a_hook_that_answers_with_an_unknown_key_is_told(tmp_path):
+def test_a_hook_that_answers_with_an_unknown_key_is_reported(tmp_path):
     hook = "def after_transform(*, columns):\n    return {'code': list(columns['code'])}\n"
     done = run_job(tmp_path, ROWS, fields=FIELD, rules={"hooks/totals.py": hook})
     assert "rule_error" in done.artifact["validation"]["by_code"]

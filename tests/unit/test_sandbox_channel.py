@@ -76,7 +76,7 @@ def test_a_last_line_without_its_end_is_a_violation():
         channel.close()
 
 
-def test_the_whole_of_what_is_said_is_capped():
+def test_the_whole_of_what_is_reported_is_capped():
     line = b'{"event": "x", "s": "' + b"a" * 60000 + b'"}\n'
     with pytest.raises(ChannelViolation):
         feed_again_and_again(line, 1000)

@@ -85,7 +85,7 @@ def test_a_header_written_again_on_every_page_is_no_data():
     assert all(table.data_range.top == table.header_rows[-1] + 1 for table in found)
 
 
-def test_rules_are_heard_to_the_last_row():
+def test_rules_count_to_the_last_row():
     def scores(number, values):
         return {"note": 20.0} if values[0] == "void" else {}
 

@@ -119,7 +119,7 @@ def test_declared_table_is_taken_as_declared():
     assert table.totals == {7}
 
 
-def test_what_stands_beside_a_declared_table_is_still_found():
+def test_what_is_there_beside_a_declared_table_is_still_found():
     detector = TableDetector()
     left = [["A", "B"], *[[at, at] for at in range(8)]]
     right = [["Name", "Price"], *[[f"name {at}", at * 1.5] for at in range(8)]]
@@ -179,7 +179,7 @@ def test_any_grid_gives_sound_tables(steps):
             assert all(row < table.data_range.top for row in table.header_rows)
 
 
-def test_scan_tells_tables_of_each_sheet(tmp_path):
+def test_scan_says_tables_of_each_sheet(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text("Name,Age\nAnn,31\nBob,42\nCid,53\n")
     result = scan.scan_file(file)
@@ -187,7 +187,7 @@ def test_scan_tells_tables_of_each_sheet(tmp_path):
     assert result["sheets"][0]["tables"][0]["header_rows"] == [1]
 
 
-def test_scan_tells_why_a_file_cannot_be_read(tmp_path):
+def test_scan_says_why_a_file_cannot_be_read(tmp_path):
     empty = tmp_path / "empty.xlsx"
     empty.touch()
     assert scan.scan_file(empty)["code"] == "empty"
@@ -203,7 +203,7 @@ def test_one_bad_file_does_not_stop_the_others(tmp_path, capsys):
     assert ["error" in one for one in lines] == [True, False]
 
 
-def test_a_fault_of_the_engine_is_told_without_a_value(tmp_path, monkeypatch):
+def test_a_fault_of_the_engine_is_reported_without_a_value(tmp_path, monkeypatch):
     file = tmp_path / "a.csv"
     file.write_text("Name,Age\nAnn,31\n")
 

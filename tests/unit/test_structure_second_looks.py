@@ -146,6 +146,6 @@ def test_whatever_stands_in_a_sheet_its_tables_are_well_formed(lines):
 
 
 @given(st.integers(0, 4), st.integers(1, 40))
-def test_a_table_is_found_wherever_it_stands(columns, count):
+def test_a_table_is_found_wherever_it_is(columns, count):
     lines = shifted([HEADER, *members(count)], columns)
     assert found(lines)[0][1] == (1,)

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 import urllib.error
@@ -17,6 +18,7 @@ from handlers.sources.aws_lambda import EMBEDDED, EmbeddedMetrics
 from infra.meters import METRICS, SNAPSHOT, Meters, exposition, read_snapshots
 from infra.metrics_server import MetricsServer
 from infra.telemetry import GAUGES, Telemetry, exporting
+from tests.support.console import api_rig
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "infra" / "deploy"
@@ -46,12 +48,12 @@ def test_a_measurement_below_zero_counts_as_none():
     assert "ade_queue_wait_seconds_sum 0" in exposition({"": meters.snapshot()})
 
 
-def test_the_processes_of_a_machine_are_told_apart(tmp_path):
+def test_the_processes_of_a_machine_are_distinguished(tmp_path):
     for owner in ("up-1", "runner-2"):
         meters = Meters()
         (tmp_path / owner).mkdir()
-        stop = meters.keep(tmp_path / owner / SNAPSHOT)
         meters.add("ade.rescues")
+        stop = meters.keep(tmp_path / owner / SNAPSHOT)
         (tmp_path / owner / SNAPSHOT).write_text(json.dumps(meters.snapshot()))
         if owner == "runner-2":
             stop()
@@ -150,6 +152,75 @@ def test_every_alert_and_every_panel_uses_metrics_that_exist():
     assert {name for expression in expressions for name in known(expression)} == set()
     for rule in rules:
         assert {"summary", "remedy"} <= rule["annotations"].keys(), rule["alert"]
+
+
+def watched() -> set[tuple[str, str]]:
+    """What alerts watch the increase of: each metric with its one condition."""
+    rules = (DEPLOY / "prometheus-rules.yaml").read_text()
+    return set(re.findall(r"increase\((ade_\w+)(?:\{(\w+=\"\w+\")\})?\[", rules))
+
+
+def test_what_alerts_watch_the_increase_of_is_there_before_it_happens():
+    """A series that appears at 1 has not increased, for Prometheus; so the first event would raise no alert."""
+    lines = [line for line in exposition({"": Meters().snapshot()}) if not line.startswith("#")]
+    assert len(watched()) > 6
+    for name, condition in watched():
+        fitting = [line for line in lines if line.startswith(name) and condition in line]
+        assert fitting, (name, condition)
+        assert all(line.endswith(" 0") for line in fitting)
+
+
+@pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="there is no promtool (Debian: apt-get install prometheus)"
+)
+class TestByPromtool:
+    @staticmethod
+    def run(*words: str, given: str | None = None) -> str:
+        done = subprocess.run(
+            ["promtool", *words], input=given, capture_output=True, text=True, timeout=60, check=False
+        )
+        told = done.stdout + done.stderr
+        assert done.returncode == 0, told
+        return told
+
+    def test_the_rules_are_valid(self):
+        assert "SUCCESS" in self.run("check", "rules", str(DEPLOY / "prometheus-rules.yaml"))
+
+    def test_alerts_are_raised_when_they_should_be_and_only_then(self, tmp_path: Path):
+        rules = DEPLOY / "prometheus-rules.yaml"
+        by_name = {rule["alert"]: rule for rule in yaml.safe_load(rules.read_text())["groups"][0]["rules"]}
+        cases = yaml.safe_load((Path(__file__).parent / "prometheus-alerts.yaml").read_text())
+        for moment in (moment for case in cases["tests"] for moment in case["alert_rule_test"]):
+            rule = by_name[moment["alertname"]]
+            moment["exp_alerts"] = [
+                {
+                    "exp_labels": rule["labels"],
+                    "exp_annotations": {
+                        name: re.sub(r"{{.*?}}", alert.get("value", ""), text)
+                        for name, text in rule["annotations"].items()
+                    },
+                }
+                for alert in moment["exp_alerts"]
+            ]
+        made = tmp_path / "alerts.yaml"
+        made.write_text(yaml.safe_dump(cases | {"rule_files": [str(rules)], "evaluation_interval": "1m"}))
+        self.run("test", "rules", str(made))
+
+    def test_what_a_process_shows_is_valid(self):
+        meters = Meters()
+        for metric in METRICS:
+            change = meters.observe if metric.kind == "histogram" else meters.add
+            change(metric.name, 0.3, **dict.fromkeys(metric.labels, 'odd "\\name\n'))
+        shown = "".join(f"{line}\n" for line in exposition({"one": meters.snapshot(), "two": Meters().snapshot()}))
+        assert self.run("check", "metrics", given=shown) == ""
+
+    def test_what_the_console_shows_is_valid(self, tmp_path: Path):
+        with api_rig(tmp_path) as rig:
+            rig.failed("a")
+            rig.client.get("/jobs")
+            shown = rig.client.get("/metrics").text
+        assert {f"# TYPE {name} gauge" for name in CONSOLE} <= set(shown.splitlines())
+        assert self.run("check", "metrics", given=shown) == ""
 
 
 def test_every_metric_has_a_panel():

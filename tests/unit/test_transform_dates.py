@@ -127,6 +127,30 @@ def test_a_serial_is_a_day_and_a_bare_year_is_not():
     assert from_serial(9e9) is BAD
 
 
+@pytest.mark.parametrize("number", [260131, 991231, 1122025, 1312026, 10101231, 123456])
+def test_digits_that_only_resemble_a_day_number_are_no_date(number):
+    """Dates written yymmdd, dmmyyyy or mddyyyy would be days of the years 2200 to 9999."""
+    assert from_serial(number) is BAD
+
+
+def test_the_last_day_of_the_calendar_is_read_in_every_spelling():
+    assert from_serial(2958465) == datetime(9999, 12, 31)
+    assert from_serial(99991231) == datetime(9999, 12, 31)
+    assert US.day("99991231") == date(9999, 12, 31)
+
+
+def test_a_compact_date_that_a_program_wrote_as_a_float_is_read():
+    assert US.day("20251201.0") == date(2025, 12, 1)
+    assert US.day("20251201.05") is BAD
+
+
+@pytest.mark.parametrize("text", ["31/01/2569", "31 Jan 2569", "2569-01-31"])
+def test_a_year_that_the_buddhist_calendar_may_have_counted_is_reported(text):
+    reader = DateReader((), day_first=True)
+    assert reader.day(text) == date(2569, 1, 31)
+    assert reader.told == ["calendar_assumed"]
+
+
 @given(st.dates(min_value=date(1970, 1, 1), max_value=date(2068, 12, 31)))
 def test_iso_and_written_out_dates_round_trip(day):
     for form in ("%Y-%m-%d", "%d %B %Y", "%b %d, %Y", "%d.%m.%Y"):

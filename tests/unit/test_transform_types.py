@@ -63,7 +63,7 @@ def test_the_column_decides_the_order_of_its_dates(tmp_path):
     assert done.artifact["transforms"][0]["day_first"] is True
 
 
-def test_dates_that_can_be_read_both_ways_are_said_to_be_assumed(tmp_path):
+def test_dates_that_can_be_read_both_ways_are_reported_to_be_assumed(tmp_path):
     rows = [["when", "n"], ["02/03/2026", 1], ["04/03/2026", 2]]
     done = run_job(tmp_path, rows, fields=[{"name": "when", "type": "date"}])
     (told,) = done.findings
@@ -117,7 +117,7 @@ def test_a_text_too_long_for_a_cell_is_cut_with_a_finding(tmp_path):
 LONGER = {"columns/a.py": "def transform(*, value):\n    return value * 2\n"}
 
 
-def test_what_a_spreadsheet_cannot_hold_exactly_is_said_to_be_text(tmp_path):
+def test_what_a_spreadsheet_cannot_hold_exactly_is_reported_to_be_text(tmp_path):
     rows = [["id", "n"], ["12345678901234567890", 1], ["7", 2]]
     done = run_job(tmp_path, rows, fields=[{"name": "id", "type": "integer"}])
     assert done.cells("kept_as_text") == ["A2"]
@@ -158,7 +158,7 @@ def test_sheets_are_chosen_by_pattern(tmp_path):
     assert [s.get("skipped") is not None for s in done.artifact["sheets"]] == [False, True]
 
 
-def test_rows_in_no_table_are_told_and_not_shown(tmp_path):
+def test_rows_in_no_table_are_reported_and_not_shown(tmp_path):
     form = [["Prepared", "Xq7-marker"], [None], [None]]
     table = [["code", "n"], *[[f"c{n}", n] for n in range(60)]]
     done = run_job(tmp_path, [*form, *table], fields=[{"name": "code"}, {"name": "n", "type": "integer"}])

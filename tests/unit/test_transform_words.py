@@ -15,6 +15,43 @@ def test_words_of_truth(text, truth):
     assert parse_boolean(text) is truth
 
 
+def test_a_truth_that_a_program_wrote_as_a_float_is_read():
+    """A data frame with blanks writes its booleans as 1.0 and 0.0."""
+    assert parse_boolean("1.0") is True
+    assert parse_boolean("0.0") is False
+    assert parse_boolean("0.5") is BAD
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "555 1234 / 555 5678",
+        "5551234/5555678",
+        "555-1234 555-5678",
+        "5551234 5555678",
+        "5551234-5555678",
+        "0171 1234567/68",
+        "030 1234567 / 0171 12",
+    ],
+)
+def test_two_phone_numbers_in_a_cell_are_not_joined_into_one(text):
+    assert parse_phone(text) is BAD
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("030/1234567", "0301234567"),
+        ("+49 3375/123456", "+493375123456"),
+        ("0049 1701234567", "+491701234567"),
+        ("0551/12345-13", "05511234513"),
+        ("(030) 1234567", "0301234567"),
+    ],
+)
+def test_a_slash_after_an_area_code_is_part_of_one_phone_number(text, number):
+    assert parse_phone(text) == number
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [

@@ -134,7 +134,7 @@ def broken(trusted, **where):
     return judge(Seen(end=end, code=0, trusted=trusted), LIMITS)
 
 
-def test_what_may_be_a_fault_of_the_engines_is_told_by_places_in_our_code():
+def test_what_may_be_a_fault_of_the_engines_is_reported_by_places_in_our_code():
     ending = broken(trusted=True, exception="KeyError", trace="engine/job.py:53 structure/model.py:31")
     assert ending.suspicion == "KeyError at engine/job.py:53 structure/model.py:31"
     assert "trace" not in ending.where

@@ -77,7 +77,7 @@ class TestPutBack:
         assert sent == ([(delivery.message, {"delay": 3.0})] if fresh else [])
         assert acked == ([delivery.receipt] if fresh else [])
 
-    def test_a_stale_receipt_is_told(self, world):
+    def test_a_stale_receipt_is_reported(self, world):
         dropped(world)
         delivery = received(world, visibility=1.0)
         world.clock.move(2)
@@ -134,7 +134,7 @@ class TestMessages:
         assert "job_not_handled" not in said(world)
         assert seen_again_after(world, 60.0)
 
-    def test_a_refused_start_says_why_and_tells_the_sender_after_half_a_minute(self, world):
+    def test_a_refused_start_says_why_and_says_the_sender_after_half_a_minute(self, world):
         job = dropped(world)
         world.table.admit = lambda *_: Refused(reason="waiting: at the cap", scope="tenant")
         runner = world.runner()
@@ -282,13 +282,13 @@ class TestRescue:
         ended = replace(job, lease=Lease(owner="x", expires=0.0))
         assert world.runner().worker.rescue(ended) is ended
 
-    def test_a_start_of_ours_whose_answer_was_lost_costs_no_attempt(self, world):
+    def test_a_start_of_the_product_whose_answer_was_lost_costs_no_attempt(self, world):
         runner = world.runner()
         job = running(world, dropped(world), owner=runner.presence.owner)
         world.clock.move(31)
         assert runner.worker.rescue(job).attempt == 0
 
-    def test_a_job_of_ours_that_a_slot_lost_costs_its_attempt(self, world):
+    def test_a_job_of_the_product_that_a_slot_lost_costs_its_attempt(self, world):
         runner = world.runner()
         job = running(world, dropped(world), owner=runner.presence.owner)
         runner.beats.hold(job, "r")
@@ -357,7 +357,7 @@ class TestUnwritten:
 
 class TestAttempts:
     def attempt(self, world, runner, outcome):
-        runner.worker._attempts.run = lambda *_, **__: outcome
+        runner.worker.attempts.run = lambda *_, **__: outcome
         runner.worker.serve(received(world))
         (job,) = world.jobs()
         return job
@@ -369,7 +369,7 @@ class TestAttempts:
         def run(*_, **__):
             raise KeyError("bug")
 
-        runner.worker._attempts.run = run
+        runner.worker.attempts.run = run
         runner.worker.serve(received(world))
         (job,) = world.jobs()
         assert (job.state, job.error.verdict) == (State.QUEUED, Verdict.BOX_FAILED)
@@ -394,7 +394,7 @@ class TestAttempts:
             runner.beats.kill_all(Verdict.RELEASED)
             return Outcome(verdict=Verdict.SIGNAL)
 
-        runner.worker._attempts.run = run
+        runner.worker.attempts.run = run
         runner.worker.serve(received(world))
         (job,) = world.jobs()
         assert job.error.verdict is Verdict.RELEASED
@@ -440,7 +440,7 @@ class TestAttempts:
             runner.beats._held[job.job_id].missed = missed
             return Outcome(verdict=verdict)
 
-        runner.worker._attempts.run = run
+        runner.worker.attempts.run = run
         runner.worker.serve(received(world))
         (job,) = world.jobs()
         assert (job.state, job.attempt, job.attempts_total) == (State.QUEUED, counts, 1)
@@ -464,7 +464,7 @@ class TestAttempts:
         assert seen_again_after(world, 3.0)
 
     @pytest.mark.parametrize(("backoff", "announced"), [(39.0, False), (40.0, True)])
-    def test_a_retry_that_is_half_a_minute_away_is_told_to_the_sender(self, tmp_path, backoff, announced):
+    def test_a_retry_that_is_half_a_minute_away_is_reported_to_the_sender(self, tmp_path, backoff, announced):
         world = World(tmp_path / "w", retry_backoff_seconds=backoff)
         world.draw = lambda: 0.5
         dropped(world)
@@ -512,7 +512,7 @@ class TestAttempts:
             assert row.summary["progress"] == {"pass": "read", "done": 1, "total": 2}
             return Outcome(verdict=Verdict.RULE_ERROR, summary={"rows": 1})
 
-        runner.worker._attempts.run = run
+        runner.worker.attempts.run = run
         runner.worker.serve(received(world))
         (job,) = world.jobs()
         assert job.summary == {"rows": 1}
@@ -554,7 +554,7 @@ class TestAttempts:
             world.table.replace(row, replace(row, cancel_requested_at=world.clock.now()))
             return Outcome(verdict=verdict)
 
-        runner.worker._attempts.run = run
+        runner.worker.attempts.run = run
         runner.worker.serve(received(world))
         assert now(world, job).state is state
 
@@ -567,7 +567,7 @@ class TestAttempts:
             world.table.replace(row, replace(row, fence=row.fence + 1))
             return Outcome(verdict=Verdict.RULE_ERROR)
 
-        runner.worker._attempts.run = run
+        runner.worker.attempts.run = run
         runner.worker.serve(received(world))
         assert (now(world, job).state, now(world, job).error) == (State.RUNNING, None)
         assert world.result(job) is None
@@ -622,7 +622,7 @@ def test_a_letter_is_written_only_for_what_was_our_fault(world):
     """A rule that raises is its author's affair; a box that broke is the operator's."""
     dropped(world)
     runner = world.runner()
-    runner.worker._attempts.run = lambda *_, **__: Outcome(verdict=Verdict.RULE_ERROR)
+    runner.worker.attempts.run = lambda *_, **__: Outcome(verdict=Verdict.RULE_ERROR)
     runner.worker.serve(received(world))
     assert world.queue.dead() == ()
 

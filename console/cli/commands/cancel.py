@@ -3,13 +3,11 @@
 import argparse
 
 from console.cli import wire
-from console.cli.acts import act
+from console.cli.acts import act, add_jobs
 from console.cli.output import Printer
 from core.jobs import Job
 
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("jobs", metavar="JOB", nargs="+")
+arguments = add_jobs
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:

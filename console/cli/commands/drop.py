@@ -6,7 +6,7 @@ from pathlib import Path
 
 from console.cli import wire
 from console.cli.acts import follow, is_at_rest
-from console.cli.commands.sweep import tell_refusals
+from console.cli.commands.sweep import print_refusals
 from console.cli.desk import Desk, inbox_folder, lay_out, manifest_name, read_manifest
 from console.cli.guard import Exit, exit_of
 from console.cli.job_facts import job_shape, note, size
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         report = Intake.over(stack).changed(keys)
         if parcel.manifest_key in report.rejected:
             return _rejected(parcel, out)
-        tell_refusals(report, out)
+        print_refusals(report, out)
         jobs = _jobs(stack, report_dict(report), parcel.workflow)
         if not args.wait:
             _print(jobs, keys, out)

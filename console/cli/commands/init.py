@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from shlex import quote
 
 from console.cli.guard import Exit
 from console.cli.output import Printer
@@ -21,7 +22,8 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    command = f"ade try {folder / 'sample.csv'} --manifest {folder / 'manifest.json'} --out {folder / 'result'}"
+    sample, manifest, result = (quote(str(folder / name)) for name in ("sample.csv", "manifest.json", "result"))
+    command = f"ade try {sample} --manifest {manifest} --out {result}"
     if out.as_json:
         out.emit({"dir": str(folder), "files": list(FILES), "try": command})
     else:

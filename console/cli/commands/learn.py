@@ -16,7 +16,7 @@ from console.cli.output import Printer
 from core.errors import UsageError
 from core.keys import SPREADSHEETS
 from core.manifests import Manifest
-from core.memories import Fact, HeaderFact, MemoryInvalid, SpellingFact, learn
+from core.memories import Fact, HeaderFact, MemoryInvalid, ShapeFact, SpellingFact, learn, shapes_in
 
 EPILOG = """\
 examples:
@@ -36,7 +36,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sources", metavar="SOURCE", nargs="+", type=Path)
     parser.add_argument("--manifest", metavar="M", required=True, type=Path)
     parser.add_argument("--by", metavar="NAME", default="", help="the person who says so: beats every count")
-    parser.add_argument("--sender", metavar="FOLDER", default="", help="whose files these are: the folder in the inbox")
+    parser.add_argument(
+        "--sender",
+        metavar="FOLDER",
+        help="whose files these are: the folder in the inbox; an artifact says it by itself",
+    )
     add_arguments(parser, workflow=False)
     parser.epilog = EPILOG
 
@@ -54,16 +58,19 @@ def run(args: argparse.Namespace, out: Printer) -> int:
                 facts.append(fact)
             if len(facts) > _MOST:
                 raise UsageError(f"{source}: more than {_MOST} facts; learn them in parts")
+    tables = sum(isinstance(fact, ShapeFact) for fact in facts)
     now = datetime.now(UTC)
     try:
         memory = place.change(lambda memory: learn(memory, facts, at=now))
     except MemoryInvalid as error:
         raise UsageError(f"memory {place.name}: {error}") from None
     if out.as_json:
-        out.emit({"memory": place.name, "learnt": len(facts), "skipped": skipped, "headers": len(memory.headers)})
+        learnt = {"learnt": len(facts) - tables, "tables": tables, "skipped": skipped}
+        out.emit({"memory": place.name, **learnt, "headers": len(memory.headers)})
     else:
         more = f", {skipped} without a header left out" if skipped else ""
-        out.line(f"{place.name}: {len(facts)} learnt{more}; {len(memory.headers)} headers known")
+        more += f", and the shape of {tables} table{'' if tables == 1 else 's'}" if tables else ""
+        out.line(f"{place.name}: {len(facts) - tables} learnt{more}; {len(memory.headers)} headers known")
     return Exit.OK
 
 
@@ -77,9 +84,20 @@ def _facts(source: Path, args: argparse.Namespace, manifest: Manifest) -> Iterat
     if document is None:
         yield from _lines(source, text, args, manifest)
         return
+    sender = _sender(document, args)
     for header, field in _mapping(source, document):
         if field in known:
-            yield HeaderFact(header, field, args.by, args.sender)
+            yield HeaderFact(header, field, args.by, sender)
+    yield from shapes_in(document.get("profile"), sender=sender, by=args.by, decided=False)
+
+
+def _sender(document: dict[str, Any], args: argparse.Namespace) -> str:
+    """Who dropped the file of an artifact, unless the command says so."""
+    profile = document.get("profile")
+    known = profile.get("sender") if isinstance(profile, dict) else None
+    if args.sender is not None or not isinstance(known, str):
+        return (args.sender or "").rstrip("/")
+    return known
 
 
 def _text(source: Path) -> str:
@@ -130,7 +148,7 @@ def _fact(at: str, given: dict[str, Any], args: argparse.Namespace, manifest: Ma
     field, known = given.get("field"), {f.name for f in manifest.fields}
     if field is not None and field not in known:
         raise UsageError(f"{at}: {field!r} is no field of the manifest; known: {', '.join(sorted(known))}")
-    by, sender, count = given.get("by", args.by), given.get("sender", args.sender), given.get("count", 1)
+    by, sender, count = given.get("by", args.by), given.get("sender", args.sender or ""), given.get("count", 1)
     if not isinstance(by, str) or not isinstance(sender, str) or type(count) is not int or count < 1:
         raise UsageError(f"{at}: by and sender are texts, count is a whole number from 1")
     if "value" in given:
@@ -161,7 +179,7 @@ def _mapping(source: Path, document: dict[str, Any]) -> Iterator[tuple[str, str]
         raise UsageError(f"{source} is no artifact that this program can read") from None
 
 
-def _corrected(source: Path, args: argparse.Namespace, known: set[str]) -> Iterator[HeaderFact]:
+def _corrected(source: Path, args: argparse.Namespace, known: set[str]) -> Iterator[Fact]:
     """What a person changed in the header row of a normalized.xlsx, told by the artifact of the same job."""
     beside = source.parent / "artifact.json"
     document = _artifact(_text(beside)) if beside.is_file() else None
@@ -172,13 +190,15 @@ def _corrected(source: Path, args: argparse.Namespace, known: set[str]) -> Itera
         raise UsageError(f"{source}: {found.get('error', 'no table was found')}")
     now = {c["column"]: c["header"] for c in found["tables"][0]["columns"]}
     headers = {field: header for header, field in _mapping(source, document)}
+    sender = _sender(document, args)
+    yield from shapes_in(document.get("profile"), sender=sender, by=args.by, decided=False)
     try:
         for column in document["output"]["columns"]:
             was, text = column["field"], now.get(column["column"])
             header = headers.get(was) if was is not None else column["header"]
             if header and text in known:
-                yield HeaderFact(header, text, args.by, args.sender)
+                yield HeaderFact(header, text, args.by, sender)
             elif header and was is not None and text is not None:
-                yield HeaderFact(header, None, args.by, args.sender)
+                yield HeaderFact(header, None, args.by, sender)
     except (KeyError, TypeError):
         raise UsageError(f"{beside} is no artifact that this program can read") from None

@@ -32,11 +32,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="what was learnt; the most specific last",
     )
+    parser.add_argument(
+        "--sender", metavar="FOLDER", help="whose files these are, where a memory knows the shapes of a sender's tables"
+    )
     parser.epilog = EPILOG
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
-    found = scanned(args.files, order_of(args.manifest, args.memory))
+    sender = {} if args.sender is None else {"sender": args.sender.rstrip("/")}
+    found = scanned(args.files, order_of(args.manifest, args.memory) | sender)
     return show_each(found, out, lambda one: _show(one, out))
 
 

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Final
 
 from console.cli.guard import Exit
 from console.cli.memory_place import MemoryPlace, add_arguments, place_of
@@ -16,17 +17,19 @@ examples:
   ade memory forget --tenant acme --workflow members --header CALLE
   ade memory export --memory members.memory.json --to copy.memory.json
 """
+_SHOWN: Final = 60  # characters of a table's headers
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_subparsers(dest="what", required=True, metavar="show | forget | export")
     show = what.add_parser("show", help="its headers with field, count, date and who said so")
     show.add_argument("--field", metavar="F", help="only those of a field")
+    show.add_argument("--shapes", action="store_true", help="the senders' confirmed tables instead of headers")
     gone = what.add_parser("forget", help="take entries out that fit every condition given")
     gone.add_argument("--header", metavar="H")
     gone.add_argument("--field", metavar="F")
     gone.add_argument("--sender", metavar="FOLDER")
-    export = what.add_parser("export", help="the memory itself, as it stands in the bucket")
+    export = what.add_parser("export", help="the memory itself, as it is in the bucket")
     export.add_argument("--to", metavar="FILE", type=Path, help="a file instead of standard output")
     for one in (show, gone, export):
         add_arguments(one, workflow=True)
@@ -38,7 +41,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     try:
         match args.what:
             case "show":
-                return _show(place, args.field, out)
+                return _show_shapes(place, out) if args.shapes else _show(place, args.field, out)
             case "forget":
                 return _forget(place, args, out)
             case _:
@@ -69,6 +72,27 @@ def _show(place: MemoryPlace, field: str | None, out: Printer) -> int:
     ]
     out.table(("HEADER", "FIELD", "COUNT", "LAST", "BY", ""), rows)
     out.note(f"{place.name}: {len(memory.headers)} headers, {len(memory.values)} values, {len(memory.shapes)} shapes")
+    return Exit.OK
+
+
+def _show_shapes(place: MemoryPlace, out: Printer) -> int:
+    shapes = place.read().shapes
+    if out.as_json:
+        for shape in shapes:
+            out.emit(shape.model_dump(mode="json"))
+        return Exit.OK
+    rows = [
+        (
+            e.sender or "(top)",
+            e.sheet or "(only sheet)",
+            ", ".join(map(str, e.header_rows)) or "none",
+            str(len(e.headers)),
+            "sheet left out" if e.left_out else ", ".join(filter(None, e.headers))[:_SHOWN],
+            e.by,
+        )
+        for e in shapes
+    ]
+    out.table(("SENDER", "SHEET", "HEADER ROWS", "COLUMNS", "HEADERS", "BY"), rows)
     return Exit.OK
 
 

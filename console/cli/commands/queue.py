@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from console.cli import wire
 from console.cli.acts import act
-from console.cli.commands.sweep import tell_refusals
+from console.cli.commands.sweep import print_refusals
 from console.cli.guard import Exit
 from console.cli.job_facts import span, when
 from console.cli.output import Printer, Progress
@@ -190,7 +190,7 @@ class Import:
             found = report_dict(report)
             self._recorded.update(found["created"] + found["met"] + found["queued"])
             report.refused.clear()
-            tell_refusals(report, self._out)
+            print_refusals(report, self._out)
         self._keys.clear()
 
     def _refuse(self, number: int, problem: str) -> None:

@@ -3,12 +3,12 @@
 import argparse
 
 from console.cli import wire
-from console.cli.acts import act
+from console.cli.acts import act, add_jobs
 from console.cli.output import Printer
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("jobs", metavar="JOB", nargs="+")
+    add_jobs(parser)
     parser.add_argument(
         "--keep-input",
         action="store_true",

@@ -3,15 +3,12 @@
 import argparse
 
 from console.cli import wire
-from console.cli.acts import act
+from console.cli.acts import act, add_jobs
 from console.cli.output import Printer
 
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("jobs", metavar="JOB", nargs="+")
+arguments = add_jobs
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     with wire.opened() as stack:
-        control = wire.make_control(stack)
-        return act(args.jobs, control.reset, done=lambda job: f"{job.state}: {job.reason}", out=out)
+        return act(args.jobs, wire.make_control(stack).reset, out=out)

@@ -2,7 +2,6 @@
 
 import argparse
 import getpass
-import json
 import sys
 from typing import Any
 
@@ -10,16 +9,15 @@ from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.job_facts import job_shape, when
 from console.cli.output import Printer
-from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, parse_decision
-from core.errors import ObjectMissing, ObjectTooLarge, PreconditionFailed, UsageError
+from core.decisions import DecisionInvalid
+from core.errors import PreconditionFailed, UsageError
 from core.jobs import Job, State
-from core.keys import job_folder
-from core.ports import ObjectInfo, ObjectStore
+from core.keys import decision_place, job_folder
+from core.ports import ObjectStore
 from core.verdicts import Verdict
 from handlers.intake import Intake
-from infra.reviews import read_questions
+from infra.reviews import put_decision, read_questions
 from infra.wiring import Stack
-from runner.staging import decision_place
 
 _REASONS = 3
 Question = dict[str, Any]
@@ -158,41 +156,22 @@ def _show(number: int, question: Question, out: Printer) -> None:
 
 def _put(store: ObjectStore, job: Job, given: dict[str, str | None], args: argparse.Namespace) -> str:
     """Write the decision; what an earlier one says about other questions stays in it."""
-    key = decision_place(job)
     questions = {q["id"]: q for q in read_questions(store, job_folder(job))}
-    there = store.head(key)
-    earlier = _earlier(store, there)
-    answers = [_self_contained(questions[name], value) for name, value in given.items()]
-    said = {json.dumps(_about(answer), sort_keys=True) for answer in answers}
-    kept = [answer for answer in earlier if json.dumps(_about(answer), sort_keys=True) not in said]
     decision: dict[str, Any] = {
         "decision": 1,
         "workflow": job.workflow,
         "job": job.job_id,
         "by": args.by or getpass.getuser(),
-        "answers": [*kept, *answers],
+        "answers": [_self_contained(questions[name], value) for name, value in given.items()],
     }
     decision |= {"accept": True} if args.accept else {}
     decision |= {"remember": False} if args.no_remember else {}
-    body = json.dumps(decision, indent=2, ensure_ascii=False).encode()
     try:
-        parse_decision(body)
-        store.put(key, body, if_version=there.version if there else None, if_absent=there is None)
+        return put_decision(store, job, decision)
     except DecisionInvalid as error:
         raise UsageError("; ".join(f"{p.path}: {p.problem} (allowed: {p.allowed})" for p in error.problems)) from None
     except PreconditionFailed:
-        raise UsageError(f"{key} was written by somebody else meanwhile; look at it and repeat") from None
-    return key
-
-
-def _earlier(store: ObjectStore, there: ObjectInfo | None) -> list[dict[str, Any]]:
-    if there is None:
-        return []
-    try:
-        found: Decision = parse_decision(store.read(there.key, version=there.version, limit=MAX_DECISION_BYTES))
-    except (DecisionInvalid, ObjectMissing, ObjectTooLarge):
-        return []  # it could not be used anyway
-    return [answer.model_dump(mode="json", exclude_unset=True) for answer in found.answers]
+        raise UsageError(f"somebody else decided on {job.job_id} in the meantime; check it and repeat") from None
 
 
 def _self_contained(question: Question, value: str | None) -> dict[str, Any]:
@@ -208,13 +187,8 @@ def _self_contained(question: Question, value: str | None) -> dict[str, Any]:
     return {"id": question["id"], "value": value}
 
 
-def _about(answer: dict[str, Any]) -> dict[str, Any]:
-    kind = next((name for name in ("field", "reading", "header_rows") if name in answer), "value")
-    return {name: answer.get(name) for name in ("id", "sheet", "header", "column")} | {"kind": kind}
-
-
 def _report(stack: Stack, job: Job, key: str, out: Printer) -> int:
-    """Let the intake read the decision at once, as it would after the bucket's event; tell what became of the job."""
+    """Let the intake read the decision at once, as it would after the bucket's event; report what became of the job."""
     Intake.over(stack).changed([key])
     now = stack.table.get(job.job_id) or job
     if out.as_json:

@@ -52,13 +52,18 @@ def scanned(files: list[str], order: dict[str, Any] | None = None) -> Iterator[d
             stdout=subprocess.PIPE,
             text=True,
             encoding="utf-8",
+            start_new_session=True,  # Ctrl-C is for this process, which ends it
         ) as child:
-            if child.stdin is not None:
-                with contextlib.suppress(BrokenPipeError), child.stdin:
-                    child.stdin.write("" if order is None else json.dumps(order))
-            for line in child.stdout or ():
-                yield json.loads(line)
-                del left[:1]
+            try:
+                if child.stdin is not None:
+                    with contextlib.suppress(BrokenPipeError), child.stdin:
+                        child.stdin.write("" if order is None else json.dumps(order))
+                for line in child.stdout or ():
+                    yield json.loads(line)
+                    del left[:1]
+            except BaseException:
+                child.kill()
+                raise
         if left:
             yield {"file": left[0], "error": f"the reader ended with code {child.returncode}", "code": "reader_ended"}
             del left[:1]

@@ -11,6 +11,7 @@ from console.cli.guard import Exit
 from console.cli.output import Printer
 from console.cli.service import Signals
 from core.errors import UsageError
+from infra.addresses import bind, http_address
 
 _NICER = 5  # whoever watches waits a little rather than those who work
 
@@ -20,7 +21,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
-    from console.api.listening import address, bind  # noqa: PLC0415 - only where there is something to serve
     from console.api.server import ConsoleServer  # noqa: PLC0415 - takes a moment that no other command need wait
 
     settings = wire.load_settings()
@@ -34,15 +34,15 @@ def run(args: argparse.Namespace, out: Printer) -> int:
             listening = socket.socket(fileno=args.socket)
             threading.Thread(target=_until_left, args=(signals,), daemon=True).start()
         else:
-            listening = bind(settings.console_listen, fall_back=False)
+            listening = bind(settings.console_listen, "ADE_CONSOLE_LISTEN")
         server = ConsoleServer(stack, log, listening)
         failed: list[BaseException] = []
         serving = threading.Thread(target=_serve, args=(server, signals, failed), name="server")
         serving.start()
         if not beside:
-            log.info("serving", console=address(listening))
+            log.info("serving", console=http_address(listening))
             if out.terminal:
-                out.note(f"open {address(listening)}; Ctrl-C ends")
+                out.note(f"open {http_address(listening)}; Ctrl-C ends")
         signals.wait()
         server.stop()
         serving.join()

@@ -26,11 +26,11 @@ def run(_args: argparse.Namespace, out: Printer) -> int:
         )
         for job_id in found["created"]:
             out.line(f"  new: {job_id}")
-        tell_refusals(report, out)
+        print_refusals(report, out)
     return Exit.OK
 
 
-def tell_refusals(report: Report, out: Printer) -> None:
+def print_refusals(report: Report, out: Printer) -> None:
     for key in report.rejected:
         out.note(f"manifest {key} does not validate; rejected.json lists its problems")
     for problem in report.refused:

@@ -20,7 +20,7 @@ from core.decisions import DecisionInvalid, parse_decision
 from core.drops import plan
 from core.errors import UsageError
 from core.jobs import End, Job, JobError, Review, State, ask, decide, move, start
-from core.keys import DECISION, decision_key, is_decision
+from core.keys import DECISION, decision_place, decision_places, is_decision
 from core.ports import ObjectInfo
 from core.settings import Settings
 from core.verdicts import Verdict
@@ -28,7 +28,7 @@ from infra.clocks import SystemClock
 from infra.reviews import REVIEW_FILES
 from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_box, summarize
 from runner.publish import outcome, result_body
-from runner.staging import StagedSource, StagingFailed, decision_place, stage
+from runner.staging import StagedSource, StagingFailed, stage
 
 _TENANT = "desk"
 _NAMES = ("normalized.xlsx", "rejects.xlsx", "artifact.json", "report.html", "logs.txt", "result.json", *REVIEW_FILES)
@@ -77,8 +77,8 @@ def desk_of(manifest_path: Path, files: list[Path], settings: Settings) -> tuple
     keys = {folder + path.name: path for path in files}
     if len(keys) < len(files):
         raise UsageError("two files have the same name, so their results would collide; rename one")
-    beside = {decision_key(key): path.with_name(path.name + DECISION) for key, path in keys.items()}
-    keys |= {key: path for key, path in beside.items() if path.is_file()}
+    beside = {path.parent for path in files}
+    keys |= {folder + path.name: path for place in beside for path in place.glob(f"*{DECISION}") if path.is_file()}
     return desk, {**keys, desk.workflow.info.key: manifest_path}
 
 
@@ -88,15 +88,15 @@ def trials_of(desk: Desk, files: dict[str, Path], out: Path) -> Iterator[Trial]:
     per_file = desk.workflow.manifest.inputs.per == "file"
     sets = [[p] for p in primaries] if per_file else [primaries]
     for chosen in sets:
-        jobs = [_decided(job, chosen, files) for job in _planned(desk, chosen)]
+        jobs = [_decided(job, files) for job in _planned(desk, chosen)]
         for job in jobs:
             place = out / chosen[0].key.rpartition("/")[2] if len(sets) > 1 else out
             yield Trial(job, place / _params_name(job) if len(jobs) > 1 else place)
 
 
-def _decided(job: Job, primaries: list[ObjectInfo], files: dict[str, Path]) -> Job:
+def _decided(job: Job, files: dict[str, Path]) -> Job:
     """The job with the decision that is beside one of its files."""
-    found = [(key, files[key]) for p in primaries if (key := decision_key(p.key)) in files]
+    found = [(key, files[key]) for key in decision_places(job) if key in files]
     for key, path in found[:1]:
         try:
             parse_decision(path.read_bytes())

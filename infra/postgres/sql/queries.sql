@@ -5,7 +5,8 @@
 -- Asked by every new connection: the schema's version, the server's time, which process serves us, and what the role
 -- or the database sets otherwise than we need it.
 SELECT (SELECT max(version) FROM ade.versions), extract(epoch FROM clock_timestamp())::float8, pg_backend_pid(),
-  current_setting('transaction_isolation'), current_setting('server_encoding')
+  current_setting('transaction_isolation'), current_setting('extra_float_digits')::integer,
+  current_setting('server_encoding')
 
 -- add_job --
 SELECT made, there FROM ade.add_job(%(job_id)s, %(tenant)s, %(workflow)s, %(line)s, %(created_at)s, %(state)s,
@@ -45,6 +46,18 @@ SELECT wake_at, job_id, doc FROM ade.jobs WHERE wake_at IS NOT NULL AND NOT rest
 SELECT wake_at, job_id, doc FROM ade.jobs WHERE wake_at IS NOT NULL AND resting AND wake_at <= %(before)s
   AND (wake_at, job_id) > (%(after_at)s, %(after_id)s) ORDER BY wake_at, job_id LIMIT %(limit)s
 
+-- without_message --
+-- The next QUEUED jobs, and of those that have no message the record. One snapshot: a job that is added, sent or taken
+-- in the meantime is seen before or after, never in between.
+SELECT q.created_at, q.job_id, CASE WHEN (SELECT m.job_id FROM ade.messages m WHERE m.job_id = q.job_id) IS NULL
+  THEN (SELECT j.doc FROM ade.jobs j WHERE j.job_id = q.job_id) END
+FROM (
+  SELECT created_at, job_id FROM ade.jobs
+  WHERE state = 'QUEUED' AND state NOT IN ('SUCCEEDED', 'EXPIRED')
+    AND (created_at, job_id) > (%(after_at)s, %(after_id)s)
+  ORDER BY created_at, job_id LIMIT %(limit)s
+) AS q
+
 -- every_row --
 SELECT created_at, job_id, state, doc FROM ade.jobs WHERE (created_at, job_id) > (%(after_at)s, %(after_id)s)
 ORDER BY created_at, job_id LIMIT %(limit)s
@@ -69,6 +82,18 @@ WITH nothing AS (
 )
 DELETE FROM ade.leases l WHERE l.name IN
   (SELECT name FROM ade.leases WHERE expires < ade.moment(%(now)s) - 86400 LIMIT 1000 FOR UPDATE SKIP LOCKED)
+
+-- reopen_lanes --
+-- Tenants that have ready messages and no lane, which nobody would serve: somebody deleted it. From one tenant to the
+-- next by the index, however many messages each has.
+WITH RECURSIVE ready AS (
+  (SELECT m.tenant FROM ade.messages m WHERE m.ready ORDER BY m.tenant LIMIT 1)
+  UNION ALL
+  SELECT (SELECT m.tenant FROM ade.messages m WHERE m.ready AND m.tenant > r.tenant ORDER BY m.tenant LIMIT 1)
+  FROM ready r WHERE r.tenant IS NOT NULL
+)
+SELECT ade.open_lanes(array_agg(r.tenant::text)) FROM ready r
+WHERE r.tenant IS NOT NULL AND NOT EXISTS (SELECT FROM ade.lanes l WHERE l.tenant = r.tenant) HAVING count(*) > 0
 
 -- add_pause --
 -- Waits for the starts that are under way, and holds back those that come, for as long as this one statement takes.

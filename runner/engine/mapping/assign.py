@@ -17,11 +17,11 @@ class Rank(NamedTuple):
     weight: float
 
 
-# Asked before a group is settled, with what was chosen so far: whether the pair still stands.
-Stands = Callable[[int, int, Mapping[int, int]], bool]
+# Asked before a group is settled, with what was chosen so far: whether the pair still holds.
+StillHolds = Callable[[int, int, Mapping[int, int]], bool]
 
 
-def assign(ranks: Mapping[Pair, Rank], stands: Stands = lambda *_: True) -> dict[int, int]:
+def assign(ranks: Mapping[Pair, Rank], still_holds: StillHolds = lambda *_: True) -> dict[int, int]:
     """column -> field. Equal evidence goes to the column further left, then to the field declared earlier."""
     groups: dict[tuple[float, ...], list[tuple[float, int, int]]] = {}
     for (column, field), rank in ranks.items():
@@ -31,7 +31,7 @@ def assign(ranks: Mapping[Pair, Rank], stands: Stands = lambda *_: True) -> dict
         taken = set(chosen.values())
         options: dict[int, list[int]] = {}
         for _, column, field in sorted(groups[group]):
-            if column not in chosen and field not in taken and stands(column, field, chosen):
+            if column not in chosen and field not in taken and still_holds(column, field, chosen):
                 options.setdefault(column, []).append(field)
         chosen |= _matched(options)
     return chosen

@@ -3,37 +3,34 @@
 Four sources: the header against the field's declared names, general knowledge of what headers mean, what was learnt,
 and the values. A small linear model (`matcher.json`, trained by tests/bench/train_mapping.py on made-up tables) weighs
 them. The sum for a field against 0 for "no field" and against the sums of the other fields is a probability.
+Every pair gets its sum; what it is made of is put together only for the pairs that are asked for.
 """
 
 import json
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
 from math import log2
-from operator import mul
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import Field
 from runner.engine.mapping import knowledge
-from runner.engine.mapping.headers import EXACT, SAME_WORDS, akin, bare_words, coverage, likeness, words
-from runner.engine.mapping.profile import by_number, chances, profile
+from runner.engine.mapping.headers import UNLIKE, FieldNames
+from runner.engine.mapping.profile import TRUTHS, by_number, chances, profile
 from runner.engine.mapping.recall import Likely, Recall
-from runner.engine.mapping.spelling import joined, normalized
 from runner.engine.values.convert import Converter, fold, text_of
 
 GOOD: Final = 0.8
+PLAIN: Final = 0.85  # what a header plainly means
 POOR: Final = 0.3
 FEWEST: Final = 3
-FEW: Final = 6  # values that tell half of what many would
+FEW: Final = 6  # values that show half of what many would
 TESTED: Final = 60  # values that a type is tried on
-LEAST_LIKENESS: Final = 0.2
-PART: Final = 0.95  # the last part of a stacked header says a little less than the whole
 MOST_COMPARISONS: Final = 200_000
 PER_POINT: Final = 12.0  # log-odds of a point that a Python rule gives
 _MOST: Final = 3.0  # log-odds that letters or values alone may give
-_KINDS: Final = ("name", "label", "synonym")
-_PARTS: Final = 4  # ranks of last parts come after those of whole headers
 _PROBES: Final = ("x", "Abc def", "17", "2026-01-31", "a.b@c.de", "M-1")
 _CLASSES: Final[Mapping[str, frozenset[str]]] = {  # what values of a declared type look like
     "email": frozenset({"email"}),
@@ -43,6 +40,8 @@ _CLASSES: Final[Mapping[str, frozenset[str]]] = {  # what values of a declared t
     "datetime": frozenset({"date"}),
     "time": frozenset({"time"}),
 }
+_UNTESTED: Final = frozenset({"text", "enum", "any"})  # types that say nothing about their values
+_COMMON: Final = 0.2  # what an allowed value counts that many columns hold
 _RARE: Final = frozenset({"email", "url", "phone"})
 _STRONG: Final = frozenset({"date", "datetime", "time", "boolean"})
 LIKE: Final = "memory:like"
@@ -51,7 +50,7 @@ NAMES: Final = (
     "alike_squared", "nothing_said", "meaning", "meaning_plain", "other_meaning", "foreign", "technical",
     "confirmed", "confirmed_often", "confirmed_other", "said", "said_other", "near", "near_squared", "near_other",
     "letters", "letters_lead", "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against",
-    "pattern", "pattern_against", "allowed", "allowed_against", "neighbour",
+    "pattern", "pattern_against", "allowed", "allowed_against", "neighbour", "other_role",
 )  # fmt: skip
 # What the artifact calls a contribution, by the numbers that it is made of.
 _RULES: Final = {
@@ -63,7 +62,8 @@ _RULES: Final = {
     "said_other": "memory:person", "near": "memory:like", "near_squared": "memory:like", "near_other": "memory:like",
     "letters": "memory:letters", "letters_lead": "memory:letters", "values": "values", "values_against": "values",
     "type_rare": "type", "type_strong": "type", "type_weak": "type", "type_against": "type", "pattern": "pattern",
-    "pattern_against": "pattern", "allowed": "allowed", "allowed_against": "allowed", "neighbour": "neighbours",
+    "pattern_against": "pattern", "allowed": "allowed", "allowed_learnt": "memory:spellings",
+    "allowed_against": "allowed", "neighbour": "neighbours", "other_role": "other role",
 }  # fmt: skip
 
 
@@ -78,7 +78,7 @@ class Sample:
         self._chances: dict[str, float] | None = None
 
     def fit(self, field: Field) -> float | None:
-        """The share of values that are of the field's type; None where there is nothing to tell."""
+        """The share of values that are of the field's type; None where there is no evidence."""
         key = (field.type, field.formats, field.decimal, field.day_first, field.clean)
         if key not in self._fits:
             self._fits[key] = self._fit(field)
@@ -118,21 +118,39 @@ class Contribution(NamedTuple):
 class Evidence(NamedTuple):
     """What speaks for one pair of column and field."""
 
-    told: Callable[[], tuple[Contribution, ...]]  # what the artifact says about it
+    numbers: Mapping[str, float]  # before they are weighed
     exact: int | None  # rank of a header that is one of the field's names; None for any other header
     header: float  # how alike header and field are, 0 to 1
     name: str  # of the field's names the one most like the header
-    values: float
-    rules: float  # points of Python rules
-    contradicted: bool  # the values are plainly not of the field's type
-    confirmed: bool  # this very header was confirmed for this field
-    plain: bool  # in general the header plainly means this
-    total: float  # log-odds against "no field"
+    word: str  # what kind of name that is
+    like: str  # the confirmed header that is most like this one
+    points: Sequence[Contribution]  # of Python rules
+    rules: float  # their sum
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the values are plainly not of the field's type."""
+        return "type_against" in self.numbers
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether this very header was confirmed for this field."""
+        return _is_confirmed(self.numbers)
+
+    @property
+    def plain(self) -> bool:
+        """Whether in general the header plainly means this."""
+        return bool(self.numbers.get("meaning_plain"))
+
+    @property
+    def values(self) -> float:
+        """What the values say of it, in log-odds."""
+        return weighed({name: x for name, x in self.numbers.items() if name in _OF_VALUES})
 
 
 Detected = Mapping[int, Mapping[str, Sequence[Contribution]]]  # column index -> field -> what rules said
 Allowed = Callable[[Field], frozenset[Any] | None]
-Table = dict[tuple[int, int], Evidence]
+NO_RULES: Final[Detected] = {}
 EMPTY: Final = Recall()
 
 
@@ -140,13 +158,14 @@ EMPTY: Final = Recall()
 def model() -> dict[str, Any]:
     """The weights, from a file of our own."""
     loaded: dict[str, Any] = json.loads((Path(__file__).parent / "matcher.json").read_bytes())
+    loaded["pair"]["allowed_learnt"] = loaded["pair"]["allowed"]  # a confirmed spelling is as good as the value
     loaded["values"]["by_number"] = by_number(loaded["values"]["classes"])
     return loaded
 
 
 def type_fit(sample: Sample, field: Field) -> str | None:
     """Whether values speak for a field's type or plainly against it."""
-    if field.type in ("text", "enum", "any") or len(sample.values) < FEWEST:
+    if field.type in _UNTESTED or len(sample.values) < FEWEST:
         return None
     fit = sample.fit(field)
     if fit is None:
@@ -168,221 +187,330 @@ def pattern_fit(sample: Sample, field: Field) -> tuple[str, float] | None:
     return ("pattern_against", 1.0) if fit < POOR / 2 else None
 
 
-def allowed_fit(sample: Sample, allowed: frozenset[Any] | None) -> tuple[str, float] | None:
-    """Values that are all among the allowed ones speak for an enum; few different ones speak softly."""
+def allowed_fit(
+    sample: Sample, allowed: frozenset[Any] | None, spelled: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, float]:
+    """Values that are all among the allowed ones speak for an enum; few different ones speak softly, and so do yes and
+    no, bare numbers and single letters: many columns hold those.
+
+    `spelled`: texts that were confirmed to mean one of them. They agree, too, but such short ones are no reason.
+    """
     if not allowed or len(sample.texts) < FEWEST:
-        return None
+        return {}
     found = [fold(t) for t in sample.texts[:TESTED]]
-    fit = sum(f in allowed for f in found) / len(found)
+    own = [f for f in found if f in allowed]
+    learnt = [f for f in found if f in spelled] if spelled else []
+    fit = (len(own) + len(learnt)) / len(found)
     if fit >= GOOD:
-        return "allowed", (1.0 if len(set(found)) > 2 else 0.6) * fit
-    return ("allowed_against", 1.0) if fit < POOR / 2 else None
+        strength = (1.0 if len({spelled.get(f, f) for f in found}) > 2 else 0.6) / len(found)
+        telling = sum(map(_is_telling, own))
+        much = {"allowed": telling + _COMMON * (len(own) - telling), "allowed_learnt": sum(map(_is_telling, learnt))}
+        return {name: strength * x for name, x in much.items() if x}
+    return {"allowed_against": 1.0} if fit < POOR / 2 else {}
 
 
-class Numbers(NamedTuple):
-    """A pair's evidence before it is weighed."""
-
-    values: dict[str, float]
-    exact: int | None
-    header: float
-    name: str
-    word: str  # how the header was found to be the field's
-    like: str  # the confirmed header that is most like this one
+def _is_telling(folded: str) -> bool:
+    """Whether a value is one that few columns hold."""
+    return len(folded) > 1 and not folded.isdecimal() and folded not in TRUTHS
 
 
-_Named = tuple[int, float, str, str]  # rank, likeness, which of the field's names, what kind of name
-_Likeness = tuple[float, str, str, Mapping[str, float]]  # how alike, which name, what kind of name, and in numbers
-_UNLIKE: Final[_Likeness] = (0.0, "", "", {})
 _FAR: Final = (0.0, "")
-_OF_HEADERS: Final = frozenset({"meaning", "confirmed", "said", "near"})
+_NOTHING: Final = frozenset[str]()
+_NOBODY: Final = "\0"  # the name of no field
+_OF_HEADERS: Final = frozenset({"alike", "same_words", "meaning", "confirmed", "said", "near"})
+_OF_VALUES: Final = frozenset({
+    "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against", "pattern", "pattern_against",
+    "allowed", "allowed_learnt", "allowed_against",
+})  # fmt: skip
+_SAYS_NOTHING: Final = frozenset({"near_other", "letters", "letters_lead", "nothing_said"})
+
+
+def weighed(numbers: Mapping[str, float]) -> float:
+    weights = model()["pair"]
+    return float(sum([weights[name] * x for name, x in numbers.items()]))
+
+
+def _is_confirmed(numbers: Mapping[str, float]) -> bool:
+    return numbers.get("confirmed", 0.0) > 0.5 or "said" in numbers
 
 
 class Weigher:
-    """One table's columns against the fields: the numbers of each pair, and their weighed sums."""
+    """One table's columns against the fields."""
 
     def __init__(
-        self, columns: Sequence[ColumnIn], fields: Sequence[Field], allowed: Allowed, recall: Recall = EMPTY
+        self,
+        columns: Sequence[ColumnIn],
+        fields: Sequence[Field],
+        allowed: Allowed,
+        recall: Recall = EMPTY,
+        detected: Detected = NO_RULES,
     ) -> None:
-        self._columns = columns
-        self._fields = fields
-        self._recall = recall
+        target = _Target(
+            fields, allowed, recall, wide=len(columns) * sum(len(f.names) for f in fields) > MOST_COMPARISONS
+        )
+        likely = recall.likely([c.headers[0] if c.headers else "" for c in columns])
+        self._target = target
+        self._detected = detected
+        self._columns = {
+            c.position: _Against(target, c, recall, memory) for c, memory in zip(columns, likely, strict=True)
+        }
+        self._neighbours = self._beside()
+        self._known: dict[tuple[int, int], Evidence] = {}
+
+    def totals(self) -> dict[int, dict[int, float]]:
+        """Column -> field -> the log-odds against "no field", of every pair that anything is known about."""
+        out: dict[int, dict[int, float]] = {}
+        weights = model()["pair"]
+        for at, column in self._columns.items():
+            beside = self._neighbours[at]
+            points = {n: PER_POINT * self._points(at, n) for n in self._ruled(at)}
+            out[at] = mine = column.totals(beside.keys() | points.keys())
+            for n, much in beside.items():
+                mine[n] += weights["neighbour"] * much
+            for n, much in points.items():
+                mine[n] += much
+        return out
+
+    def named(self, at: int) -> frozenset[int]:
+        """The fields one of whose names the column's header is."""
+        return self._columns[at].named
+
+    def evidence(self, at: int, n: int) -> Evidence:
+        """What a pair's log-odds are made of."""
+        if (at, n) not in self._known:
+            column, name = self._columns[at], self._target.fields[n].name
+            numbers = column.numbers(n)
+            if n in self._neighbours[at]:
+                numbers["neighbour"] = self._neighbours[at][n]
+            header = column.headers.get(n, UNLIKE)
+            like = "" if header.exact is not None else column.like(n)
+            points = self._detected.get(at, {}).get(name, ())
+            self._known[at, n] = Evidence(
+                numbers, header.exact, header.alike, header.name, header.word, like, points, self._points(at, n)
+            )
+        return self._known[at, n]
+
+    def contributions(self, at: int, n: int) -> tuple[Contribution, ...]:
+        """What the artifact says about a pair."""
+        return contributions(self.evidence(at, n), self._target.fields[n], self._target.classes[n])
+
+    def _ruled(self, at: int) -> list[int]:
+        """The fields that a Python rule has said something about."""
+        return [self._target.called[name] for name, said in self._detected.get(at, {}).items() if said]
+
+    def _points(self, at: int, n: int) -> float:
+        return round(sum(c.delta for c in self._detected.get(at, {}).get(self._target.fields[n].name, ())), 4)
+
+    def _beside(self) -> dict[int, dict[int, float]]:
+        """What each column's neighbours say: a last name beside a first name, a longitude beside a latitude."""
+        concepts = self._target.concepts
+        sure = {at: _NOTHING.union(*(concepts[n] for n in one.sure())) for at, one in self._columns.items()}
+        anywhere = _NOTHING.union(*sure.values())
+        partners = [_NOTHING.union(*map(knowledge.partners, mine)) & anywhere for mine in concepts]
+        wanted = {n: mine for n, mine in enumerate(partners) if mine}
+        out: dict[int, dict[int, float]] = {}
+        for at, one in self._columns.items():
+            beside = sure.get(at - 1, _NOTHING) | sure.get(at + 1, _NOTHING)
+            out[at] = {n: 1.0 if mine & beside else 0.5 for n, mine in wanted.items() if n not in one.named}
+        return out
+
+
+class _Target:
+    """The fields that columns are compared with."""
+
+    def __init__(self, fields: Sequence[Field], allowed: Allowed, recall: Recall, *, wide: bool) -> None:
+        self.fields = fields
+        self.called = {field.name: n for n, field in enumerate(fields)}
         self._allowed = [allowed(f) for f in fields]
-        self._index = _index(fields)
-        self._stems = _stems(fields)
-        self._wide = len(columns) * sum(len(f.names) for f in fields) > MOST_COMPARISONS
+        self._spellings = [recall.spelled(f.name) for f in fields]
+        self._tested = [
+            bool(f.type not in _UNTESTED or f.pattern is not None or allowed)
+            for f, allowed in zip(fields, self._allowed, strict=True)
+        ]
         self.concepts = field_concepts(fields)
         self.classes = [field_classes(f, mine) for f, mine in zip(fields, self.concepts, strict=True)]
-        self.theirs = {name for mine in self.concepts for name in mine}
-        self._having: dict[str, list[int]] = {}  # word -> fields of which a name has it
-        self._spelled: dict[str, list[int]] = {}
-        for n, field in enumerate(fields):
-            for name, _ in field.names:
-                self._spelled.setdefault(normalized(name), []).append(n)
-                for word in words(name):
-                    self._having.setdefault(word, []).append(n)
-        self._close: dict[str, list[int]] = {}
+        self.being: dict[str, list[int]] = {}  # concept -> the fields that are it
+        for n, mine in enumerate(self.concepts):
+            for name in mine:
+                self.being.setdefault(name, []).append(n)
         first: dict[object, int] = {}
-        self._declared = [first.setdefault(self._declaration(n), n) for n in range(len(fields))]
+        # Of fields that are declared alike the first stands for all.
+        self.declared = [first.setdefault(self._declaration(n), n) for n in range(len(fields))]
+        self.distinct = tuple(dict.fromkeys(self.declared))
+        self.names = FieldNames(fields, wide=wide)
 
     def _declaration(self, n: int) -> object:
         """What its values are compared with; the same for fields that are declared alike."""
-        field = self._fields[n]
+        field = self.fields[n]
         kind = (field.type, field.formats, field.decimal, field.day_first, field.clean)
-        return kind, field.pattern, id(self._allowed[n]) if self._allowed[n] else None, self.classes[n]
+        allowed = (id(self._allowed[n]), id(self._spellings[n])) if self._allowed[n] else None
+        return kind, field.pattern, allowed, self.classes[n]
 
-    def numbers(self) -> dict[tuple[int, int], Numbers]:
-        """Every pair's numbers but for its neighbours."""
-        likely = self._recall.likely([c.headers[0] if c.headers else "" for c in self._columns])
-        out = {}
-        for column, memory in zip(self._columns, likely, strict=True):
-            named = self._named(column.headers)
-            alike = {} if self._wide else self._alike(column.headers, named)
-            meaning = _Meanings(column.headers, self)
-            learnt = _Memories(column.headers, self._recall, memory) if len(self._recall) else None
-            values = self._values(column.sample)
-            for n, field in enumerate(self._fields):
-                if n in named:
-                    rank, header, name, word = named[n]
-                    out[column.position, n] = Numbers({"exact": header, **values[n]}, rank, header, name, word, "")
-                    continue
-                header, name, word, found = alike.get(n, _UNLIKE)
-                found = {**found, **meaning.of(n)}
-                like = learnt.add(field.name, found) if learnt is not None else ""
-                found |= values[n]
-                if not header and not (
-                    "meaning" in found or "confirmed" in found or "said" in found or "near" in found
-                ):
-                    found["nothing_said"] = 1.0
-                out[column.position, n] = Numbers(found, None, header, name, word, like)
-        return out
-
-    def _alike(self, headers: tuple[str, ...], named: Container[int]) -> dict[int, _Likeness]:
-        """Fields that share a word with a header, or one that is like it: how alike they are."""
-        near = {n for header in headers for n in self._near(header)}
-        out: dict[int, _Likeness] = {}
-        for n in sorted(near):
-            if n in named:
-                continue
-            header, name, word = self._likeness(headers, self._fields[n])
-            found: dict[str, float] = {}
-            if header >= SAME_WORDS * PART:
-                found["same_words"] = 1.0
-            elif header:
-                found["alike"], found["alike_squared"] = header, header * header
-                for text in headers[:1]:
-                    if how := coverage(bare_words(text), words(name), self._stems):
-                        found[how] = 1.0
-            out[n] = header, name, word, found
-        return out
-
-    def _near(self, header: str) -> Iterator[int]:
-        yield from self._spelled.get(normalized(header), ())
-        for word in bare_words(header):
-            if word not in self._close:
-                self._close[word] = [n for other, mine in self._having.items() if akin(word, other) for n in mine]
-            yield from self._close[word]
-
-    def _values(self, sample: Sample) -> list[dict[str, float]]:
-        """What a column's values say about each field; fields that are declared alike are looked at once."""
-        seen = sample.chances()
-        told: list[dict[str, float]] = []
-        for n, (field, like) in enumerate(zip(self._fields, self._declared, strict=True)):
-            if like != n:
-                told.append(told[like])
-                continue
-            found: dict[str, float] = {}
-            if kind := type_fit(sample, field):
-                found[kind] = 1.0
-            for fits in (pattern_fit(sample, field), allowed_fit(sample, self._allowed[n])):
-                if fits:
-                    found[fits[0]] = fits[1]
-            if seen and self.classes[n]:
-                best = max([seen.get(name, 0.0) for name in self.classes[n]])
-                found["values" if best > 0 else "values_against"] = min(_MOST, best)
-            told.append(found)
-        return told
-
-    def _named(self, headers: tuple[str, ...]) -> dict[int, _Named]:
-        """Fields whose name, label or synonym a header is: rank, score, that name and the rule's word."""
-        found: dict[int, _Named] = {}
-        for part, header in enumerate(headers):
-            for n, rank, name in self._index.get(joined(header), ()):
-                same = rank == 1 and header.strip().casefold() == self._fields[n].name.casefold()
-                mine = (rank - same + _PARTS * part, PART if part else EXACT, name, _KINDS[rank - 1])
-                if n not in found or mine[0] < found[n][0]:
-                    found[n] = mine
+    def values(self, n: int, sample: Sample) -> dict[str, float]:
+        """What a column's values say about a field."""
+        found = self._fits(n, sample) if self._tested[n] else {}
+        if self.classes[n] and (seen := sample.chances()):
+            best = max([seen.get(name, 0.0) for name in self.classes[n]])
+            found["values" if best > 0 else "values_against"] = min(_MOST, best)
         return found
 
-    def _likeness(self, headers: tuple[str, ...], field: Field) -> tuple[float, str, str]:
-        best, which, how = 0.0, "", ""
-        for n, header in enumerate(headers):
-            for name, word in field.names:
-                alike = round(likeness(header, name, self._stems) * (PART if n else 1.0), 4)
-                if alike > best:
-                    best, which, how = alike, name, word
-        return (best, which, how) if best >= LEAST_LIKENESS else (0.0, "", "")
+    def _fits(self, n: int, sample: Sample) -> dict[str, float]:
+        """Whether a column's values are of the type, the pattern and the allowed values that a field declares."""
+        field = self.fields[n]
+        found = allowed_fit(sample, self._allowed[n], self._spellings[n])
+        if kind := type_fit(sample, field):
+            found[kind] = 1.0
+        if fits := pattern_fit(sample, field):
+            found[fits[0]] = fits[1]
+        return found
 
 
-class _Meanings:
-    """What a column's header means in general, against what each field is."""
+class _Against:
+    """One column against all fields: its header's words, what they mean in general, what was learnt, its values."""
 
-    def __init__(self, headers: tuple[str, ...], weigher: Weigher) -> None:
-        self._meaning = dict(knowledge.concepts_of(headers[0])) if headers else {}
-        self._concepts = weigher.concepts
-        self._theirs = weigher.theirs
-        self._no_field = self._against(())
+    def __init__(self, target: _Target, column: ColumnIn, recall: Recall, likely: Likely) -> None:
+        self._target = target
+        self._column = column
+        self._meaning = dict(knowledge.concepts_of(column.headers[0])) if column.headers else {}
+        self._exact = next((one for h in column.headers if (one := recall.exact(h)) is not None), None)
+        self._likely = likely
+        self._learnt = len(recall) > 0
+        self.headers = target.names.like(column.headers)
+        self.named = frozenset(n for n, one in self.headers.items() if one.exact is not None)
+        self._of_role = target.names.of_role(column.headers)
+        confirmed = () if self._exact is None else self._exact.labels()
+        # Fields that the header says something about, be it its words, what they mean or what was confirmed.
+        self._about = self.headers.keys() | {n for name in self._meaning for n in target.being.get(name, ())}
+        self._about |= {target.called[name] for name in confirmed if name in target.called}
 
-    def of(self, n: int) -> dict[str, float]:
-        if self._meaning.keys().isdisjoint(self._concepts[n]):
-            return self._no_field
-        return self._against(self._concepts[n])
+    def sure(self) -> list[int]:
+        """The fields that the column plainly is."""
+        found = []
+        for n in self._about:
+            meant = self._meant(self._target.concepts[n])
+            if (
+                n in self.named
+                or meant.get("meaning_plain")
+                or _is_confirmed(self._confirmed(self._target.fields[n].name, meant))
+            ):
+                found.append(n)
+        return found
 
-    def _against(self, concepts: tuple[str, ...]) -> dict[str, float]:
+    def numbers(self, n: int) -> dict[str, float]:
+        """What speaks for a field, but for neighbours and rules."""
+        header = self.headers.get(n)
+        told = {} if header is None else self._target.names.numbers(self._column.headers, header)
+        values = self._target.values(self._target.declared[n], self._column.sample)
+        if n in self.named:
+            return told | values
+        meant = self._meant(self._target.concepts[n])
+        told |= (
+            meant
+            | self._confirmed(self._target.fields[n].name, meant)
+            | self._near(self._target.fields[n].name)
+            | values
+        )
+        if _OF_HEADERS.isdisjoint(told):
+            told["nothing_said"] = 1.0
+        if self._is_anothers(n, meant):
+            told["other_role"] = 1.0
+            told.pop("covers", None)  # of a header that has all words of the field, and this one
+        return told
+
+    def _is_anothers(self, n: int, meant: Mapping[str, float]) -> bool:
+        """Whether the header is like the field but for somebody's role, and neither plain nor confirmed as it is."""
+        if self._of_role is None or n in self._of_role or self._exact is not None:
+            return False
+        meaning = meant.get("meaning", 0.0)
+        return meaning < PLAIN and (meaning > 0 or n in self.headers)
+
+    def totals(self, kept: Container[int]) -> dict[int, float]:
+        """Field -> the weighed `numbers`, which are made only where the header is about that field in particular.
+
+        Fields that only the header's letters speak for are left out, but for those that are to be `kept`.
+        """
+        target, weights = self._target, model()["pair"]
+        told = {n: target.values(n, self._column.sample) for n in target.distinct}
+        values = {n: weighed(numbers) for n, numbers in told.items()}
+        meant = self._meant(())
+        others = meant | self._confirmed(_NOBODY, meant)
+        least = weights["prior"] + weighed(others)
+        of_letters, of_lead, of_others = weights["letters"], weights["letters_lead"], weights["near_other"]
+        of_near, of_square, of_nothing = weights["near"], weights["near_squared"], weights["nothing_said"]
+        letters = lead = near = other = 0.0
+        out: dict[int, float] = {}
+        for n, (name, declared) in enumerate(zip(target.called, target.declared, strict=True)):
+            if n in self._about:
+                numbers = self.numbers(n)
+                if n in kept or not numbers.keys() <= _SAYS_NOTHING:
+                    out[n] = weights["prior"] + weighed(numbers)
+                continue
+            if self._learnt:
+                letters, lead, near, other = self._letters(name)
+            if near or others or told[declared] or n in kept:
+                spoken = (of_near + of_square * near) * near if near else of_nothing
+                out[n] = least + values[declared] + of_letters * letters + of_lead * lead + of_others * other + spoken
+        return out
+
+    def like(self, n: int) -> str:
+        """The confirmed header of a field that is most like this one."""
+        return self._likely.nearest.get(self._target.fields[n].name, _FAR)[1]
+
+    def _meant(self, concepts: tuple[str, ...]) -> dict[str, float]:
+        """What the header means in general, against what a field is."""
         found: dict[str, float] = {}
         mine = max((self._meaning.get(name, 0.0) for name in concepts), default=0.0)
         other = max(((score, name) for name, score in self._meaning.items() if name not in concepts), default=(0.0, ""))
         if mine:
             found["meaning"] = mine
-            found["meaning_plain"] = float(mine >= 0.85)
+            found["meaning_plain"] = float(mine >= PLAIN)
         if other[0] > mine:
             found["other_meaning"] = other[0] - mine
-            if other[1] not in self._theirs:
+            if other[1] not in self._target.being:
                 found["foreign"] = other[0] - mine
             if knowledge.is_technical(other[1]):
                 found["technical"] = 1.0
         return found
 
+    def _confirmed(self, field: str, meant: Container[str]) -> dict[str, float]:
+        """What was said about this very header."""
+        exact = self._exact
+        if exact is None:
+            return {}
+        if exact.said is not None:
+            return {"said" if exact.said == field else "said_other": 1.0}
+        if "technical" in meant:  # counts alone do not make a row number an identifier
+            return {}
+        found: dict[str, float] = {}
+        if share := exact.share(field):
+            found["confirmed"] = share
+            found["confirmed_often"] = share * min(3.0, log2(1 + exact.count(field)))
+        if share < 1:
+            found["confirmed_other"] = 1 - share
+        return found
 
-class _Memories:
-    """What was learnt about a column's header."""
+    def _letters(self, field: str) -> tuple[float, float, float, float]:
+        """What headers of other spelling say: how likely the field is, how far ahead of the next, how alike its most
+        similar header is, and that of the others.
+        """
+        likely = self._likely
+        mine = likely.chances.get(field, -_MOST)
+        best, chance, second = likely.best
+        lead = mine - (second if best == field else chance)
+        closest, alike, next_alike = likely.closest
+        return (
+            -_MOST if mine < -_MOST else min(_MOST, mine),
+            -_MOST if lead < -_MOST else min(_MOST, lead),
+            likely.nearest.get(field, _FAR)[0],
+            next_alike if closest == field else alike,
+        )
 
-    def __init__(self, headers: tuple[str, ...], recall: Recall, likely: Likely) -> None:
-        self._exact = next((one for h in headers if (one := recall.exact(h)) is not None), None)
-        self._likely = likely
-
-    def add(self, field: str, found: dict[str, float]) -> str:
-        """Add what speaks for a field; returns the confirmed header that is most like this one."""
-        exact, likely = self._exact, self._likely
-        if exact is not None and exact.said is not None:
-            found["said" if exact.said == field else "said_other"] = 1.0
-        elif exact is not None and "technical" not in found:  # counts alone do not make a row number an identifier
-            if share := exact.share(field):
-                found["confirmed"] = share
-                found["confirmed_often"] = share * min(3.0, log2(1 + exact.count(field)))
-            if share < 1:
-                found["confirmed_other"] = 1 - share
-        if likely.chances:
-            mine = likely.chances.get(field, -_MOST)
-            best, chance, second = likely.best
-            lead = mine - (second if best == field else chance)
-            found["letters"] = -_MOST if mine < -_MOST else min(_MOST, mine)
-            found["letters_lead"] = -_MOST if lead < -_MOST else min(_MOST, lead)
-        near, like = likely.nearest.get(field, _FAR)
-        if near:
-            found["near"], found["near_squared"] = near, near * near
-        closest, alike, second = likely.closest
-        found["near_other"] = second if closest == field else alike
-        return like
+    def _near(self, field: str) -> dict[str, float]:
+        if not self._learnt:
+            return {}
+        letters, lead, near, other = self._letters(field)
+        found = {"letters": letters, "letters_lead": lead, "near_other": other}
+        return found | {"near": near, "near_squared": near * near} if near else found
 
 
 def field_concepts(fields: Sequence[Field]) -> list[tuple[str, ...]]:
@@ -409,37 +537,14 @@ def field_classes(field: Field, concepts: Iterable[str]) -> frozenset[str]:
     return frozenset(knowledge.concept(name).values for name in concepts) or _CLASSES.get(field.type, frozenset())
 
 
-def weighed(numbers: Mapping[str, float]) -> float:
-    weights = model()["pair"]
-    return float(weights["prior"] + sum(map(mul, map(weights.__getitem__, numbers), numbers.values())))
-
-
-_OF_VALUES: Final = frozenset({
-    "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against", "pattern", "pattern_against",
-    "allowed", "allowed_against",
-})  # fmt: skip
-
-
-def weighed_values(numbers: Mapping[str, float]) -> float:
-    """What the values say of it."""
-    weights = model()["pair"]
-    return float(sum([weights[name] * x for name, x in numbers.items() if name in _OF_VALUES]))
-
-
-def contributions(pair: Numbers, field: Field, values: Iterable[str]) -> tuple[Contribution, ...]:
+def contributions(pair: Evidence, field: Field, values: Iterable[str]) -> tuple[Contribution, ...]:
     """What the artifact says about a pair: each source once, with its log-odds."""
     weights = model()["pair"]
     sums: dict[str, float] = {"prior": weights["prior"]}
-    for name, number in pair.values.items():
+    for name, number in pair.numbers.items():
         rule = _RULES[name]
-        if rule == "header":
-            rule = (
-                f"header:{pair.word}"
-                if name in ("exact", "same_words")
-                else f"header:{pair.word}~"
-                if pair.word
-                else "header"
-            )
+        if rule == "header" and pair.word:
+            rule = f"header:{pair.word}{'' if name in ('exact', 'same_words') else '~'}"
         elif rule == "type":
             rule = f"type:{field.type}"
         elif rule == "values":
@@ -448,41 +553,5 @@ def contributions(pair: Numbers, field: Field, values: Iterable[str]) -> tuple[C
             rule = f"{LIKE} {pair.like}"
         sums[rule] = sums.get(rule, 0.0) + weights[name] * number
     told = [Contribution(rule, round(delta, 2)) for rule, delta in sums.items() if abs(delta) >= 0.005]
-    return tuple(sorted(told, key=lambda c: (c.rule == "prior", -abs(c.delta))))
-
-
-def _index(fields: Sequence[Field]) -> dict[str, list[tuple[int, int, str]]]:
-    """Every name of every field -> field, rank and the name itself."""
-    index: dict[str, list[tuple[int, int, str]]] = {}
-    for n, field in enumerate(fields):
-        for name, kind in field.names:
-            if key := joined(name):
-                index.setdefault(key, []).append((n, 1 + _KINDS.index(kind), name))
-    return index
-
-
-def _stems(fields: Sequence[Field]) -> Mapping[str, int]:
-    """How many fields have a word in one of their names."""
-    return Counter(w for f in fields for w in frozenset[str]().union(*(words(name) for name, _ in f.names)))
-
-
-def with_neighbours(weigher: Weigher, pairs: dict[tuple[int, int], Numbers]) -> dict[tuple[int, int], Numbers]:
-    """Add what a column's neighbours say: a last name beside a first name, a longitude beside a latitude."""
-    sure: dict[int, set[str]] = {}  # column -> what it plainly is
-    for (column, n), pair in pairs.items():
-        if (
-            pair.exact is not None
-            or pair.values.get("meaning_plain")
-            or pair.values.get("confirmed", 0.0) > 0.5
-            or "said" in pair.values
-        ):
-            sure.setdefault(column, set()).update(weigher.concepts[n])
-    anywhere = {name for names in sure.values() for name in names}
-    partners = [{partner for name in mine for partner in knowledge.partners(name)} for mine in weigher.concepts]
-    partners = [wanted & anywhere for wanted in partners]
-    for (column, n), pair in pairs.items():
-        wanted = partners[n]
-        if wanted and pair.exact is None:
-            beside = sure.get(column - 1, set()) | sure.get(column + 1, set())
-            pair.values["neighbour"] = 1.0 if wanted & beside else 0.5
-    return pairs
+    points = (Contribution(c.rule, round(PER_POINT * c.delta, 2)) for c in pair.points)
+    return (*points, *sorted(told, key=lambda c: (c.rule == "prior", -abs(c.delta))))

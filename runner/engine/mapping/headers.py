@@ -1,14 +1,14 @@
 """How alike a header and a field's names are."""
 
-import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from runner.engine.mapping.knowledge import is_similar, understood
-from runner.engine.mapping.spelling import joined, normalized
+from runner.engine.fields import Field
+from runner.engine.mapping.knowledge import is_word, roles_of, similar_to, understood
+from runner.engine.mapping.spelling import joined, normalized, without_asides
 
-_ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
 _PAIRS: Final = {
     ("mail",): ("email",),
     ("e", "mailing"): ("email",),
@@ -19,7 +19,10 @@ _PAIRS: Final = {
     ("postal", "code"): ("postcode",),
     ("url", "site"): ("url",),
 }
-_FILLERS: Final = frozenset({"the", "of", "a", "an", "and", "for", "in", "your", "please", "enter", "de", "la"})
+_FILLERS: Final = frozenset(
+    {"the", "of", "a", "an", "and", "for", "in", "on", "your", "please", "enter"}
+    | {"de", "la", "le", "du", "des", "d", "del", "della", "di", "da", "do", "el", "van", "der", "am", "im"}
+)
 _GENERIC: Final = frozenset({"name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"})
 NO_STEMS: Final[Mapping[str, int]] = {}
 EXACT: Final = 1.0
@@ -27,6 +30,10 @@ SAME_WORDS: Final = 0.95
 FUZZY: Final = 0.9
 TELLING: Final = 1.5
 SIMILAR: Final = 0.7  # what a word counts that often stands for another
+LEAST_LIKENESS: Final = 0.2
+PART: Final = 0.95  # the last part of a stacked header says a little less than the whole
+_KINDS: Final = ("name", "label", "synonym")
+_PARTS: Final = 4  # ranks of last parts come after those of whole headers
 REPLACED: Final = 0.5  # what is left of a likeness where each side has a word that the other has not
 
 
@@ -52,9 +59,8 @@ def words(text: str) -> frozenset[str]:
 
 
 def bare_words(header: str) -> frozenset[str]:
-    """The words of a header without what stands in brackets, if anything is left then."""
-    bare = normalized(_ASIDE.sub(" ", header))
-    return words(bare or header)
+    """The words of a header without what is in brackets, if anything is left then."""
+    return words(without_asides(header) or header)
 
 
 def _singular(word: str) -> str:
@@ -68,7 +74,7 @@ def likeness(header: str, name: str, stems: Mapping[str, int] = NO_STEMS) -> flo
         return 0.0
     if joined(header) == joined(name):
         return EXACT
-    bare = normalized(_ASIDE.sub(" ", header))
+    bare = without_asides(header)
     if bare and bare == right:
         return 0.97
     ours, theirs = bare_words(header), words(name)
@@ -84,7 +90,7 @@ def overlap(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, in
 
     A generic word more or less says little (`Plan code` is the plan), a word in place of another says a lot:
     `Agent city` is not the `agent_name`, and `Address 1` is not `address_2`. Where one side has a telling word to
-    itself, only shared words count that tell the field from others: `stems` counts the fields that have a word.
+    itself, only shared words count that distinguish the field from others: `stems` counts the fields that have a word.
     """
     common, left, right = _compared(ours, theirs)
     differ = any(_weight(w) == 1 for w in left | right)
@@ -102,11 +108,11 @@ def coverage(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, i
     """Whether a header has the words of a name with slips (`nearly_same`) or in other words (`similar_words`), but
     for generic ones (`generic_differs`), all of several and more (`covers`), or lacks some of them (`inside`).
 
-    Where it lacks some, those that it has must tell the field from others.
+    Where it lacks some, those that it has must distinguish the field from others.
     """
     common, left, right = _compared(ours, theirs)
     if common and not left and not right:
-        slips = all(_slip(a, b) for a in ours - theirs for b in theirs - ours)
+        slips = all(is_slip(a, b) for a in ours - theirs for b in theirs - ours)
         return "nearly_same" if slips else "similar_words"
     if common and not any(_weight(w) == 1 for w in left | right) and any(_weight(w) == 1 for w in common):
         return "generic_differs"
@@ -128,19 +134,14 @@ def _compared(ours: frozenset[str], theirs: frozenset[str]) -> tuple[dict[str, f
     shared = {word: _weight(word) for word in ours & theirs}
     left, right = set(ours - theirs), set(theirs - ours)
     for word in sorted(left):
-        twin, much = next(((w, 0.9) for w in sorted(right) if _slip(word, w)), (None, 0.0))
+        twin, much = next(((w, 0.9) for w in sorted(right) if is_slip(word, w)), (None, 0.0))
         if twin is None:
-            twin, much = next(((w, SIMILAR) for w in sorted(right) if is_similar(word, w)), (None, 0.0))
+            twin, much = next(((w, SIMILAR) for w in sorted(right) if w in similar_to(word)), (None, 0.0))
         if twin is not None:
             left.discard(word)
             right.discard(twin)
             shared[twin] = much * _weight(word)
     return shared, left, right
-
-
-def akin(one: str, other: str) -> bool:
-    """Whether two words count as shared: the same, one slip apart, or often standing for each other."""
-    return one == other or _slip(one, other) or is_similar(one, other)
 
 
 def _rarity(fields: int) -> float:
@@ -152,11 +153,14 @@ def _weight(word: str) -> float:
 
 
 @lru_cache(maxsize=8192)
-def _slip(a: str, b: str) -> bool:
+def is_slip(a: str, b: str) -> bool:
     """Whether two longer words differ by one slip (two in long words): a letter more, less, other or swapped."""
     if min(len(a), len(b)) < 4 or abs(len(a) - len(b)) > 2 or a[0] != b[0] or a.isdecimal() or b.isdecimal():
         return False
-    return distance(a, b) <= (1 if min(len(a), len(b)) < 8 else 2)
+    if is_word(a) and is_word(b):
+        return a == b
+    most = 1 if min(len(a), len(b)) < 8 else 2
+    return len(set(a) ^ set(b)) <= 2 * most and distance(a, b) <= most  # a slip changes two letters at most
 
 
 def distance(a: str, b: str) -> int:
@@ -172,3 +176,114 @@ def distance(a: str, b: str) -> int:
             row.append(cost)
         before, last = last, row
     return last[-1]
+
+
+class Likeness(NamedTuple):
+    """A header and the field's name that is most like it."""
+
+    alike: float
+    name: str = ""
+    word: str = ""  # what kind of name it is
+    exact: int | None = None  # its rank, if the header is that name
+
+
+UNLIKE: Final = Likeness(0.0)
+
+
+class FieldNames:
+    """The names, labels and synonyms of all fields, to find those that a header is like."""
+
+    def __init__(self, fields: Sequence[Field], *, wide: bool) -> None:
+        """`wide`: there are too many columns and names to compare each with each; only equal ones are found."""
+        self._fields = fields
+        self._index = _index(fields)
+        self._stems = _stems(fields)
+        self._wide = wide
+        self._having: dict[str, list[int]] = {}  # word -> fields of which a name has it
+        self._spelled: dict[str, list[int]] = {}
+        for n, field in enumerate(fields):
+            for name, _ in field.names:
+                self._spelled.setdefault(normalized(name), []).append(n)
+                for word in words(name):
+                    self._having.setdefault(word, []).append(n)
+        self._starting: dict[str, list[str]] = {}  # first letter -> the words of the fields
+        for word in self._having:
+            self._starting.setdefault(word[0], []).append(word)
+        self._close: dict[str, list[int]] = {}
+
+    def of_role(self, headers: tuple[str, ...]) -> frozenset[int] | None:
+        """The fields that name a role which the header names (`Owner street`, `Emergency phone`); None: it has none."""
+        roles = roles_of(bare_words(headers[0])) if headers else None
+        if not roles:
+            return None
+        akin = roles.union(*map(similar_to, roles))
+        return frozenset(n for word in akin for n in self._having.get(word, ()))
+
+    def like(self, headers: tuple[str, ...]) -> dict[int, Likeness]:
+        """The fields that have a name like a column's header."""
+        of_role = self.of_role(headers)
+        found = self._named(headers, of_role)
+        near = {n for header in headers for n in self._near(header)} if not self._wide else set[int]()
+        for n in sorted(near - found.keys()):
+            one = self._likeness(headers if of_role is None or n in of_role else headers[:1], self._fields[n])
+            if one.alike >= LEAST_LIKENESS:
+                found[n] = one
+        return found
+
+    def numbers(self, headers: tuple[str, ...], one: Likeness) -> dict[str, float]:
+        """How alike a header and a name are."""
+        if one.exact is not None:
+            return {"exact": one.alike}
+        if one.alike >= SAME_WORDS * PART:
+            return {"same_words": 1.0}
+        found = {"alike": one.alike, "alike_squared": one.alike * one.alike}
+        if how := coverage(bare_words(headers[0]), words(one.name), self._stems):
+            found[how] = 1.0
+        return found
+
+    def _near(self, header: str) -> Iterator[int]:
+        yield from self._spelled.get(normalized(header), ())
+        for word in bare_words(header):
+            if word not in self._close:
+                slips = [other for other in self._starting.get(word[0], ()) if is_slip(word, other)]
+                akin = {word, *similar_to(word), *slips} & self._having.keys()
+                self._close[word] = [n for other in akin for n in self._having[other]]
+            yield from self._close[word]
+
+    def _named(self, headers: tuple[str, ...], of_role: frozenset[int] | None) -> dict[int, Likeness]:
+        """Fields whose name, label or synonym a header is; its last part is not, below somebody's role."""
+        found: dict[int, Likeness] = {}
+        for part, header in enumerate(headers):
+            for n, kind, name in self._index.get(joined(header), ()):
+                if part and of_role is not None and n not in of_role:
+                    continue
+                same = kind == 1 and header.strip().casefold() == self._fields[n].name.casefold()
+                rank = kind - same + _PARTS * part
+                known = found.get(n, UNLIKE).exact
+                if known is None or rank < known:
+                    found[n] = Likeness(PART if part else EXACT, name, _KINDS[kind - 1], rank)
+        return found
+
+    def _likeness(self, headers: tuple[str, ...], field: Field) -> Likeness:
+        best = UNLIKE
+        for n, header in enumerate(headers):
+            for name, word in field.names:
+                alike = round(likeness(header, name, self._stems) * (PART if n else 1.0), 4)
+                if alike > best.alike:
+                    best = Likeness(alike, name, word)
+        return best
+
+
+def _index(fields: Sequence[Field]) -> dict[str, list[tuple[int, int, str]]]:
+    """Every name of every field -> field, rank and the name itself."""
+    index: dict[str, list[tuple[int, int, str]]] = {}
+    for n, field in enumerate(fields):
+        for name, kind in field.names:
+            if key := joined(name):
+                index.setdefault(key, []).append((n, 1 + _KINDS.index(kind), name))
+    return index
+
+
+def _stems(fields: Sequence[Field]) -> Mapping[str, int]:
+    """How many fields have a word in one of their names."""
+    return Counter(w for f in fields for w in frozenset[str]().union(*(words(name) for name, _ in f.names)))

@@ -1,9 +1,11 @@
 """General knowledge of headers, from `knowledge.json`: spellings of words, and which words mean what.
 
 `words` lists spellings of a word: abbreviations, other languages, compounds. `understood` takes a header apart into
-such words, also where they stand without blanks (`HOUSENO`, `CERTBEGINDATE`) or are cut off (`MUNICIPALI`).
+such words, also where they are written without blanks (`HOUSENO`, `CERTBEGINDATE`) or are cut off (`MUNICIPALI`).
+Spellings in `alone` count only as whole words (`KST`, `DR`), those in `sayings` are several words (`fällig am`).
 `concepts` lists phrases of these words that mean one thing, whatever a manifest calls it; many of them (`owner`,
-`object id`) are there so that a column is known to be something else.
+`object id`) are there so that a column is known to be something else. What a concept `is` (a net amount is an amount)
+holds in that direction only.
 """
 
 import json
@@ -13,7 +15,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from runner.engine.mapping.spelling import LETTERS_OR_DIGITS, normalized
+from runner.engine.mapping.spelling import LETTERS_OR_DIGITS, normalized, without_asides
 
 _LONGEST: Final = 40  # letters of a word that is taken apart
 _SHORTEST: Final = 4
@@ -21,7 +23,10 @@ _UNKNOWN: Final = 1.3  # what a letter costs that is part of no word
 _CUT: Final = 3  # letters that are left of a word that was cut off
 _EXACT, _MODIFIED, _NUMBERED = 1.0, 0.9, 0.8
 _AMBIGUOUS: Final = 0.6
+_LESSER: Final = 0.54  # what a header may mean, but a field of this name does not
 _REST: Final = 0.55  # a phrase beside words of another meaning
+_KIND: Final = 0.7  # a special meaning as the general one: a net amount as an amount
+_UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 
 class Concept(NamedTuple):
@@ -38,12 +43,16 @@ class Meaning(NamedTuple):
 
 class _Knowledge(NamedTuple):
     spellings: Mapping[str, tuple[str, ...]]
+    alone: Mapping[str, tuple[str, ...]]  # spellings that are part of no compound
+    sayings: Mapping[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]  # first word -> runs, what they mean
     by_start: Mapping[str, tuple[str, ...]]  # first letters -> words that may be cut off
     concepts: Mapping[str, Concept]
+    kinds: Mapping[str, tuple[str, ...]]  # concept -> what it is in general
     phrases: Mapping[frozenset[str], tuple[str, ...]]
     holding: Mapping[str, tuple[frozenset[str], ...]]  # word -> phrases that have it
     modifiers: frozenset[str]
-    ambiguous: Mapping[str, tuple[str, ...]]  # headers that say too little to mean one thing
+    ambiguous: Mapping[str, Mapping[str, float]]  # headers that say too little to mean one thing
+    roles: frozenset[str]  # words for somebody or something beside whom a row is about
     technical: frozenset[str]  # what programs write for themselves
     similar: Mapping[str, frozenset[str]]
     vocabulary: Mapping[str, frozenset[str]]
@@ -55,7 +64,8 @@ def _spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     for phrase, others in raw["words"].items():
         words = tuple(phrase.split())
         for other in (*([phrase] if len(words) == 1 else ()), *others.split()):
-            spellings.setdefault(normalized(other).replace(" ", ""), words)
+            for spelled in _spelled(other):
+                spellings.setdefault(spelled.replace(" ", ""), words)
     for concept in raw["concepts"].values():
         for phrase in concept["phrases"].split(", "):
             for word in phrase.split():
@@ -63,10 +73,43 @@ def _spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return spellings
 
 
+def _concepts(raw: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
+    """A concept that has several classes of values counts as several that share their phrases."""
+    concepts: dict[str, Mapping[str, str]] = {}
+    for name, concept in raw["concepts"].items():
+        for n, kind in enumerate(concept["values"].split()):
+            concepts[f"{name}:{kind}" if n else name] = {**concept, "values": kind}
+    return concepts
+
+
+def _meanings(names: str) -> dict[str, float]:
+    """What an ambiguous header may mean; behind a semicolon, what is less likely."""
+    likely, _, lesser = names.partition("; ")
+    found = dict.fromkeys(likely.split(", "), _AMBIGUOUS)
+    return found | dict.fromkeys(lesser.split(", ") if lesser else (), _LESSER)
+
+
+def _spelled(text: str) -> tuple[str, ...]:
+    """As headers are normalized; umlauts also as two letters."""
+    return (text,) if text.isascii() else (normalized(text), normalized(text.translate(_UMLAUTS)))
+
+
+def _sayings(raw: Mapping[str, Any]) -> dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]:
+    """By their first word, the longest first."""
+    sayings: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {}
+    for meant, texts in raw["sayings"].items():
+        for text in texts.split(", "):
+            for spelled in _spelled(text):
+                run = tuple(LETTERS_OR_DIGITS.findall(spelled))
+                sayings.setdefault(run[0], {})[run] = tuple(meant.split())
+    return {start: tuple(sorted(runs.items(), key=lambda one: -len(one[0]))) for start, runs in sayings.items()}
+
+
 @cache
 def _knowledge() -> _Knowledge:
     raw: dict[str, Any] = json.loads((Path(__file__).parent / "knowledge.json").read_bytes())
     spellings = _spellings(raw)
+    alone = {normalized(s): tuple(meant.split()) for meant, text in raw["alone"].items() for s in text.split()}
     by_start: dict[str, list[str]] = {}
     for spelling in spellings:
         if len(spelling) > _CUT + 1 and spelling.isascii():
@@ -74,7 +117,8 @@ def _knowledge() -> _Knowledge:
                 by_start.setdefault(spelling[:size], []).append(spelling)
     phrases: dict[frozenset[str], tuple[str, ...]] = {}
     holding: dict[str, list[frozenset[str]]] = {}
-    for name, concept in raw["concepts"].items():
+    concepts = _concepts(raw)
+    for name, concept in concepts.items():
         for phrase in concept["phrases"].split(", "):
             key = frozenset(w for word in phrase.split() for w in spellings[word])
             phrases[key] = tuple(dict.fromkeys((*phrases.get(key, ()), name)))
@@ -90,12 +134,16 @@ def _knowledge() -> _Knowledge:
             similar.setdefault(word, set()).update(group.split())
     return _Knowledge(
         spellings,
+        alone,
+        _sayings(raw),
         {start: tuple(words) for start, words in by_start.items()},
-        {name: Concept(c["domain"], c["values"]) for name, c in raw["concepts"].items()},
+        {name: Concept(c["domain"], c["values"]) for name, c in concepts.items()},
+        {name: tuple(c["is"].split()) for name, c in concepts.items() if "is" in c},
         phrases,
         {word: tuple(dict.fromkeys(keys)) for word, keys in holding.items()},
         frozenset(raw["modifiers"].split()),
-        {short: tuple(names.split(", ")) for short, names in raw["ambiguous"].items()},
+        {normalized(short): _meanings(names) for short, names in raw["ambiguous"].items()},
+        frozenset(raw["roles"].split()),
         frozenset(raw["technical"].split()),
         {word: frozenset(others) for word, others in similar.items()},
         {name: frozenset(text.split()) for name, text in raw["vocabulary"].items()},
@@ -120,9 +168,19 @@ def partners(name: str) -> frozenset[str]:
     return _knowledge().partners.get(name, frozenset())
 
 
-def is_similar(one: str, other: str) -> bool:
-    """Whether two words often stand for each other: type and class, begin and start."""
-    return other in _knowledge().similar.get(one, ())
+def roles_of(words: frozenset[str]) -> frozenset[str]:
+    """Of a header's words those that name somebody beside whom a row is about: its owner, whom to call, who pays."""
+    return words & _knowledge().roles
+
+
+def similar_to(word: str) -> frozenset[str]:
+    """The words that often stand for it, and it for them: type and class, begin and start."""
+    return _knowledge().similar.get(word, frozenset())
+
+
+def is_word(text: str) -> bool:
+    """Whether it is a word of its own, which no slip of the pen made of another."""
+    return text in _knowledge().spellings
 
 
 @lru_cache(maxsize=8192)
@@ -132,27 +190,44 @@ def understood(header: str) -> Meaning:
     letters = known = 0
     if (whole := normalized(header)) in _knowledge().ambiguous:
         return Meaning((whole,), 1.0)
-    parts = [p for word in normalized(header).split() for p in LETTERS_OR_DIGITS.findall(word)]
-    for n, part in enumerate(parts):
+    parts = tuple(LETTERS_OR_DIGITS.findall(whole))
+    at = 0
+    while at < len(parts):
+        part = parts[at]
         found: tuple[str, ...] = (part,)
-        hits = len(part)
-        if not part.isdecimal():
-            found, hits = taken_apart(part, last=n == len(parts) - 1)
+        hits = size = len(part)
+        if saying := _saying(parts, at):
+            run, found = saying
+            hits = size = sum(map(len, run))
+            at += len(run) - 1
+        elif part == "n" and at == 0 and len(parts) > 1:
+            found = ("number",)
+        elif not part.isdecimal():
+            found, hits = taken_apart(part, last=at == len(parts) - 1)
         words += found
-        letters += len(part)
+        letters += size
         known += hits
+        at += 1
     return Meaning(tuple(words), known / letters if letters else 0.0)
+
+
+def _saying(parts: tuple[str, ...], at: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The longest saying that starts here, and what it means."""
+    runs = _knowledge().sayings.get(parts[at], ())
+    return next((one for one in runs if parts[at : at + len(one[0])] == one[0]), None)
 
 
 @lru_cache(maxsize=8192)
 def taken_apart(part: str, *, last: bool = True) -> tuple[tuple[str, ...], int]:
     """The words of a run of letters, and how many of its letters are part of known words."""
     spellings = _knowledge().spellings
-    if part in spellings:
-        return spellings[part], len(part)
+    if (whole := _knowledge().alone.get(part) or spellings.get(part)) is not None:
+        return whole, len(part)
     singular = part[:-1] if len(part) > 3 and part.endswith("s") else part
     if singular in spellings:
         return spellings[singular], len(part)
+    if part in _knowledge().modifiers:
+        return (part,), len(part)
     if not _SHORTEST <= len(part) <= _LONGEST:
         return (part,), 0
     found, known = _cheapest(part, last=last)
@@ -188,21 +263,41 @@ def _cheapest(part: str, *, last: bool) -> tuple[tuple[str, ...], int]:
 @lru_cache(maxsize=8192)
 def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
     """What a header may mean, each with how plainly it says so (0 to 1), the plainest first."""
-    if may := _knowledge().ambiguous.get(normalized(header)):
-        return tuple((name, _AMBIGUOUS) for name in may)
+    found = _ambiguous(header) or _plainly(header)
+    if max(found.values(), default=0.0) < _EXACT and (bare := without_asides(header)) != normalized(header):
+        found = _ambiguous(bare) or found | _plainly(bare)
+    found = found or _partly(header)
+    for name, score in tuple(found.items()):
+        for kind in _knowledge().kinds.get(name, ()):
+            found[kind] = max(found.get(kind, 0.0), _KIND * score)
+    return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _ambiguous(header: str) -> dict[str, float]:
+    return dict(_knowledge().ambiguous.get(normalized(header), {}))
+
+
+def _plainly(header: str) -> dict[str, float]:
+    """What the words of a header mean together."""
     meaning = understood(header)
     found: dict[str, float] = {}
     for words, score in _readings(meaning.words):
         for name in _knowledge().phrases.get(words, ()):
             found[name] = max(found.get(name, 0.0), score * meaning.known)
-    if not found:
-        whole = frozenset(meaning.words)
-        for phrase in _parts(whole):
-            rest = [w for w in whole - phrase if w not in _knowledge().modifiers and not w.isdecimal()]
-            score = _REST * len(phrase) / (len(phrase) + len(rest)) * meaning.known
-            for name in _knowledge().phrases[phrase]:
-                found[name] = max(found.get(name, 0.0), score)
-    return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    return found
+
+
+def _partly(header: str) -> dict[str, float]:
+    """What some words of a header mean."""
+    meaning = understood(header)
+    found: dict[str, float] = {}
+    whole = frozenset(meaning.words)
+    for phrase in _parts(whole):
+        rest = [w for w in whole - phrase if w not in _knowledge().modifiers and not w.isdecimal()]
+        score = _REST * len(phrase) / (len(phrase) + len(rest)) * meaning.known
+        for name in _knowledge().phrases[phrase]:
+            found[name] = max(found.get(name, 0.0), score)
+    return found
 
 
 def _readings(words: tuple[str, ...]) -> Iterable[tuple[frozenset[str], float]]:

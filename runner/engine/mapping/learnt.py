@@ -1,4 +1,5 @@
-"""What the job's memories hold, read once and checked: headers for the matcher, spellings and readings for values.
+"""What the job's memories hold, read once and checked: headers for the matcher, spellings and readings for values,
+and the shapes of tables for the structure pass.
 
 A memory is data from outside. A wrong one ends the job with words that name it (docs/mapping.md has the format,
 core/memories.py writes it).
@@ -7,6 +8,7 @@ core/memories.py writes it).
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,8 +19,21 @@ MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_ENTRIES: Final = 20_000
 _LONGEST: Final = 500
 _MOST: Final = 10**9  # times that something was said
+_COLUMNS: Final = 2_000  # of a remembered table
+_LAST_ROW: Final = 1_048_576
+
+_TEXT_OR_NONE: Final = (str, type(None))
 
 Entry = Mapping[str, Any]
+
+
+def instant(at: object) -> datetime | None:
+    """When a person said something; times are written in any zone, with or without fractions of a second."""
+    try:
+        moment = datetime.fromisoformat(at) if isinstance(at, str) and at else None
+        return moment and (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 class LearntEntries(NamedTuple):
@@ -27,6 +42,7 @@ class LearntEntries(NamedTuple):
     headers: list[Entry]
     values: list[Entry]
     readings: list[Entry]
+    shapes: Sequence[tuple[Entry, str, str]] = ()  # each with its memory and the version of that
 
     def readings_of(self, sender: str | None) -> tuple[tuple[str, str], ...]:
         """Header and reading: how a sender writes dates and numbers."""
@@ -40,14 +56,17 @@ class LearntEntries(NamedTuple):
         """
         known = {fold(value): value for value in allowed}
         counts: dict[str, Counter[str]] = {}
-        said: dict[str, tuple[str, str]] = {}
+        said: dict[str, tuple[datetime, str]] = {}
         for entry in self.values:
+            if entry["field"] != field:
+                continue
             text, means = fold(entry["value"]), fold(entry["means"])
-            if entry["field"] != field or means not in known or text in known:
+            if means not in known or text in known:
                 continue
             counts.setdefault(text, Counter())[means] += entry.get("count", 1)
-            if at := entry.get("said_at"):
-                said[text] = max(said.get(text, ("", "")), (at, means))
+            at = instant(entry.get("said_at"))
+            if at is not None and (text not in said or at >= said[text][0]):
+                said[text] = (at, means)
         out = {}
         for text, found in counts.items():
             (best, most), *others = found.most_common(2)
@@ -58,14 +77,17 @@ class LearntEntries(NamedTuple):
         return out
 
 
-def read_memories(paths: Sequence[tuple[Path, str]]) -> LearntEntries:
-    """All memories; each path comes with the name that a message calls it by."""
-    found = LearntEntries([], [], [])
-    for path, name in paths:
+def read_memories(paths: Sequence[tuple[Path, str]], versions: Sequence[str] = ()) -> LearntEntries:
+    """All memories; each path comes with the name that a message calls it by, and with its version if it has one."""
+    shapes: list[tuple[Entry, str, str]] = []
+    found = LearntEntries([], [], [], shapes)
+    for n, (path, name) in enumerate(paths):
         body = _body(path, name)
         found.headers.extend(_checked(body, "headers", _is_header, name))
         found.values.extend(_checked(body, "values", _is_spelling, name))
         found.readings.extend(_checked(body, "readings", _is_reading, name))
+        version = versions[n] if n < len(versions) else ""
+        shapes.extend((entry, name, version) for entry in _checked(body, "shapes", _is_shape, name))
     return found
 
 
@@ -98,10 +120,18 @@ def _checked(body: Mapping[str, Any], kind: str, is_one: Callable[[Any], bool], 
 
 
 def _is_header(entry: Any) -> bool:
+    """Asked for every header of a large memory: each part is checked in place, without a call."""
     if type(entry) is not dict:
         return False
-    field = entry.get("field")
-    return _is_label(entry.get("header")) and (field is None or _is_label(field)) and _is_counted(entry)
+    header, field, count = entry.get("header"), entry.get("field"), entry.get("count", 1)
+    return (
+        type(header) is str
+        and 0 < len(header) <= _LONGEST
+        and (field is None or (type(field) is str and 0 < len(field) <= _LONGEST))
+        and type(count) is int
+        and 0 < count <= _MOST
+        and type(entry.get("said_at", "")) in _TEXT_OR_NONE
+    )
 
 
 def _is_spelling(entry: Any) -> bool:
@@ -121,6 +151,26 @@ def _is_reading(entry: Any) -> bool:
         and _is_label(entry.get("header"))
         and _is_label(entry.get("reading"))
     )
+
+
+def _is_shape(entry: Any) -> bool:
+    return (
+        type(entry) is dict
+        and isinstance(entry.get("sender"), str)
+        and isinstance(entry.get("sheet"), str)
+        and _is_list(entry.get("header_rows", []), {int}, 20)
+        and all(0 < row <= _LAST_ROW for row in entry.get("header_rows", ()))
+        and _is_list(entry.get("headers", []), {str}, _COLUMNS)
+        and max(map(len, entry.get("headers", ())), default=0) <= _LONGEST
+        and _is_list(entry.get("fields", []), {str, type(None)}, _COLUMNS)
+        and isinstance(entry.get("by", ""), str)
+        and isinstance(entry.get("file", ""), str)
+        and _is_counted(entry)
+    )
+
+
+def _is_list(given: Any, kinds: set[type], most: int) -> bool:
+    return type(given) is list and len(given) <= most and set(map(type, given)) <= kinds
 
 
 def _is_label(text: Any) -> bool:

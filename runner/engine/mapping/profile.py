@@ -15,12 +15,13 @@ from typing import Any, Final
 from runner.engine.mapping.knowledge import folded_words, vocabulary
 from runner.engine.values.convert import text_of
 
-LOOKED_AT: Final = 40  # values
+SAMPLED: Final = 40  # values
+_MOST_DIGITS: Final = 18  # of an integer
+_POSTCODES: Final = {4: ("postcode",), 5: ("five_digits", "postcode"), 6: ("postcode",)}  # digits -> what they may be
 VOCABULARIES: Final = (
     "street", "region", "unit", "direction", "district", "company", "status", "country", "first", "last"
 )  # fmt: skip
 _DIGIT = re.compile(r"\d")
-_INTEGER = re.compile(r"[+-]?\d{1,18}")
 _DECIMAL = re.compile(r"[+-]?\d{1,3}(?:[ ,.']?\d{3})*[.,]\d+|[+-]?\d+[.,]\d+")
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(?:[T ].*)?"
@@ -38,7 +39,7 @@ _POSTCODE = re.compile(
     r"\d{5}(?:-\d{4})?|\d{3} ?\d{2}|\d{4}|\d{6}|[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}|[A-Z]\d[A-Z] ?\d[A-Z]\d"
     r"|\d{4} ?[A-Z]{2}|\d{5}-\d{3}|\d{2}-\d{3}|\d{4}-\d{3}|\d{3}-\d{4}"
 )
-_TRUTHS: Final = frozenset(
+TRUTHS: Final = frozenset(
     {"yes", "no", "y", "n", "true", "false", "t", "f", "0", "1", "ja", "nein", "oui", "non", "si", "x"}
 )
 NAMES: Final = (
@@ -52,12 +53,12 @@ NAMES: Final = (
 
 def profile(values: Sequence[Any], blank: float = 0.0) -> list[float] | None:
     """A number from 0 to 1 for each of NAMES; None where there is nothing to see."""
-    step = max(1, len(values) // LOOKED_AT)
-    texts = [t for t in (text_of(v).strip() for v in values[::step][:LOOKED_AT] if v is not None) if t]
+    step = max(1, len(values) // SAMPLED)
+    texts = [t for t in (text_of(v).strip() for v in values[::step][:SAMPLED] if v is not None) if t]
     if not texts:
         return None
     size = len(texts)
-    told: dict[str, tuple[list[str], float | None]] = {text: _look(text) for text in dict.fromkeys(texts)}
+    told: dict[str, tuple[list[str], float | None]] = {text: _classify(text) for text in dict.fromkeys(texts)}
     seen = Counter(chain.from_iterable([told[text][0] for text in texts]))
     numbers = [number for text in texts if (number := told[text][1]) is not None]
     out = dict.fromkeys(NAMES, 0.0) | {name: count / size for name, count in seen.items()}
@@ -76,26 +77,25 @@ def profile(values: Sequence[Any], blank: float = 0.0) -> list[float] | None:
     return [out[name] for name in NAMES]
 
 
-def _look(text: str) -> tuple[list[str], float | None]:
+def _classify(text: str) -> tuple[list[str], float | None]:
     """What one text is, and the number that it is, if it is one."""
     size, first = len(text), text[0]
     seen = ["short" if size <= 4 else "middle" if size <= 15 else "long"]
+    if text.isdecimal() and size <= _MOST_DIGITS:
+        seen += ("integer", *_POSTCODES.get(size, ()))
+        return _range(float(text), seen)
     digits = _DIGIT.search(text) is not None
     if digits and (first in "+-" or first.isdecimal()):
-        if _INTEGER.fullmatch(text):
-            seen.append("integer")
-            if size == 5:
-                seen.append("five_digits")
-            if _POSTCODE.fullmatch(text):
-                seen.append("postcode")
+        if first in "+-" and text[1:].isdecimal() and size <= _MOST_DIGITS + 1:
+            seen += ("integer", "five_digits") if size == 5 else ("integer",)
             return _range(float(text), seen)
         if _DECIMAL.fullmatch(text):
             seen.append("decimal")
             return _fraction(text, seen)
-    return _look_at_words(text, seen, digits=digits), None
+    return _classify_words(text, seen, digits=digits), None
 
 
-def _look_at_words(text: str, seen: list[str], *, digits: bool) -> list[str]:
+def _classify_words(text: str, seen: list[str], *, digits: bool) -> list[str]:
     first = text[0]
     for name, pattern in _shapes(text, first, digits=digits):
         if pattern.fullmatch(text):
@@ -103,7 +103,7 @@ def _look_at_words(text: str, seen: list[str], *, digits: bool) -> list[str]:
             if name in ("email", "url"):
                 return seen
     folded = text.casefold()
-    if len(text) < 6 and folded in _TRUTHS:
+    if len(text) < 6 and folded in TRUTHS:
         seen.append("truth")
     if first.isdigit() and sum(map(str.isalpha, text)) > 1:
         seen.append("leading_number")
@@ -205,8 +205,6 @@ def chances(vector: Sequence[float] | None, model: Mapping[str, Any]) -> dict[st
     for x, weights in zip(vector, columns, strict=True):
         if x:
             sums = [s + w * x for s, w in zip(sums, weights, strict=True)]
-    scores = dict(zip(names, sums, strict=True))
-    top = max(scores.values())
-    whole = sum(exp(s - top) for s in scores.values())
-    size = log(len(scores))
-    return {name: max(_LEAST, s - top - log(whole) + size) for name, s in scores.items()}
+    top = max(sums)
+    average = top + log(sum([exp(s - top) for s in sums]) / len(sums))
+    return {name: max(_LEAST, s - average) for name, s in zip(names, sums, strict=True)}

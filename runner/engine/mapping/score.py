@@ -10,7 +10,6 @@ is the nearest), and `tier`, the kind of evidence: `rule`, `name`, `confirmed`, 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from math import exp
 from typing import Final, NamedTuple
 
@@ -18,23 +17,15 @@ from runner.engine.fields import Field
 from runner.engine.mapping.assign import Rank, assign
 from runner.engine.mapping.evidence import (
     EMPTY,
-    PART,
     PER_POINT,
     Allowed,
     ColumnIn,
     Contribution,
     Detected,
-    Evidence,
-    Numbers,
     Sample,
-    Table,
     Weigher,
-    contributions,
-    weighed,
-    weighed_values,
-    with_neighbours,
 )
-from runner.engine.mapping.headers import FUZZY, SAME_WORDS, bare_words, overlap, telling, words
+from runner.engine.mapping.headers import FUZZY, PART, SAME_WORDS, bare_words, overlap, telling, words
 from runner.engine.mapping.recall import Recall
 
 __all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "Sample", "choose"]
@@ -85,86 +76,94 @@ def choose(
     recall: Recall = EMPTY,
 ) -> list[MappingChoice]:
     """Decide every column's field."""
-    table = _table(columns, fields, detected, allowed, recall)
-    return _Chooser(columns, fields, threshold, table).choices()
+    return _Chooser(columns, fields, threshold, Weigher(columns, fields, allowed, recall, detected)).choices()
 
 
 class _Chooser:
     """One table's columns against the fields."""
 
-    def __init__(self, columns: Sequence[ColumnIn], fields: Sequence[Field], threshold: float, table: Table) -> None:
+    def __init__(
+        self, columns: Sequence[ColumnIn], fields: Sequence[Field], threshold: float, weigher: Weigher
+    ) -> None:
         self._columns = {c.position: c for c in columns}
         self._fields = fields
         self._threshold = threshold
-        self._table = table
+        self._weigher = weigher
+        self._evidence = weigher.evidence
+        self._totals = weigher.totals()
+        self._odds = {
+            at: {n: exp(min(_CEILING, total)) for n, total in mine.items()} for at, mine in self._totals.items()
+        }
+        self._whole = {at: 1.0 + sum(odds.values()) for at, odds in self._odds.items()}
         self._given = {n for n, f in enumerate(fields) if f.constant is not None}  # every row has its value already
         self._torn: dict[int, tuple[int, ...]] = {}  # columns that fit several fields equally well
         self._twins: dict[int, tuple[int, list[int]]] = {}  # columns that fit a field as well as others do
-        self._of_column: dict[int, list[int]] = {}
-        self._of_field: dict[int, list[int]] = {}
-        for column, field in table:
-            self._of_column.setdefault(column, []).append(field)
-            self._of_field.setdefault(field, []).append(column)
-        self._odds = {pair: exp(min(_CEILING, one.total)) for pair, one in table.items()}
-        self._whole = {at: 1.0 + sum(self._odds[at, n] for n in mine) for at, mine in self._of_column.items()}
         self._chances: dict[tuple[int, int], float] = {}  # of pairs that stood when they were chosen
-        ranks = {pair: rank for pair in table if pair[1] not in self._given and (rank := self._rank(*pair))}
-        self._ranks = ranks
-        self._chosen = assign(ranks, self._stands)
+        self._ranks = {pair: rank for pair in self._candidates() if (rank := self._rank(*pair))}
+        self._chosen = assign(self._ranks, self._still_holds)
         self._owner = {f: c for c, f in self._chosen.items()}
+
+    def _candidates(self) -> Iterator[tuple[int, int]]:
+        """Pairs that are likely enough, and columns with the name of a field."""
+        for at, mine in self._odds.items():
+            named = self._weigher.named(at)
+            for n, odds in mine.items():
+                if (odds / (1.0 + odds) >= self._threshold or n in named) and n not in self._given:
+                    yield at, n
 
     def choices(self) -> list[MappingChoice]:
         return [self._choice(column) for column in self._columns.values()]
 
     def _chance(self, column: int, field: int, without: frozenset[int] = frozenset()) -> float:
         """How likely a pair is among the fields of its column and none, apart from fields that are out of question."""
-        odds = self._odds[column, field]
-        return odds / (self._whole[column] - sum(self._odds[column, n] for n in without))
+        odds = self._odds[column]
+        return odds[field] / (self._whole[column] - sum([odds[n] for n in without]))
 
     def _alone(self, column: int, field: int) -> float:
-        odds = self._odds[column, field]
+        odds = self._odds[column][field]
         return odds / (1.0 + odds)
 
     def _rank(self, column: int, field: int) -> Rank | None:
         """None where the evidence is not enough."""
-        one = self._table[column, field]
+        total = self._totals[column][field]
+        one = self._evidence(column, field)
         if one.rules >= RULE_SAYS_SO and self._alone(column, field) >= self._threshold:
-            return Rank((0,), one.total)
+            return Rank((0,), total)
         if one.exact is not None:
             if one.rules < 0 and one.header + one.rules < 0.5:
                 return None
             doubted = one.contradicted or not self._columns[column].sample.texts
-            return Rank((one.exact + (_DOUBTED if doubted else 0),), one.total)
+            return Rank((one.exact + (_DOUBTED if doubted else 0),), total)
         if self._alone(column, field) < self._threshold:
             return None
         if one.confirmed:
-            return Rank((_CONFIRMED,), one.total)
-        return Rank((_SAME,), one.total) if one.header >= SAME_WORDS * PART else Rank((_REST, -one.total), one.total)
+            return Rank((_CONFIRMED,), total)
+        return Rank((_SAME,), total) if one.header >= SAME_WORDS * PART else Rank((_REST, -total), total)
 
-    def _stands(self, column: int, field: int, chosen: Mapping[int, int]) -> bool:
+    def _still_holds(self, column: int, field: int, chosen: Mapping[int, int]) -> bool:
         """Whether a pair is still good evidence now that better ones are settled."""
         if self._ranks[column, field].group[0] < _CONFIRMED:
             return True
         taken = set(chosen.values()) | self._given
-        others = [g for g in self._of_column[column] if g != field]
+        others = [g for g in self._totals[column] if g != field]
         apart = frozenset(g for g in others if g in taken and self._speaks_alone(column, field, g))
         chance = self._chance(column, field, apart)
         if chance >= self._threshold:
             if self._ranks[column, field].group[0] >= _REST and (twins := self._equals(column, field, chosen)):
                 self._twins[column] = (field, twins)
                 return False
-            plain = self._table[column, field].plain
+            plain = self._evidence(column, field).plain
             rivals = () if plain else tuple(self._also_named(column, field, taken))
             if not rivals or self._ranks[column, field].group[0] < _REST:
                 self._chances[column, field] = chance
                 return True
             self._torn[column] = (field, *rivals)
             return False
-        here = self._table[column, field].total
+        here = self._totals[column][field]
         rivals = tuple(
             g
             for g in others
-            if g not in taken and abs(self._table[column, g].total - here) <= TIE and (column, g) in self._ranks
+            if g not in taken and abs(self._totals[column][g] - here) <= TIE and (column, g) in self._ranks
         )
         if rivals:
             self._torn.setdefault(column, (field, *rivals))
@@ -172,16 +171,16 @@ class _Chooser:
 
     def _equals(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
         """Other columns without a field that are as likely to be this one: `Phone 1` and `Phone 2`."""
-        here = self._table[column, field].total
+        here = self._totals[column][field]
         return [
             c
-            for c in self._of_field[field]
-            if c != column and c not in chosen and abs(self._table[c, field].total - here) <= TIE
+            for c, mine in self._totals.items()
+            if c != column and c not in chosen and field in mine and abs(mine[field] - here) <= TIE
         ]
 
     def _speaks_alone(self, column: int, field: int, taken: int) -> bool:
         """Whether something speaks for the field that does not speak for the taken one as well."""
-        one, other = self._table[column, field], self._table[column, taken]
+        one, other = self._evidence(column, field), self._evidence(column, taken)
         shared = words(other.name) if other.name else frozenset()
         own = 0.0
         for header in self._columns[column].headers if one.name else ():
@@ -195,21 +194,21 @@ class _Chooser:
             mine = words(self._fields[field].name)
             if not mine < ours:
                 continue
-            for n in self._of_column[column]:
+            for n in self._totals[column]:
                 theirs = words(self._fields[n].name)
                 if n != field and n not in taken and theirs and theirs < ours and theirs.isdisjoint(mine):
                     yield n
 
     def _choice(self, column: ColumnIn) -> MappingChoice:
         at, mine = column.position, self._chosen.get(column.position)
-        ranked = sorted((-self._table[at, n].total, n) for n in self._of_column.get(at, ()))
+        ranked = sorted([(-total, n) for n, total in self._totals[at].items()])
         likely = [(n, round(self._chance(at, n), 4)) for _, n in ranked[: RUNNERS_UP + 1]]
         others = tuple((self._fields[n].name, p) for n, p in likely if n != mine and p >= LEAST_SHOWN)[:RUNNERS_UP]
         if mine is None:
             best = likely[0] if likely and likely[0][1] >= LEAST_SHOWN else None
             note, doubt = self._why_not(column, best)
             return MappingChoice(at, None, best[1] if best else 0.0, (), others, note, doubt)
-        one = self._table[at, mine]
+        one = self._evidence(at, mine)
         probability = round(self._chances.get((at, mine), self._alone(at, mine)), 4)
         name = self._fields[mine].name
         note, doubt = None, None
@@ -231,11 +230,13 @@ class _Chooser:
             )
         else:
             doubt = self._guess(column, mine, probability)
-        return MappingChoice(at, name, probability, one.told(), others, note, doubt, self._tier(at, mine))
+        return MappingChoice(
+            at, name, probability, self._weigher.contributions(at, mine), others, note, doubt, self._tier(at, mine)
+        )
 
     def _guess(self, column: ColumnIn, field: int, probability: float) -> Doubt | None:
         """Whether a column has a field for reasons that fall short of its name: other words, or only its values."""
-        one, name = self._table[column.position, field], self._fields[field].name
+        one, name = self._evidence(column.position, field), self._fields[field].name
         if one.exact is not None or one.header >= SAME_WORDS * PART or one.rules > 0 or one.confirmed:
             return None
         if probability >= SURE:
@@ -263,7 +264,7 @@ class _Chooser:
         rank = self._ranks[column, field]
         return [
             c
-            for c in self._of_field[field]
+            for c in self._columns
             if c != column
             and c not in self._chosen
             and (other := self._ranks.get((c, field))) is not None
@@ -298,8 +299,8 @@ class _Chooser:
             evidence = {self._columns[c].letters: len(self._columns[c].sample.values) for c in (at, *others)}
             settle = f'{{"name": "{name}", "synonyms": [the header of the right column]}}'
             return told, Doubt("mapping_doubtful", told, name, evidence, settle)
-        for n in self._of_column.get(at, ()):
-            if self._table[at, n].exact is not None and (n in self._given or (at, n) in self._ranks):
+        for n in sorted(self._weigher.named(at)):
+            if n in self._given or (at, n) in self._ranks:
                 return self._named_in_vain(column, n)
         if best is None:
             return "no field is like it", None
@@ -327,38 +328,3 @@ class _Chooser:
             return "rule"
         names = {_CONFIRMED: "confirmed", _SAME: "words", _REST: "likely"}
         return names.get(int(group), "name")
-
-
-_SAYS_NOTHING: Final = frozenset({"near_other", "letters", "letters_lead", "nothing_said"})
-
-
-def _table(
-    columns: Sequence[ColumnIn], fields: Sequence[Field], detected: Detected, allowed: Allowed, recall: Recall
-) -> Table:
-    weigher = Weigher(columns, fields, allowed, recall)
-    table: Table = {}
-    for (at, n), pair in with_neighbours(weigher, weigher.numbers()).items():
-        rules = detected[at].get(fields[n].name, ()) if at in detected else ()
-        if not rules and pair.values.keys() <= _SAYS_NOTHING:
-            continue
-        points = round(sum(c.delta for c in rules), 4) if rules else 0.0
-        table[at, n] = Evidence(
-            partial(_told, pair, fields[n], weigher.classes[n], rules),
-            pair.exact,
-            pair.header,
-            pair.name,
-            weighed_values(pair.values),
-            points,
-            "type_against" in pair.values,
-            pair.values.get("confirmed", 0.0) > 0.5 or "said" in pair.values,
-            bool(pair.values.get("meaning_plain")),
-            weighed(pair.values) + PER_POINT * points,
-        )
-    return table
-
-
-def _told(
-    pair: Numbers, field: Field, classes: frozenset[str], rules: Sequence[Contribution]
-) -> tuple[Contribution, ...]:
-    points = (Contribution(c.rule, round(PER_POINT * c.delta, 2)) for c in rules)
-    return (*points, *contributions(pair, field, classes))

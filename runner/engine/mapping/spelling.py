@@ -2,49 +2,58 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9].)|(?<=[A-Z].)(?=[a-z]))")  # a capital that starts a word
+_APART: Final = r" \g<0>"
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 LETTERS_OR_DIGITS: Final = re.compile(r"\d+|[^\W\d_]+", re.UNICODE)
 _SIGNS: Final = str.maketrans({"#": " number ", "№": " number ", "%": " percent ", "&": " and ", "@": " at "})
+_ASIDE: Final = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
+# A unit behind the words, as brackets may hold it: `Budget in TEUR`, `Margin %`, `Weight / kg` of a header of two rows.
+_UNIT: Final = re.compile(
+    r"(?:\s*/\s*|\s+in\s+|\s+)(?:[tkm]?(?:eur|usd|gbp|chf|€|\$|£)|jpy|cny|inr|aud|cad|nzd|sek|nok|dkk|pln|czk|huf|%|kg|g|mg|lbs?|"
+    r"oz|km|cm|mm|km/h|m/s|m²|m³|m2|m3|kwh|mwh|kw|°[cf]|hrs|pcs|thousands|millions|tsd\.?|mio\.?)\s*$|\s*[%€$£]\s*$|"
+    r"\s*/\s*(?:m|t|l|s|h|min|sec|h|days?|hours?|units?)\s*$|\s+in\s+(?:m|t|l|s|h|min|sec|days|hours|units|percent)\s*$",
+    re.IGNORECASE,
+)
 
 
 @lru_cache(maxsize=16384)
 def normalized(text: str) -> str:
     """Words in lower case, one blank between them: `MemberID ` and `member_id` are both `member id`."""
-    text = _HUMP.sub(" ", text.strip())
+    text = _HUMP.sub(_APART, text.strip())
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text)
         text = "".join(c for c in text if not unicodedata.combining(c))
     return " ".join(_WORD.findall(text.translate(_SIGNS).casefold()))
 
 
+def without_asides(header: str) -> str:
+    """The words of a header without what is in brackets, and without a unit at its end."""
+    return normalized(_UNIT.sub("", _ASIDE.sub(" ", header).rstrip()))
+
+
 _SIGN_WORDS: Final = (("#", " number "), ("%", " percent "), ("&", " and "), ("@", " at "))
 _PLAIN: Final = {n: ord(chr(n).lower()) if chr(n).isalnum() else ord("\n") if n == 10 else 32 for n in range(128)}
 
 
-def all_normalized(texts: Sequence[str]) -> list[str]:
-    """`normalized` of many texts at once, but for the number of blanks: a large memory's headers in one go."""
-    return _all(texts, normalized, humps=True)
-
-
-def all_joined(texts: Sequence[str]) -> list[str]:
-    """`joined` of many texts at once."""
-    return _all(texts, joined, humps=False)
-
-
-def _all(texts: Sequence[str], one: Callable[[str], str], *, humps: bool) -> list[str]:
-    whole = "\n".join([text.replace("\n", " ") for text in texts if text.isascii()])
-    if humps:
-        whole = _HUMP.sub(" ", whole)
+def all_spelled(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """`normalized`, but for the number of blanks, and `joined` of many texts at once: a large memory's headers."""
+    odd = [n for n, text in enumerate(texts) if not text.isascii() or "\n" in text]
+    plain = list(texts)
+    for n in odd:
+        plain[n] = ""
+    whole = _HUMP.sub(_APART, "\n".join(plain))
     for sign, word in _SIGN_WORDS:
         whole = whole.replace(sign, word)
     whole = whole.translate(_PLAIN)
-    plain = iter((whole if humps else whole.replace(" ", "")).split("\n"))
-    return [next(plain) if text.isascii() else one(text) for text in texts]
+    words, keys = whole.split("\n"), whole.replace(" ", "").split("\n")
+    for n in odd:
+        words[n], keys[n] = normalized(texts[n]), joined(texts[n])
+    return words, keys
 
 
 def joined(text: str) -> str:

@@ -33,7 +33,7 @@ class OutColumn(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """An unmapped column of one table: where it stands, what it is called, which field stands before it."""
+    """An unmapped column of one table: where it is, what it is called, which field is before it."""
 
     position: int
     header: str
@@ -57,8 +57,8 @@ def lay_out(
 ) -> tuple[list[OutColumn], list[TablePlan]]:
     """The union of all tables' columns. Unmapped columns of one name share one output column.
 
-    With `keep` an unmapped column stands behind the field it stood behind in its source; with `prefix` all of
-    them stand at the end as `raw_<header>`; with `drop` they are left out. `added` columns come last: what each says,
+    With `keep` an unmapped column comes after the field it followed in its source; with `prefix` all of
+    them come last as `raw_<header>`; with `drop` they are left out. `added` columns come last: what each says,
     to the header it is to have and its index in each table.
     """
     names = [(f.label or f.name) if use_labels else f.name for f in fields]
@@ -135,7 +135,7 @@ class MappedTable:
         return chosen if self.filled is None else {**chosen, self.filled: self.source.place_of(GROUP)}
 
     def headings(self, *, redact: bool) -> list[tuple[str, str | None]]:
-        """Each column's header and field; where the header may not be shown, its field or letters stand for it."""
+        """Each column's header and field; where the header may not be shown, its field or letters replace it."""
         fields = {c.position: c.field for c in self.choices}
         hidden = redact or not self.header_is_certain
         return [
@@ -150,12 +150,30 @@ class MappedTable:
 
     @property
     def header_is_certain(self) -> bool:
-        """Whether the header may be shown: one that is none after all would show cells."""
+        """Whether the header may be shown: a row of data taken for headers would show cells."""
         if any(c.field is not None and any(_speaks(part.rule) for part in c.contributors) for c in self.choices):
             return True
-        table = self.source.table
-        doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
-        return table.confidence >= _CERTAIN and not doubted
+        return header_is_certain(self.source)
+
+    def recall_fields(self, fields: Sequence[Field]) -> None:
+        """Give the columns of a table without a header row the fields that were confirmed for them."""
+        shape = self.source.table.shape
+        if shape is None or not shape.fields or not self.source.table.generated_header:
+            return
+        names = {f.name for f in fields if f.constant is None}
+        known = {c.index: name for c, name in zip(self.source.table.columns, shape.fields, strict=False)}
+        wanted = {n: known.get(c.index) for n, c in enumerate(self.source.columns)}
+        given = [name for name in wanted.values() if name in names]
+        parts, note = (Contribution("memory:shape", 1.0),), f"confirmed by {shape.by}" if shape.by else "confirmed"
+        for at, choice in enumerate(self.choices):
+            field = wanted[choice.position]
+            if field in names and given.count(field) == 1:
+                self.choices[at] = choice._replace(
+                    field=field, probability=1.0, contributors=parts, note=note, doubt=None, tier="confirmed"
+                )
+            elif choice.field in given:
+                note_ = "its field was confirmed for another column"
+                self.choices[at] = choice._replace(field=None, contributors=(), note=note_, doubt=None, tier="none")
 
     def letters(self, position: int) -> str:
         return a1.letters(self.source.columns[position].index)
@@ -174,7 +192,7 @@ class MappedTable:
         }
 
     def kept(self) -> list[Kept]:
-        """The unmapped columns that have a header or a value, with the field each stands behind."""
+        """The unmapped columns that have a header or a value, with the field that each follows."""
         out: list[Kept] = []
         last: str | None = None
         certain = self.header_is_certain
@@ -203,7 +221,7 @@ class MappedTable:
             )
         doubts = [(choice, choice.doubt) for choice in self.choices if choice.doubt is not None]
         for choice, doubt in doubts[:_DOUBTS]:
-            self._tell(choice, doubt, findings)
+            self._report(choice, doubt, findings)
         for _, doubt in doubts[_DOUBTS:]:
             findings.add(
                 doubt.code, "warning", doubt.message, place=self.source.place, field=doubt.field, rule="mapping"
@@ -215,7 +233,7 @@ class MappedTable:
                     place=self.source.place, field=field.name, rule="required",
                 )  # fmt: skip
 
-    def _tell(self, choice: MappingChoice, doubt: Doubt, findings: Findings) -> None:
+    def _report(self, choice: MappingChoice, doubt: Doubt, findings: Findings) -> None:
         column = self.source.columns[choice.position].index
         rows = self.source.table.header_rows
         place: dict[str, Any] = {
@@ -234,6 +252,15 @@ class MappedTable:
 
     def converter(self, field: Field, index: int) -> Converter:
         return Converter(field, self.samples[index], self.conventions.get(index), epoch_1904=self.source.epoch_1904)
+
+
+def header_is_certain(source: SourceTable) -> bool:
+    """Whether a person or the sheet itself leaves no doubt which rows are a table's header."""
+    table = source.table
+    if table.shape is not None or source.is_confirmed:
+        return True
+    doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
+    return table.confidence >= _CERTAIN and not doubted
 
 
 def _has_values(field: Field, computed: Collection[str]) -> bool:
@@ -323,7 +350,7 @@ def _scores(rule: Rule, answer: Any, names: set[str]) -> dict[str, float]:
                 rule, "scored a field that is not declared", None, f"fields are {', '.join(sorted(names))}"
             )
         if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not -100 <= delta <= 100:
-            raise RuleFailed(rule, "returned a score that is no number between -100 and 100", None, remedy)
+            raise RuleFailed(rule, "returned a score that is not a number between -100 and 100", None, remedy)
     return scores
 
 

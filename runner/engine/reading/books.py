@@ -143,12 +143,17 @@ class Layout:
     border_bottom: Marks = field(default_factory=dict)
     centred: Marks = field(default_factory=dict)
     indented: Marks = field(default_factory=dict)
+    # column -> unit that a number format shows ("%", "€", "kg") -> rows
+    units: dict[int, dict[str, "array[int]"]] = field(default_factory=dict)
     styled_rows: int = 0  # the style marks above cover rows up to this one; 0: the format stores no styles
     declared_tables: list[DeclaredTable] = field(default_factory=list)
     autofilter: Area | None = None
     frozen_rows: int = 0  # rows above the freeze line
     frozen_columns: int = 0
     print_title_rows: tuple[int, int] | None = None
+
+    def add_unit(self, row: int, column: int, unit: str) -> None:
+        self.units.setdefault(column, {}).setdefault(unit, array("I")).append(row)
 
 
 class Sheet(Protocol):

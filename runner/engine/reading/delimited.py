@@ -126,7 +126,7 @@ class Records:
             if done < len(lines):
                 self._lines.extend(lines[done:])
                 records += self._one_by_one()
-            yield records
+            yield _unwrapped(records) if '="' in text else records
 
     def _regular(self, lines: list[str], text: str, records: list[list[str]]) -> int:
         """Take records while all quotes are regular; returns the number of lines taken."""
@@ -259,6 +259,14 @@ class Records:
             self.troubles.add("undecodable", self._row)
             return list(map(_as_windows, record))
         return record
+
+
+def _unwrapped(records: list[list[str]]) -> list[list[str]]:
+    """Fields written as ="007", which keeps a spreadsheet program from reading numbers, as 007."""
+    return [
+        [one[2:-1] if one[:2] == '="' and one[-1:] == '"' and '"' not in one[2:-1] else one for one in record]
+        for record in records
+    ]
 
 
 def _as_windows(text: str) -> str:

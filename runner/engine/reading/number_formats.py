@@ -271,6 +271,7 @@ BUILT_IN = {
     47: NumberKind.TIME,
     **dict.fromkeys((*range(27, 37), *range(50, 59)), NumberKind.ANY),  # East Asian
 }
+_PERCENTS: Final = frozenset({9, 10})
 _LITERAL = re.compile(r'"[^"]*"?|\\.|_.|\*.')
 _ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]", re.IGNORECASE)
 _BRACKET = re.compile(r"\[[^\]]*\]")
@@ -297,12 +298,35 @@ class NumberFormat(NamedTuple):
 
     kind: NumberKind
     shows: Shower | None = None
+    unit: str = ""  # what it shows beside the number: "%", "€", "kg"
+
+
+_LITERALS = re.compile(r'\[\$([^\]-]*)[^\]]*\]|"([^"]*)"?|\\(.)|([$\u00a2-\u00a5\u20a0-\u20cf])')
+_SKIPPED = re.compile(r"\[[^$\]][^\]]*\]|_.|\*.")
+_UNIT = re.compile(r"[^\W\d_]+\.?|[$%\u00a2-\u00a5\u20a0-\u20cf]+")
+
+
+def unit_of_format(code: str) -> str:
+    """The sign or word that a format adds to a number, from its first section; empty if it adds none."""
+    code = _SKIPPED.sub("", code[:MOST])
+    literals: list[str] = []
+
+    def take(found: re.Match[str]) -> str:
+        literals.extend(filter(None, found.groups()))
+        return "\0"  # keeps a ; or % inside a literal from counting
+
+    first, _, rest = _LITERALS.sub(take, code).partition(";")
+    del literals[first.count("\0") :]
+    if "%" in first:
+        return "%"
+    return " ".join(_UNIT.findall(" ".join(literals)))[:20] if rest or literals else ""
 
 
 def format_of(code: str) -> NumberFormat:
     kind = kind_of_format(code)
     shows = shower_of(code) if kind is NumberKind.NUMBER else None
-    return NumberFormat(NumberKind.SHOWN, shows) if shows else NumberFormat(kind)
+    unit = unit_of_format(code) if kind is NumberKind.NUMBER else ""
+    return NumberFormat(NumberKind.SHOWN if shows else kind, shows, unit)
 
 
 BOLD = 600  # weight from which a font is bold
@@ -335,12 +359,17 @@ class Styles:
     kinds: list[NumberKind] = field(default_factory=list)
     looks: list[CellStyle] = field(default_factory=list)
     shows: dict[int, Shower] = field(default_factory=dict)  # for styles of kind SHOWN
+    units: dict[int, str] = field(default_factory=dict)  # for styles whose format shows one
 
     def add(self, number: int, formats: dict[int, NumberFormat], look: CellStyle) -> None:
         """Add the next style; `number` is that of a format of the file or of a built-in one."""
-        kind, shows = formats.get(number) or NumberFormat(BUILT_IN.get(number, NumberKind.NUMBER))
+        kind, shows, unit = formats.get(number) or NumberFormat(
+            BUILT_IN.get(number, NumberKind.NUMBER), unit="%" if number in _PERCENTS else ""
+        )
         if shows:
             self.shows[len(self.kinds)] = shows
+        if unit:
+            self.units[len(self.kinds)] = unit
         self.kinds.append(kind)
         self.looks.append(look)
 
@@ -415,7 +444,8 @@ class Marker:
     def __init__(self, styles: Styles, limits: ReadLimits) -> None:
         self.layout = Layout()
         self._limits = limits
-        self.marked = {index: look for index, look in enumerate(styles.looks) if not look.plain}
+        self._units = styles.units
+        self.marked = {n: look for n, look in enumerate(styles.looks) if not look.plain or n in styles.units}
 
     def row(self, number: int, *, hidden: bool) -> None:
         if hidden and number <= self._limits.max_rows:
@@ -426,6 +456,10 @@ class Marker:
         look = self.marked.get(style)
         if look is None or row > self._limits.layout_rows or column > self._limits.max_columns:
             return
+        if unit := self._units.get(style):
+            self.layout.add_unit(row, column, unit)
+            if look.plain:
+                return
         for name in CellStyle.__slots__:
             if getattr(look, name):
                 getattr(self.layout, name).setdefault(row, set()).add(column)

@@ -105,12 +105,14 @@ def _time(text: str) -> Value:
 
 
 _HIDDEN = ("collapse", "filter")
+_MARKED = 10_000  # a cell repeated more often says nothing of its unit
 _SHOWN = ("p", "h")
 _ASIDE = ("annotation", "ruby-text", "tracked-changes", "shapes", "forms")
 _NO_SHEETS = ("table:dde-links", "table:tracked-changes")  # tables in them are copies of other tables
 _CELL_ATTRIBUTES = {
     "office:value-type": "value-type",
     "office:value": "value",
+    "office:currency": "currency",
     "office:date-value": "date-value",
     "office:time-value": "time-value",
     "office:boolean-value": "boolean-value",
@@ -273,6 +275,7 @@ class TableReader:
         if self._cell is None:
             return
         value = value_of(self._cell, "".join(self._text))
+        unit = "%" if self._cell.get("value-type") == "percentage" else self._cell.get("currency", "")
         self._cell, self._text, self._paragraphs, self._in_paragraph = None, [], 0, 0
         start, self._column = self._column, self._column + self._spans
         if value is None:
@@ -281,6 +284,10 @@ class TableReader:
             raise errors.damaged(f"a cell beyond column {self._limits.max_columns}, the limit of a sheet")
         self._values += [None] * (start - len(self._values))
         self._values += [value] * self._spans
+        if unit and self._repeat * self._spans <= _MARKED:
+            for row in range(self._row + 1, min(self._row + self._repeat, self._limits.layout_rows) + 1):
+                for column in range(start + 1, self._column + 1):
+                    self.layout.add_unit(row, column, unit[:20])
 
     def _end_row(self) -> None:
         first, self._row = self._row + 1, self._row + self._repeat

@@ -213,7 +213,7 @@ class _Reader:
             self.found.strings.extend(SharedTexts(self._texts, self._limits).read())
         for body in self._xfs:
             number = u16(body, 2)
-            self.found.styles.add(number, self._formats, self._look(body))
+            self.found.styles.add(number, self._formats, self._cell_style(body))
         return self.found
 
     def _record(self, kind: int, body: bytes) -> None:
@@ -266,17 +266,17 @@ class _Reader:
         if len(self.found.sheets) > self._limits.max_sheets:
             raise errors.too_large(f"it has more than {self._limits.max_sheets} sheets")
 
-    def _look(self, body: bytes) -> CellStyle:
+    def _cell_style(self, body: bytes) -> CellStyle:
         font = u16(body, 0)
         font -= font > 4  # there is no font 4
         plain = self._fonts[font] if font < len(self._fonts) else CellStyle()
-        look = CellStyle(bold=plain.bold, italic=plain.italic)
+        style = CellStyle(bold=plain.bold, italic=plain.italic)
         if len(body) >= 20:
-            look.centred = body[6] & 7 in (2, 6)
-            look.indented = body[8] & 15 > 0
-            look.border_top, look.border_bottom = body[11] & 15 > 0, body[11] >> 4 > 0
-            look.filled = body[17] >> 2 > 0
-        return look
+            style.centred = body[6] & 7 in (2, 6)
+            style.indented = body[8] & 15 > 0
+            style.border_top, style.border_bottom = body[11] & 15 > 0, body[11] >> 4 > 0
+            style.filled = body[17] >> 2 > 0
+        return style
 
 
 def _codec(number: int) -> str:

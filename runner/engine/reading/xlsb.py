@@ -160,11 +160,11 @@ def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
             in_cells = kind == _BEGIN_CELL_XFS
         elif kind == _XF and in_cells:
             number = _u16(body, 2)
-            styles.add(number, formats, _look(body, fonts, fills, borders))
+            styles.add(number, formats, _cell_style(body, fonts, fills, borders))
     return styles
 
 
-def _look(body: bytes, fonts: list[CellStyle], fills: list[bool], borders: list[tuple[bool, bool]]) -> CellStyle:
+def _cell_style(body: bytes, fonts: list[CellStyle], fills: list[bool], borders: list[tuple[bool, bool]]) -> CellStyle:
     font, fill, border = _u16(body, 4), _u16(body, 6), _u16(body, 8)
     plain = fonts[font] if font < len(fonts) else CellStyle()
     top, bottom = borders[border] if border < len(borders) else (False, False)

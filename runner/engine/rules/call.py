@@ -198,7 +198,7 @@ class Rule:
             return None
         return f"{self.name} raised in {self.raised} calls; the log shows the first of each kind ({len(self._logged)})"
 
-    def said(self, text: Any) -> str | None:
+    def literal(self, text: Any) -> str | None:
         """A rule's message if it is a literal in its source; one built at run time may contain data."""
         return text if isinstance(text, str) and text in self.literals else None
 

@@ -181,8 +181,8 @@ class Cells:
         level = issue.get("severity") or severity
         if level not in SEVERITIES:
             raise _wrong(rule, "returned an unknown severity", f"severity is one of {', '.join(SEVERITIES)}")
-        code = rule.said(issue.get("code")) or ("rule_issue" if severity == "error" else "rule_warning")
-        message = rule.said(issue.get("message"))
+        code = rule.literal(issue.get("code")) or ("rule_issue" if severity == "error" else "rule_warning")
+        message = rule.literal(issue.get("message"))
         if message is None:
             given = issue.get("message") is not None
             message = "the rule's message is not a literal in its source and is withheld" if given else "does not pass"

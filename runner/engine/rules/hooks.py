@@ -49,7 +49,7 @@ class Hooks:
         rule = failure.rule
         self._findings.add("rule_error", "error", failure.message, rule=rule.name, file=rule.file, line=failure.line)
 
-    def tell(self, name: str, **given: Any) -> None:
+    def notify(self, name: str, **given: Any) -> None:
         """Call hooks whose answer does not matter."""
         for _ in self.answers(name, **given):
             pass
@@ -119,8 +119,8 @@ class Hooks:
                     self.failed(RuleFailed(rule, "returned an issue of a wrong shape", None, remedy))
                     break
                 severity = issue.get("severity") if issue.get("severity") in SEVERITIES else "error"
-                code = rule.said(issue.get("code")) or "rule_issue"
-                message = rule.said(issue.get("message")) or "does not pass"
+                code = rule.literal(issue.get("code")) or "rule_issue"
+                message = rule.literal(issue.get("message")) or "does not pass"
                 yield rule, index, issue.get("field"), code, str(severity), message
 
     def sheets(self) -> Iterator[tuple[str, list[list[Any]]]]:
@@ -160,7 +160,7 @@ def row_scores(package: RulePackage, hooks: Hooks, **place: str) -> RowScores | 
                     answer = rule.call(
                         **hooks.shared, **place, row_index=number, row_values_sample=list(values[:SHOWN])
                     )
-                    for name, delta in _said(rule, label, answer).items():
+                    for name, delta in _checked_scores(rule, label, answer).items():
                         total[name] = total.get(name, 0.0) + delta
                 except RuleFailed as failure:
                     broken.add(rule.name)  # reported once: it would fail on every row
@@ -170,7 +170,7 @@ def row_scores(package: RulePackage, hooks: Hooks, **place: str) -> RowScores | 
     return scores
 
 
-def _said(rule: Rule, label: str, answer: Any) -> dict[str, float]:
+def _checked_scores(rule: Rule, label: str, answer: Any) -> dict[str, float]:
     remedy = f'return {{"scores": {{label: number}}}}, a number or None; labels are {", ".join(ROW_LABELS)}'
     if answer is None:
         return {}

@@ -5,6 +5,7 @@ evidence for a caption: its style, a merge, a column that otherwise has no value
 others, and a pattern of captions and rows from the table's first row on.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,14 +13,19 @@ from typing import NamedTuple
 
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Profile, Row
-from runner.engine.structure.tables import Choice, Label, Says
-from runner.engine.structure.totals import row_says
+from runner.engine.structure.tables import Choice, Clarity, Label
+from runner.engine.structure.totals import row_clarity
 
 SURE = 3.0  # points from which a row is a caption
 DOUBT = 1.0  # points from which it may be one
 NAMED = 200  # doubtful rows reported one by one
 PURE = 0.9  # share of a column's cells that are blank, or values
 _TEXT = int(CellKind.TEXT)
+# What printed pages and programs put between records: "# page 2", "-- end of section --", "Continued on next page".
+_REMARK = re.compile(
+    r"\s*(?:#|//|--|==|\*\*|(?:page|seite|pagina|página)\s+\d|continued|fortsetzung|suite\b|end of |carried forward)",
+    re.IGNORECASE,
+).match
 
 
 class Captions(NamedTuple):
@@ -105,6 +111,8 @@ class _Column:
         out = {n: self._own(n) + pattern - mixed - 1.0 * (texts[self._text(n)] > 2) for n in self.places}
         if any(value >= SURE for value in out.values()):  # if one is sure, others need less evidence
             out = {n: value + 0.5 for n, value in out.items()}
+        remarks = {n for n in self.places if self._is_blank() or _REMARK(self._text(n))}
+        out = {n: max(value, DOUBT) if n in remarks and not self.key else value for n, value in out.items()}
         if any(value >= DOUBT for value in out.values()):  # and the others that are not values may be captions
             out = {n: value if self.profile.has(self._text(n)) else max(value, DOUBT) for n, value in out.items()}
         return out
@@ -130,9 +138,13 @@ class _Column:
         chance = self.chances[n]
         return points + (1.0 if chance >= 0.5 else -0.5 if chance < 0.1 else 0.0)
 
+    def _is_blank(self) -> bool:
+        """Whether nearly all other rows are blank in this column."""
+        return len(self.held) <= (1 - PURE) * len(self.full)
+
     def _column_says(self, text: str) -> float:
         """Points for a text that does not fit among the column's other cells."""
-        if len(self.held) <= (1 - PURE) * len(self.full):
+        if self._is_blank():
             return 3.0
         if self.values >= PURE * len(self.held):
             return 2.5
@@ -161,7 +173,7 @@ class _Column:
 
 
 def _speaks_of_total(row: Row) -> bool:
-    return row_says([row.values[at] for at in row.filled[:2]])[0] >= Says.NAMED
+    return row_clarity([row.values[at] for at in row.filled[:2]])[0] >= Clarity.NAMED
 
 
 def choices(found: Captions) -> list[Choice]:

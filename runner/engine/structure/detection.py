@@ -10,7 +10,7 @@ shaping.py). totals.py then reads the sheet again to check the totals.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -28,6 +28,10 @@ LONG = 5_000  # rows of a sheet from which plain neighbours are data without cla
 PLAIN = [0.97 if label is Label.DATA else 0.006 for label in Label]
 
 Scores = Mapping[int, Mapping[str, float]]  # points from rules in `row_types/`: by row number, then by label
+
+
+# Kept rows, hints and the detection itself -> the tables, found with what is remembered about the sheet.
+ShapesOfSheet = Callable[[Sequence[Row], Hints, Callable[[Hints], list[Table]]], list[Table]]
 
 
 class RowClassifier(labelling.LabelOrder, Protocol):
@@ -91,8 +95,10 @@ class TableDetector:
         row_scores: RowScores | None = None,
         headings: Headings | None = None,
         reading: Mapping[str, Any] | None = None,
+        shapes: ShapesOfSheet | None = None,
     ) -> None:
-        """`reading`: the manifest's options for header rows and captions."""
+        """`reading`: the manifest's options for header rows and captions; `shapes`: what is remembered."""
+        self._shapes = shapes
         self._row_scores = row_scores
         self._headings = headings
         options = reading or {}
@@ -232,7 +238,12 @@ class TableDetector:
         hints = Hints(self._scores, layout, frozenset(self._ruled), captions=self._captions, fixed=self._header)
         if names is not None:
             hints = replace(hints, spelled=names.spelled, key=names.key)
-        found = tables_in(kept, hints, labelling.load())
+
+        def detect(hints: Hints) -> list[Table]:
+            return tables_in(kept, hints, labelling.load())
+
+        remembered = self._shapes if self._header is None else None
+        found = detect(hints) if remembered is None else remembered(kept, hints, detect)
         return [
             self._late.leave_out(table, {row.filled[0] for row in kept if row.number in table.groups})
             for table in found
@@ -258,12 +269,17 @@ def find_tables(
     row_scores: RowScores | None = None,
     headings: Headings | None = None,
     reading: Mapping[str, Any] | None = None,
+    shapes: ShapesOfSheet | None = None,
 ) -> list[Table]:
     """The tables of a sheet, from top to bottom and left to right; `reading`: the manifest's options."""
+
+    def made() -> TableDetector:
+        return TableDetector(row_scores=row_scores, headings=headings, reading=reading, shapes=shapes)
+
     try:
-        detector = _fed(sheet, TableDetector(row_scores=row_scores, headings=headings, reading=reading))
+        detector = _fed(sheet, made())
     except OutOfOrder:
-        detector = _fed(sheet, TableDetector(row_scores=row_scores, headings=headings, reading=reading))
+        detector = _fed(sheet, made())
     tables = totals.settle(detector.tables(sheet.layout()), blocks_of(sheet))
     if reading and reading.get("total_rows") == "keep":
         tables = [replace(t, choices=tuple(c for c in t.choices if c.kind != "total")) for t in tables]

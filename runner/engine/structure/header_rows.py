@@ -1,6 +1,6 @@
 """Decides a table's header: does a row name the columns below it, or is it the first data row?
 
-The classifier sees kinds and lengths. If all cells are texts, these tell little, so each column votes on its values: is
+The classifier sees kinds and lengths. If all cells are texts, these show little, so each column votes on its values: is
 the text repeated below, is it written like the others, does it look like a column name?
 """
 
@@ -44,10 +44,11 @@ def columns(head: Sequence[Row], left: int, right: int, merged: Sequence[Area] =
 
 
 def _texts(row: Row, left: int, right: int) -> list[str]:
-    return [_text(row.values[at]) if at < len(row.values) else "" for at in range(left, right + 1)]
+    return [cell_text(row.values[at]) if at < len(row.values) else "" for at in range(left, right + 1)]
 
 
-def _text(value: object) -> str:
+def cell_text(value: object) -> str:
+    """A header's cell as part of a column's name."""
     if value is None:
         return ""
     if isinstance(value, float) and value.is_integer():

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from runner.engine.reading import Shown
-from runner.engine.structure.tables import RowScores, Says, Table
-from runner.engine.structure.totals import SHORT, STARTS, in_column, opens, row_says
+from runner.engine.structure.tables import Clarity, RowScores, Table
+from runner.engine.structure.totals import SHORT, STARTS, in_column, opens, row_clarity
 
 FIRST = 100  # rows that are always kept
 SHARE = 0.1  # share of a column's filled cells from which a code is usual
@@ -225,7 +225,7 @@ class Late:
             return
         if best != "data" and scores[best] - scores.get("data", 0.0) >= _SURE:
             {"total": self._totals, "header": self._repeated}.get(best, self._asides).add(number)
-        elif not scores and row_says(values, _FIRST)[0] is Says.PLAINLY:
+        elif not scores and row_clarity(values, _FIRST)[0] is Clarity.PLAINLY:
             self._suspected.add(number)
 
     def _scan_lone(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
@@ -258,5 +258,5 @@ class Late:
         totals = table.totals.union(n for n in self._totals if n in inside)
         asides = table.asides.union(n for n in self._asides if n in inside)
         repeated = table.repeated.union(n for n in self._repeated if n in inside) - totals
-        suspected = {n: Says.PLAINLY for n in self._suspected if n in inside} | dict(table.suspected)
+        suspected = {n: Clarity.PLAINLY for n in self._suspected if n in inside} | dict(table.suspected)
         return replace(table, totals=totals, asides=asides - totals - repeated, repeated=repeated, suspected=suspected)

@@ -1,15 +1,17 @@
 """Drops drafts that are not tables and finishes the others: range, column names, left-out rows, confidence."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from runner.engine.a1 import CellRange
 from runner.engine.structure import captions, header_rows
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Row
 from runner.engine.structure.header_rows import Hints, behead, extend, settle
-from runner.engine.structure.tables import Label, Says, Table
-from runner.engine.structure.totals import EXACT, read, row_says
+from runner.engine.structure.tables import Clarity, Label, Table
+from runner.engine.structure.totals import EXACT, read, row_clarity
 
 SURE = 0.8  # probability of a header above which its table is never a form
 SHARE = 0.5  # cells that a body without a header needs, relative to the largest table with one
@@ -81,6 +83,9 @@ def _cells(draft: Draft) -> int:
 NEAR = 6  # title and note rows further away do not belong to the table
 EDGE = 5
 _HUGE = 1e300  # larger numbers are not part of a sum
+_LINE = re.compile(r"[\s:+|]*[-=_]{2,}[\s:+|]*").fullmatch
+_NUMBERING = re.compile(r"\s*[(\[]([0-9]{1,2}|[A-Za-z])[)\]]\s*")
+NUMBERED = 3  # columns
 ADDENDS = 3  # so many numbers do not add up by chance
 
 
@@ -90,12 +95,14 @@ def shape(draft: Draft, hints: Hints) -> Table:
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
     columns = header_rows.columns(head, draft.left, draft.right, hints.layout.merged)
-    lone = captions.captions(draft, hints.ruled, hints.keys(columns))
+    rules = frozenset(rows[at].number for at in band.body if _is_rule(rows[at]) or _is_numbering(draft, at))
+    without = [at for at in band.body if rows[at].number not in rules]
+    plain = replace(draft, band=replace(band, body=without)) if rules else draft
+    lone = captions.captions(plain, hints.ruled, hints.keys(columns))
     groups = lone.sure | frozenset(lone.doubtful if hints.captions == "fill" else ())
     totals = frozenset(rows[at].number for at in band.body if _spoken_total(draft, at, hints.ruled)) - groups
-    rules = frozenset(rows[at].number for at in band.body if _is_rule(rows[at]))
     out = groups | totals | rules
-    suspected = {} if draft.declared else _suspected(draft, hints.ruled | out)
+    suspected = {} if draft.declared else _suspected(plain, hints.ruled | out)
     body = [at for at in band.body if rows[at].number not in out]
     first, last = rows[band.all[0]], rows[band.all[-1]]
     return Table(
@@ -112,7 +119,7 @@ def shape(draft: Draft, hints: Hints) -> Table:
         asides=_asides(draft) | rules,
         repeated=frozenset(rows[at].number for at in band.again),
         choices=(*draft.choices, *(captions.choices(lone) if hints.captions == "drop" else ())),
-        suspected={number: says for number, (says, _) in suspected.items()},
+        suspected={number: clarity for number, (clarity, _) in suspected.items()},
         doubted=tuple(number for number, (_, doubted) in suspected.items() if doubted),
     )
 
@@ -135,26 +142,40 @@ def _spoken_total(draft: Draft, at: int, ruled: frozenset[int]) -> bool:
 
 
 def _is_rule(row: Row) -> bool:
-    """Whether every cell is a line drawn with characters."""
-    return all(row.marks[at] & Mark.RULE for at in row.filled)
+    """Whether every cell is a line drawn with characters: ----, or | --- | :-- | under a header."""
+    if all(row.marks[at] & Mark.RULE for at in row.filled):
+        return True
+    texts = [str(row.values[at]) for at in row.filled]
+    return all(map(_LINE, texts)) and any("---" in text for text in texts)
 
 
-def _suspected(draft: Draft, known: frozenset[int]) -> dict[int, tuple[Says, bool]]:
+def _is_numbering(draft: Draft, at: int) -> bool:
+    """Whether the first row below the header numbers the columns: (1), (2), (3)."""
+    band, row = draft.band, draft.rows[at]
+    if not band.head or at != band.body[0] or len(row.filled) < NUMBERED:
+        return False
+    found = [_NUMBERING.fullmatch(str(row.values[column])) for column in row.filled]
+    marks = [one[1].lower() for one in found if one is not None]
+    counted = [str(n) for n in range(1, len(marks) + 1)], [chr(96 + n) for n in range(1, len(marks) + 1)]
+    return len(marks) == len(found) and marks in counted
+
+
+def _suspected(draft: Draft, known: frozenset[int]) -> dict[int, tuple[Clarity, bool]]:
     """Rows that may be totals: how clearly they are labelled, and whether to report one that does not add up."""
     rows, body = draft.rows, draft.band.body
-    out: dict[int, tuple[Says, bool]] = {}
+    out: dict[int, tuple[Clarity, bool]] = {}
     label = _label_column(draft)
     for place, at in enumerate(body):
         row = rows[at]
         if row.number in known:
             continue
-        says, _ = row_says(row.values[draft.left : draft.right + 1])
-        if says > Says.NOTHING:
-            out[row.number] = says, says is Says.NAMED and _likeliest(draft, at) is Label.TOTAL
+        clarity, _ = row_clarity(row.values[draft.left : draft.right + 1])
+        if clarity > Clarity.NOTHING:
+            out[row.number] = clarity, clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL
         elif place > 1 and label is not None and _ends(rows, body, place) and (
             not _holds(row, label) or (place == len(body) - 1 > 2 and _outweighs(draft, at))
         ):  # fmt: skip
-            out[row.number] = says, False
+            out[row.number] = clarity, False
     return out
 
 
@@ -199,8 +220,11 @@ def _holds(row: Row, column: int) -> bool:
 
 
 def _ends(rows: Sequence[Row], body: Sequence[int], place: int) -> bool:
-    """Whether a row is the last of the table, or the last before a blank row."""
-    return place == len(body) - 1 or rows[body[place + 1]].gap > 0
+    """Whether a row is the last of the table, or the last before a blank row or a drawn line."""
+    if place == len(body) - 1:
+        return True
+    below = body[place + 1]
+    return rows[below].gap > 0 or (below > body[place] + 1 and _is_rule(rows[below - 1]))
 
 
 def _likeliest(draft: Draft, at: int) -> Label:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ NAMES: Mapping[str, Label] = {label.name.lower(): label for label in Label}
 RowScores = Callable[[int, Sequence[object]], Mapping[str, float]]
 
 
-class Says(IntEnum):
+class Clarity(IntEnum):
     """How clearly a row is labelled as a total."""
 
     NOTHING = 0
@@ -57,6 +58,36 @@ class Choice(NamedTuple):
     settle: str | None = None  # the manifest line that settles it
 
 
+class RememberedShape(NamedTuple):
+    """A table of a sender that a person has confirmed, or (without headers) a sheet that a person left out."""
+
+    sender: str
+    sheet: str  # empty: the only sheet of its file
+    header_rows: tuple[int, ...]
+    headers: tuple[str, ...]  # one for each column, empty where there is none
+    file: str  # of a table without a header row: the letters of its file's name
+    fields: tuple[str | None, ...]  # of a table without a header row
+    named: bool  # a person named the header rows: everything below them is the table
+    left_out: bool
+    by: str
+    is_said: bool  # by a person
+    moment: datetime
+    memory: str
+    version: str
+
+    def as_dict(self) -> dict[str, object]:
+        """How artifact.json names it."""
+        return {
+            "memory": self.memory,
+            "version": self.version,
+            "sender": self.sender,
+            "sheet": self.sheet,
+            "header_rows": list(self.header_rows),
+            "by": self.by,
+            "at": self.moment.isoformat().replace("+00:00", "Z"),
+        }
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
     """One table of a sheet.
@@ -79,8 +110,9 @@ class Table:
     repeated: frozenset[int] = field(default_factory=frozenset)  # repeated headers
     choices: tuple[Choice, ...] = ()  # readings of this table that were close
     # Until totals are checked: rows that may be totals, by how clearly they are labelled, and those to report if not.
-    suspected: Mapping[int, Says] = field(default_factory=dict)
+    suspected: Mapping[int, Clarity] = field(default_factory=dict)
     doubted: tuple[int, ...] = ()
+    shape: RememberedShape | None = None  # what a memory said about it
 
     @property
     def generated_header(self) -> bool:
@@ -99,4 +131,5 @@ class Table:
             "data_range": self.data_range.a1 if self.data_range else None,
             "confidence": round(self.confidence, 3),
             "why": list(self.why),
+            **({"shape": self.shape.as_dict()} if self.shape is not None else {}),
         }

@@ -18,11 +18,11 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.a1 import CellRange
 from runner.engine.reading import Block, Shown, Value
-from runner.engine.structure.tables import Choice, Says, Table
+from runner.engine.structure.tables import Choice, Clarity, Table
 
 TOTALS: Final = (
     # English, German, Dutch, the North
-    "total", "totals", "sum", "sum total", "summe", "gesamt", "gesamtsumme", "gesamtbetrag", "gesamtergebnis",
+    "total", "totals", "sum", "sum total", "σ", "∑", "summe", "gesamt", "gesamtsumme", "gesamtbetrag", "gesamtergebnis",
     "insgesamt", "zwischensumme", "teilsumme", "endsumme", "totaal", "subtotaal", "eindtotaal", "som", "summa",
     "totalt", "delsumma", "delsum", "i alt", "ialt", "yhteensä", "välisumma", "kokonaissumma", "samtals", "kokku",
     "kopā", "iš viso",
@@ -67,27 +67,28 @@ class Sort(IntEnum):
 
 
 @lru_cache(maxsize=4096)
-def says(text: str) -> tuple[Says, Sort]:
+def label_clarity(text: str) -> tuple[Clarity, Sort]:
     """How clearly a text labels a total, and of which sort."""
     bare = " ".join(text[:80].casefold().strip(_EDGES).split())
     if not bare:
-        return Says.NOTHING, Sort.SUM
+        return (Clarity.HINT if _MARKS.fullmatch(text.strip()) else Clarity.NOTHING), Sort.SUM
     core = _core(bare)
     if core in _WORDS:
         sort = _sort(core)
-        return (Says.HINT if sort is Sort.BOUND else Says.PLAINLY), sort  # Max is also a name
+        return (Clarity.HINT if sort is Sort.BOUND else Clarity.PLAINLY), sort  # Max is also a name
     words = bare.split(" ")
     for word in (words[0].strip(_EDGES), words[-1].strip(_EDGES), " ".join(words[:2])):
         if _core(word) in _STRONG and len(words) <= _MOST:
             sort = _sort(_core(word))
-            return (Says.NAMED if sort is Sort.SUM else Says.HINT), sort
+            return (Clarity.NAMED if sort is Sort.SUM else Clarity.HINT), sort
     if any(bare.startswith(word) or bare.endswith(word) for word in _UNSPACED):
-        return Says.NAMED, Sort.SUM
-    return (Says.HINT if _HINT.search(bare) else Says.NOTHING), Sort.MEAN if _MEAN.search(bare) else Sort.SUM
+        return Clarity.NAMED, Sort.SUM
+    return (Clarity.HINT if _HINT.search(bare) else Clarity.NOTHING), Sort.MEAN if _MEAN.search(bare) else Sort.SUM
 
 
 _MOST: Final = 8  # words of a label
 _UNSPACED: Final = ("合計", "小計", "総計", "合计", "小计", "总计", "總計", "합계", "소계", "총계")
+_MARKS: Final = re.compile(r"\*{1,4}")  # how SAP marks totals of several levels
 _HINT: Final = re.compile(
     r"\b(?:median|overall|net change|balance|net|media|all (?:persons|ages|races|items|industries|regions|states))\b"
 )
@@ -113,15 +114,15 @@ def _sort(word: str) -> Sort:
     return Sort.COUNT if word in COUNTS else Sort.BOUND if word in BOUNDS else Sort.SUM
 
 
-def row_says(values: Sequence[object], first: int = 3) -> tuple[Says, Sort]:
+def row_clarity(values: Sequence[object], first: int = 3) -> tuple[Clarity, Sort]:
     """How clearly one of a row's first cells labels it as a total."""
-    best = Says.NOTHING, Sort.SUM
+    best = Clarity.NOTHING, Sort.SUM
     seen = 0
     for value in values:
         if value is None or value == "":
             continue
         if isinstance(value, str):
-            best = max(best, says(value), key=lambda one: one[0])
+            best = max(best, label_clarity(value), key=lambda one: one[0])
         seen += 1
         if seen == first:
             break
@@ -231,22 +232,23 @@ class Suspect:
     """A row that may be a total."""
 
     number: int
-    says: Says
+    clarity: Clarity
     sort: Sort
     sums: dict[int, Sum]
+    bare: bool = False  # it has nothing but numbers: no text, no date
     match: Match = NOTHING
     below: list[Running] = field(default_factory=list)  # sums of the rows below, while it may be above its rows
 
     @property
     def adds_up(self) -> bool:
         hits, misses, large = self.match
-        if self.says >= Says.NAMED:
+        if self.clarity >= Clarity.NAMED:
             return hits > 0 and (large or hits > 1 or not misses)
-        return hits > 0 and hits >= 2 * misses and (large or hits > 1) and (self.says > Says.NOTHING or not misses)
+        return hits > 0 and hits >= 2 * misses and (large or hits > 1) and (not misses or self.clarity > 0)
 
     @property
     def is_total(self) -> bool:
-        return self.says > Says.NOTHING and self.adds_up
+        return self.clarity > Clarity.NOTHING and self.adds_up
 
 
 class TotalsCheck:
@@ -305,8 +307,10 @@ class TotalsCheck:
             self.first_data = self.first_data or first
             self.last_data = last
             return
-        says, sort = row_says([column[0] for _, column in columns])
-        suspect = Suspect(first, self._table.suspected[first] and max(says, self._table.suspected[first]), sort, sums)
+        clarity, sort = row_clarity([column[0] for _, column in columns])
+        filled = sum(1 for _, column in columns if column[0] is not None and column[0] != "")
+        known = self._table.suspected[first]
+        suspect = Suspect(first, known and max(clarity, known), sort, sums, bare=filled == len(sums))
         self._judge(suspect)
 
     def _sum(self, at: int, column: list[Value], *, single: bool) -> Sum | None:
@@ -338,10 +342,10 @@ class TotalsCheck:
             self._tail = Running()
         else:
             self._add(1, suspect.sums)
-            if suspect.says >= Says.NAMED and len(self._open) < PENDING:
+            if suspect.clarity >= Clarity.NAMED and len(self._open) < PENDING:
                 suspect.below = [Running(), Running()]
                 self._open.append(suspect)
-        if suspect.is_total or suspect.says >= Says.NAMED:
+        if suspect.is_total or suspect.clarity >= Clarity.NAMED:
             self._since, self._block = Running(), Running()
 
     def _close(self, *, last: bool) -> None:
@@ -356,9 +360,9 @@ class TotalsCheck:
         self._close(last=True)
         table = self._table
         totals = [one.number for one in self._judged if one.is_total]
-        words = [one.number for one in self._judged if one.says is Says.PLAINLY and not one.is_total]
+        words = [one.number for one in self._judged if one.clarity is Clarity.PLAINLY and not one.is_total]
         words += [n for n in table.doubted if n not in totals and n not in words]
-        sums = [one.number for one in self._judged if one.says is Says.NOTHING and one.adds_up]
+        sums = [one.number for one in self._judged if one.clarity is Clarity.NOTHING and one.adds_up]
         kept = [one.number for one in self._judged if not one.is_total]
         edges = [n for n in (self.first_data, self.last_data, *kept) if n]
         box = table.data_range
@@ -414,16 +418,19 @@ def compared(suspect: Suspect, running: Running) -> Match:
     for at, own in suspect.sums.items():
         other = running.columns.get(at)
         if other is None or not other.count:
-            counted = own.point == running.rows and running.rows > 1 and suspect.says >= Says.NAMED
+            counted = own.point == running.rows and running.rows > 1 and suspect.clarity >= Clarity.NAMED
             hits += counted
             continue
-        if other.count < 2 and suspect.says < Says.NAMED:
+        if other.count < 2 and suspect.clarity < Clarity.NAMED:
             continue
         if not own.point and not own.comma:
             continue
-        if _fits(own, other, suspect.sort, strict=suspect.says is Says.NOTHING):
+        if _fits(own, other, suspect.sort, strict=suspect.clarity is Clarity.NOTHING):
             hits += 1
-            large = large or (other.count > 1 and max(abs(own.point), abs(own.comma)) >= DIGITS)
+            by_chance = max(abs(own.point), abs(own.comma)) < DIGITS
+            if by_chance and suspect.bare:
+                by_chance = own.point in (other.low, other.high)  # one value, beside zeros
+            large = large or (other.count > 1 and not by_chance)
         else:
             misses += 1
     return Match(hits, misses, large)

@@ -38,6 +38,7 @@ REMARKS: Final[dict[str, tuple[str, str]]] = {
     "decimal_mixed": ("warning", "has another decimal sign than its column and was read by its own"),
     "date_order_mixed": ("warning", "has day and month in another order than its column and was read by its own"),
     "century_assumed": ("warning", "has a two-digit year that could belong to either century"),
+    "calendar_assumed": ("warning", "has a year that may be of the Buddhist calendar, 543 too high; kept as it is"),
     "time_dropped": ("warning", "has a time of day, which a date field drops"),
     # Usually reported for a column; for a cell only if no other value of its column needed the convention.
     "decimal_assumed": ("warning", "can be read as thousands or as decimals; the point was read as the decimal sign"),
@@ -70,6 +71,7 @@ class Converter:
         self._strict_decimal = field.decimal
         self._in_percent = convention.in_percent
         self._cross_unclear = convention.cross_unclear
+        self._moment = partial(moment_of, epoch_1904=epoch_1904, counts_days=convention.counts_days)
         self.day_first = convention.dots_day_first if convention.day_first is None else convention.day_first
         self.odd: dict[Any, tuple[str, ...]] = {}  # cell -> codes of the findings about how it was read
         self._clean = cleaner(field.clean)
@@ -83,6 +85,7 @@ class Converter:
             pivot=convention.pivot,
             short_years=convention.short_years,
             epoch_1904=epoch_1904,
+            counts_days=convention.counts_days,
         )
         self._fine = words.COMMON_EMAIL.fullmatch if field.type == "email" else None
         self._native = NATIVE["text"] if self._in_percent else NATIVE.get(field.type, NATIVE["text"])
@@ -238,7 +241,7 @@ class Converter:
             "money": number_of,
             "percent": self._share if self._in_percent else number_of,
             "date": self._day,
-            "datetime": partial(moment_of, epoch_1904=self._read.epoch_1904),
+            "datetime": self._moment,
             "time": self._clock,
             "boolean": truth_of,
         }
@@ -273,7 +276,7 @@ class Converter:
 
     def _day(self, value: Any) -> Any:
         """The date of a cell with a datetime or a serial; a dropped time of day is reported."""
-        moment = moment_of(value, epoch_1904=self._read.epoch_1904)
+        moment = self._moment(value)
         if type(moment) is not datetime:
             return moment
         if moment.time() != time():
@@ -346,14 +349,14 @@ def whole(value: Any) -> Any:
     return None if kind is NoCachedValue else BAD
 
 
-def moment_of(value: Any, *, epoch_1904: bool = False) -> Any:
+def moment_of(value: Any, *, epoch_1904: bool = False, counts_days: bool = True) -> Any:
     kind = type(value)
     if kind is datetime:
         return dates.naive(value)
     if kind is date:
         return datetime.combine(value, time())
     if kind is int or kind is float:
-        return dates.from_serial(value, epoch_1904=epoch_1904)
+        return dates.from_serial(value, epoch_1904=epoch_1904, counts_days=counts_days)
     return None if kind is NoCachedValue else BAD
 
 

@@ -189,7 +189,12 @@ def _by_strptime(form: str) -> Callable[[str], datetime | None]:
 
 _EPOCH: Final = datetime(1899, 12, 30)  # noqa: DTZ001  # spreadsheets hold naive times
 FIRST_SERIAL: Final = 10_000  # smaller numbers are more likely counts than days before 1927
-LAST_SERIAL: Final = 2_958_465  # 9999-12-31
+LAST_SERIAL: Final = 2_958_465  # 9999-12-31, which stands for "never"
+PLAUSIBLE_SERIALS: Final = 100_000  # larger numbers (year 2173) are rather dates without separators: 260131, 1122025
+COMPACT_DATES: Final = 10_000_000  # 20260131 is a date without separators
+_NEVER: Final = 99_991_231
+_COMPACT_YEARS: Final = range(1800, 2200)  # of whole numbers such as 20260131
+BUDDHIST: Final = range(2400, 2700)  # years that are far ahead, or counted by the Buddhist calendar
 PIVOT: Final = 69  # two-digit years from here on belong to the last century
 SHORT_YEARS: Final = range(30, PIVOT)  # years that may belong to either century
 _DAYS_TO_1904: Final = 1462  # from the epoch above to 1904-01-01
@@ -202,7 +207,7 @@ _DATE = re.compile(
     r"(?:del?\s+)?(?P<y3>[0-9]{4}|'?[0-9]{2})"
     rf"|(?P<m4>[^\W\d_]{{3,14}})\.?[-/ ]*(?P<d4>[0-9]{{1,2}}){_ORDINAL}[-/ ,.]+(?P<y4>[0-9]{{4}}|'[0-9]{{2}})"
     r"|(?P<y5>[0-9]{4})(?:\. |[-/ ])(?P<m5>[^\W\d_]{3,14})\.?[-/ ](?P<d5>[0-9]{1,2})\.?"
-    r"|(?P<y6>(?:19|20)[0-9]{2})(?P<m6>[0-9]{2})(?P<d6>[0-9]{2}))"
+    r"|(?P<y6>(?:19|20)[0-9]{2}|9999)(?P<m6>[0-9]{2})(?P<d6>[0-9]{2})(?:\.0(?![0-9]))?)"
 )
 _EAST = re.compile(
     rf"(?:(?P<era>{'|'.join(ERAS)})\s*(?P<n>元|[0-9]{{1,2}})|(?P<y>[0-9]{{4}}))\s*[年년]\s*"
@@ -235,6 +240,7 @@ class DateReader:
         pivot: int = PIVOT,
         short_years: bool = True,
         epoch_1904: bool = False,
+        counts_days: bool = True,
     ) -> None:
         self.formats: list[Callable[[str], datetime | None]] = [reader_of(f) for f in formats]
         self._day_first = day_first
@@ -243,6 +249,7 @@ class DateReader:
         self._pivot = pivot
         self._short_years = short_years  # whether the column's own years decided the pivot
         self.epoch_1904 = epoch_1904
+        self._counts_days = counts_days
         self.told: list[str] = []
 
     def day(self, text: str) -> date | Bad | None:
@@ -252,6 +259,8 @@ class DateReader:
             return found
         if found[0].time() != time():
             self.told.append("time_dropped")
+        if found[0].year in BUDDHIST:
+            self.told.append("calendar_assumed")
         return found[0].date()
 
     def moment(self, text: str) -> datetime | Bad | None:
@@ -259,6 +268,8 @@ class DateReader:
         if not isinstance(found, tuple):
             return found
         moment, zone = found
+        if moment.year in BUDDHIST:
+            self.told.append("calendar_assumed")
         if zone is None:
             return moment
         self.told.append("zone_converted")
@@ -294,7 +305,7 @@ class DateReader:
             return (found, None) if isinstance(found, datetime) else found
         text = found
         if _SERIAL.fullmatch(text):
-            serial = from_serial(float(text), epoch_1904=self.epoch_1904)
+            serial = from_serial(float(text), epoch_1904=self.epoch_1904, counts_days=self._counts_days)
             return BAD if isinstance(serial, Bad) else (serial, None)
         text = folded(text)
         day, end = self._day(text)
@@ -397,17 +408,20 @@ def _to_utc(moment: datetime, zone: str) -> datetime | Bad:
         return BAD
 
 
-def from_serial(number: float, *, epoch_1904: bool = False) -> datetime | Bad:
-    """The date of a day number; BAD for a plain year, a small count or a number out of range."""
-    if 10_000_000 <= number <= 99_991_231 and number == int(number):
+def from_serial(number: float, *, epoch_1904: bool = False, counts_days: bool = True) -> datetime | Bad:
+    """The date of a day number; BAD for a plain year, a small count or a number out of range.
+
+    `counts_days` is false where other numbers of the column show that they are digits of dates.
+    """
+    if COMPACT_DATES <= number <= _NEVER and number == int(number):
         year, rest = divmod(int(number), 10_000)
-        day = _valid(year, rest // 100, rest % 100)
+        day = _valid(year, rest // 100, rest % 100) if year in _COMPACT_YEARS or number == _NEVER else None
         return BAD if day is None else datetime.combine(day, time())
-    if not FIRST_SERIAL <= number < LAST_SERIAL + 1:
+    if number < FIRST_SERIAL or not counts_days:
         return BAD
     if epoch_1904:
         number += _DAYS_TO_1904
-    if number >= LAST_SERIAL + 1:
+    if number >= PLAUSIBLE_SERIALS and number != LAST_SERIAL:
         return BAD
     return _EPOCH + timedelta(days=int(number), seconds=round(number % 1 * 86_400, 3))
 

@@ -5,8 +5,11 @@ the field's type, the delimiter. Hints short of a proof still decide, but the ch
 """
 
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import NUMERIC, Field
@@ -43,6 +46,7 @@ class Convention(NamedTuple):
     pivot: int = PIVOT
     short_years: bool = False  # it has two-digit years, and the pivot applies to them
     in_percent: bool = False  # numbers without a percent sign are percent
+    counts_days: bool = True  # numbers in a date column are day numbers
     cross_unclear: bool = False  # an x may be a mark or a cross
 
 
@@ -69,6 +73,9 @@ class Around(NamedTuple):
     delimiter: str | None = None
     dotted: bool = False  # other columns have dates such as 31.12.2025
     percent_header: bool = False
+    units: Mapping[str, int] = MappingProxyType(
+        {}
+    )  # what the number formats of the column's cells show beside the number
 
 
 _NOTHING_AROUND: Final = Around()
@@ -78,9 +85,12 @@ def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tupl
     """The convention of one column, and the choices to record."""
     if isinstance(tally, TruthTally):
         return Convention(cross_unclear=tally.cross_unclear()), []
-    convention, choices = (
-        _settle_dates(field, tally, around) if isinstance(tally, DateTally) else _settle_numbers(field, tally, around)
-    )
+    if isinstance(tally, DateTally):
+        convention, choices = _settle_dates(field, tally, around)
+        choices += [_year_day_told(tally, field), _swapped_told(tally)]
+        convention = convention._replace(counts_days=not tally.past_serials)
+    else:
+        convention, choices = _settle_numbers(field, tally, around)
     return convention, [c for c in choices if c is not None]
 
 
@@ -113,7 +123,9 @@ def _settle_numbers(
         in_percent, choice = decide_unit(tally, field.name, around)
         choices.append(choice)
     if field.type == "money":
-        choices.append(currencies_told(tally, field.name))
+        choices.append(currencies_told(tally, field.name, around.units))
+    elif field.type != "percent":
+        choices.append(_units_told(around.units, field.name))
     return Convention(decimal=decimal, in_percent=in_percent), choices
 
 
@@ -143,7 +155,10 @@ def add_values(tally: Tally, column: Sequence[Any]) -> None:
     if str in kinds:
         texts = column if len(kinds) == 1 else [v for v in column if type(v) is str]
         tally.add(texts)
-    if isinstance(tally, NumberTally) and tally.sizes and not kinds.isdisjoint((int, float)):
+    if isinstance(tally, DateTally) and not kinds.isdisjoint((date, datetime)):
+        tally.add_dates([v for v in column if type(v) in (date, datetime)])
+    wanted = isinstance(tally, DateTally) or (isinstance(tally, NumberTally) and tally.sizes)
+    if wanted and not isinstance(tally, TruthTally) and not kinds.isdisjoint((int, float)):
         tally.add_numbers([v for v in column if type(v) in (int, float)])
 
 
@@ -315,6 +330,38 @@ def _slightly_for_day(tally: OrderCount, around: Around) -> int:
     return signs + (first > second) - (second > first)
 
 
+def _swapped_told(tally: DateTally) -> ConventionChoice | None:
+    """Report dates that a program may have read with day and month swapped, before it stored them."""
+    if not tally.swapped():
+        return None
+    return ConventionChoice(
+        kind="date_order",
+        chosen="as stored",
+        evidence={"stored as dates, none after the twelfth": tally.stored},
+        sure=False,
+        message=f"{_many(tally.stored, 'date')} of the file, none after the twelfth of a month, beside texts that all "
+        "are: the program that saved the file may have swapped days and months; read as they are stored",
+        settle="send the file as it was before that program opened it",
+        values=tally.stored,
+    )
+
+
+def _year_day_told(tally: DateTally, field: Field) -> ConventionChoice | None:
+    """Report dates such as 2026-02-01 beside 2026-31-01, which has the day before the month."""
+    if not (tally.year_day and tally.year_open) or field.formats:
+        return None
+    return ConventionChoice(
+        kind="date_order",
+        chosen="year, month, day",
+        evidence={"year, day, month": tally.year_day, "either": tally.year_open},
+        sure=False,
+        message=f"{_many(tally.year_open, 'date')} could have the day before the month, as others of the column do; "
+        "read year, month, day",
+        settle=f'"formats": ["%Y-%d-%m"] on field {field.name}',
+        values=tally.year_open,
+    )
+
+
 def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[ConventionChoice]]:
     """Whether two-digit years come first, the pivot of their century, and the choices to record."""
     years = tally.short_years
@@ -368,14 +415,17 @@ def decide_unit(
 ) -> tuple[bool, ConventionChoice | None]:
     """Whether numbers without a percent sign are percent, and the choice to record."""
     shares, beyond, ones, signed = tally.shares, tally.beyond, tally.ones, tally.signed
-    if not beyond and not (ones and signed):
-        return False, None
-    in_percent = beyond > shares
     plain = shares + beyond + ones
+    shown = around.units.get("%", 0)
+    if shown >= plain:  # a cell with a percent format stores a share
+        return False, None
+    if not beyond and not (ones and signed) and not (shares and around.percent_header and not shown):
+        return False, None
+    in_percent = beyond > shares and not shown
     return in_percent, ConventionChoice(
         kind="unit",
         chosen="percent" if in_percent else "share",
-        evidence={"with a percent sign": signed, "up to 1": shares, "exactly 1": ones, "beyond 1": beyond},
+        evidence={"with a percent sign": signed + shown, "up to 1": shares, "exactly 1": ones, "beyond 1": beyond},
         sure=in_percent and not shares and around.percent_header,
         message=(
             f"{_many(plain, 'number')} without a percent sign could be percent or shares of 1; read as "
@@ -386,9 +436,34 @@ def decide_unit(
     )
 
 
-def currencies_told(tally: NumberTally, name: str) -> ConventionChoice | None:
-    """Report a column of several currencies: the output drops them."""
-    seen = {c: n for c, n in _currency_names(tally).items() if c}
+def _units_told(units: Mapping[str, int], name: str) -> ConventionChoice | None:
+    """Report a column whose number formats show several units: the output drops them."""
+    folded: dict[str, int] = {}
+    for unit, count in units.items():
+        key = unit.casefold().rstrip(".")
+        folded[key] = folded.get(key, 0) + count
+    if len(folded) < 2:
+        return None
+    return ConventionChoice(
+        kind="unit",
+        chosen="numbers only",
+        evidence={f"unit {n}": count for n, count in enumerate(sorted(folded.values(), reverse=True), 1)},
+        sure=False,
+        code="unit_mixed",
+        message=f"the number formats show {len(folded)} units, which the output drops",
+        settle=f'"type": "text" on field {name}',
+        values=sum(folded.values()),
+    )
+
+
+def currencies_told(
+    tally: NumberTally, name: str, units: Mapping[str, int] = MappingProxyType({})
+) -> ConventionChoice | None:
+    """Report a column of several currencies, in its texts or in number formats: the output drops them."""
+    written = Counter(tally.currencies)
+    for unit, count in units.items():
+        written[unit.upper()] += count
+    seen = {c: n for c, n in _currency_names(written).items() if c}
     if len(seen) < 2:
         return None
     return ConventionChoice(
@@ -418,9 +493,9 @@ _SHARED_SIGNS: Final = {
 }
 
 
-def _currency_names(tally: NumberTally) -> dict[str, int]:
+def _currency_names(currencies: Mapping[str, int]) -> dict[str, int]:
     names: dict[str, int] = {}
-    for written, count in tally.currencies.items():
+    for written, count in currencies.items():
         sign = unicodedata.normalize("NFKC", written)
         name = _SAME_MONEY.get(sign, sign)
         names[name] = names.get(name, 0) + count

@@ -21,6 +21,7 @@ _AMOUNT = re.compile(
     rf"\s*([-+]?)\s*({_CURRENCY}?)\s*([-+]?)",
     re.IGNORECASE,
 )
+_BRACKETED = re.compile(rf"({_CURRENCY}?)\s*\(([^()]+)\)\s*({_CURRENCY}?)", re.IGNORECASE)
 _PLAIN = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 # Fast path: the form of most amounts with each decimal sign.
 _COMMON: Final = {
@@ -87,11 +88,16 @@ def take_apart(text: str) -> Written | None:
     if not text.isascii():
         text = _ascii_digits(text)
     text = text.strip().translate(_ODD_SIGNS)
-    negative = text[:1] == "(" and text[-1:] == ")"
-    found = _AMOUNT.fullmatch(text[1:-1].strip() if negative else text)
+    outside = ""
+    negative = "(" in text and (bracketed := _BRACKETED.fullmatch(text)) is not None
+    if negative and bracketed is not None:
+        text, outside = bracketed[2].strip(), bracketed[1] + bracketed[3]
+    found = _AMOUNT.fullmatch(text)
     if found is None:
         return None
     before, first, inner, body, middle, last, after = found.groups()
+    if outside and (first or last):
+        return None
     signs = before + inner + middle + after
     if len(signs) > 1 or (negative and signs):
         return None
@@ -104,7 +110,7 @@ def take_apart(text: str) -> Written | None:
         None if point is None else minus + point + exponent,
         None if comma is None else minus + comma + exponent,
         digits,
-        (last or first).upper(),
+        (last or first or outside).upper(),
     )
 
 

@@ -6,9 +6,11 @@ digits mapped to one, a column of a million amounts has a few dozen shapes, and 
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
 from typing import Final
 
+from runner.engine.values.dates import COMPACT_DATES, PLAUSIBLE_SERIALS
 from runner.engine.values.numbers import MAX_TEXT, take_apart
 from runner.engine.values.words import BOOLEANS
 
@@ -17,6 +19,7 @@ _LEVELLED: Final = str.maketrans("23456789", "11111111")
 _HELD: Final = 20_000  # distinct shapes kept before they are counted
 _ORDER = re.compile(r"\s*([0-9]{1,2})(\. |[-/. ])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})(?![0-9])")
 _SHORT_YEAR = re.compile(r"\s*[0-9]{1,2}[-/. ]*[^\W\d_]{3,}[-/., ]*'?([0-9]{2})(?![0-9])")
+_YEAR_FIRST = re.compile(r"\s*[0-9]{4}[-/. ]([0-9]{1,2})[-/. ]([0-9]{1,2})(?![0-9])")
 _WEEKDAY = re.compile(r"\s*[^\W\d_]{2,}\.?,?\s+(?=[0-9])")
 
 
@@ -123,6 +126,10 @@ class NumberTally:
             self.shares += count
 
 
+_STORED: Final = 3  # dates whose days are all up to the twelfth
+_PAST_SERIALS: Final = (6, 7)  # digits
+
+
 class OrderCount:
     """How often dates of one kind prove the day first, the month first, or neither."""
 
@@ -156,8 +163,29 @@ class DateTally:
         self.short_years: Counter[int] = Counter()
         self.year_first = True  # no text with a two-digit year rules out the year first
         self.short_first: Counter[int] = Counter()
+        self.year_day = 0  # 2026-31-01
+        self.year_open = 0  # 2026-02-01
+        self.stored = 0  # cells that are dates already, while none has a day after the twelfth
+        self.stored_late = False  # one has
+        self.past_serials = 0  # numbers such as 260131: too large for day numbers
         self._texts: Counter[str] = Counter()
         self._seen = 0
+
+    def add_dates(self, values: Sequence[date]) -> None:
+        """Add cells that are already dates: if a program swapped days and months, none is after the twelfth."""
+        if not self.stored_late:
+            self.stored += len(values)
+            self.stored_late = any(value.day > 12 for value in values)
+
+    def swapped(self) -> bool:
+        """Whether only those texts are left that a program could not read as dates in its own order."""
+        day, month = self.slashed.day + self.dotted.day, self.slashed.month + self.dotted.month
+        unclear = self.slashed.open + self.dotted.open
+        return bool(day) != bool(month) and not unclear and self.stored >= _STORED and not self.stored_late
+
+    def add_numbers(self, values: Iterable[float]) -> None:
+        """Add cells that are already numbers: only those count that cannot be day numbers."""
+        self.past_serials += sum(PLAUSIBLE_SERIALS <= value < COMPACT_DATES for value in values)
 
     def add(self, texts: Iterable[str]) -> None:
         self._texts.update(texts)
@@ -181,11 +209,16 @@ class DateTally:
                 self._order(found, count)
             elif found := _SHORT_YEAR.match(start):
                 self.short_years[int(found[1])] += count
+            elif found := _YEAR_FIRST.match(start):
+                self.year_day += count if int(found[1]) > 12 >= int(found[2]) else 0
+                self.year_open += count if int(found[1]) <= 12 >= int(found[2]) and found[1] != found[2] else 0
+            elif start.isdecimal() and len(start) in _PAST_SERIALS:
+                self.past_serials += count
         return self
 
     def signature(self) -> Signature:
         kinds = (self.slashed, self.dotted)
-        return (*(n > 0 for k in kinds for n in (k.day, k.month, k.open)), bool(self.short_years))
+        return (*(n > 0 for k in kinds for n in (k.day, k.month, k.open)), bool(self.short_years), self.year_day > 0)
 
     def is_uniform(self) -> bool:
         """Whether enough texts agree on one order, or need none, that sampling the rest suffices."""

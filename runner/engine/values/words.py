@@ -49,12 +49,12 @@ class ParsingMemo(dict[str | None, Any]):
 
 
 _TRUE = (
-    "true t yes y 1 on x active enabled ✓ ✔ ☑ ○ 〇 v j s o "
+    "true t yes y 1 1.0 on x active enabled ✓ ✔ ☑ ○ 〇 v j s o "
     "ja wahr oui vrai si sí sì verdadero vero sim verdadeiro waar tak prawda kyllä ano áno igen evet da "
     "да истина так ναι 是 真 有 はい 예 نعم כן ya"
 )
 _FALSE = (
-    "false f no n 0 off inactive disabled ✗ ✘ ☐ × "
+    "false f no n 0 0.0 off inactive disabled ✗ ✘ ☐ × "
     "nein falsch non faux falso não nao nee onwaar nie fałsz nej nei ei ne nem hayır hayir nu "
     "нет ложь ні όχι 否 假 偽 無 いいえ 아니요 아니오 لا לא tidak"
 )
@@ -98,6 +98,7 @@ _HOST = re.compile(
     r"(?:[^\s.]+\.)+[^\s.0-9][^\s.]*|localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\]", re.IGNORECASE
 )
 MAX_ADDRESS: Final = 2048
+_NUMBER: Final = 7  # digits of the shortest phone number
 
 
 def parse_boolean(text: str) -> bool | Bad | None:
@@ -137,10 +138,23 @@ def parse_phone(text: str) -> str | Bad | None:
     country, body, extension = found.groups()
     if country and "(0)" in body:
         body = body.replace("(0)", "", 1)
-    digits = "".join(c for c in body if "0" <= c <= "9")
-    if not 7 <= len(digits) <= 15:
+    digits = _digits(body)
+    if not 7 <= len(digits) <= 15 or _are_two(body, abroad=bool(country)):
         return BAD
     return ("+" if country else "") + digits + (f" x{extension}" if extension else "")
+
+
+def _digits(text: str) -> str:
+    return "".join(c for c in text if "0" <= c <= "9")
+
+
+def _are_two(body: str, *, abroad: bool) -> bool:
+    """Whether the digits are those of two numbers, or of one with two endings (030 1234567/68)."""
+    for parts in (re.split(r"[\s\u00a0]+", body), re.split(r"[^0-9]+", body)):
+        if sum(len(_digits(part)) >= _NUMBER for part in parts) > 1:
+            return True
+    before, slash, _ = body.partition("/")
+    return bool(slash) and len(_digits(before)) >= _NUMBER + 2 * abroad  # an area code is shorter
 
 
 def parse_url(text: str) -> str | Bad | None:

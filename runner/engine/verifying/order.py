@@ -2,13 +2,15 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
+from runner.engine.drift import layout
 from runner.engine.protocol import BadOutput, EventWriter, open_target, place_of
 from runner.engine.report import report
 from runner.engine.review_page import review_page
+from runner.engine.rowsets import RowSet
 from runner.engine.verifying.balance import balance
 from runner.engine.verifying.document import ARTIFACT, MAX_BYTES, REVIEW, read_document
 from runner.engine.verifying.rejects_book import write_rejects
@@ -17,6 +19,7 @@ from runner.engine.verifying.workbook_check import named, read_book
 WORKBOOK, REPORT, PAGE = "normalized.xlsx", "report.html", "review.html"
 DESCRIPTION, REJECTS, PROFILE = "rejects.jsonl", "rejects.xlsx", "profile.json"
 MAX_REVIEW: Final = 4 * 1024 * 1024
+_DATA: Final = ("data", "rejected", "skipped_table")  # as what the books list rows that may have errors
 _INPUT: Final = ("role", "name", "sha256", "size")
 _ODD: Final = "the verifier failed on the outputs"
 
@@ -65,9 +68,38 @@ def _make_rejects(order: dict[str, Any], artifact: dict[str, Any], described: Pa
     if described is not None and target is not None:
         with open(described, "rb") as source, open_target(target, folder) as file:  # noqa: PTH123 - as below
             source.seek(0)
-            rows = write_rejects(source, file, job=str(order["job"]["job_id"]), title=order["verify"]["title"])
+            rows = write_rejects(
+                source, file, job=str(order["job"]["job_id"]), title=order["verify"]["title"], exists=_books(artifact)
+            )
     if rows != wanted and target is not None:
         raise BadOutput(f"artifact.json counts {wanted} rows of rejects.xlsx, the box described {rows}")
+
+
+def _books(artifact: dict[str, Any]) -> Callable[[str, int, int, int], bool]:
+    """Whether the books of an artifact have a row of data (`row`) or any other row."""
+    names = [given["name"] for given in artifact["inputs"] if given["role"] == "primary"]
+    data: dict[tuple[int, int], RowSet] = {}
+    every: dict[tuple[int, int], RowSet] = {}
+    for sheet in artifact["sheets"]:
+        if sheet["input"] not in names:
+            continue
+        place = (names.index(sheet["input"]), sheet["index"])
+        runs = [(run["from"], run["to"], run["as"]) for run in sheet.get("rows", ())]
+        every[place] = _covered((first, last) for first, last, _ in runs)
+        data[place] = _covered((first, last) for first, last, kind in runs if kind in _DATA)
+    nothing = RowSet()
+    return lambda kind, n, index, row: row in (data if kind == "row" else every).get((n, index), nothing)
+
+
+def _covered(runs: Iterable[tuple[int, int]]) -> RowSet:
+    """The rows of runs that may overlap, as those of tables side by side do."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(runs):
+        if joined and first <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return RowSet(joined)
 
 
 def _changes(artifact: dict[str, Any]) -> int:
@@ -80,10 +112,13 @@ def _changes(artifact: dict[str, Any]) -> int:
 
 
 def _write_profile(order: dict[str, Any], artifact: dict[str, Any], folder: Path) -> None:
-    """The profile by itself, for the sender's next drop to be compared with."""
+    """The profile by itself, for the sender's next drop to be compared with, below a line that says what it follows."""
     target, found = order["outputs"].get(PROFILE), artifact.get("profile")
     if target is not None and found is not None:
+        previous = (artifact.get("drift") or {}).get("previous") or {}
+        head = {"after": previous.get("job_id") if previous.get("same_kind") else None, "layout": layout(found)}
         with open_target(target, folder) as file:
+            file.write(json.dumps(head).encode() + b"\n")
             file.write(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
 
 
@@ -124,12 +159,14 @@ def verify_review(order: dict[str, Any], paths: Mapping[str, Path | int]) -> dic
         "params": review["job"]["params"],
         "inputs": review["inputs"],
         "decision": review["decision"],
+        "answer_to": review["answer_to"],
     }
     known = {
         "job": order["job"],
         "params": order["params"],
         "inputs": [{k: i[k] for k in _INPUT} for i in asked["inputs"]],
         "decision": asked.get("decision"),
+        "answer_to": asked.get("answer_to"),
     }
     for what, value in known.items():
         if said[what] != value:

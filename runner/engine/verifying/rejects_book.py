@@ -1,13 +1,13 @@
 """rejects.xlsx, made from the box's description of it: the sender's own rows, marked, and nothing but values.
 
-What the box says is checked line by line and written anew, so the workbook holds what this module can write: texts,
+What the box says is checked line by line, and the workbook holds only what this module can write: texts,
 numbers, dates, plain looks, comments. Formulas, links, macros, pictures, pivot tables and their caches, validations,
 conditional formats, names and hidden sheets of the sender's workbook are in no part of the description.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
 from math import isfinite
 from typing import IO, Any, Final
@@ -23,6 +23,10 @@ from runner.engine.writing.parts import attribute, cell_text, cut, escaped
 MAX_LINE: Final = 64 * 1024 * 1024
 MAX_COMMENTS: Final = 10_000  # of a sheet; further cells are only marked
 _MAX_STYLES: Final = 20_000
+_MOST_FROZEN: Final = 12  # rows at the top that stay in sight
+_TALLEST: Final = 409.0
+_TO_DO_WIDTH: Final = 60
+_COMMENT_WIDTH: Final = 36  # characters of a line of a comment
 _MAX_TEXT: Final = 32_767
 _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _REL: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -43,31 +47,47 @@ _HEAD: Final[dict[str, Any]] = {"font": {"bold": True}, "fill": "E7E6E6"}
 _TO_DO_HEAD: Final[dict[str, Any]] = {"font": {"bold": True}, "fill": _ASKED}
 _TO_DO_CELL: Final[dict[str, Any]] = {"fill": _ASKED, "align": {"v": "top", "wrap": True}}
 _KEY_CELL: Final[dict[str, Any]] = {"font": {"color": _GREY, "size": 8.0}}
-_FORMATS: Final = {date: "yyyy-mm-dd", datetime: "yyyy-mm-dd hh:mm:ss", time: "hh:mm:ss", timedelta: "[h]:mm:ss"}
+_FORMATS: Final = {
+    bool: '"TRUE";"TRUE";"FALSE"',  # else LibreOffice shows and saves 1 and 0
+    date: "yyyy-mm-dd",
+    datetime: "yyyy-mm-dd hh:mm:ss",
+    time: "hh:mm:ss",
+    timedelta: "[h]:mm:ss",
+}
 
 
-def write_rejects(described: IO[bytes], file: IO[bytes], *, job: str, title: str) -> int:
-    """Write the workbook; the number of rows in it. Raises BadOutput. Nothing described, nothing written."""
+def write_rejects(
+    described: IO[bytes],
+    file: IO[bytes],
+    *,
+    job: str,
+    title: str,
+    exists: Callable[[str, int, int, int], bool] = lambda *_: True,
+) -> int:
+    """Write the workbook; the number of rows in it. Raises BadOutput. Nothing described, nothing written.
+
+    `exists`: whether a job has a row of a kind, by the numbers of its input, sheet and row. Keys are made of them.
+    """
     book: RejectsBook | None = None
     sheet: _Sheet | None = None
     for line in _lines(described):
         if book is None:
             book = RejectsBook(file, title=title)
         if "style" in line:
-            book.looks.append(_look(line["style"]))
+            book.looks.append(_checked_style(line["style"]))
             if len(book.looks) > _MAX_STYLES:
                 raise BadOutput("rejects.jsonl has too many styles")
         elif "sheet" in line:
             if sheet is not None:
                 sheet.close()
-            sheet = _Sheet(book, line, job)
+            sheet = _Sheet(book, line, job, exists)
         elif "row" in line and sheet is not None:
             sheet.write(line)
         elif "merged" in line and sheet is not None:
             sheet.merge(line["merged"])
         elif line.get("end") is True and sheet is not None:
-            if line.get("rows") != book.rows:
-                raise BadOutput("rejects.jsonl counts other rows than it has")
+            if line.get("rows") != book.rows or described.read(1):
+                raise BadOutput("rejects.jsonl counts other rows than it has, or goes on after its end")
             sheet.close()
             book.close()
             return book.rows
@@ -124,8 +144,11 @@ class RejectsBook(BookWriter):
 class _Sheet:
     """One sheet, written as its lines come."""
 
-    def __init__(self, book: RejectsBook, line: dict[str, Any], job: str) -> None:
+    def __init__(
+        self, book: RejectsBook, line: dict[str, Any], job: str, exists: Callable[[str, int, int, int], bool]
+    ) -> None:
         self._book = book
+        self._exists = exists
         self._job = job
         self._input, self._index = _whole(line.get("input"), 0, 99_999), _whole(line.get("index"), 0, 99_999)
         self._columns = _whole(line.get("columns"), 1, MAX_COLUMNS - 2)
@@ -139,20 +162,26 @@ class _Sheet:
         self._merged: list[str] = []
         self._comments: list[tuple[int, int, str]] = []
         self._entry: EntryWriter = book.archive.entry(f"xl/worksheets/sheet{self._number}.xml")
-        self._open(_pairs(line.get("widths")))
+        self._open(_pairs(line.get("widths")), _whole(line.get("frozen", 0), 0, _MOST_FROZEN))
         if line.get("headless") is True:
             self._label_row()
 
-    def _open(self, widths: dict[int, float]) -> None:
-        added = {self._columns + 1: 60.0, self._columns + 2: 12.0}
+    def _open(self, widths: dict[int, float], frozen: int) -> None:
+        added = {self._columns + 1: float(_TO_DO_WIDTH), self._columns + 2: 12.0}
         cols = "".join(
             f'<col min="{n}" max="{n}" width="{width:.2f}" customWidth="1"/>'
             for n, width in sorted((widths | added).items())
         )
         active = ' tabSelected="1"' if self._number == 1 else ""
+        pane = (
+            f'<pane ySplit="{frozen}" topLeftCell="A{frozen + 1}" activePane="bottomLeft" state="frozen"/>'
+            if frozen
+            else ""
+        )
         self._entry.write(
-            f'{_XML}<worksheet xmlns="{_MAIN}" xmlns:r="{_REL}"><sheetViews><sheetView{active} workbookViewId="0"/>'
-            f'</sheetViews><sheetFormatPr defaultRowHeight="15"/><cols>{cols}</cols><sheetData>'.encode()
+            f'{_XML}<worksheet xmlns="{_MAIN}" xmlns:r="{_REL}"><sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>'
+            f'<sheetViews><sheetView{active} workbookViewId="0">{pane}</sheetView></sheetViews>'
+            f'<sheetFormatPr defaultRowHeight="15"/><cols>{cols}</cols><sheetData>'.encode()
         )
 
     def _label_row(self) -> None:
@@ -180,9 +209,15 @@ class _Sheet:
         row, kind = _whole(line["row"], self._last + 1, MAX_ROWS * 100), line.get("kind")
         if kind not in KINDS:
             raise BadOutput("rejects.jsonl has a row of no known kind")
+        if not self._exists(kind, self._input, self._index, row):
+            raise BadOutput(f"rejects.jsonl has row {row}, which is not such a row of the input in artifact.json")
         self._last = row
-        height = line.get("height")
-        self._begin(_number(height, 0, 409) if height is not None else None)
+        given = line.get("height")
+        height = _number(given, 0, _TALLEST) if given is not None else None
+        to_do = _checked_text(line.get("do"), 2_000) if kind == "row" else ""
+        if (lines := _lines_of(to_do, _TO_DO_WIDTH)) > 1:  # spreadsheet programs do not all make room by themselves
+            height = max(height or 0.0, min(_TALLEST, 15.0 * lines))
+        self._begin(height)
         marks = _marks(line.get("marks", []), self._columns)
         cells = {column: (value, style) for column, value, style in self._cells(line.get("cells"))}
         out = []
@@ -199,7 +234,7 @@ class _Sheet:
         else:
             if kind == "row":
                 self._book.rows += 1
-                out.append(self._text(1, _said(line.get("do"), 2_000), _TO_DO_CELL))
+                out.append(self._text(1, to_do, _TO_DO_CELL))
             out.append(self._text(2, key(kind, self._job, self._input, self._index, row), _KEY_CELL))
         if kind != "row":
             self._heads[row] = self._row
@@ -209,7 +244,7 @@ class _Sheet:
         last = 0
         for cell in _list(given):
             if not isinstance(cell, list) or len(cell) not in (2, 3):
-                raise BadOutput("rejects.jsonl has a cell that is none")
+                raise BadOutput("rejects.jsonl has an invalid cell")
             last = _whole(cell[0], last + 1, self._columns)
             look = None
             if len(cell) == 3:
@@ -241,7 +276,7 @@ class _Sheet:
     def merge(self, given: object) -> None:
         for area in _list(given):
             if not isinstance(area, list) or len(area) != 4:
-                raise BadOutput("rejects.jsonl has a merged cell that is none")
+                raise BadOutput("rejects.jsonl has an invalid merged cell")
             top, left, bottom, right = (_whole(n, 1, MAX_ROWS * 100) for n in area)
             first, last = self._heads.get(top), self._heads.get(bottom)
             if first and last and last - first == bottom - top and left <= right <= self._columns:
@@ -253,8 +288,9 @@ class _Sheet:
         if self._merged:
             cells = "".join(f'<mergeCell ref="{area}"/>' for area in dict.fromkeys(self._merged))
             write(f'<mergeCells count="{len(dict.fromkeys(self._merged))}">{cells}</mergeCells>'.encode())
+        page = '<pageSetup orientation="landscape" fitToHeight="0"/>'
         tail = '<legacyDrawing r:id="rId1"/></worksheet>' if self._comments else "</worksheet>"
-        write(parts.SHEET_TAIL.replace("</worksheet>", tail).encode())
+        write(parts.SHEET_TAIL.replace("</worksheet>", page + tail).encode())
         self._entry.close()
         if self._comments:
             self._write_comments()
@@ -285,12 +321,13 @@ def _notes(comments: list[tuple[int, int, str]]) -> str:
     """The boxes in which spreadsheet programs show comments."""
     shapes = "".join(
         f'<v:shape id="_x0000_s{1025 + n}" type="#_x0000_t202" '
-        'style="position:absolute;width:200pt;height:60pt;visibility:hidden" fillcolor="#ffffe1" o:insetmode="auto">'
+        f'style="position:absolute;width:220pt;height:{_height(text)}pt;visibility:hidden" '
+        'fillcolor="#ffffe1" o:insetmode="auto">'
         '<v:fill color2="#ffffe1"/><v:shadow color="black" obscured="t"/><v:path o:connecttype="none"/>'
         '<v:textbox style="mso-direction-alt:auto"/><x:ClientData ObjectType="Note"><x:MoveWithCells/>'
         f"<x:SizeWithCells/><x:AutoFill>False</x:AutoFill><x:Row>{row - 1}</x:Row><x:Column>{column - 1}</x:Column>"
         "</x:ClientData></v:shape>"
-        for n, (row, column, _) in enumerate(comments)
+        for n, (row, column, text) in enumerate(comments)
     )
     return (
         '<xml xmlns:v="urn:schemas-microsoft-com:vml" xmlns:o="urn:schemas-microsoft-com:office:office" '
@@ -301,15 +338,25 @@ def _notes(comments: list[tuple[int, int, str]]) -> str:
     )
 
 
+def _height(text: str) -> int:
+    """How tall a comment's box is, in points: as tall as its text."""
+    return 12 + 14 * max(2, min(_lines_of(text, _COMMENT_WIDTH), 20))
+
+
+def _lines_of(text: str, width: int) -> int:
+    """How many lines a text takes if lines have room for `width` characters."""
+    return sum(1 + len(line) // width for line in text.split("\n"))
+
+
 class CellStyles:
     """Hands out style numbers for looks that were checked."""
 
     def __init__(self) -> None:
-        self._fonts = [_font({})]
-        self._fills = ['<patternFill patternType="none"/>', '<patternFill patternType="gray125"/>']
-        self._borders = [_border({})]
-        self._formats: list[str] = []
-        self._xfs = ['<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>']
+        self._fonts = {_font({}): 0}
+        self._fills = {'<patternFill patternType="none"/>': 0, '<patternFill patternType="gray125"/>': 1}
+        self._borders = {_border({}): 0}
+        self._formats: dict[str, int] = {}
+        self._xfs = {'<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>': 0}
         self._known: dict[str, int] = {}
 
     def of(self, look: dict[str, Any]) -> int:
@@ -330,7 +377,8 @@ class CellStyles:
         said = "".join(f' {name}="{align[k]}"' for k, name in (("h", "horizontal"), ("v", "vertical")) if k in align)
         said += ' wrapText="1"' if align.get("wrap") else ""
         inside = f"<alignment{said}/>" if said else ""
-        used = 'applyNumberFormat="1" applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
+        used = 'applyNumberFormat="1" ' if number else ""
+        used += 'applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
         parts_used = f'numFmtId="{number}" fontId="{font}" fillId="{fill}" borderId="{border}" xfId="0"'
         return _index(self._xfs, f"<xf {parts_used} {used}>{inside}</xf>")
 
@@ -351,10 +399,8 @@ class CellStyles:
         )
 
 
-def _index(kept: list[str], text: str) -> int:
-    if text not in kept:
-        kept.append(text)
-    return kept.index(text)
+def _index(kept: dict[str, int], text: str) -> int:
+    return kept.setdefault(text, len(kept))
 
 
 def _font(font: dict[str, Any]) -> str:
@@ -375,10 +421,10 @@ def _border(border: dict[str, Any]) -> str:
     return f"<border>{sides}<diagonal/></border>"
 
 
-def _look(given: object) -> dict[str, Any]:
+def _checked_style(given: object) -> dict[str, Any]:
     """A look with what we know of it and nothing else; odd parts are left out, for a look is no data."""
     if not isinstance(given, dict):
-        raise BadOutput("rejects.jsonl has a style that is none")
+        raise BadOutput("rejects.jsonl has an invalid style")
     look: dict[str, Any] = {}
     font = given.get("font")
     if isinstance(font, dict):
@@ -462,14 +508,14 @@ def _marks(given: object, columns: int) -> dict[int, str]:
     marks: dict[int, str] = {}
     for mark in _list(given):
         if not isinstance(mark, list) or len(mark) != 2:
-            raise BadOutput("rejects.jsonl has a mark that is none")
-        marks[_whole(mark[0], 1, columns)] = _said(mark[1], 1_000)
+            raise BadOutput("rejects.jsonl has an invalid mark")
+        marks[_whole(mark[0], 1, columns)] = _checked_text(mark[1], 1_000)
     return marks
 
 
-def _said(given: object, most: int) -> str:
+def _checked_text(given: object, most: int) -> str:
     if not isinstance(given, str):
-        raise BadOutput("rejects.jsonl has no text where one is due")
+        raise BadOutput("rejects.jsonl lacks a text")
     return cut(given, most)
 
 
@@ -477,7 +523,7 @@ def _pairs(given: object) -> dict[int, float]:
     pairs: dict[int, float] = {}
     for pair in _list(given):
         if not isinstance(pair, list) or len(pair) != 2:
-            raise BadOutput("rejects.jsonl has a width that is none")
+            raise BadOutput("rejects.jsonl has an invalid width")
         pairs[_whole(pair[0], 1, MAX_COLUMNS)] = _number(pair[1], 0, 255)
     return pairs
 

@@ -123,7 +123,7 @@ def drop_bounding_set() -> None:
 
 
 def drop_capabilities() -> None:
-    """Drop all capabilities for good."""
+    """Drop all capabilities irrevocably."""
     drop_bounding_set()
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     with suppress(OSError):  # a kernel without ambient capabilities

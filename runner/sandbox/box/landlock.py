@@ -1,4 +1,4 @@
-"""Landlock: which files a box may open, enforced by the kernel for good. Standard library only."""
+"""Landlock: which files a box may open, enforced by the kernel, irrevocably. Standard library only."""
 
 import ctypes
 import os

@@ -22,7 +22,7 @@ class KernelLimits(TypedDict):
 
 
 def apply(limits: KernelLimits, *, baseline: int, tasks: int) -> None:
-    """Set the limits of this process for good.
+    """Set the limits of this process irrevocably.
 
     `baseline`: address space in use before the job, which the job does not pay for. `tasks`: processes and threads
     that already count against the same user. The kernel does not limit root: see `count_apart`.

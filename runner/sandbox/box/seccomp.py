@@ -74,7 +74,7 @@ class Program:
     def choose(self, outcomes: "dict[int, int | Program]", otherwise: int) -> None:
         """Look up what is loaded: an answer, or a block that ends in one.
 
-        A binary search over runs of equal outcomes: the kernel compiles a filter anew for every box, and walks it for
+        A binary search over runs of equal outcomes: the kernel compiles a filter for every box, and walks it for
         every number that there is, so that its length is time.
         """
         starts: list[tuple[int, int | Program]] = [(0, otherwise)]
@@ -228,7 +228,7 @@ def supported() -> bool:
 
 
 def install(program: bytes) -> None:
-    """Put a program in force, for good. Needs no_new_privs or the right to do without."""
+    """Put a program in force, irrevocably. Needs no_new_privs or the right to do without."""
     buffer = ctypes.create_string_buffer(program, len(program))
     head = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(buffer))
     fprog = ctypes.create_string_buffer(head, len(head))

@@ -135,7 +135,7 @@ def main(control_fd: int) -> int:
     plan = Plan(**json.loads(_receive(control)[0]))
     try:
         zygote = prepare(plan, control)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the runner has to hear of it
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported to the runner
         _send(control, {"setup_problem": f"{type(error).__name__}: {error}"})
         return CANNOT_START
     _send(control, {"ready": os.getpid()})
@@ -269,7 +269,7 @@ def _divide(zygote: Zygote, request: dict[str, Any], parent: int, gate: int) -> 
             _seal_warden(zygote, request)
         else:
             _seal_engine(zygote, request, tasks)
-    except BaseException as error:  # noqa: BLE001 - the runner has to hear of it, whatever it is
+    except BaseException as error:  # noqa: BLE001 - it is reported to the runner, whatever it is
         os.write(gate, f"{type(error).__name__}: {error}".encode()[:500])
         os._exit(CANNOT_START)
     return engine

@@ -165,7 +165,7 @@ def resolve(wanted: list[Wanted], house: Wheelhouse, *, strict: bool) -> list[Wh
 
 
 def _closure(direct: list[Requirement], chosen: dict[str, Wheel]) -> dict[str, list[Requirement]]:
-    """Every name that is needed with what is asked of it, as far as the chosen wheels tell."""
+    """Every name that is needed with what is asked of it, as far as the chosen wheels say."""
     asked: dict[str, list[Requirement]] = {}
     queue = list(direct)
     seen: set[str] = set()

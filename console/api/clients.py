@@ -1,0 +1,134 @@
+"""Connected clients: how many there may be, and who goes when there are too many.
+
+Somebody who opens connections and says nothing must not lock others out. So a full server takes a new connection and
+closes one whose client owes it a request: the one that has waited longest, of the address that has most of them. A
+connection with a request at work is never closed for another.
+"""
+
+import asyncio
+import contextlib
+import resource
+import sys
+from http import HTTPStatus
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from console.api.guarding import SECURITY_HEADERS
+from console.api.problems import ProblemError, respond
+
+CONNECTIONS = 1000
+LARGEST_HEAD = 32 * 1024
+HEAD_SECONDS = 10.0
+_OTHER_FILES = 200  # that the process needs besides connections
+
+
+class Clients:
+    """Those of one server. Belongs to its event loop."""
+
+    def __init__(self, most: int = CONNECTIONS) -> None:
+        self._most = most
+        self._open = 0
+        self._waiting: dict[str, dict[BoundedProtocol, None]] = {}  # by address; who waits longest comes first
+
+    def opened(self, one: "BoundedProtocol") -> None:
+        self._open += 1
+        self.waits(one)
+        if self._open > self._most:
+            crowd = max(self._waiting.values(), key=len)
+            next(iter(crowd)).let_go()
+
+    def waits(self, one: "BoundedProtocol") -> None:
+        """Its client owes it a request."""
+        self._waiting.setdefault(one.address, {})[one] = None
+
+    def works(self, one: "BoundedProtocol") -> None:
+        crowd = self._waiting.get(one.address, {})
+        crowd.pop(one, None)
+        if not crowd:
+            self._waiting.pop(one.address, None)
+
+    def closed(self, one: "BoundedProtocol") -> None:
+        self._open -= 1
+        self.works(one)
+
+
+def allow_files() -> int:
+    """Raise the limit of open files as far as the system lets us; how many connections fit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return CONNECTIONS if soft == resource.RLIM_INFINITY else max(min(CONNECTIONS, soft - _OTHER_FILES), 10)
+
+
+class BoundedProtocol(H11Protocol):
+    """A client that connects, or begins a request, and does not say what it wants is let go."""
+
+    all: Clients  # set by the server
+    address = ""
+    _patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.address = self.client[0] if self.client else ""
+        self._await_head()
+        self.all.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)  # which ends the wait for the next request at its first byte
+        self._await_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing() and self._is_waiting():
+            self.all.waits(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._keep_patience()
+        self.all.closed(self)
+        super().connection_lost(exc)
+
+    def let_go(self) -> None:
+        self._keep_patience()
+        if self._is_waiting():
+            self.all.works(self)  # nobody lets it go twice
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """What cannot be read as a request is answered as every other mistake is."""
+        del msg
+        status, detail = HTTPStatus.BAD_REQUEST, "this is not a request of HTTP/1.1; check what the client sends"
+        if getattr(sys.exc_info()[1], "error_status_hint", 400) == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+            status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            detail = f"the head of the request is over {LARGEST_HEAD} bytes; send fewer or shorter headers"
+        made = respond(ProblemError(status, detail))
+        headers = [(b"connection", b"close"), *made.raw_headers]
+        headers += [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+        events = (
+            h11.Response(status_code=int(status), headers=headers, reason=status.phrase.encode()),
+            h11.Data(data=bytes(made.body)),
+            h11.EndOfMessage(),
+        )
+        with contextlib.suppress(h11.LocalProtocolError):  # an answer has begun
+            for event in events:
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _await_head(self) -> None:
+        if not self._is_waiting():
+            self._keep_patience()
+            self.all.works(self)
+        elif self._patience is None:
+            self._patience = self.loop.call_later(HEAD_SECONDS, self.let_go)
+
+    def _is_waiting(self) -> bool:
+        cycle: Any = self.cycle
+        return cycle is None or bool(cycle.response_complete)
+
+    def _keep_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
