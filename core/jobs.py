@@ -252,6 +252,8 @@ def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
             base["files"] = ()  # its questions, which go with the review
     if to is S.REVIEW:
         base |= {"lease": None, "unpublished": True, "announced": True}
+    if job.state is S.REVIEW:
+        base["files"] = ()  # its questions; no result names them
     if to in UNSTARTED:
         base |= {"lease": None, "enqueued_at": None, "due_at": None, "ended_at": None, "unpublished": False}
     if job.notify or job.notices:

@@ -59,14 +59,15 @@ def add(table: JobTable, queue: WorkQueue, clock: Clock, job: Job, *, delay: flo
     return added
 
 
-def without_message(table: JobTable, queue: WorkQueue, *, limit: int) -> tuple[Job, ...]:
-    """QUEUED jobs whose message was sent and is gone, where one look tells: table and queue are one database.
+def without_message(table: JobTable, queue: WorkQueue, cursor: str | None = None) -> tuple[tuple[Job, ...], str | None]:
+    """QUEUED jobs whose message was sent and is gone, and where to go on, None: at the end.
 
-    Elsewhere none: a message that nobody acted on for `Timings.resend_seconds` is checked there.
+    Only where one statement tells, since table and queue are one database. Elsewhere none: a message that nobody
+    acted on for `Timings.resend_seconds` is checked there.
     """
     if not _are_one(table, queue):
-        return ()
-    found: tuple[Job, ...] = table.without_message(limit=limit)  # type: ignore[attr-defined]
+        return (), None
+    found: tuple[tuple[Job, ...], str | None] = table.without_message(cursor)  # type: ignore[attr-defined]
     return found
 
 

@@ -74,6 +74,7 @@ class Janitor:
 
     def __post_init__(self) -> None:
         self._alive_at = 0.0
+        self._replenished: str | None = None  # how far the look for purged messages has come
         self._statuses = Statuses(self.store, self.table)
         self._leads_until = 0.0
         self._leading = threading.Lock()
@@ -84,12 +85,11 @@ class Janitor:
         made = BackgroundScheduler(
             timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )
-        often = min(REPLENISH_SECONDS, self.sweep_seconds)
         acts: dict[str, tuple[Callable[[], Counter[str]], float]] = {
             "urgent": (lambda: self.urgent(CHORES_SECONDS), CHORES_SECONDS),
             "tidy": (lambda: self.tidy(0.8 * TIDY_SECONDS), TIDY_SECONDS),
             "recount": (self.recount, RECOUNT_SECONDS),
-            "replenish": (lambda: self.replenish(often), often),
+            "replenish": (lambda: self.replenish(REPLENISH_SECONDS / 6), min(REPLENISH_SECONDS, self.sweep_seconds)),
             "collect": (self.collect, COLLECT_SECONDS),
         }
         if self.scan_inbox is not None:
@@ -130,15 +130,17 @@ class Janitor:
         return Counter(slots_corrected=self.table.recount())
 
     def replenish(self, seconds: float = math.inf) -> Counter[str]:
-        """Send messages again that somebody purged, where one query finds the jobs that miss theirs."""
+        """Send messages again that somebody purged, where a query finds the jobs that miss theirs.
+
+        Looks through all that wait, or as many as fit into so many seconds; the next round goes on from there.
+        """
         done: Counter[str] = Counter()
         until = self.clock.steady() + seconds
-        while jobs := without_message(self.table, self.queue, limit=_BATCH):
-            sent = self._resend(list(jobs), self.clock.now())
-            done += sent
-            if not sent["jobs_resend"] or self.clock.steady() >= until:
-                break
-        return done
+        while True:
+            jobs, self._replenished = without_message(self.table, self.queue, self._replenished)
+            done += self._resend(list(jobs), self.clock.now())
+            if self._replenished is None or self.clock.steady() >= until:
+                return done
 
     def collect(self) -> Counter[str]:
         """Delete staged files that no job will publish, and boxes and scratch folders without an owner."""

@@ -139,7 +139,7 @@ class Endpoint:
             self._context.log.error("request_failed", path=request.url.path, error=what)
             detail = "a fault of ade-drop; the log has `request_failed` with the reason. Please report it"
             problem = ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, detail)
-        if self._wrong is not None and request.method == "GET" and wants_page(request):
+        if self._wrong is not None and wants_page(request):
             return self._wrong(request, problem)
         return respond(problem)
 

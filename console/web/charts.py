@@ -14,7 +14,9 @@ _LINE_WIDTH, _LINE_HEIGHT = 120, 28
 class Throughput:
     svg: Markup
     per_minute: float
-    seconds: float  # of one bar
+    most: int  # jobs of the highest bar
+    step: str  # how long a bar is, and all of them, in words
+    whole: str
 
 
 def throughput(ends: Sequence[tuple[float, str]], now: float, good: str) -> Throughput | None:
@@ -48,7 +50,7 @@ def throughput(ends: Sequence[tuple[float, str]], now: float, good: str) -> Thro
         f"{''.join(bars)}</svg>"
     )
     spread = max(now - since, 60.0)
-    return Throughput(Markup(svg), len(ends) * 60 / spread, step)  # noqa: S704 - numbers only
+    return Throughput(Markup(svg), len(ends) * 60 / spread, most, _words(step), _words(step * _BUCKETS))  # noqa: S704 - numbers only
 
 
 def _step(seconds: float) -> float:
@@ -73,8 +75,8 @@ def _rect(kind: str, x: float, y: float, width: float, height: float) -> str:
 def shares(values: Sequence[float | None], label: str) -> Markup:
     """A line of shares between 0 and 1, oldest first; gaps where nothing is known."""
     known = [value for value in values if value is not None]
-    if not known:
-        return Markup("")
+    if len(known) < 2:
+        return Markup("")  # one dot is no line
     most = max(*known, 0.05)
     step = _LINE_WIDTH / max(len(values) - 1, 1)
     dots = [

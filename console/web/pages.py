@@ -1,6 +1,9 @@
 """The pages: each reads through the facade what its template shows. Nothing here changes anything."""
 
+import hashlib
+import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
@@ -28,6 +31,7 @@ _VERSIONS = 20
 _CHART_DROPS = 40
 _SENDERS = 100
 _LEARNT = 50
+_WRONG = frozenset({State.FAILED, State.TIMED_OUT})
 _OTHER_MEMORIES = 20  # of workflows without a recent job
 _FILTERS = (
     "text", "state", "tenant", "workflow", "verdict", "fault", "runner", "created_from", "created_to", "ended_from",
@@ -148,6 +152,29 @@ def job_page(call: Call, found: Job) -> Response:
 
 
 def _timeline(entries: list[dict[str, Any]], explained: Explanation | None) -> list[dict[str, Any]]:
+    """The timeline as it is drawn: days once, passes as bars, what went wrong with the state that it led to."""
+    shown: list[dict[str, Any]] = []
+    for entry in _with_passes(entries, explained):
+        before = next((one for one in reversed(shown) if "bar" not in one), None)
+        if entry["what"] == "error" and before is not None and before["what"] in _WRONG:
+            before |= {name: entry[name] for name in ("verdict", "message")}
+            continue
+        day = f"{datetime.fromtimestamp(entry['at'], UTC):%d %b %Y}"
+        news = {"day": day} if all(one.get("day") != day for one in shown) else {}
+        shown.append(
+            entry | news | ({"after": entry["at"] - before["at"]} if before and "seconds" not in entry else {})
+        )
+        if "seconds" in entry and before is not None:
+            shown[-1]["bar"] = (entry["at"] - before["at"], entry["seconds"])
+    whole = max((start + seconds for start, seconds in (one["bar"] for one in shown if "bar" in one)), default=0.0)
+    for one in shown:
+        if "bar" in one:
+            start, seconds = one["bar"]
+            one["bar"] = (round(100 * start / (whole or 1), 1), max(round(100 * seconds / (whole or 1), 1), 0.7))
+    return shown
+
+
+def _with_passes(entries: list[dict[str, Any]], explained: Explanation | None) -> list[dict[str, Any]]:
     """The timeline with the passes of the attempt that wrote the artifact."""
     began = max((n for n, entry in enumerate(entries) if entry["what"] == State.RUNNING), default=None)
     if explained is None or began is None or any("seconds" in entry for entry in entries):
@@ -170,7 +197,7 @@ def review(call: Call) -> Response:
         chosen = there if there is not None and there.state is State.REVIEW else None
     if chosen is None and waiting.jobs:
         chosen = waiting.jobs[-1]  # whoever waits longest
-    questions = None if chosen is None else _questions(call.context.facade.review(chosen))
+    asked_now = None if chosen is None else questions(call.context.facade.review(chosen))
     fields = _fields(call, chosen) if chosen is not None else []
     others = [one for one in reversed(waiting.jobs) if chosen is None or one.job_id != chosen.job_id]
     return page(
@@ -178,19 +205,26 @@ def review(call: Call) -> Response:
         "review.html",
         waiting=waiting,
         chosen=chosen,
-        questions=questions,
+        questions=asked_now,
+        of=fingerprint(asked_now or []),
         fields=fields,
         others=others,
         gone=bool(asked) and (chosen is None or chosen.job_id != asked),
     )
 
 
-def _questions(document: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
+def questions(document: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
     """The questions of review.json that a page can show; None: it cannot be read."""
     listed = document.get("questions") if document is not None else None
     if not isinstance(listed, list):
         return None
     return [one for one in listed if isinstance(one, dict) and _is_question(one)]
+
+
+def fingerprint(asked: list[dict[str, Any]]) -> str:
+    """Names the questions of a page, so that answers by number are answers to these."""
+    told = [(one["id"], [candidate["value"] for candidate in one["candidates"]]) for one in asked]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
 
 def _fields(call: Call, job: Job) -> list[str]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -21,6 +22,7 @@ from core.jobs import ENDED, RETRIABLE, Job, State
 from runner.engine import drawing
 
 STATIC = "/static/"
+_MADE = re.compile(r"[^/]+/[0-9a-f]{12}/")
 _KINDS = {
     State.SUCCEEDED: "good",
     State.FAILED: "bad",
@@ -68,6 +70,33 @@ def when(at: float | None) -> Markup:
     )
 
 
+def clock(at: float) -> Markup:
+    """The time of day; the date shows on demand."""
+    moment = datetime.fromtimestamp(at, UTC)
+    return Markup('<span class="clock" title="{}">{}</span>').format(
+        moment.strftime("%Y-%m-%d %H:%M:%S UTC"), moment.strftime("%H:%M:%S")
+    )
+
+
+def brief(seconds: float) -> str:
+    """A duration that may be very short."""
+    return span(seconds) if seconds >= 1 else f"{seconds * 1000:.0f} ms" if seconds >= 0.001 else "under 1 ms"
+
+
+def _base(subject: str) -> str:
+    return subject.rpartition("/")[2] or subject
+
+
+def _place(subject: str) -> str:
+    """The folder of a file, unless the API made it for that one drop."""
+    return "" if _MADE.fullmatch(folder := _folder(subject)) else folder
+
+
+def _folder(subject: str) -> str:
+    folder, slash, _ = subject.rpartition("/")
+    return folder + slash
+
+
 def state_kind(state: str) -> str:
     """The colour of a state."""
     return _KINDS.get(State(state), "calm") if state in State.__members__ else "calm"
@@ -113,6 +142,8 @@ def _environment() -> Environment:
     )
     env.filters |= {"when": when, "span": span, "size": size, "kind": state_kind, "note": note}
     env.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
+    env.filters |= {"clock": clock, "base": _base, "folder": _folder, "place": _place, "brief": brief}
+    env.globals["reason"] = lambda rule: Markup(drawing.reason(str(rule)))  # noqa: S704 - it escapes
     env.globals |= {"plural": plural, "link": link, "static": static_link, "bar": lambda p: Markup(drawing.bar(p))}  # noqa: S704 - numbers only
     env.globals["parts"] = env.get_template("parts.html").module  # the macros that several pages share
     return env

@@ -1,6 +1,7 @@
 """The site: which page is at which path, and the few requests that only pages make."""
 
 import json
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -16,10 +17,10 @@ from console.api import models
 from console.api.access import Permission
 from console.api.app import create_app
 from console.api.guarding import COOKIE
-from console.api.job_routes import read_submission
+from console.api.job_routes import cancel, read_submission, retry
 from console.api.operations import Answer, Call, Operation, Page
 from console.api.problems import ProblemError
-from console.api.service_routes import decision_document, with_session
+from console.api.service_routes import decide, decision_document, with_session
 from console.web import pages
 from console.web.explanations import FindingFilter, explanation
 from console.web.rehearsals import LARGEST, Rehearsal, rehearse_decision, rehearse_drop
@@ -35,6 +36,7 @@ from infra.wiring import Stack
 
 _PARTS = 100
 _LOGIN_BYTES = 4096
+_QUESTIONS = 2100  # of a form: more than a review has
 _FOREVER = "public, max-age=31536000, immutable"
 
 PAGES: dict[str, Page] = {
@@ -54,6 +56,7 @@ def wrong_page(request: Request, problem: ProblemError) -> Response:
     """What a browser gets instead of problem+json."""
     if problem.status is HTTPStatus.UNAUTHORIZED and request.url.path != "/login":
         here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        here = here if request.method == "GET" else "/"
         return RedirectResponse(f"/login?next={quote(here, safe='/')}", status_code=303)
     status = int(problem.status)
     response = bare_page(
@@ -95,12 +98,42 @@ def log_out(call: Call) -> Answer:
     return answer
 
 
-async def _form(request: Request) -> dict[str, str]:
+async def act_by_form(call: Call) -> Answer:
+    """A button of a job's page where scripts are off."""
+    act = (await _form(call.request)).get("act")
+    acts = {"retry": retry, "cancel": cancel}
+    if act not in acts:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "this form can retry or cancel a job, nothing else")
+    await run_in_threadpool(acts[act], call)
+    return RedirectResponse(f"/jobs/{call.job_id}", status_code=303)
+
+
+async def answer_by_form(call: Call) -> Answer:
+    """The answers of the review page where scripts are off: by the number of question and candidate."""
+    form = await _form(call.request, fields=_QUESTIONS, most=_QUESTIONS * 20)
+    await run_in_threadpool(_answer, call, form)
+    return RedirectResponse("/review", status_code=303)
+
+
+def _answer(call: Call, form: dict[str, str]) -> None:
+    job = call.context.seen(call.job_id, call.principal)
+    questions = pages.questions(call.context.facade.review(job)) or []
+    if form.get("of") != pages.fingerprint(questions):
+        raise ProblemError(HTTPStatus.CONFLICT, "the job asks something else by now; go back and reload the page")
+    answers = []
+    for n, question in enumerate(questions, 1):
+        chosen, candidates = form.get(f"q{n}", ""), question["candidates"]
+        if chosen.isdecimal() and int(chosen) < len(candidates):
+            answers.append({"id": question["id"], "value": candidates[int(chosen)]["value"]})
+    decide(replace(call, body=models.DecideBody(answers=answers, remember="remember" in form)))
+
+
+async def _form(request: Request, *, fields: int = 5, most: int = _LOGIN_BYTES) -> dict[str, str]:
     length = request.headers.get("content-length", "")
-    if not length.isdecimal() or int(length) > _LOGIN_BYTES:
-        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the form is over {_LOGIN_BYTES} bytes")
+    if not length.isdecimal() or int(length) > most:
+        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the form is over {most} bytes")
     try:
-        async with request.form(max_files=0, max_fields=5) as form:
+        async with request.form(max_files=0, max_fields=fields) as form:
             return {name: value for name, value in form.items() if isinstance(value, str)}
     except HTTPException as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error.detail}") from None
@@ -225,6 +258,8 @@ EXTRA = (
     _extra("POST", "/drop/check", check_manifest, Permission.SUBMIT),
     _extra("POST", "/drop/preview", preview_drop, Permission.SUBMIT),
     _extra("POST", "/jobs/{job_id}/preview", preview_decision, Permission.DECIDE, body=models.DecideBody),
+    _extra("POST", "/jobs/{job_id}/act", act_by_form, Permission.ACT),
+    _extra("POST", "/jobs/{job_id}/answer", answer_by_form, Permission.DECIDE),
     _extra("GET", "/jobs/{job_id}/input", read_input, Permission.INPUT, query=InputQuery),
     _extra("POST", "/memory/forget", forget_header, Permission.DECIDE, body=models.ForgetBody),
 )

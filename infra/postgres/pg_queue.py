@@ -18,6 +18,7 @@ from infra.postgres.listening import QUEUE, PostgresBells
 PRIORITY_SECONDS = 60.0
 _BATCH = 500
 _RECEIPT_DIGITS = 16
+_MANY = 10_000  # messages, from which on counting them takes a while
 
 
 class PostgresWorkQueue:
@@ -31,6 +32,7 @@ class PostgresWorkQueue:
         self._bells = bells
         self._clock = clock
         self._woken = threading.Event()
+        self._counted: tuple[QueueStats | None, float] = (None, 0.0)  # and until when that will do
 
     @property
     def database(self) -> PostgresAddress:
@@ -124,14 +126,22 @@ class PostgresWorkQueue:
         return self._db.change("redrive", "redrive", job_id=job_id)
 
     def stats(self) -> QueueStats:
+        """Exact. Reads every message: counts of very many are kept for a while, and cost a twentieth of the time."""
+        found, until = self._counted
+        if found is not None and time.monotonic() < until:
+            return found
+        began = time.monotonic()
         ((ready, held, delayed, dead, oldest),) = self._db.run("count messages", "stats", now=self._now())
-        return QueueStats(
+        found = QueueStats(
             ready=ready,
             in_flight=held,
             delayed=delayed,
             dead=dead,
             oldest_seconds=None if oldest is None else max(0.0, oldest),
         )
+        ended = time.monotonic()
+        self._counted = (found, ended + 20 * (ended - began)) if ready + held + delayed > _MANY else (None, 0.0)
+        return found
 
     def wake(self) -> None:
         self._woken.set()

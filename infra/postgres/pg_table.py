@@ -29,6 +29,7 @@ _COMMON = frozenset({State.SUCCEEDED, State.EXPIRED})
 _UNCOMMON = "state NOT IN ('SUCCEEDED', 'EXPIRED')"  # in the words of that index
 _TOLD = ("job_id", "tenant", "workflow", "state", "created_at")  # beside the record in every version; see NewerRow
 _BATCH = 500
+_LOOK = 1000  # QUEUED jobs whose messages one statement looks for
 _MOST_READ = 2000  # rows whose records are read for one page
 _FLOOR_PASSED = "AD001"
 _MOST_FLOORS = 10_000
@@ -197,12 +198,16 @@ class PostgresJobTable:
     def outdated(self, before: float, *, limit: int = 100) -> tuple[Job, ...]:
         return self._awake("outdated", before, limit)
 
-    def without_message(self, *, limit: int) -> tuple[Job, ...]:
-        """QUEUED jobs that were sent and have no message, where the queue is in this database: somebody purged it."""
-        rows = self._walk("without_message")
-        jobs = _readable({"job_id": i, "doc": doc} for _, i, doc in rows)
-        # One that was never sent may be about to be; the janitor sends it when that is due.
-        return tuple(itertools.islice((job for job in jobs if job.enqueued_at is not None), limit))
+    def without_message(self, cursor: str | None) -> tuple[tuple[Job, ...], str | None]:
+        """Of the next thousand QUEUED jobs those that were sent and have no message; where to go on, None: at the end.
+
+        For where the queue is in this database. A job that was never sent may be about to be: see core/chores.py.
+        """
+        at, _, job_id = (cursor or "-inf|").partition("|")
+        rows = self._db.run("read rows", "without_message", after_at=float(at), after_id=job_id, limit=_LOOK)
+        missing = _readable({"job_id": i, "doc": doc} for _, i, doc in rows if doc is not None)
+        following = f"{rows[-1][0]!r}|{rows[-1][1]}" if len(rows) == _LOOK else None
+        return tuple(job for job in missing if job.enqueued_at is not None), following
 
     def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         found: dict[str, RowUnreadable] = {}

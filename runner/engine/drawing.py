@@ -40,7 +40,8 @@ STYLE: Final = (
     ".hit.warning{background:var(--warning-back);color:var(--warning)}"
     ".bar{width:6rem;height:.5rem;vertical-align:middle;border-radius:.25rem}.bar rect{fill:var(--line)}"
     ".bar .high{fill:var(--good)}.bar .middle{fill:var(--warning)}.bar .low{fill:var(--error)}"
-    ".small .bar{width:3rem}.reason{display:inline-block;margin:0 .5rem .1rem 0;white-space:nowrap}"
+    ".small .bar{width:3rem}.reason{display:inline-block;margin:0 .3rem .2rem 0;padding:0 .45rem;border-radius:.7rem;"
+    "background:var(--none);font-size:.85rem}.reason.against{color:var(--warning);background:var(--warning-back)}"
     ".columns details{font-size:.9em}.columns summary{cursor:pointer;color:var(--mark)}"
     ".error-text{color:var(--error)}.warning-text{color:var(--warning)}.soft{color:var(--soft)}"
 )
@@ -310,11 +311,45 @@ def _column(m: Mapping[str, Any], many: bool) -> str:  # noqa: FBT001 - private
     )
 
 
+# What speaks for a field, and against it, by the rule's name without what follows its colon.
+_REASONS: Final = {
+    "header": ("header is its {}", "header is not its {}"),
+    "header~": ("header is like its {}", "header is unlike its {}"),
+    "meaning": ("header means the same", "header means something else"),
+    "other meaning": ("header means nothing else", "header means something else"),
+    "type": ("values are of type {}", "values are not of type {}"),
+    "values": ("values of the kind {}", "values not of the kind {}"),
+    "pattern": ("values match the pattern", "values do not match the pattern"),
+    "allowed": ("values are allowed ones", "values are not allowed ones"),
+    "neighbours": ("fits the columns beside it", "does not fit the columns beside it"),
+    "memory:header": ("learnt from earlier files", "learnt otherwise from earlier files"),
+    "memory:other field": ("learnt for another field", "learnt for another field"),
+    "memory:person": ("a person said so", "a person said otherwise"),
+    "memory:like": ("like a header that was learnt", "unlike the headers that were learnt"),
+    "memory:letters": ("spelt like headers that were learnt", "spelt unlike headers that were learnt"),
+    "memory:spellings": ("values are learnt spellings", "values are not learnt spellings"),
+}
+
+
+def reason(rule: str, weight: float | None = None) -> str:
+    """What speaks for a field (or, below 0, against it) in words; its rule and weight show on demand."""
+    if rule == "prior":
+        return ""  # the same for every column
+    name, _, rest = rule.partition(":")
+    if name == "memory":
+        name, rest = f"memory:{rest.partition(' “')[0]}" if rest[:4] != "like" else "memory:like", ""
+    elif rest.endswith("~"):
+        name, rest = f"{name}~", rest[:-1]
+    against = weight is not None and weight < 0
+    words = _REASONS.get(name)
+    text = rule if words is None else words[against].format(rest.replace("/", " or ").replace("_", " "))
+    about = rule if weight is None else f"{rule} {weight:+.2f}"
+    return f'<span class="reason{" against" if against else ""}" title="{escape(about)}">{escape(text)}</span>'
+
+
 def _why(m: Mapping[str, Any]) -> str:
     reasons = "".join(
-        f'<span class="reason">{escape(str(one["rule"]))} '
-        f'<span class="soft">{one.get("weight", one.get("delta")) or 0:+.2f}</span></span>'
-        for one in m["contributors"][:12]
+        reason(str(one["rule"]), float(one.get("weight", one.get("delta")) or 0)) for one in m["contributors"][:12]
     )
     note = f"<div>{escape(str(m['note']))}</div>" if m["note"] else ""
     next_ = m["runners_up"][:5]

@@ -15,7 +15,7 @@ from tests.contract import postgres_adapters, servers
 from tests.support.crew import RUN, Crew, check_outcome, ended
 from tests.support.storm import ENV, drop
 
-DROPS = 6
+DROPS = 4
 PATIENCE_SECONDS = 120
 SCHEMA = "behind"
 

@@ -107,6 +107,8 @@ def test_a_full_backlog_is_429_and_another_tenant_is_not_held_up(served: tuple[h
 
 def test_a_sender_of_one_tenant_has_links_to_its_own_inbox_alone(served: tuple[httpx.Client, Ade, str]):
     client, ade, _ = served
+    for tenant in ("other", "acme"):
+        sent(client, "mine", drop("people.csv", FILE), tenant).raise_for_status()
     token = ade("token", "new", "--name", "x", "--scope", "sender", "--tenant", "other", "--json").json["token"]
     who = {"Authorization": f"Bearer {token}"}
     wanted = {"tenant": "acme", "path": "people", "names": ["x.csv"]}

@@ -4,12 +4,12 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from core.jobs import Job, JobError, Review, State
-from core.keys import job_folder
+from core.keys import decision_key, job_folder
 from core.verdicts import Verdict
 from tests.contract.jobs import a_job
 from tests.support.console import MANIFEST, ApiRig
@@ -173,3 +173,63 @@ def test_whoever_may_only_read_gets_no_buttons(rig: ApiRig):
     for path in ("/", "/jobs", f"/jobs/{job.job_id}", "/senders"):
         assert not re.search(r"data-(?:post|bulk)", reader.get(path, headers=HTML).text), path
     assert 'data-post="/jobs/' in rig.client.get(f"/jobs/{job.job_id}", headers=HTML).text
+
+
+class TestWithoutScripts:
+    """What a browser's own forms send: the buttons of a job, the answers of a review."""
+
+    ASKED: ClassVar[dict[str, Any]] = {
+        "questions": [
+            {"id": "q-a", "kind": "column", "text": "?", "candidates": [{"value": "street"}, {"value": None}]},
+            {"id": "q-b", "kind": "column", "text": "?", "candidates": [{"value": "city"}, {"value": "town"}]},
+        ]
+    }
+
+    def waiting(self, rig: ApiRig) -> Job:
+        return rig.job("a", state=State.REVIEW, files={"review.json": json.dumps(self.ASKED).encode()})
+
+    def sent(self, rig: ApiRig, path: str, **more: Any) -> Any:
+        return rig.client.post(path, headers=HTML | {"Origin": "http://127.0.0.1"}, follow_redirects=False, **more)
+
+    def page_form(self, rig: ApiRig, job: Job) -> tuple[str, dict[str, str]]:
+        """Where the form of the page leads, and what it sends by itself."""
+        shown = rig.client.get(f"/review?job={job.job_id}", headers=HTML).text
+        (action,) = re.findall(r'method="post" action="(/jobs/[^"]+)"', shown)
+        return action, dict(re.findall(r'type="hidden" name="(\w+)" value="(\w+)"', shown))
+
+    def test_a_job_is_retried_by_its_button(self, rig: ApiRig):
+        job = rig.failed("a")
+        shown = rig.client.get(f"/jobs/{job.job_id}", headers=HTML).text
+        (action,) = re.findall(r'<form class="row acts" method="post" action="([^"]+)"', shown)
+        answer = self.sent(rig, action, data={"act": "retry"})
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{job.job_id}")
+        again = rig.stack.table.get(job.job_id)
+        assert again is not None
+        assert again.state is State.QUEUED
+
+    def test_nothing_is_removed_without_a_question_and_nothing_from_elsewhere(self, rig: ApiRig):
+        job = rig.failed("a")
+        at = f"/jobs/{job.job_id}/act"
+        assert self.sent(rig, at, data={"act": "remove"}).status_code == 400
+        elsewhere = rig.client.post(at, data={"act": "retry"}, headers=HTML | {"Origin": "http://evil.example"})
+        assert elsewhere.status_code == 403
+        assert rig.from_afar(rig.token("reader")).post(at, data={"act": "retry"}).status_code == 403
+        assert rig.stack.table.get(job.job_id) == job
+
+    def test_a_review_is_answered_by_its_form(self, rig: ApiRig):
+        job = self.waiting(rig)
+        action, hidden = self.page_form(rig, job)
+        answer = self.sent(rig, action, data=hidden | {"q1": "1", "q2": "0", "remember": "on"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/review")
+        written = json.loads(rig.stack.store.read(decision_key(job.inputs[0].ref.key), limit=10_000))
+        assert written["answers"] == [{"id": "q-a", "value": None}, {"id": "q-b", "value": "city"}]
+        assert written["remember"] is True
+
+    def test_answers_to_other_questions_are_refused_as_a_page(self, rig: ApiRig):
+        job = self.waiting(rig)
+        action, hidden = self.page_form(rig, job)
+        asks = {"questions": self.ASKED["questions"][::-1]}
+        rig.stack.store.put(f"{job_folder(job)}review.json", json.dumps(asks).encode())
+        answer = self.sent(rig, action, data=hidden | {"q1": "0", "q2": "0"})
+        assert (answer.status_code, "text/html" in answer.headers["content-type"]) == (409, True)
+        assert rig.stack.store.head(decision_key(job.inputs[0].ref.key)) is None

@@ -245,28 +245,37 @@ class ServerCpu:
 
 
 class Costs:
-    """Per job of each round: client CPU, server CPU, wall clock, in microseconds."""
+    """Per job of each round: client CPU, server CPU, wall clock, in microseconds; and bytes of the server's log."""
 
-    def __init__(self, server: ServerCpu) -> None:
+    def __init__(self, server: ServerCpu, db: "psycopg.Connection[Any]") -> None:
         self._server = server
+        self._db = db
         self.found: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+        self.logged: dict[tuple[str, str], list[float]] = {}
 
     @contextlib.contextmanager
     def of(self, side: str, operation: str) -> Iterator[None]:
+        logged = self._written()
         before = time.process_time(), self._server(), time.perf_counter()
         yield
         after = time.process_time(), self._server(), time.perf_counter()
         per_job = tuple((b - a) / BATCH * 1e6 for a, b in zip(before, after, strict=True))
         self.found.setdefault((side, operation), []).append(per_job)  # type: ignore[arg-type]
+        self.logged.setdefault((side, operation), []).append((self._written() - logged) / BATCH)
 
     def median(self, side: str, operation: str) -> tuple[float, float, float]:
         rounds = self.found[side, operation]
         client, server, wall = (statistics.median(values) for values in zip(*rounds, strict=True))
         return client, server, wall
 
+    def _written(self) -> int:
+        ((position,),) = self._db.execute("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").fetchall()
+        return int(position)
+
 
 def measure(url: str, server: ServerCpu, first: int, rounds: int) -> Costs:
-    costs = Costs(server)
+    db = psycopg.connect(url, autocommit=True)
+    costs = Costs(server, db)
     sides = [make(url) for make in SIDES]
     try:
         for turn in range(rounds + 1):
@@ -285,6 +294,7 @@ def measure(url: str, server: ServerCpu, first: int, rounds: int) -> Costs:
     finally:
         for side in sides:
             side.close()
+        db.close()
     return costs
 
 
@@ -379,6 +389,9 @@ def report(found: dict[int, Costs]) -> None:
         for side in (Ours.name, Theirs.name)
     ]
     _row("ours / theirs, wall clock", [f"{ours / theirs:.2f}" for ours, theirs in zip(*walls, strict=True)])
+    for side in (Ours.name, Theirs.name):
+        logged = [sum(statistics.median(costs.logged[side, op]) for op in OPERATIONS) for costs in found.values()]
+        _row(f"bytes of log, {side}", [f"{size:,.0f}" for size in logged])
     for side in (Ours.name, Theirs.name):
         _row(f"against the smallest, {side}", [f"{cpu / total[side][0]:.2f}" for cpu in total[side]])
 

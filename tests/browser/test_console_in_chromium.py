@@ -179,12 +179,22 @@ def test_everything_can_be_read_without_scripts(visit, console):
     console.await_state(job_id, "SUCCEEDED")
     page = visit("/", scope="reader", java_script_enabled=False)
     expect(page.get_by_role("heading", name="Throughput")).to_be_visible()
+    page.get_by_role("link", name="plain", exact=True).click()  # of one tenant first, then its jobs
     page.get_by_role("link", name="plain", exact=True).click()
     page.locator(f"a[href='/jobs/{job_id}']").click()
     expect(page.locator("table.grid")).to_be_visible()
     expect(page.locator("#findings")).to_contain_text("type_error")
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_a_review_is_answered_without_scripts(visit, console):
+    asks = console.drop("still.csv", CSV.replace("E-Mail", "Mqz"), tenant="still", mapping={"review": "always"})
+    console.await_state(asks, "REVIEW")
+    page = visit(f"/review?job={asks}", java_script_enabled=False)
+    page.get_by_role("button", name="Answer").click()
+    expect(page.get_by_role("heading", name="Review")).to_be_visible()
+    assert console.await_state(asks, "SUCCEEDED") == "SUCCEEDED"
 
 
 @pytest.mark.parametrize("mode", ["light", "dark", "phone"])

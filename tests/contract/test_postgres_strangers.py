@@ -1,10 +1,12 @@
 """PostgreSQL and what strangers bring: texts that it cannot hold, settings of its owner, clients that freeze."""
 
+import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from types import SimpleNamespace
 from urllib.parse import quote, urlsplit
 
 import psycopg
@@ -192,3 +194,16 @@ def test_who_listens_notices_a_wire_that_went_silent_and_listens_again(monkeypat
                 while bells.listens is silent and time.monotonic() < until:
                     bells.wait(QUEUE, bells.count(QUEUE), 0.05)
                 assert bells.listens is not silent
+
+
+def test_very_many_messages_are_not_counted_all_the_time(monkeypatch: pytest.MonkeyPatch):
+    """Counting takes a second by this clock, which moves on by one each time that it is read."""
+    monkeypatch.setattr("infra.postgres.pg_queue._MANY", 3)
+    monkeypatch.setattr("infra.postgres.pg_queue.time", SimpleNamespace(monotonic=itertools.count().__next__))
+    with postgres_adapters.postgres_queue(postgres_adapters.emptied(), NOW) as queue:
+        for n in range(3):
+            queue.send(Message(job_id=f"j{n}", tenant="acme"))
+            assert queue.stats().ready == n + 1
+        for n in range(3, 40):
+            queue.send(Message(job_id=f"j{n}", tenant="acme"))
+            assert queue.stats().ready == (4 if n < 23 else 24)

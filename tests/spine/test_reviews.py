@@ -7,7 +7,7 @@ import pytest
 
 from core.errors import IllegalTransition
 from core.jobs import State
-from core.keys import job_folder
+from core.keys import job_folder, staging_folder
 from core.memories import own_key, parse_memory
 from core.verdicts import Verdict
 from infra.reviews import put_decision
@@ -390,6 +390,17 @@ def test_a_job_that_waits_can_be_cancelled_at_once(world):
     assert (ended.state, world.result(ended)["status"]) == (State.CANCELLED, "CANCELLED")
     assert names(world, ended) == {"result.json"}
     assert told(world, status_key(job)) is None
+
+
+def test_no_result_names_questions_though_they_are_still_staged(local):
+    """The process died before it had deleted what it copied, and the job is cancelled."""
+    job, _ = asking(local)
+    for name in ("review.json", "review.html"):
+        local.store.copy(job_folder(job) + name, f"{staging_folder(job.job_id, job.fence)}{name}")
+    local.control.cancel(job.job_id)
+    assert local.result(local.table.get(job.job_id))["files"] == []
+    assert names(local, job) == {"result.json"}
+    assert list(local.store.keys("work/")) == []
 
 
 def test_a_cancel_while_the_questions_are_made_wins(local):

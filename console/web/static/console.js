@@ -1,4 +1,4 @@
-// The console without scripts is for reading; this adds what acts: buttons, live views, keys, drops and reviews.
+// Without scripts the console can be read, jobs retried and cancelled, reviews answered; this adds the rest, and live views.
 "use strict";
 
 const $ = (selector, within = document) => within.querySelector(selector);
@@ -448,8 +448,10 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
-  if (button.dataset.post) post(button);
-  else if (button.dataset.bulk) actOnSelected(button.dataset.bulk);
+  if (button.dataset.post) {
+    event.preventDefault(); // without scripts its form is sent
+    post(button);
+  } else if (button.dataset.bulk) actOnSelected(button.dataset.bulk);
   else if (button.dataset.bulkAll) actOnAll(button.dataset.bulkAll);
 });
 document.addEventListener("change", (event) => {

@@ -47,12 +47,16 @@ SELECT wake_at, job_id, doc FROM ade.jobs WHERE wake_at IS NOT NULL AND resting 
   AND (wake_at, job_id) > (%(after_at)s, %(after_id)s) ORDER BY wake_at, job_id LIMIT %(limit)s
 
 -- without_message --
--- One snapshot: a job that is added, sent or taken meanwhile is seen before or after, never in between.
-SELECT j.created_at, j.job_id, j.doc FROM ade.jobs j
-WHERE j.state = 'QUEUED' AND j.state NOT IN ('SUCCEEDED', 'EXPIRED')
-  AND (j.created_at, j.job_id) > (%(after_at)s, %(after_id)s)
-  AND NOT EXISTS (SELECT FROM ade.messages m WHERE m.job_id = j.job_id)
-ORDER BY j.created_at, j.job_id LIMIT %(limit)s
+-- The next QUEUED jobs, and of those that have no message the record. One snapshot: a job that is added, sent or taken
+-- in the meantime is seen before or after, never in between.
+SELECT q.created_at, q.job_id, CASE WHEN (SELECT m.job_id FROM ade.messages m WHERE m.job_id = q.job_id) IS NULL
+  THEN (SELECT j.doc FROM ade.jobs j WHERE j.job_id = q.job_id) END
+FROM (
+  SELECT created_at, job_id FROM ade.jobs
+  WHERE state = 'QUEUED' AND state NOT IN ('SUCCEEDED', 'EXPIRED')
+    AND (created_at, job_id) > (%(after_at)s, %(after_id)s)
+  ORDER BY created_at, job_id LIMIT %(limit)s
+) AS q
 
 -- every_row --
 SELECT created_at, job_id, state, doc FROM ade.jobs WHERE (created_at, job_id) > (%(after_at)s, %(after_id)s)

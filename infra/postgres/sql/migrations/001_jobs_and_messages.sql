@@ -303,7 +303,8 @@ DECLARE
   v_taken  integer := 0;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  -- The least of the index, not EXISTS: for that one the planner may read the whole table, sure to meet one soon.
+  -- Statistics of a queue are always out of date: sure to meet a message soon, the planner may read the whole table.
+  PERFORM set_config('enable_seqscan', 'off', true);
   IF (SELECT min(m.visible_at) FROM ade.messages m WHERE NOT m.ready) <= v_now THEN
     WITH due AS (
       SELECT m.job_id FROM ade.messages m WHERE NOT m.ready AND m.visible_at <= v_now
