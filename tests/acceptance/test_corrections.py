@@ -111,7 +111,7 @@ def test_two_people_who_correct_copies_of_one_rejects_lose_nothing_of_each_other
 @pytest.mark.long
 def test_two_who_overwrite_each_others_file_lose_nothing_either(sender):
     rejects = sender.first()
-    ann, bob = mended(rejects, M2="ann@b.com", M8_plan="silver"), mended(rejects, M5="bob@b.com", M8="bob8@b.com")
+    ann, bob = mended(rejects, M2="ann@b.com"), mended(rejects, M5="bob@b.com", M8="bob8@b.com", M8_plan="silver")
     sender.drop("corrected.xlsx", ann)
     assert sender.job("corrected.xlsx")["state"] == "SUCCEEDED"
     sender.drop("corrected.xlsx", bob)
