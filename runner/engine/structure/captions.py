@@ -5,6 +5,7 @@ evidence for a caption: its style, a merge, a column that otherwise has no value
 others, and a pattern of captions and rows from the table's first row on.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -20,6 +21,11 @@ DOUBT = 1.0  # points from which it may be one
 NAMED = 200  # doubtful rows reported one by one
 PURE = 0.9  # share of a column's cells that are blank, or values
 _TEXT = int(CellKind.TEXT)
+# What printed pages and programs put between records: "# page 2", "-- end of section --", "Continued on next page".
+_REMARK = re.compile(
+    r"\s*(?:#|//|--|==|\*\*|(?:page|seite|pagina|página)\s+\d|continued|fortsetzung|suite\b|end of |carried forward)",
+    re.IGNORECASE,
+).match
 
 
 class Captions(NamedTuple):
@@ -105,8 +111,8 @@ class _Column:
         out = {n: self._own(n) + pattern - mixed - 1.0 * (texts[self._text(n)] > 2) for n in self.places}
         if any(value >= SURE for value in out.values()):  # if one is sure, others need less evidence
             out = {n: value + 0.5 for n, value in out.items()}
-        if self._is_blank():  # no record has a value here
-            out = {n: max(value, DOUBT) for n, value in out.items()}
+        remarks = {n for n in self.places if self._is_blank() or _REMARK(self._text(n))}
+        out = {n: max(value, DOUBT) if n in remarks and not self.key else value for n, value in out.items()}
         if any(value >= DOUBT for value in out.values()):  # and the others that are not values may be captions
             out = {n: value if self.profile.has(self._text(n)) else max(value, DOUBT) for n, value in out.items()}
         return out

@@ -7,6 +7,7 @@ the field's type, the delimiter. Hints short of a proof still decide, but the ch
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -86,7 +87,7 @@ def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tupl
         return Convention(cross_unclear=tally.cross_unclear()), []
     if isinstance(tally, DateTally):
         convention, choices = _settle_dates(field, tally, around)
-        choices.append(_year_day_told(tally, field))
+        choices += [_year_day_told(tally, field), _swapped_told(tally)]
         convention = convention._replace(counts_days=not tally.past_serials)
     else:
         convention, choices = _settle_numbers(field, tally, around)
@@ -154,6 +155,8 @@ def add_values(tally: Tally, column: Sequence[Any]) -> None:
     if str in kinds:
         texts = column if len(kinds) == 1 else [v for v in column if type(v) is str]
         tally.add(texts)
+    if isinstance(tally, DateTally) and not kinds.isdisjoint((date, datetime)):
+        tally.add_dates([v for v in column if type(v) in (date, datetime)])
     wanted = isinstance(tally, DateTally) or (isinstance(tally, NumberTally) and tally.sizes)
     if wanted and not isinstance(tally, TruthTally) and not kinds.isdisjoint((int, float)):
         tally.add_numbers([v for v in column if type(v) in (int, float)])
@@ -325,6 +328,22 @@ def _slightly_for_day(tally: OrderCount, around: Around) -> int:
     if second == 1 and first > 2 and 1 in tally.second:
         return signs - 1
     return signs + (first > second) - (second > first)
+
+
+def _swapped_told(tally: DateTally) -> ConventionChoice | None:
+    """Report dates that a program may have read with day and month swapped, before it stored them."""
+    if not tally.swapped():
+        return None
+    return ConventionChoice(
+        kind="date_order",
+        chosen="as stored",
+        evidence={"stored as dates, none after the twelfth": tally.stored},
+        sure=False,
+        message=f"{_many(tally.stored, 'date')} of the file, none after the twelfth of a month, beside texts that all "
+        "are: the program that saved the file may have swapped days and months; read as they are stored",
+        settle="send the file as it was before that program opened it",
+        values=tally.stored,
+    )
 
 
 def _year_day_told(tally: DateTally, field: Field) -> ConventionChoice | None:

@@ -6,7 +6,8 @@ digits mapped to one, a column of a million amounts has a few dozen shapes, and 
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
 from typing import Final
 
 from runner.engine.values.dates import COMPACT_DATES, PLAUSIBLE_SERIALS
@@ -125,6 +126,7 @@ class NumberTally:
             self.shares += count
 
 
+_STORED: Final = 3  # dates whose days are all up to the twelfth
 _PAST_SERIALS: Final = (6, 7)  # digits
 
 
@@ -163,9 +165,23 @@ class DateTally:
         self.short_first: Counter[int] = Counter()
         self.year_day = 0  # 2026-31-01
         self.year_open = 0  # 2026-02-01
+        self.stored = 0  # cells that are dates already, while none has a day after the twelfth
+        self.stored_late = False  # one has
         self.past_serials = 0  # numbers such as 260131: too large for day numbers
         self._texts: Counter[str] = Counter()
         self._seen = 0
+
+    def add_dates(self, values: Sequence[date]) -> None:
+        """Add cells that are already dates: if a program swapped days and months, none is after the twelfth."""
+        if not self.stored_late:
+            self.stored += len(values)
+            self.stored_late = any(value.day > 12 for value in values)
+
+    def swapped(self) -> bool:
+        """Whether only those texts are left that a program could not read as dates in its own order."""
+        day, month = self.slashed.day + self.dotted.day, self.slashed.month + self.dotted.month
+        unclear = self.slashed.open + self.dotted.open
+        return bool(day) != bool(month) and not unclear and self.stored >= _STORED and not self.stored_late
 
     def add_numbers(self, values: Iterable[float]) -> None:
         """Add cells that are already numbers: only those count that cannot be day numbers."""

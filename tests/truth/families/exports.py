@@ -2,6 +2,7 @@
 
 from datetime import date
 from random import Random
+from typing import Any
 
 from tests.truth.cases import Case, Row, Sheet, Shown, Table, family
 from tests.truth.families.delimited import text_case
@@ -187,4 +188,37 @@ def numbered_columns(rng: Random) -> Case:
     table = place(sheet, made, texts=texts, header=False)
     case = written(rng, [sheet], [table], made.fields, texts=texts)
     case.left = {(sheet.name, number): "header"}
+    return case
+
+
+@family("swapped_by_a_program", mostly_right=False)
+def swapped_by_a_program(rng: Random) -> Case:
+    """Dates that a program of another region read: swapped where that is possible, left as texts where not."""
+
+    def opened(v: date) -> Any:
+        return date(v.year, v.day, v.month) if v.day <= 12 else v.strftime("%d/%m/%Y")
+
+    made = content(rng, [member(rng), Column("start_date", "date", some_date, cell=opened)], rng.choice((12, 40)))
+    for n in range(3):
+        made.values[n][1] = date(2026, 3 + n, 5 + n)
+    made.values[3][1] = date(2026, 4, 25)
+    sheet = Sheet("Data")
+    case = book_case(rng, [sheet], [place(sheet, made)], made.fields)
+    case.tells = [tell("date_order_assumed", field="start_date")]
+    return case
+
+
+@family("remarks_between_records", mostly_right=False)
+def remarks_between_records(rng: Random) -> Case:
+    """What printed pages put between records is told, even where a text could stand."""
+    made = content(rng, [Column("name", "text", person), Column("city", "text", lambda r, n: f"City {n}")], 9)
+    sheet = Sheet("data")
+    table = place(sheet, made, texts=True)
+    remark = rng.choice(("# page 2", "-- end of section --", "Continued on next page", "Seite 2 von 3"))
+    at = rng.randrange(3, 8)
+    sheet.rows.insert(at, [remark])
+    table.rows = [Row(r.number + (r.number > at), r.wants) for r in table.rows]
+    table.sources = {}
+    case = text_case(made, "".join(",".join(map(str, row)) + "\n" for row in sheet.rows), table)
+    case.left = {("data", at + 1): "note"}
     return case
