@@ -7,6 +7,7 @@ problem. Checking whether an old report exists costs a request, so folders witho
 import json
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from posixpath import basename
 
 from core.drops import PACKAGE_FOLDERS, Workflow
@@ -33,14 +34,16 @@ _LARGEST = 1024 * 1024
 _MOST_PROBLEMS = 1000
 
 
+@dataclass(eq=False, repr=False)
 class Rejections:
     """Safe to share between threads."""
 
-    def __init__(self, store: ObjectStore, workflows: Workflows, packages: Packages, decided: Decided) -> None:
-        self._store = store
-        self._decided = decided
-        self._workflows = workflows
-        self._packages = packages
+    store: ObjectStore
+    workflows: Workflows
+    packages: Packages
+    decided: Decided
+
+    def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._clean: set[str] = set()  # reports that are known not to exist
         self._reported: set[str] = set()  # folders that this process has reported on
@@ -65,7 +68,7 @@ class Rejections:
         ]
         problems += [{"file": key, **unread_problem(key).as_dict()} for key in unread]
         if folder.startswith(INBOX) and view.decisions(folder):
-            problems += [{"decision": key, **problem.as_dict()} for key, problem in self._decided(view, folder)]
+            problems += [{"decision": key, **problem.as_dict()} for key, problem in self.decided(view, folder)]
         if problems:
             report: dict[str, object] = {"rejected": 1, "problems": problems[:_MOST_PROBLEMS]}
             if len(problems) > _MOST_PROBLEMS:
@@ -73,9 +76,9 @@ class Rejections:
             # A name that is not UTF-8 must not hide the other problems.
             body = json.dumps(report, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
             if self._read(target) != body:
-                self._store.put(target, body)
-        elif not (cached and target in self._clean) and self._store.head(target) is not None:
-            self._store.delete(target)
+                self.store.put(target, body)
+        elif not (cached and target in self._clean) and self.store.head(target) is not None:
+            self.store.delete(target)
         with self._lock:
             (self._clean.discard if problems else self._clean.add)(target)
             (self._reported.add if problems else self._reported.discard)(folder)
@@ -84,15 +87,15 @@ class Rejections:
 
     def _read(self, key: str) -> bytes | None:
         try:
-            return self._store.read(key, limit=_LARGEST)
+            return self.store.read(key, limit=_LARGEST)
         except (ObjectMissing, ObjectTooLarge):
             return None
 
     def _problems(self, view: BucketView, info: ObjectInfo) -> list[Problem]:
-        loaded = self._workflows.load(info)
+        loaded = self.workflows.load(info)
         if isinstance(loaded, Workflow):
             try:
-                self._packages.find(view, loaded)
+                self.packages.find(view, loaded)
             except ManifestInvalid as error:
                 return error.problems
             return []

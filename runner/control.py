@@ -1,7 +1,7 @@
 """Operator commands on a job: cancel, retry, reset, remove. Each is one conditional write and its follow-up."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from core.errors import IllegalTransition, UsageError
 from core.jobs import ENDED, RETRIABLE, WAITING, Job, State, again, is_taken_back, move
@@ -14,16 +14,18 @@ from runner.staging import repinned
 _TRIES = 3
 
 
+@dataclass(eq=False, repr=False)
 class Control:
-    def __init__(self, store: ObjectStore, table: JobTable, queue: WorkQueue, clock: Clock) -> None:
-        self._store = store
-        self._table = table
-        self._queue = queue
-        self._clock = clock
-        self._publisher = Publisher(store, table, clock, Lanes(1))
+    store: ObjectStore
+    table: JobTable
+    queue: WorkQueue
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        self._publisher = Publisher(self.store, self.table, self.clock, Lanes(1))
 
     def find(self, job_id: str) -> Job:
-        job = self._table.get(job_id)
+        job = self.table.get(job_id)
         if job is None:
             raise UsageError(f"there is no job {job_id}; `ade jobs` lists them")
         return job
@@ -32,7 +34,7 @@ class Control:
         """Immediate if the job has not started; otherwise a request, confirmed when its box is dead."""
 
         def change(job: Job) -> Job | None:
-            now = self._clock.now()
+            now = self.clock.now()
             if job.state in WAITING:
                 return move(job, State.CANCELLED, now=now, reason="cancelled by an operator", cancel_requested_at=now)
             if job.state is State.RUNNING:
@@ -40,7 +42,7 @@ class Control:
             raise IllegalTransition(f"job {job_id} is {job.state}; only a job that has not ended can be cancelled")
 
         self.find(job_id)
-        job = mutate(self._table, job_id, change) or self.find(job_id)
+        job = mutate(self.table, job_id, change) or self.find(job_id)
         if job.ended:
             job = self._publisher.finish(job) or job
         return job
@@ -65,12 +67,12 @@ class Control:
             job = self._changed(job_id, self._being_removed)
             if not keep_input:
                 for item in job.inputs:
-                    current = self._store.head(item.ref.key)
+                    current = self.store.head(item.ref.key)
                     if item.role == "primary" and current is not None and current.version == item.ref.version:
-                        self._store.delete(item.ref.key)
+                        self.store.delete(item.ref.key)
             self._publisher.retract_latest(job, fall_back=True)
             self._publisher.erase(job)
-            self._store.delete_prefix(staging_folder(job_id))
+            self.store.delete_prefix(staging_folder(job_id))
             if self._publisher.statuses.remove(job):
                 return job
             # The row changed: its cancellation was published, or it was run again. Try again with the new row.
@@ -82,30 +84,30 @@ class Control:
             raise IllegalTransition(
                 f"job {job.job_id} is {job.state}; wait until it ends or run `ade cancel {job.job_id}` first"
             )
-        now, reason = self._clock.now(), "being removed by an operator"
+        now, reason = self.clock.now(), "being removed by an operator"
         if job.state in WAITING:
             return move(job, State.CANCELLED, now=now, reason=reason, cancel_requested_at=now)
         return replace(job, reason=reason)
 
     def _again(self, job_id: str, states: frozenset[State], reason: str) -> Job:
         def change(job: Job) -> Job:
-            now = self._clock.now()
+            now = self.clock.now()
             if not is_taken_back(job, now):
                 raise IllegalTransition(
                     f"job {job_id} has just expired and its outputs are being removed; wait a minute"
                 )
-            return again(_ended(job, states), now=now, reason=reason, **repinned(self._store, job))
+            return again(_ended(job, states), now=now, reason=reason, **repinned(self.store, job))
 
         job = self._changed(job_id, change)
-        self._queue.redrive(job_id)
+        self.queue.redrive(job_id)
         if job.state is State.QUEUED:
-            job = enqueue(self._table, self._queue, self._clock, job)
+            job = enqueue(self.table, self.queue, self.clock, job)
         return job
 
     def _changed(self, job_id: str, change: Callable[[Job], Job | None]) -> Job:
         """The row after a change; raises IllegalTransition if it could not be written."""
         self.find(job_id)
-        job = mutate(self._table, job_id, change)
+        job = mutate(self.table, job_id, change)
         if job is None:
             raise IllegalTransition(
                 f"job {job_id} could not be changed: it changes too often, or its row was edited by hand; "

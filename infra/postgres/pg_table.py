@@ -245,8 +245,9 @@ class PostgresJobTable:
         return found
 
     def recount(self) -> int:
-        """A start counts the rows themselves, so nothing can be wrong; what nobody needs any more goes."""
+        """A start counts the rows themselves, so none is wrong; removes what nobody needs, and opens missing lanes."""
         self._db.change("tidy up", "tidy", now=self._now())
+        self._db.run("tidy up", "reopen_lanes")
         return 0
 
     def pause(self, pause: Pause) -> None:

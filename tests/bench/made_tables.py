@@ -17,6 +17,8 @@ CONCEPTS = {
 }
 SPELLINGS = {name: text.split() for name, text in KNOWLEDGE["words"].items()}
 VOCABULARY = {name: text.split() for name, text in KNOWLEDGE["vocabulary"].items()}
+ROLES = KNOWLEDGE["roles"].split()
+SUBJECTS = ["member", "customer", "patient", "student", "employee", "client", "applicant"]  # whom rows are about
 PREFIXES = [
     "situs",
     "prop",
@@ -391,6 +393,9 @@ class Case:
         others = [c for c in CONCEPTS if c not in wanted]
         foreign = [(c, "") for c in rng.sample(others, rng.randint(0, 7))]
         foreign += [(c, rng.choice(STEMS)) for c in rng.sample(wanted, min(2, len(wanted)))] if stems else []
+        roles = rng.sample(ROLES, 2)
+        foreign += [(c, rng.choice(roles)) for c in wanted if rng.random() < 0.1] if not stems else []
+        subject = rng.choice(SUBJECTS) if not stems and rng.random() < 0.1 else ""
         if rng.random() < 0.35 and "row_number" not in wanted:
             foreign.append(("row_number", ""))
         foreign = [p for p in dict.fromkeys(foreign) if p not in parts]
@@ -404,11 +409,16 @@ class Case:
         self.columns, self.truth = [], {}
         seen = set()
         for concept, stem in plan:
-            header = self._header(rng, world, concept, stem) if concept in CONCEPTS else concept
+            known = concept in CONCEPTS
+            said = concept
+            if known and rng.random() < 0.04:  # a header that its sender uses for something else of its kind
+                said = rng.choice([c for c, (d, _, _) in CONCEPTS.items() if d == CONCEPTS[concept][0]])
+            about = subject if (concept, stem) in here and rng.random() < 0.6 else ""
+            header = self._header(rng, world, said, stem or about, only=stem in roles) if known else concept
             if concept in CONCEPTS and rng.random() < 0.02:
                 header = rng.choice(["Column X", "Field1", "Data", "F7", "Unnamed", "Value", "Spalte 3"])
             kind = CONCEPTS[concept if concept in CONCEPTS else stem][1]
-            if rng.random() < 0.08:  # values of a kind that nobody thought of
+            if rng.random() < 0.05:  # values of a kind that nobody thought of
                 kind = rng.choice(sorted(CONCEPTS.values()))[1]
             if header.casefold() in seen:
                 continue
@@ -460,13 +470,13 @@ class Case:
         return Field(spec)
 
     @staticmethod
-    def _header(rng, world, concept, stem):
+    def _header(rng, world, concept, stem, *, only=False):
         header = world.header(concept)
         if not stem:
             return header
-        if rng.random() < 0.1:
+        if rng.random() < 0.1 and not only:
             return header  # the sender knows only one
-        stem = stem if rng.random() < 0.7 else stem[: rng.randint(3, 5)]
+        stem = stem if only or rng.random() < 0.7 else stem[: rng.randint(3, 5)]
         if rng.random() < 0.2:
             stem += "_" + rng.choice(["location", "site", "info", "record", "main"])
         return (stem.upper() + "_" + header) if header.isupper() or "_" in header else (stem.title() + header)

@@ -42,13 +42,13 @@ def stop_all() -> None:
 def own(name: str) -> Iterator[Server]:
     """A server of the caller's own, which holds nothing yet."""
     with tempfile.TemporaryDirectory(prefix="ade-server-", ignore_cleanup_errors=True) as data, ExitStack() as opened:
-        with _or_skip():
+        with or_skip():
             server = opened.enter_context(keeper.STARTS[name](Path(data)))
         yield server
 
 
 @contextlib.contextmanager
-def _or_skip() -> Iterator[None]:
+def or_skip() -> Iterator[None]:
     """At a desk without the packages of a server its tests are skipped; in CI they fail."""
     if QUICK:
         pytest.fail("starts a server: mark the test slow, so that `make quick` leaves it out")
@@ -61,7 +61,7 @@ def _or_skip() -> Iterator[None]:
 
 
 def _shared(name: str) -> Server:
-    with _or_skip():
+    with or_skip():
         return keeper.shared(name)
 
 
@@ -89,7 +89,7 @@ def postgres() -> Server:
 def pgbouncer() -> str:
     """The URL of the same PostgreSQL by way of a pooler in transaction mode, which belongs to this process."""
     behind = postgres().endpoint
-    with _or_skip():
+    with or_skip():
         return _OWN.enter_context(pooler(behind))
 
 
@@ -105,7 +105,7 @@ def ministack_by_hand() -> tuple[Server, Path]:
     folder = Path(_OWN.enter_context(tempfile.TemporaryDirectory(prefix="ade-clock-", ignore_cleanup_errors=True)))
     shared = folder / "now"
     shared.write_bytes(struct.pack("d", HandClock().now()))
-    with _or_skip():
+    with or_skip():
         return _OWN.enter_context(_ministack_by_hand(shared, folder)), shared
 
 

@@ -23,6 +23,7 @@ from infra.postgres.schema import init_database
 from tests.contract import postgres_adapters, servers
 from tests.contract.jobs import NOW, a_job
 from tests.contract.postgres_workload import FREE, Workload, linked, starting
+from tests.support.pgbouncer import pgbouncer
 from tests.support.postgres_server import Cluster, cluster
 from tests.support.wire_cutter import wire_cutter
 
@@ -139,6 +140,18 @@ def test_a_server_that_comes_back_with_other_settings_changes_nothing(own: Clust
                 break
     configure(own, **dict.fromkeys(["extra_float_digits", "default_transaction_isolation", "lock_timeout", "timezone"]))
     assert found == ids[::-1]
+
+
+def test_a_server_that_is_killed_behind_pgbouncer_loses_nothing(own: Cluster, url: str):
+    with ExitStack() as opened:
+        with servers.or_skip():
+            through = url.replace(own.url, opened.enter_context(pgbouncer(own.url)))
+        work = opened.enter_context(Workload(through, threads=2))
+        work.after(5)
+        own.kill()
+        own.start()
+        work.after(5)
+    work.check(url)
 
 
 def test_behind_a_pooler_a_server_that_rounds_is_refused_with_the_remedy():

@@ -207,3 +207,24 @@ def test_very_many_messages_are_not_counted_all_the_time(monkeypatch: pytest.Mon
         for n in range(3, 40):
             queue.send(Message(job_id=f"j{n}", tenant="acme"))
             assert queue.stats().ready == (4 if n < 23 else 24)
+
+
+def test_a_lane_that_somebody_deleted_is_opened_again():
+    url = postgres_adapters.emptied()
+    schema = parse_database(url).schema
+    with (
+        postgres_adapters.postgres_queue(url, NOW) as queue,
+        postgres_adapters.postgres_table(url, NOW) as table,
+        psycopg.connect(servers.postgres().endpoint, autocommit=True) as db,
+    ):
+        for n in range(6):
+            queue.send(Message(job_id=f"j{n}", tenant=f"t{n % 3}"))
+        db.execute(f"DELETE FROM {schema}.lanes WHERE tenant <> 't1'")
+        assert {d.message.tenant for d in queue.receive(most=2, wait=0, visibility=30)} == {"t1"}
+        table.recount()
+        assert sorted(d.message.tenant for d in queue.receive(most=9, wait=0, visibility=30)) == [
+            "t0",
+            "t0",
+            "t2",
+            "t2",
+        ]

@@ -208,7 +208,7 @@ def test_words_that_many_fields_have_do_not_tell_which_one_it_is():
 
 
 def test_of_two_likely_columns_that_fit_equally_well_none_is_taken_and_both_are_reported():
-    found = chosen(["Phone 1", "Phone 2"], ["phone"])
+    found = chosen(["Phone 1", "Phone 2"], ["phone"], [["555-0123", "555-0124", "555-0125"]] * 2)
     assert [(c.field, c.doubt.code) for c in found] == [(None, "mapping_doubtful")] * 2
 
 
@@ -257,3 +257,43 @@ def test_a_pair_has_the_sum_of_what_it_is_said_to_be_made_of():
 def test_slips_are_found_though_most_words_are_not_compared_letter_by_letter():
     assert mapped(["Adress"], ["address"]) == {"Adress": "address"}
     assert mapped(["Departmnet"], ["department"]) == {"Departmnet": "department"}
+
+
+PHONES = ["555-0123", "555-0124", "555-0125", "555-0126"] * 3
+
+
+@pytest.mark.parametrize(
+    ("header", "field", "sample"),
+    [
+        ("Emergency phone", "phone", PHONES),
+        ("Teacher Last Name", "last_name", ["Smith", "Brown", "Jones", "Miller"] * 3),
+        ("Owner street", "street", ["Oak Street", "Main Street", "High Street", "Elm Road"] * 3),
+        ("Spouse birth date", "birth_date", ["1990-01-02", "1985-03-04", "1977-05-06", "2001-07-08"] * 3),
+        ("Notfall Telefon", "telefon", PHONES),
+    ],
+)
+def test_a_header_that_names_somebodys_role_is_not_the_field_without_it(header, field, sample):
+    (choice,) = chosen([header], [field], [sample])
+    assert (choice.field, choice.runners_up[0][0]) == (None, field)
+    role = header.split()[0].casefold()
+    assert mapped([header], [f"{role}_{field}"], [sample]) == {header: f"{role}_{field}"}
+
+
+def test_a_role_that_was_confirmed_is_no_reason_to_doubt():
+    known = recalled(("Emergency phone", "phone", {"count": 3}))
+    assert mapped(["Emergency phone"], ["phone"], [PHONES], recall=known) == {"Emergency phone": "phone"}
+
+
+def test_the_last_part_of_a_stacked_header_below_somebodys_role_is_not_its_name():
+    column = ColumnIn(0, ("Owner Street", "Street"), Sample(["Oak Street", "Main Street", "High Street"] * 3), "A")
+    (choice,) = choose([column], [Field({"name": "street"})], detected={}, allowed=lambda _: None)
+    assert choice.field is None
+
+
+def test_yes_and_no_do_not_make_a_column_the_field_that_allows_them():
+    field = {"name": "insured", "type": "enum", "allowed": ["y", "n"]}
+    (choice,) = chosen(["Smoker"], [field], [["y", "n", "n", "y"] * 4], allowed=lambda _: frozenset({"y", "n"}))
+    assert choice.field is None
+    letters = {"name": "sex", "type": "enum", "allowed": ["m", "f"]}
+    (choice,) = chosen(["Smoker"], [letters], [["m", "f", "f", "m"] * 4], allowed=lambda _: frozenset({"m", "f"}))
+    assert choice.field is None

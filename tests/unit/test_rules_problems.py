@@ -45,7 +45,7 @@ TOLD = {
     "an issue out of range": ({"columns/code.py": "def validate(*, values):\n    return [{'index': 70}]\n"}, "columns/code.py", 1, "index 70 of 1"),
     "a severity nobody knows": ({"columns/code.py": "def validate(*, value):\n    return {'severity': 'bad'}\n"}, "columns/code.py", 1, "unknown severity"),
     "a detector of another field": ({"columns/code.py": "def detect_x(*, header):\n    return {'scores': {'zz': 1}}\n"}, "columns/code.py", 1, "not declared"),
-    "a detector without numbers": ({"columns/code.py": "def detect_x(*, header):\n    return {'scores': {'code': 'high'}}\n"}, "columns/code.py", 1, "no number"),
+    "a detector without numbers": ({"columns/code.py": "def detect_x(*, header):\n    return {'scores': {'code': 'high'}}\n"}, "columns/code.py", 1, "not a number"),
     "a row type with a wrong label": ({"row_types/total.py": "def detect_x(*, row_index):\n    return {'scores': {'sum': 1}}\n"}, "row_types/total.py", 1, "wrong label"),
     "a hook that returns a list": ({"hooks/h.py": "def after_mapping(*, mapping):\n    return []\n"}, "hooks/h.py", 1, "returned list"),
     "a hook that maps to nothing known": ({"hooks/h.py": "def after_mapping(*, mapping):\n    return {'mapping': {'A': 'zz'}}\n"}, "hooks/h.py", 1, "do not exist"),

@@ -83,6 +83,18 @@ WITH nothing AS (
 DELETE FROM ade.leases l WHERE l.name IN
   (SELECT name FROM ade.leases WHERE expires < ade.moment(%(now)s) - 86400 LIMIT 1000 FOR UPDATE SKIP LOCKED)
 
+-- reopen_lanes --
+-- Tenants that have ready messages and no lane, which nobody would serve: somebody deleted it. From one tenant to the
+-- next by the index, however many messages each has.
+WITH RECURSIVE ready AS (
+  (SELECT m.tenant FROM ade.messages m WHERE m.ready ORDER BY m.tenant LIMIT 1)
+  UNION ALL
+  SELECT (SELECT m.tenant FROM ade.messages m WHERE m.ready AND m.tenant > r.tenant ORDER BY m.tenant LIMIT 1)
+  FROM ready r WHERE r.tenant IS NOT NULL
+)
+SELECT ade.open_lanes(array_agg(r.tenant::text)) FROM ready r
+WHERE r.tenant IS NOT NULL AND NOT EXISTS (SELECT FROM ade.lanes l WHERE l.tenant = r.tenant) HAVING count(*) > 0
+
 -- add_pause --
 -- Waits for the starts that are under way, and holds back those that come, for as long as this one statement takes.
 WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended('ade.pauses', 0)))

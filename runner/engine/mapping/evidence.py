@@ -18,11 +18,12 @@ from typing import Any, Final, NamedTuple
 from runner.engine.fields import Field
 from runner.engine.mapping import knowledge
 from runner.engine.mapping.headers import UNLIKE, FieldNames
-from runner.engine.mapping.profile import by_number, chances, profile
+from runner.engine.mapping.profile import TRUTHS, by_number, chances, profile
 from runner.engine.mapping.recall import Likely, Recall
 from runner.engine.values.convert import Converter, fold, text_of
 
 GOOD: Final = 0.8
+PLAIN: Final = 0.85  # what a header plainly means
 POOR: Final = 0.3
 FEWEST: Final = 3
 FEW: Final = 6  # values that show half of what many would
@@ -40,6 +41,7 @@ _CLASSES: Final[Mapping[str, frozenset[str]]] = {  # what values of a declared t
     "time": frozenset({"time"}),
 }
 _UNTESTED: Final = frozenset({"text", "enum", "any"})  # types that say nothing about their values
+_COMMON: Final = 0.2  # what an allowed value counts that many columns hold
 _RARE: Final = frozenset({"email", "url", "phone"})
 _STRONG: Final = frozenset({"date", "datetime", "time", "boolean"})
 LIKE: Final = "memory:like"
@@ -48,7 +50,7 @@ NAMES: Final = (
     "alike_squared", "nothing_said", "meaning", "meaning_plain", "other_meaning", "foreign", "technical",
     "confirmed", "confirmed_often", "confirmed_other", "said", "said_other", "near", "near_squared", "near_other",
     "letters", "letters_lead", "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against",
-    "pattern", "pattern_against", "allowed", "allowed_against", "neighbour",
+    "pattern", "pattern_against", "allowed", "allowed_against", "neighbour", "other_role",
 )  # fmt: skip
 # What the artifact calls a contribution, by the numbers that it is made of.
 _RULES: Final = {
@@ -61,7 +63,7 @@ _RULES: Final = {
     "letters": "memory:letters", "letters_lead": "memory:letters", "values": "values", "values_against": "values",
     "type_rare": "type", "type_strong": "type", "type_weak": "type", "type_against": "type", "pattern": "pattern",
     "pattern_against": "pattern", "allowed": "allowed", "allowed_learnt": "memory:spellings",
-    "allowed_against": "allowed", "neighbour": "neighbours",
+    "allowed_against": "allowed", "neighbour": "neighbours", "other_role": "other role",
 }  # fmt: skip
 
 
@@ -188,22 +190,28 @@ def pattern_fit(sample: Sample, field: Field) -> tuple[str, float] | None:
 def allowed_fit(
     sample: Sample, allowed: frozenset[Any] | None, spelled: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, float]:
-    """Values that are all among the allowed ones speak for an enum; few different ones speak softly.
+    """Values that are all among the allowed ones speak for an enum; few different ones speak softly, and so do yes and
+    no, bare numbers and single letters: many columns hold those.
 
-    `spelled`: texts that were confirmed to mean one of them. They agree, too, but a bare number or a single letter is
-    no reason by itself: any column may hold those.
+    `spelled`: texts that were confirmed to mean one of them. They agree, too, but such short ones are no reason.
     """
     if not allowed or len(sample.texts) < FEWEST:
         return {}
     found = [fold(t) for t in sample.texts[:TESTED]]
-    own = sum(f in allowed for f in found) / len(found)
+    own = [f for f in found if f in allowed]
     learnt = [f for f in found if f in spelled] if spelled else []
-    fit = own + len(learnt) / len(found)
+    fit = (len(own) + len(learnt)) / len(found)
     if fit >= GOOD:
-        strength = 1.0 if len({spelled.get(f, f) for f in found}) > 2 else 0.6
-        telling = sum(len(f) > 1 and not f.isdecimal() for f in learnt) / len(found)
-        return {name: strength * x for name, x in (("allowed", own), ("allowed_learnt", telling)) if x}
+        strength = (1.0 if len({spelled.get(f, f) for f in found}) > 2 else 0.6) / len(found)
+        telling = sum(map(_is_telling, own))
+        much = {"allowed": telling + _COMMON * (len(own) - telling), "allowed_learnt": sum(map(_is_telling, learnt))}
+        return {name: strength * x for name, x in much.items() if x}
     return {"allowed_against": 1.0} if fit < POOR / 2 else {}
+
+
+def _is_telling(folded: str) -> bool:
+    """Whether a value is one that few columns hold."""
+    return len(folded) > 1 and not folded.isdecimal() and folded not in TRUTHS
 
 
 _FAR: Final = (0.0, "")
@@ -369,6 +377,7 @@ class _Against:
         self._learnt = len(recall) > 0
         self.headers = target.names.like(column.headers)
         self.named = frozenset(n for n, one in self.headers.items() if one.exact is not None)
+        self._of_role = target.names.of_role(column.headers)
         confirmed = () if self._exact is None else self._exact.labels()
         # Fields that the header says something about, be it its words, what they mean or what was confirmed.
         self._about = self.headers.keys() | {n for name in self._meaning for n in target.being.get(name, ())}
@@ -401,7 +410,19 @@ class _Against:
             | self._near(self._target.fields[n].name)
             | values
         )
-        return told if not _OF_HEADERS.isdisjoint(told) else told | {"nothing_said": 1.0}
+        if _OF_HEADERS.isdisjoint(told):
+            told["nothing_said"] = 1.0
+        if self._is_anothers(n, meant):
+            told["other_role"] = 1.0
+            told.pop("covers", None)  # of a header that has all words of the field, and this one
+        return told
+
+    def _is_anothers(self, n: int, meant: Mapping[str, float]) -> bool:
+        """Whether the header is like the field but for somebody's role, and neither plain nor confirmed as it is."""
+        if self._of_role is None or n in self._of_role or self._exact is not None:
+            return False
+        meaning = meant.get("meaning", 0.0)
+        return meaning < PLAIN and (meaning > 0 or n in self.headers)
 
     def totals(self, kept: Container[int]) -> dict[int, float]:
         """Field -> the weighed `numbers`, which are made only where the header is about that field in particular.
@@ -442,7 +463,7 @@ class _Against:
         other = max(((score, name) for name, score in self._meaning.items() if name not in concepts), default=(0.0, ""))
         if mine:
             found["meaning"] = mine
-            found["meaning_plain"] = float(mine >= 0.85)
+            found["meaning_plain"] = float(mine >= PLAIN)
         if other[0] > mine:
             found["other_meaning"] = other[0] - mine
             if other[1] not in self._target.being:

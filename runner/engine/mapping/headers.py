@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from runner.engine.fields import Field
-from runner.engine.mapping.knowledge import is_word, similar_to, understood
+from runner.engine.mapping.knowledge import is_word, roles_of, similar_to, understood
 from runner.engine.mapping.spelling import joined, normalized, without_asides
 
 _PAIRS: Final = {
@@ -211,12 +211,21 @@ class FieldNames:
             self._starting.setdefault(word[0], []).append(word)
         self._close: dict[str, list[int]] = {}
 
+    def of_role(self, headers: tuple[str, ...]) -> frozenset[int] | None:
+        """The fields that name a role which the header names (`Owner street`, `Emergency phone`); None: it has none."""
+        roles = roles_of(bare_words(headers[0])) if headers else None
+        if not roles:
+            return None
+        akin = roles.union(*map(similar_to, roles))
+        return frozenset(n for word in akin for n in self._having.get(word, ()))
+
     def like(self, headers: tuple[str, ...]) -> dict[int, Likeness]:
         """The fields that have a name like a column's header."""
-        found = self._named(headers)
+        of_role = self.of_role(headers)
+        found = self._named(headers, of_role)
         near = {n for header in headers for n in self._near(header)} if not self._wide else set[int]()
         for n in sorted(near - found.keys()):
-            one = self._likeness(headers, self._fields[n])
+            one = self._likeness(headers if of_role is None or n in of_role else headers[:1], self._fields[n])
             if one.alike >= LEAST_LIKENESS:
                 found[n] = one
         return found
@@ -241,11 +250,13 @@ class FieldNames:
                 self._close[word] = [n for other in akin for n in self._having[other]]
             yield from self._close[word]
 
-    def _named(self, headers: tuple[str, ...]) -> dict[int, Likeness]:
-        """Fields whose name, label or synonym a header is."""
+    def _named(self, headers: tuple[str, ...], of_role: frozenset[int] | None) -> dict[int, Likeness]:
+        """Fields whose name, label or synonym a header is; its last part is not, below somebody's role."""
         found: dict[int, Likeness] = {}
         for part, header in enumerate(headers):
             for n, kind, name in self._index.get(joined(header), ()):
+                if part and of_role is not None and n not in of_role:
+                    continue
                 same = kind == 1 and header.strip().casefold() == self._fields[n].name.casefold()
                 rank = kind - same + _PARTS * part
                 known = found.get(n, UNLIKE).exact

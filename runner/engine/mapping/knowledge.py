@@ -52,6 +52,7 @@ class _Knowledge(NamedTuple):
     holding: Mapping[str, tuple[frozenset[str], ...]]  # word -> phrases that have it
     modifiers: frozenset[str]
     ambiguous: Mapping[str, Mapping[str, float]]  # headers that say too little to mean one thing
+    roles: frozenset[str]  # words for somebody or something beside whom a row is about
     technical: frozenset[str]  # what programs write for themselves
     similar: Mapping[str, frozenset[str]]
     vocabulary: Mapping[str, frozenset[str]]
@@ -142,6 +143,7 @@ def _knowledge() -> _Knowledge:
         {word: tuple(dict.fromkeys(keys)) for word, keys in holding.items()},
         frozenset(raw["modifiers"].split()),
         {normalized(short): _meanings(names) for short, names in raw["ambiguous"].items()},
+        frozenset(raw["roles"].split()),
         frozenset(raw["technical"].split()),
         {word: frozenset(others) for word, others in similar.items()},
         {name: frozenset(text.split()) for name, text in raw["vocabulary"].items()},
@@ -164,6 +166,11 @@ def vocabulary(name: str) -> frozenset[str]:
 
 def partners(name: str) -> frozenset[str]:
     return _knowledge().partners.get(name, frozenset())
+
+
+def roles_of(words: frozenset[str]) -> frozenset[str]:
+    """Of a header's words those that name somebody beside whom a row is about: its owner, whom to call, who pays."""
+    return words & _knowledge().roles
 
 
 def similar_to(word: str) -> frozenset[str]:

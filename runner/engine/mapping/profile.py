@@ -39,7 +39,7 @@ _POSTCODE = re.compile(
     r"\d{5}(?:-\d{4})?|\d{3} ?\d{2}|\d{4}|\d{6}|[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}|[A-Z]\d[A-Z] ?\d[A-Z]\d"
     r"|\d{4} ?[A-Z]{2}|\d{5}-\d{3}|\d{2}-\d{3}|\d{4}-\d{3}|\d{3}-\d{4}"
 )
-_TRUTHS: Final = frozenset(
+TRUTHS: Final = frozenset(
     {"yes", "no", "y", "n", "true", "false", "t", "f", "0", "1", "ja", "nein", "oui", "non", "si", "x"}
 )
 NAMES: Final = (
@@ -103,7 +103,7 @@ def _classify_words(text: str, seen: list[str], *, digits: bool) -> list[str]:
             if name in ("email", "url"):
                 return seen
     folded = text.casefold()
-    if len(text) < 6 and folded in _TRUTHS:
+    if len(text) < 6 and folded in TRUTHS:
         seen.append("truth")
     if first.isdigit() and sum(map(str.isalpha, text)) > 1:
         seen.append("leading_number")
