@@ -228,7 +228,8 @@ def stage_origin(
             lost.append(file.item.name)
             continue
         knows = [numbers[k] for k in file.knows if k in numbers]
-        facts = {"job": file.job, "inputs": list(file.inputs), "knows": knows, "earlier": file.earlier}
+        facts: dict[str, Any] = {"job": file.job, "inputs": list(file.inputs), "key": file.item.ref.key}
+        facts |= {"knows": knows, "earlier": file.earlier}
         inputs.append(found | {"role": "mended", "mends": facts})
         numbers[n] = len(numbers)
     order = {name: value for name, value in staged.order.items() if name != "previous"}

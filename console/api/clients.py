@@ -21,7 +21,8 @@ from console.api.problems import ProblemError, respond
 CONNECTIONS = 1000
 LARGEST_HEAD = 32 * 1024
 HEAD_SECONDS = 10.0
-_OTHER_FILES = 200  # that the process needs besides connections
+ACCEPTED_AT_ONCE = 32  # more would come before any of them could make room
+_OTHER_FILES = 300  # that the process needs besides connections, and those that come before others are closed
 
 
 class Clients:
@@ -61,7 +62,7 @@ def allow_files() -> int:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return CONNECTIONS if soft == resource.RLIM_INFINITY else max(min(CONNECTIONS, soft - _OTHER_FILES), 10)
+    return CONNECTIONS if soft == resource.RLIM_INFINITY else min(CONNECTIONS, max(soft - _OTHER_FILES, soft // 3))
 
 
 class BoundedProtocol(H11Protocol):

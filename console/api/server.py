@@ -7,7 +7,7 @@ from typing import Any
 
 import uvicorn
 
-from console.api.clients import LARGEST_HEAD, BoundedProtocol, Clients, allow_files
+from console.api.clients import ACCEPTED_AT_ONCE, CONNECTIONS, LARGEST_HEAD, BoundedProtocol, Clients, allow_files
 from console.web.site import console_app
 from infra.logs import Log
 from infra.wiring import Stack
@@ -32,6 +32,7 @@ class ConsoleServer:
             proxy_headers=False,  # whom we trust, console/api/guarding.py knows
             server_header=False,
             date_header=True,
+            backlog=ACCEPTED_AT_ONCE,
             timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=_END_SECONDS,
             h11_max_incomplete_event_size=LARGEST_HEAD,
@@ -52,6 +53,11 @@ class _QuietServer(uvicorn.Server):
 
     def capture_signals(self) -> Any:
         return contextlib.nullcontext()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or []:
+            listening.listen(CONNECTIONS)  # so many may wait; asyncio has set it to those that it accepts at once
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # What was just accepted gets its connection first: Python 3.11 leaves it open if the server closes before that.

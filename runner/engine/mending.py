@@ -13,7 +13,7 @@ corrections that the result had whose rejects it corrects. Of several correction
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from math import isclose
@@ -115,6 +115,7 @@ class CorrectedFile(NamedTuple):
     number: int
     knows: frozenset[int]  # those that it was made of: the result whose rejects it corrects had them
     earlier: bool  # of an earlier drop, whose result reported what is wrong with it
+    key: str  # where it was dropped
 
 
 class CorrectedRow(NamedTuple):
@@ -153,7 +154,7 @@ class Mending:
         """Take the rows of a corrected file; files come from the oldest to the newest."""
         if file.mends is None:
             raise EngineStop("engine_error", "a corrected input without its job", remedy="see docs/engine-order.md")
-        given = CorrectedFile(self._files, frozenset(file.mends.knows), file.mends.earlier)
+        given = CorrectedFile(self._files, frozenset(file.mends.knows), file.mends.earlier, file.mends.key)
         self._files += 1
         seen: set[tuple[int, int, int]] = set()
         try:
@@ -303,19 +304,32 @@ class MendedSheet:
                 continue  # its header is below it or gone: nothing says which column is which
             self._mended.met.add(number)
             width = max(len(block.columns), *(len(c.values) for c in corrections if c.headings.places is None), 0)
-            for column in range(width):
-                own = block.columns[column][n] if column < len(block.columns) else None
-                value = _merged(own, column, corrections)
-                if value is not own:
+            own = [column[n] for column in block.columns] + [None] * (width - len(block.columns))
+            changes = [_changes(value, column, corrections) for column, value in enumerate(own)]
+            outdated = _outdated(corrections, {number for changed in changes for number in changed})
+            for column, changed in enumerate(changes):
+                counted = [value for number, value in changed.items() if number not in outdated]
+                if counted:
                     while len(made) <= column:
                         made.append([None] * len(block.numbers))
-                    made[column][n] = value
+                    made[column][n] = counted[-1]
                     self._mended.applied.add(number)
         return Block(block.numbers, made)
 
 
-def _merged(own: Value, column: int, corrections: Sequence[CorrectedRow]) -> Value:
-    """The value of a cell after its corrections, each of which counts where it differs from what it was made of."""
+def _outdated(corrections: Sequence[CorrectedRow], changing: Collection[int]) -> set[int]:
+    """Files that a later one with the same key replaces: it corrects the same row, and was not made of them."""
+    files = [headings.file for _, headings in corrections]
+    return {
+        old.number
+        for n, old in enumerate(files)
+        for new in files[n + 1 :]
+        if old.key and new.key == old.key and new.number in changing and old.number not in new.knows
+    }
+
+
+def _changes(own: Value, column: int, corrections: Sequence[CorrectedRow]) -> dict[int, Value]:
+    """The corrections of a cell by the numbers of their files: where they differ from what they were made of."""
     changed: dict[int, Value] = {}
     for values, headings in corrections:
         at: int | None = column
@@ -327,7 +341,7 @@ def _merged(own: Value, column: int, corrections: Sequence[CorrectedRow]) -> Val
         known = [number for number in changed if number in headings.file.knows]
         if not is_same(changed[known[-1]] if known else own, value):
             changed[headings.file.number] = value
-    return changed[next(reversed(changed))] if changed else own
+    return changed
 
 
 def matched(own: Sequence[Value], mended: Sequence[Value], skipped: frozenset[int]) -> tuple[list[int | None], int]:

@@ -52,6 +52,7 @@ class MendedJob(NamedTuple):
     inputs: tuple[str, ...]
     knows: tuple[int, ...] = ()  # which of the corrected files before it that job's result had, by number
     earlier: bool = False  # of an earlier drop than this one
+    key: str = ""  # where it was dropped; a later file with the same key replaces the rows that it corrects
 
 
 class InputFile(NamedTuple):
@@ -170,7 +171,8 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
 
 
 def _mended(raw: Mapping[str, Any]) -> MendedJob:
-    return MendedJob(raw["job"], tuple(raw["inputs"]), tuple(raw.get("knows") or ()), raw.get("earlier") is True)
+    knows, earlier = tuple(raw.get("knows") or ()), raw.get("earlier") is True
+    return MendedJob(raw["job"], tuple(raw["inputs"]), knows, earlier, raw.get("key") or "")
 
 
 def _decision(raw: Mapping[str, Any] | None, folder: Path) -> dict[str, Any] | None:

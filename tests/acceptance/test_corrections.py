@@ -108,9 +108,10 @@ def test_two_people_who_correct_copies_of_one_rejects_lose_nothing_of_each_other
     assert job["summary"]["rows_with_errors"] == 0
 
 
+@pytest.mark.long
 def test_two_who_overwrite_each_others_file_lose_nothing_either(sender):
     rejects = sender.first()
-    ann, bob = mended(rejects, M2="ann@b.com", M8_plan="silver"), mended(rejects, M5="bob@b.com", M8="bob8@b.com")
+    ann, bob = mended(rejects, M2="ann@b.com"), mended(rejects, M5="bob@b.com", M8="bob8@b.com", M8_plan="silver")
     sender.drop("corrected.xlsx", ann)
     assert sender.job("corrected.xlsx")["state"] == "SUCCEEDED"
     sender.drop("corrected.xlsx", bob)
@@ -198,6 +199,7 @@ def test_a_removed_correction_lets_the_first_drops_latest_name_the_one_before(se
     assert sender.latest()["job_id"] == ann["job_id"]
 
 
+@pytest.mark.long
 def test_a_drop_of_several_files_is_corrected_from_another_folder(sender):
     (sender.ade.bucket / "configs/acme/members/manifest.json").unlink()
     several = {k: v for k, v in MANIFEST.items() if k != "subscribe"} | {

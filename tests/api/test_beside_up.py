@@ -1,10 +1,12 @@
 """The real `ade up` with its console beside it: the page's examples, a way through without a token, what dies with whom."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.acceptance.ade import Ade
+from tests.acceptance.ade import ADE, Ade
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 pytestmark = pytest.mark.slow
@@ -89,6 +91,23 @@ def test_a_console_that_dies_is_started_again_and_dies_with_its_service(ade: Ade
         running.process.kill()
         running.process.wait()
         assert gone(second)
+
+
+def test_silent_connections_do_not_use_up_a_small_limit_of_open_files(ade: Ade):
+    """Connections come faster than they can be closed, so the server may not accept all that wait at once."""
+    ade.home.mkdir(exist_ok=True)
+    words = ["sh", "-c", f'ulimit -n 300 && exec "{ADE}" serve']
+    with subprocess.Popen(words, env=ade.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as serving:
+        assert serving.stdout is not None
+        url = next(e["console"] for e in map(json.loads, serving.stdout) if e["event"] == "serving")
+        at = ("127.0.0.1", int(url.rpartition(":")[2]))
+        with contextlib.ExitStack() as opened:
+            for _ in range(600):
+                opened.enter_context(socket.create_connection(at))
+            assert [httpx.get(f"{url}/health", timeout=60).status_code for _ in range(5)] == [200] * 5
+        serving.terminate()
+        _, said = serving.communicate(timeout=60)
+    assert said == b""
 
 
 def test_the_port_of_another_is_left_to_it(ade: Ade):

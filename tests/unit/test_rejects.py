@@ -36,8 +36,10 @@ def run(folder: Path, rows: Any, **manifest: Any) -> Outcome:
     return run_job(folder, rows, fields=FIELDS, **({"output": {"rejects": True}} | manifest))
 
 
-def mended(folder: Path, source: Path, *, job: str = "acme-test-1", **manifest: Any) -> Outcome:
-    """The job over a corrected file, as the runner orders it once it has found the first one."""
+def mended(
+    folder: Path, *sources: Path, job: str = "acme-test-1", keys: tuple[str, ...] = ("",), **manifest: Any
+) -> Outcome:
+    """The job over corrected files, as the runner orders it once it has found the first one."""
     spec = {"manifest": 1, "name": "test", "fields": FIELDS, "output": {"rejects": True}, **manifest}
     checked = parse_manifest(json.dumps(spec).encode())
     facts = {"size": 1, "sha256": "0" * 64}
@@ -48,8 +50,9 @@ def mended(folder: Path, source: Path, *, job: str = "acme-test-1", **manifest: 
         "params": {},
         "inputs": [
             {"role": "primary", "name": "in.xlsx", "path": "in.xlsx", **facts},
-            {"role": "mended", "name": source.name, "path": source.name, **facts,
-             "mends": {"job": job, "inputs": ["in.xlsx"]}},
+            *({"role": "mended", "name": source.name, "path": source.name, **facts,
+               "mends": {"job": job, "inputs": ["in.xlsx"], "key": at}}
+              for source, at in zip(sources, keys * len(sources), strict=False)),
         ],
         "config": {"path": None, "digest": "0" * 8},
         "outputs": {n: n for n in box_outputs(checked)},
@@ -446,3 +449,19 @@ def test_a_formula_without_a_result_does_not_blank_a_cell(tmp_path):
     done = mended(tmp_path, mend(tmp_path, change))
     assert next(row[1] for row in rejects(tmp_path)) == "bad"
     assert done.artifact["mends"]["rows"] == 0
+
+
+@pytest.mark.parametrize(("keys", "remark"), [(("one", "one"), "y"), (("one", "two"), "first")])
+def test_a_file_dropped_again_replaces_its_rows_and_that_of_somebody_else_only_what_it_corrects(tmp_path, keys, remark):
+    run(tmp_path, [*ROWS[:4], ["c", "bad", 3, "z"]])
+
+    def first(sheet: Any) -> None:
+        sheet["B3"], sheet["D3"], sheet["B4"] = "first@b.com", "first", "first@b.com"
+
+    def again(sheet: Any) -> None:
+        sheet["B3"] = "again@b.com"
+
+    files = mend(tmp_path, first, "first.xlsx"), mend(tmp_path, again, "again.xlsx")
+    done = mended(tmp_path, *files, keys=keys)
+    rows = {row[0]: row for row in done.rows()[1:]}
+    assert (rows["b"][1], rows["b"][3], rows["c"][1]) == ("again@b.com", remark, "first@b.com")

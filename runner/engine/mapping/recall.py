@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from runner.engine.mapping.learnt import instant
 from runner.engine.mapping.spelling import all_spelled, joined, normalized
 
-_CLOSE: Final = 40  # confirmed headers that are compared with a header as a whole
+_CLOSE: Final = 16  # confirmed headers that are compared with a header as a whole
 _STRENGTH: Final = 1.0  # of what fields are like in general, against what a run of letters says
 _END: Final = "|"  # marks where a header starts and where it ends
 _NONE: Final = ""  # the label of headers that are no field
