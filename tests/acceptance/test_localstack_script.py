@@ -41,7 +41,7 @@ def script(server: Server) -> None:
         "AWS_ENDPOINT_URL": server.endpoint,
         "PATH": f"{clients()}:{os.environ['PATH']}",
     }
-    done = subprocess.run([SCRIPT], env=environment, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([SCRIPT], env=environment, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, done.stderr
 
 
