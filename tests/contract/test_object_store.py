@@ -251,15 +251,17 @@ def _shape(body: bytes) -> str:
 
 
 class TestListing:
+    """Below a folder of its own: SeaweedFS lists a folder for a while after its last object was deleted."""
+
     KEYS = (
-        "inbox/acme/a-b.csv",
-        "inbox/acme/a.csv",
-        "inbox/acme/a/1.csv",
-        "inbox/acme/a/b/2.csv",
-        "inbox/acme/a0.csv",
-        "inbox/acme/B.csv",
-        "inbox/acme/é.csv",
-        "inbox/acme2/x.csv",
+        "inbox/listed/acme/a-b.csv",
+        "inbox/listed/acme/a.csv",
+        "inbox/listed/acme/a/1.csv",
+        "inbox/listed/acme/a/b/2.csv",
+        "inbox/listed/acme/a0.csv",
+        "inbox/listed/acme/B.csv",
+        "inbox/listed/acme/é.csv",
+        "inbox/listed/acme2/x.csv",
     )
 
     @pytest.fixture(autouse=True)
@@ -268,47 +270,47 @@ class TestListing:
             store.put(key, key.encode())
 
     def test_objects_come_by_key(self, store: ObjectStore):
-        assert [o.key for o in store.objects("inbox/")] == sorted(self.KEYS)
+        assert [o.key for o in store.objects("inbox/listed/")] == sorted(self.KEYS)
 
     def test_keys_are_the_objects_names(self, store: ObjectStore):
-        assert list(store.keys("inbox/")) == sorted(self.KEYS)
+        assert list(store.keys("inbox/listed/")) == sorted(self.KEYS)
 
     def test_a_folder_prefix_stops_at_its_slash(self, store: ObjectStore):
-        assert list(store.keys("inbox/acme2/")) == ["inbox/acme2/x.csv"]
+        assert list(store.keys("inbox/listed/acme2/")) == ["inbox/listed/acme2/x.csv"]
 
     def test_a_prefix_may_end_within_a_name(self, store: ObjectStore):
-        assert list(store.keys("inbox/acme/a0")) == ["inbox/acme/a0.csv"]
-        assert list(store.keys("inbox/acme")) == sorted(self.KEYS)
+        assert list(store.keys("inbox/listed/acme/a0")) == ["inbox/listed/acme/a0.csv"]
+        assert list(store.keys("inbox/listed/acme")) == sorted(self.KEYS)
 
     def test_a_prefix_is_no_pattern(self, store: ObjectStore):
-        assert list(store.keys("inbox/acme/*")) == []
+        assert list(store.keys("inbox/listed/acme/*")) == []
 
     def test_a_whole_key_is_a_prefix(self, store: ObjectStore):
-        assert list(store.keys("inbox/acme/a.csv")) == ["inbox/acme/a.csv"]
+        assert list(store.keys("inbox/listed/acme/a.csv")) == ["inbox/listed/acme/a.csv"]
 
     def test_an_unknown_prefix_yields_nothing(self, store: ObjectStore):
         assert list(store.objects("inbox/nobody/")) == []
         assert list(store.keys("inbox/nobody/at/all/")) == []
 
     def test_a_folder_is_one_level(self, store: ObjectStore):
-        level = store.folder("inbox/acme/")
-        assert [o.key for o in level.objects] == sorted(k for k in self.KEYS if k.count("/") == 2 and "acme/" in k)
-        assert level.folders == ("inbox/acme/a/",)
+        level = store.folder("inbox/listed/acme/")
+        assert [o.key for o in level.objects] == sorted(k for k in self.KEYS if k.count("/") == 3 and "acme/" in k)
+        assert level.folders == ("inbox/listed/acme/a/",)
 
     def test_folders_come_by_name(self, store: ObjectStore):
-        assert store.folder("inbox/").folders == ("inbox/acme/", "inbox/acme2/")
+        assert store.folder("inbox/listed/").folders == ("inbox/listed/acme/", "inbox/listed/acme2/")
 
     def test_a_folder_of_nothing_is_empty(self, store: ObjectStore):
         level = store.folder("inbox/nobody/")
         assert (level.objects, level.folders) == ((), ())
 
     def test_delete_prefix_counts_and_spares_neighbours(self, store: ObjectStore):
-        assert store.delete_prefix("inbox/acme/a/") == 2
-        assert list(store.keys("inbox/")) == sorted(k for k in self.KEYS if "/a/" not in k)
+        assert store.delete_prefix("inbox/listed/acme/a/") == 2
+        assert list(store.keys("inbox/listed/")) == sorted(k for k in self.KEYS if "/a/" not in k)
 
     def test_delete_prefix_again_finds_nothing(self, store: ObjectStore):
-        store.delete_prefix("inbox/acme/")
-        assert store.delete_prefix("inbox/acme/") == 0
+        store.delete_prefix("inbox/listed/acme/")
+        assert store.delete_prefix("inbox/listed/acme/") == 0
 
 
 class TestCopyAndDelete:
