@@ -50,7 +50,10 @@ class Explained(Connections):
 
 
 def fill(schema: str, rows: int) -> None:
-    """Of ten jobs nine have succeeded; of the others half wait and have a message, the rest run, failed or expired."""
+    """Of ten jobs nine have succeeded; of the others half wait and have a message, the rest run, failed or expired.
+
+    As many messages are due much later: a queue of a few pages is rightly read as a whole.
+    """
     job = a_job("template")
     old = {state: json.dumps(_record(state)) for state in ("SUCCEEDED", "QUEUED", "RUNNING", "FAILED", "EXPIRED")}
     with psycopg.connect(servers.postgres().endpoint, autocommit=True) as db:
@@ -70,6 +73,8 @@ def fill(schema: str, rows: int) -> None:
             """INSERT INTO messages (job_id, tenant, priority, rank, ready, visible_at, sent_at)
             SELECT job_id, tenant, 0, created_at, right(job_id, 2) <> '00', created_at, created_at FROM jobs
             WHERE state = 'QUEUED';
+            INSERT INTO messages (job_id, tenant, priority, rank, ready, visible_at, sent_at)
+            SELECT 'later' || job_id, tenant, 0, created_at, false, 1e11, created_at FROM jobs;
             INSERT INTO lanes SELECT DISTINCT tenant, 0 FROM messages;
             INSERT INTO tallies SELECT tenant, state, 0, count(*) FROM jobs GROUP BY 1, 2;
             INSERT INTO dead_letters SELECT job_id, tenant, 0, '', created_at FROM jobs WHERE state = 'FAILED'"""
