@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -73,6 +73,12 @@ def test_a_fleet_that_gets_no_connection_waits_and_says_why_and_goes_on(own: Clu
         ExitStack() as hogs,
     ):
         job, _ = link.table.add(a_job("hog"))
+        asking: list[threading.Thread] = []
+
+        def ask() -> None:
+            with suppress(StoreUnavailable):  # whoever waited longest has given up
+                link.table.get("warm")
+
         for _ in range(60):  # others take every connection, also those that ours leave behind
             wire.cut_all()
             try:
@@ -80,13 +86,15 @@ def test_a_fleet_that_gets_no_connection_waits_and_says_why_and_goes_on(own: Clu
             except psycopg.OperationalError:
                 if link.told:
                     break
-                threading.Thread(target=link.table.get, args=("warm",), daemon=True).start()
+                asking.append(threading.Thread(target=ask))
+                asking[-1].start()
                 time.sleep(0.1)
         wait_for(lambda: any("too many clients" in why or "remaining connection" in why for why in link.told))
         waiting = threading.Thread(target=link.table.replace, args=(job, replace(job, reason="after all")))
         waiting.start()
         hogs.close()
-        waiting.join(30)
+        for thread in (waiting, *asking):
+            thread.join(60)
         found = link.table.get(job.job_id)
         assert found is not None
         assert found.reason == "after all"
