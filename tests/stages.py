@@ -99,7 +99,7 @@ def main() -> int:
     wanted = args.stage or (QUICK if args.quick else stages())
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or every process compiles every module again
     options = [f"--numprocesses={os.cpu_count() or 1}"]
-    live = args.quick or len(wanted) == 1
+    live = len(wanted) == 1
     if args.quick:
         os.environ["ADE_TEST_QUICK"] = "1"
         options += ["-m", "not slow"]
