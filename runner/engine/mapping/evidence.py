@@ -40,13 +40,14 @@ _CLASSES: Final[Mapping[str, frozenset[str]]] = {  # what values of a declared t
     "datetime": frozenset({"date"}),
     "time": frozenset({"time"}),
 }
+_DISTINCT: Final = frozenset().union(*_CLASSES.values())  # classes that values plainly are of or not
 _UNTESTED: Final = frozenset({"text", "enum", "any"})  # types that say nothing about their values
 _COMMON: Final = 0.2  # what an allowed value counts that many columns hold
 _RARE: Final = frozenset({"email", "url", "phone"})
 _STRONG: Final = frozenset({"date", "datetime", "time", "boolean"})
 LIKE: Final = "memory:like"
 NAMES: Final = (
-    "prior", "exact", "same_words", "nearly_same", "similar_words", "generic_differs", "covers", "inside", "alike",
+    "prior", "exact", "same_words", "nearly_same", "similar_words", "generic_differs", "covers", "inside", "subject", "replaced", "alike",
     "alike_squared", "nothing_said", "meaning", "meaning_plain", "other_meaning", "foreign", "technical",
     "confirmed", "confirmed_often", "confirmed_other", "said", "said_other", "near", "near_squared", "near_other",
     "letters", "letters_lead", "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against",
@@ -55,7 +56,7 @@ NAMES: Final = (
 # What the artifact calls a contribution, by the numbers that it is made of.
 _RULES: Final = {
     "prior": "prior", "exact": "header", "same_words": "header", "nearly_same": "header", "similar_words": "header",
-    "generic_differs": "header", "covers": "header", "inside": "header", "alike": "header", "alike_squared": "header",
+    "generic_differs": "header", "covers": "header", "inside": "header", "subject": "header", "replaced": "header", "alike": "header", "alike_squared": "header",
     "nothing_said": "header", "meaning": "meaning", "meaning_plain": "meaning", "other_meaning": "other meaning",
     "foreign": "other meaning", "technical": "other meaning", "confirmed": "memory:header",
     "confirmed_often": "memory:header", "confirmed_other": "memory:other field", "said": "memory:person",
@@ -328,11 +329,17 @@ class _Target:
             for f, allowed in zip(fields, self._allowed, strict=True)
         ]
         self.concepts = field_concepts(fields)
+        # What a field is in part: a `certification_begin_date` a start date.
+        self.kin = [frozenset(name for text, _ in f.names[:8] for name, _ in knowledge.concepts_of(text)) for f in fields]
         self.classes = [field_classes(f, mine) for f, mine in zip(fields, self.concepts, strict=True)]
         self.being: dict[str, list[int]] = {}  # concept -> the fields that are it
         for n, mine in enumerate(self.concepts):
             for name in mine:
                 self.being.setdefault(name, []).append(n)
+        self.akin: dict[str, list[int]] = {}  # concept -> the fields that are it in part
+        for n, some in enumerate(self.kin):
+            for name in some:
+                self.akin.setdefault(name, []).append(n)
         first: dict[object, int] = {}
         # Of fields that are declared alike the first stands for all.
         self.declared = [first.setdefault(self._declaration(n), n) for n in range(len(fields))]
@@ -344,14 +351,15 @@ class _Target:
         field = self.fields[n]
         kind = (field.type, field.formats, field.decimal, field.day_first, field.clean)
         allowed = (id(self._allowed[n]), id(self._spellings[n])) if self._allowed[n] else None
-        return kind, field.pattern, allowed, self.classes[n]
+        return kind, field.pattern, allowed, self.classes[n], bool(self.concepts[n])
 
     def values(self, n: int, sample: Sample) -> dict[str, float]:
         """What a column's values say about a field."""
         found = self._fits(n, sample) if self._tested[n] else {}
         if self.classes[n] and (seen := sample.chances()):
             best = max([seen.get(name, 0.0) for name in self.classes[n]])
-            found["values" if best > 0 else "values_against"] = min(_MOST, best)
+            if best > 0 or self.concepts[n] or self.classes[n] <= _DISTINCT:
+                found["values" if best > 0 else "values_against"] = min(_MOST, best)
         return found
 
     def _fits(self, n: int, sample: Sample) -> dict[str, float]:
@@ -380,14 +388,14 @@ class _Against:
         self._of_role = target.names.of_role(column.headers)
         confirmed = () if self._exact is None else self._exact.labels()
         # Fields that the header says something about, be it its words, what they mean or what was confirmed.
-        self._about = self.headers.keys() | {n for name in self._meaning for n in target.being.get(name, ())}
+        self._about = self.headers.keys() | {n for name in self._meaning for n in target.akin.get(name, ())}
         self._about |= {target.called[name] for name in confirmed if name in target.called}
 
     def sure(self) -> list[int]:
         """The fields that the column plainly is."""
         found = []
         for n in self._about:
-            meant = self._meant(self._target.concepts[n])
+            meant = self._meant(n)
             if (
                 n in self.named
                 or meant.get("meaning_plain")
@@ -403,7 +411,7 @@ class _Against:
         values = self._target.values(self._target.declared[n], self._column.sample)
         if n in self.named:
             return told | values
-        meant = self._meant(self._target.concepts[n])
+        meant = self._meant(n)
         told |= (
             meant
             | self._confirmed(self._target.fields[n].name, meant)
@@ -432,7 +440,7 @@ class _Against:
         target, weights = self._target, model()["pair"]
         told = {n: target.values(n, self._column.sample) for n in target.distinct}
         values = {n: weighed(numbers) for n, numbers in told.items()}
-        meant = self._meant(())
+        meant = self._meant(None)
         others = meant | self._confirmed(_NOBODY, meant)
         least = weights["prior"] + weighed(others)
         of_letters, of_lead, of_others = weights["letters"], weights["letters_lead"], weights["near_other"]
@@ -456,11 +464,15 @@ class _Against:
         """The confirmed header of a field that is most like this one."""
         return self._likely.nearest.get(self._target.fields[n].name, _FAR)[1]
 
-    def _meant(self, concepts: tuple[str, ...]) -> dict[str, float]:
+    def _meant(self, n: int | None) -> dict[str, float]:
         """What the header means in general, against what a field is."""
         found: dict[str, float] = {}
+        concepts, kin = ((), _NOTHING) if n is None else (self._target.concepts[n], self._target.kin[n])
         mine = max((self._meaning.get(name, 0.0) for name in concepts), default=0.0)
-        other = max(((score, name) for name, score in self._meaning.items() if name not in concepts), default=(0.0, ""))
+        other = max(
+            ((score, name) for name, score in self._meaning.items() if name not in concepts and name not in kin),
+            default=(0.0, ""),
+        )
         if mine:
             found["meaning"] = mine
             found["meaning_plain"] = float(mine >= PLAIN)
@@ -533,8 +545,9 @@ def field_concepts(fields: Sequence[Field]) -> list[tuple[str, ...]]:
 
 
 def field_classes(field: Field, concepts: Iterable[str]) -> frozenset[str]:
-    """The classes of values that a field may have."""
-    return frozenset(knowledge.concept(name).values for name in concepts) or _CLASSES.get(field.type, frozenset())
+    """The classes of values that a field may have; if it is nothing that is known, those of its last word."""
+    known = frozenset(knowledge.concept(name).values for name in concepts) or _CLASSES.get(field.type, _NOTHING)
+    return known or (knowledge.head_classes(field.name) if field.type in _UNTESTED else _NOTHING)
 
 
 def contributions(pair: Evidence, field: Field, values: Iterable[str]) -> tuple[Contribution, ...]:
