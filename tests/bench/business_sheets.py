@@ -63,7 +63,7 @@ WORDS = {
     "rfirst": "Иван,Мария,Пётр,Анна",
     "rcity": "Москва,Казань,Самара,Пермь",
     "aname": "محمد,القاهرة,فاطمة,الرياض",
-    "rtext": "Болт М8,Насос,Ромашка ООО,Лампа,Северсталь",
+    "rtext": "Болт,Фильтр,Ромашка,Лампа,Северсталь",
     "gfirst": "Γιώργος,Μαρία,Νίκος,Ελένη",
     "glast": "Παπαδόπουλος,Νικολάου,Γεωργίου,Δήμου",
     "gperson": "Γιώργος Νικολάου,Μαρία Δήμου,Νίκος Παππάς",
@@ -162,9 +162,9 @@ def stacked(header: str) -> tuple[str, ...]:
 
 def learnt_from(sheet: Sheet) -> Recall:
     """A memory of one sheet's columns."""
-    return Recall([
-        {"header": stacked(header)[0], "field": field} for header, field, _ in sheet.columns if field is not None
-    ])
+    return Recall(
+        [{"header": stacked(header)[0], "field": field} for header, field, _ in sheet.columns if field is not None]
+    )
 
 
 def outcomes(sheet: Sheet, threshold: float, recall: Recall = EMPTY) -> list[Outcome]:
@@ -175,9 +175,7 @@ def outcomes(sheet: Sheet, threshold: float, recall: Recall = EMPTY) -> list[Out
         for n, (header, _, kind) in enumerate(order)
     ]
     fields = [Field(spec) for spec in sheet.fields]
-    found: list[Any] = choose(
-        columns, fields, threshold=threshold, detected={}, allowed=lambda _: None, recall=recall
-    )
+    found: list[Any] = choose(columns, fields, threshold=threshold, detected={}, allowed=lambda _: None, recall=recall)
     by_position = {one.position: one for one in found}
 
     def outcome(position: int, header: str, want: str | None) -> Outcome:

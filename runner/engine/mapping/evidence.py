@@ -47,22 +47,24 @@ _RARE: Final = frozenset({"email", "url", "phone"})
 _STRONG: Final = frozenset({"date", "datetime", "time", "boolean"})
 LIKE: Final = "memory:like"
 NAMES: Final = (
-    "prior", "exact", "same_words", "nearly_same", "similar_words", "generic_differs", "covers", "inside", "subject", "replaced", "alike",
-    "alike_squared", "nothing_said", "meaning", "meaning_plain", "other_meaning", "foreign", "technical",
-    "confirmed", "confirmed_often", "confirmed_other", "said", "said_other", "near", "near_squared", "near_other",
-    "letters", "letters_lead", "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against",
-    "pattern", "pattern_against", "allowed", "allowed_against", "neighbour", "other_role",
+    "prior", "exact", "same_words", "nearly_same", "similar_words", "generic_differs", "covers", "inside",
+    "subject", "replaced", "alike", "alike_squared", "nothing_said", "meaning", "meaning_plain", "other_meaning",
+    "foreign", "technical", "confirmed", "confirmed_often", "confirmed_other", "said", "said_other", "near",
+    "near_squared", "near_other", "letters", "letters_lead", "values", "values_against", "type_rare", "type_strong",
+    "type_weak", "type_against", "pattern", "pattern_against", "allowed", "allowed_against", "neighbour",
+    "other_role",
 )  # fmt: skip
 # What the artifact calls a contribution, by the numbers that it is made of.
 _RULES: Final = {
     "prior": "prior", "exact": "header", "same_words": "header", "nearly_same": "header", "similar_words": "header",
-    "generic_differs": "header", "covers": "header", "inside": "header", "subject": "header", "replaced": "header", "alike": "header", "alike_squared": "header",
-    "nothing_said": "header", "meaning": "meaning", "meaning_plain": "meaning", "other_meaning": "other meaning",
-    "foreign": "other meaning", "technical": "other meaning", "confirmed": "memory:header",
-    "confirmed_often": "memory:header", "confirmed_other": "memory:other field", "said": "memory:person",
-    "said_other": "memory:person", "near": "memory:like", "near_squared": "memory:like", "near_other": "memory:like",
-    "letters": "memory:letters", "letters_lead": "memory:letters", "values": "values", "values_against": "values",
-    "type_rare": "type", "type_strong": "type", "type_weak": "type", "type_against": "type", "pattern": "pattern",
+    "generic_differs": "header", "covers": "header", "inside": "header", "subject": "header", "replaced": "header",
+    "alike": "header", "alike_squared": "header", "nothing_said": "header", "meaning": "meaning",
+    "meaning_plain": "meaning", "other_meaning": "other meaning", "foreign": "other meaning",
+    "technical": "other meaning", "confirmed": "memory:header", "confirmed_often": "memory:header",
+    "confirmed_other": "memory:other field", "said": "memory:person", "said_other": "memory:person",
+    "near": "memory:like", "near_squared": "memory:like", "near_other": "memory:like", "letters": "memory:letters",
+    "letters_lead": "memory:letters", "values": "values", "values_against": "values", "type_rare": "type",
+    "type_strong": "type", "type_weak": "type", "type_against": "type", "pattern": "pattern",
     "pattern_against": "pattern", "allowed": "allowed", "allowed_learnt": "memory:spellings",
     "allowed_against": "allowed", "neighbour": "neighbours", "other_role": "other role",
 }  # fmt: skip
@@ -330,7 +332,10 @@ class _Target:
         ]
         self.concepts = field_concepts(fields)
         # What a field is in part: a `certification_begin_date` a start date.
-        self.kin = [frozenset(name for text, _ in f.names[:8] for name, _ in knowledge.concepts_of(text)) for f in fields]
+        self.kin = [
+            frozenset(name for text, _ in field.names[:8] for name, _ in knowledge.concepts_of(text))
+            for field in fields
+        ]
         self.classes = [field_classes(f, mine) for f, mine in zip(fields, self.concepts, strict=True)]
         self.being: dict[str, list[int]] = {}  # concept -> the fields that are it
         for n, mine in enumerate(self.concepts):

@@ -5,7 +5,15 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from runner.engine.fields import Field
-from runner.engine.mapping.knowledge import essence, is_word, qualifiers_of, roles_of, similar_to, understood, unqualified
+from runner.engine.mapping.knowledge import (
+    essence,
+    is_word,
+    qualifiers_of,
+    roles_of,
+    similar_to,
+    understood,
+    unqualified,
+)
 from runner.engine.mapping.spelling import joined, normalized
 
 _PAIRS: Final = {
@@ -23,9 +31,12 @@ _FILLERS: Final = frozenset(
     {"the", "of", "a", "an", "and", "for", "in", "on", "your", "please", "enter"}
     | {"de", "la", "le", "du", "des", "d", "del", "della", "di", "da", "do", "el", "van", "der", "am", "im"}
 )
-_GENERIC: Final = frozenset({"count", "name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"})
+_GENERIC: Final = frozenset(
+    {"count", "name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"}
+)
+_Stems = Mapping[str, frozenset[int]]  # word -> the fields that have it
 _NOWHERE: Final = frozenset[int]()
-NO_STEMS: Final[Mapping[str, frozenset[int]]] = {}
+NO_STEMS: Final[_Stems] = {}
 EXACT: Final = 1.0
 SAME_WORDS: Final = 0.95
 FUZZY: Final = 0.9
@@ -69,7 +80,7 @@ def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] not in "su" else word
 
 
-def likeness(header: str, name: str, stems: Mapping[str, frozenset[int]] = NO_STEMS) -> float:
+def likeness(header: str, name: str, stems: _Stems = NO_STEMS) -> float:
     """1 for the same words in the same order, less for fewer words in common, 0 for strangers."""
     left, right = normalized(header), normalized(name)
     if not left or not right:
@@ -87,7 +98,7 @@ def likeness(header: str, name: str, stems: Mapping[str, frozenset[int]] = NO_ST
     return round(FUZZY * overlap(ours, theirs, stems), 4)
 
 
-def overlap(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, frozenset[int]] = NO_STEMS) -> float:
+def overlap(ours: frozenset[str], theirs: frozenset[str], stems: _Stems = NO_STEMS) -> float:
     """Shared weight over all weight; words that are one typing slip apart count as shared.
 
     A generic word more or less says little (`Plan code` is the plan), a word in place of another says a lot:
@@ -108,7 +119,7 @@ def overlap(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, fr
     return REPLACED * shared / (shared + len(left) + len(right))
 
 
-def coverage(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, frozenset[int]] = NO_STEMS) -> str | None:
+def coverage(ours: frozenset[str], theirs: frozenset[str], stems: _Stems = NO_STEMS) -> str | None:
     """Whether a header has the words of a name with slips (`nearly_same`) or in other words (`similar_words`), but
     for generic ones (`generic_differs`), all of several and more (`covers`), lacks some of them (`inside`), or tells
     it from another one of its kind (`replaced`: the billing phone is not the shipping phone).
@@ -127,7 +138,8 @@ def coverage(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, f
         return None
     if left:
         return "covers"
-    return "inside" if sum(w * _rarity(len(stems.get(word, _NOWHERE))) for word, w in common.items()) >= TELLING else None
+    distinct = sum(w * _rarity(len(stems.get(word, _NOWHERE))) for word, w in common.items())
+    return "inside" if distinct >= TELLING else None
 
 
 def extra_words(header: str, name: str) -> frozenset[str] | None:
@@ -286,8 +298,9 @@ class FieldNames:
             bound = len(mine) > 1 and mine in owners
             if not bound and (len(mine) < SUBJECT or roles_of(frozenset((word,)))):
                 return False
-        right_ones = owners[0].intersection(*owners[1:])
-        return len(right_ones) == 1 or min(len(words(self._fields[n].name) - said) for n in right_ones) == len(right) == 1
+        rivals = owners[0].intersection(*owners[1:])
+        fewest = min(len(words(self._fields[n].name) - said) for n in rivals) if rivals else 0
+        return len(rivals) == 1 or fewest == len(right) == 1
 
     def _near(self, header: str) -> Iterator[int]:
         yield from self._spelled.get(normalized(header), ())

@@ -26,7 +26,10 @@ _AMBIGUOUS: Final = 0.6
 _LESSER: Final = 0.54  # what a header may mean, but a field of this name does not
 _REST: Final = 0.55  # a phrase beside words of another meaning
 _KIND: Final = 0.7  # a special meaning as the general one: a net amount as an amount
-_OF_HEADS: Final = frozenset({"date", "email", "phone", "url", "time", "place", "region", "postcode", "country", "money"})
+_OF_HEADS: Final = frozenset(
+    {"date", "email", "phone", "url", "time", "place", "region", "postcode", "country", "money"}
+)
+_USUAL: Final = frozenset({"to", "new", "current", "primary"})  # opposites that say little by themselves
 _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 
@@ -157,7 +160,7 @@ def _knowledge() -> _Knowledge:
         frozenset(raw["modifiers"].split()),
         {normalized(short): _meanings(names) for short, names in raw["ambiguous"].items()},
         frozenset(raw["preferred"].split()),
-        frozenset(" ".join((raw["qualifiers"], raw["roles"], *raw["opposites"])).split()) - {"to", "new", "current", "primary"},
+        frozenset(" ".join((raw["qualifiers"], raw["roles"], *raw["opposites"])).split()) - _USUAL,
         _akin(raw["opposites"]),
         {tail: (alone.get(tail) or spellings[tail]) for tail in map(normalized, raw["tails"].split())},
         frozenset(raw["roles"].split()),

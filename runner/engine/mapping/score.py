@@ -173,8 +173,8 @@ class _Chooser:
         return False
 
     def _equals(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
-        """Other columns without a field that are as likely to be this one: `Phone 1` and `Phone 2`; or that would be, but
-        for what tells them apart, which the field does not say: `Home phone` and `Work phone`.
+        """Other columns without a field that are as likely to be this one: `Phone 1` and `Phone 2`; or that would be,
+        but for what tells them apart, which the field does not say: `Home phone` and `Work phone`.
         """
         here = self._totals[column][field]
         near = [
