@@ -127,7 +127,7 @@ def coverage(ours: frozenset[str], theirs: frozenset[str], stems: _Stems = NO_ST
     Where it lacks some, those that it has must distinguish the field from others.
     """
     common, left, right = _compared(ours, theirs)
-    if common and qualifiers_of(frozenset(left)) and any(_weight(w) == 1 for w in right):
+    if common and ((qualifiers_of(frozenset(left)) and any(_weight(w) == 1 for w in right)) or "without" in left):
         return "replaced"
     if common and not left and not right:
         slips = all(is_slip(a, b) for a in ours - theirs for b in theirs - ours)
@@ -268,7 +268,7 @@ class FieldNames:
 
     def _is_replaced(self, header: str, field: Field) -> bool:
         ours = bare_words(header)
-        return bool(qualifiers_of(ours)) and all(coverage(ours, words(name)) == "replaced" for name, _ in field.names)
+        return bool("without" in ours or qualifiers_of(ours)) and all(coverage(ours, words(name)) == "replaced" for name, _ in field.names)
 
     def numbers(self, headers: tuple[str, ...], one: Likeness) -> dict[str, float]:
         """How alike a header and a name are."""

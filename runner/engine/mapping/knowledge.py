@@ -30,7 +30,7 @@ _OF_HEADS: Final = frozenset(
     {"date", "email", "phone", "url", "time", "place", "region", "postcode", "country", "money"}
 )
 _USUAL: Final = frozenset({"to", "new", "current", "primary"})  # opposites that say little by themselves
-_UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+_UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 
 
 class Concept(NamedTuple):
@@ -48,6 +48,7 @@ class Meaning(NamedTuple):
 class _Knowledge(NamedTuple):
     spellings: Mapping[str, tuple[str, ...]]
     alone: Mapping[str, tuple[str, ...]]  # spellings that are part of no compound
+    accented: Mapping[str, str]  # spellings that are others without their accents
     sayings: Mapping[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]  # first word -> runs, what they mean
     by_start: Mapping[str, tuple[str, ...]]  # first letters -> words that may be cut off
     concepts: Mapping[str, Concept]
@@ -151,6 +152,7 @@ def _knowledge() -> _Knowledge:
     return _Knowledge(
         spellings,
         alone,
+        raw["accented"],
         _sayings(raw),
         {start: tuple(words) for start, words in by_start.items()},
         {name: Concept(c["domain"], c["values"]) for name, c in concepts.items()},
@@ -224,6 +226,8 @@ def understood(header: str) -> Meaning:
     """A header's words in their usual spelling."""
     words: list[str] = []
     letters = known = 0
+    if not header.isascii():
+        header = _spelled_out(header)
     if (whole := normalized(header)) in _knowledge().ambiguous:
         return Meaning((whole,), 1.0)
     parts = tuple(LETTERS_OR_DIGITS.findall(whole))
@@ -245,6 +249,13 @@ def understood(header: str) -> Meaning:
         known += hits
         at += 1
     return Meaning(tuple(words), known / letters if letters else 0.0)
+
+
+def _spelled_out(header: str) -> str:
+    """A header with words in place of those that are others without their accents: `lön` is pay, `lon` a longitude."""
+    accented = _knowledge().accented
+    words = unicodedata.normalize("NFC", header).casefold().split()
+    return " ".join(accented.get(word, word) for word in words) if accented.keys() & set(words) else header
 
 
 def _saying(parts: tuple[str, ...], at: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -318,7 +329,7 @@ def essence(header: str) -> str:
 @lru_cache(maxsize=8192)
 def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
     """What a header may mean, each with how plainly it says so (0 to 1), the plainest first."""
-    found = _ambiguous(header) or _plainly(header)
+    found = _ambiguous(header) or _also(header) | _plainly(header)
     if max(found.values(), default=0.0) < _EXACT and (bare := essence(header)) != normalized(header):
         found = _ambiguous(bare) or found | _plainly(bare)
     found = found or _partly(header)
@@ -329,7 +340,16 @@ def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
 
 
 def _ambiguous(header: str) -> dict[str, float]:
+    if not header.isascii():
+        header = _spelled_out(header)
     return dict(_knowledge().ambiguous.get(normalized(header), {}))
+
+
+def _also(header: str) -> dict[str, float]:
+    """What else a header of one word may mean: an `Adresse` as well as an `Address` may hold but the street."""
+    words = understood(header).words
+    meanings = _knowledge().ambiguous.get(words[0], {}) if len(words) == 1 and not words[0].isdecimal() else {}
+    return {name: _LESSER for name in meanings}
 
 
 def _plainly(header: str) -> dict[str, float]:

@@ -10,6 +10,7 @@ _HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9].)|(?<=[A-Z].)(?=[a-z]))")  # a capital
 _APART: Final = r" \g<0>"
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 LETTERS_OR_DIGITS: Final = re.compile(r"\d+|[^\W\d_]+", re.UNICODE)
+_PLAIN_LETTERS: Final = str.maketrans({"ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "Æ": "AE", "ı": "i", "đ": "d", "œ": "oe"})
 _SIGNS: Final = str.maketrans({"#": " number ", "№": " number ", "%": " percent ", "&": " and ", "@": " at "})
 _ASIDE: Final = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
 # A unit behind the words, as brackets may hold it: `Budget in TEUR`, `Margin %`, `Weight / kg` of a header of two rows.
@@ -27,7 +28,7 @@ def normalized(text: str) -> str:
     text = _HUMP.sub(_APART, text.strip())
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text)
-        text = "".join(c for c in text if not unicodedata.combining(c))
+        text = "".join(c for c in text if not unicodedata.combining(c)).translate(_PLAIN_LETTERS)
     return " ".join(_WORD.findall(text.translate(_SIGNS).casefold()))
 
 
