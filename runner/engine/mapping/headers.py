@@ -166,6 +166,8 @@ def _compared(ours: frozenset[str], theirs: frozenset[str]) -> tuple[dict[str, f
             left.discard(word)
             right.discard(twin)
             shared[twin] = much * _weight(word)
+    if "1" in right and not any(word.isdecimal() for word in left):
+        right.discard("1")  # the only one is the first
     said = theirs - right
     left = {word for word in left if similar_to(word).isdisjoint(said)}  # `State/Province` is the state
     return shared, left, right

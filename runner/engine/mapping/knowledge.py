@@ -9,6 +9,7 @@ holds in that direction only.
 """
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
@@ -24,6 +25,8 @@ _CUT: Final = 3  # letters that are left of a word that was cut off
 _EXACT, _MODIFIED, _NUMBERED = 1.0, 0.9, 0.8
 _AMBIGUOUS: Final = 0.6
 _LESSER: Final = 0.54  # what a header may mean, but a field of this name does not
+_PREFIXED: Final = 0.7  # a phrase behind initials that are no word: `NPC submitted date`
+_INITIALS: Final = re.compile("[bcdfghjklmnpqrstvwxz]{2,4}")
 _REST: Final = 0.55  # a phrase beside words of another meaning
 _KIND: Final = 0.7  # a special meaning as the general one: a net amount as an amount
 _OF_HEADS: Final = frozenset(
@@ -359,6 +362,9 @@ def _plainly(header: str) -> dict[str, float]:
     for words, score in _readings(meaning.words):
         for name in _knowledge().phrases.get(words, ()):
             found[name] = max(found.get(name, 0.0), score * meaning.known)
+    first, rest = meaning.words[:1], meaning.words[1:]
+    if not found and len(rest) > 1 and _INITIALS.fullmatch(first[0]) and not is_word(first[0]):
+        found = dict.fromkeys(_knowledge().phrases.get(frozenset(rest), ()), _PREFIXED)
     return found
 
 
