@@ -270,7 +270,9 @@ class FieldNames:
 
     def _is_replaced(self, header: str, field: Field) -> bool:
         ours = bare_words(header)
-        return bool("without" in ours or qualifiers_of(ours)) and all(coverage(ours, words(name)) == "replaced" for name, _ in field.names)
+        return bool("without" in ours or qualifiers_of(ours)) and all(
+            coverage(ours, words(name)) == "replaced" for name, _ in field.names
+        )
 
     def numbers(self, headers: tuple[str, ...], one: Likeness) -> dict[str, float]:
         """How alike a header and a name are."""

@@ -352,7 +352,7 @@ def _also(header: str) -> dict[str, float]:
     """What else a header of one word may mean: an `Adresse` as well as an `Address` may hold but the street."""
     words = understood(header).words
     meanings = _knowledge().ambiguous.get(words[0], {}) if len(words) == 1 and not words[0].isdecimal() else {}
-    return {name: _LESSER for name in meanings}
+    return dict.fromkeys(meanings, _LESSER)
 
 
 def _plainly(header: str) -> dict[str, float]:
