@@ -225,6 +225,7 @@ _OF_VALUES: Final = frozenset({
     "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against", "pattern", "pattern_against",
     "allowed", "allowed_learnt", "allowed_against",
 })  # fmt: skip
+_OF_SIMILAR: Final = frozenset({"similar_words", "alike", "alike_squared"})
 _SAYS_NOTHING: Final = frozenset({"near_other", "letters", "letters_lead", "nothing_said"})
 
 
@@ -423,6 +424,8 @@ class _Against:
             | self._near(self._target.fields[n].name)
             | values
         )
+        if meant.get("meaning_plain") and "similar_words" in told:  # the same knowledge twice
+            told = {name: x for name, x in told.items() if name not in _OF_SIMILAR}
         if _OF_HEADERS.isdisjoint(told):
             told["nothing_said"] = 1.0
         if self._is_anothers(n, meant):

@@ -73,7 +73,8 @@ def words(text: str) -> frozenset[str]:
 
 def bare_words(header: str) -> frozenset[str]:
     """The words of a header without what is in brackets, if anything is left then and it does not qualify them."""
-    return words(essence(header) or header)
+    bare = essence(header)
+    return words(bare if bare and bare != normalized(header) else header)
 
 
 def _singular(word: str) -> str:
