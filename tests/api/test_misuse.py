@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 import pytest
 
 from console.api import app as app_module
-from console.api import clients, following, metrics
+from console.api import clients, following, job_routes, metrics
 from console.api import server as server_module
 from console.api.access import Principal, Scope
 from console.api.actions import ACTIONS
 from console.api.problems import ProblemError
 from console.api.server import ConsoleServer
 from console.api.submissions import Accepted
+from console.facade import Facade
 from core.errors import StoreUnavailable
 from core.jobs import State
 from infra.addresses import bind
@@ -209,6 +210,27 @@ class TestSlowClients:
             finally:
                 stop.set()
                 thread.join()
+
+    @pytest.mark.parametrize("part", ["output", "logs"], ids=["a file in pieces", "an answer at once"])
+    def test_who_does_not_read_the_answer_is_cut_off(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch, part: str):
+        large = b"x" * 16 * 1024 * 1024  # more than the system keeps for a socket
+        job = rig.job("a", state=State.SUCCEEDED, ended_at=1.0, files={"normalized.xlsx": large})
+        monkeypatch.setattr(job_routes, "_LOG_PIECE", len(large))
+        monkeypatch.setattr(Facade, "log", lambda *_: large)
+        cut, lost = threading.Event(), clients.BoundedProtocol.connection_lost
+
+        def connection_lost(self: clients.BoundedProtocol, exc: Exception | None) -> None:
+            lost(self, exc)
+            cut.set()
+
+        monkeypatch.setattr(clients, "TAKE_SECONDS", 0.05)
+        monkeypatch.setattr(clients.BoundedProtocol, "connection_lost", connection_lost)
+        with served(rig) as at, socket.socket() as caller:
+            caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            caller.connect(at)
+            ask = f"GET /jobs/{job.job_id}/{part} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            caller.sendall(ask.encode())
+            assert cut.wait(PATIENCE)
 
     def test_whoever_sends_too_much_reads_why_it_was_refused(self, rig: ApiRig):
         body = whole_form(*(part(f"a{n}", b"x" * 1000) for n in range(4000)))
