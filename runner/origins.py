@@ -97,7 +97,7 @@ class Origins:
 
         def change(row: Job) -> Job:
             kept = [c for c in row.corrections if c.job_id != job.job_id]
-            if len(kept) >= MAX_CORRECTIONS:
+            if len(row.corrections) >= MAX_CORRECTIONS and len(kept) == len(row.corrections):  # not listed before
                 name = next(item.name for item in job.inputs if item.ref.key in files)
                 said = f"{name} corrects rows of {row.subject}, which {MAX_CORRECTIONS} files corrected before"
                 raise StagingFailed(Verdict.MENDS, f"{said}; drop the whole file again")

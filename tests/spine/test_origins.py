@@ -8,7 +8,7 @@ import pytest
 from core.jobs import InputRef, JobError, Mends, State
 from core.manifests import parse_manifest
 from core.verdicts import Verdict
-from runner.origins import MAX_CORRECTIONS, Origins, mends_of, stage_origin
+from runner.origins import MAX_CORRECTIONS, OriginInputs, Origins, mends_of, stage_origin
 from runner.staging import Staged, StagingFailed
 from tests.contract.jobs import a_job
 
@@ -190,3 +190,15 @@ def test_a_drop_that_was_corrected_too_often_is_refused_in_words(world):
     with pytest.raises(StagingFailed, match="64 files corrected before; drop the whole file again"):
         corrects(world, recorded(world, "last", "last.xlsx", stamp=99.0), first)
     corrects(world, world.table.get(world.table.get(first.job_id).corrections[0].job_id), first)
+
+
+def test_a_correction_that_is_listed_runs_again_though_those_it_was_made_of_fill_the_list(world):
+    first = recorded(world, "f", "a.csv")
+    for n in range(MAX_CORRECTIONS - 1):
+        corrects(world, recorded(world, f"n{n}", f"{n}.xlsx", stamp=2.0 + n), first)
+    before = recorded(world, "b", "before.xlsx", stamp=80.0)  # listed by no program before this one
+    claims = {before.inputs[0].ref.key: first.job_id}
+    ended(world, before, State.SUCCEEDED, mends=mends_of(claims, OriginInputs(roots=[first])))
+    last = recorded(world, "l", "last.xlsx", stamp=99.0)
+    for _ in range(2):
+        assert "last.xlsx" in names(corrects(world, last, world.table.get(before.job_id)))
