@@ -331,30 +331,46 @@ _REASONS: Final = {
 }
 
 
-def reason(rule: str, weight: float | None = None) -> str:
-    """What speaks for a field (or, below 0, against it) in words; its rule and weight show on demand."""
+def in_words(rule: str, weight: object = None) -> str:
+    """What speaks for a field or, below 0, against it; nothing where it is the same for every column."""
     if rule == "prior":
-        return ""  # the same for every column
+        return ""
     name, _, rest = rule.partition(":")
     if name == "memory":
         name, rest = f"memory:{rest.partition(' “')[0]}" if rest[:4] != "like" else "memory:like", ""
     elif rest.endswith("~"):
         name, rest = f"{name}~", rest[:-1]
-    against = weight is not None and weight < 0
     words = _REASONS.get(name)
-    text = rule if words is None else words[against].format(rest.replace("/", " or ").replace("_", " "))
-    about = rule if weight is None else f"{rule} {weight:+.2f}"
-    return f'<span class="reason{" against" if against else ""}" title="{escape(about)}">{escape(text)}</span>'
+    return rule if words is None else words[_is_against(weight)].format(rest.replace("/", " or ").replace("_", " "))
+
+
+def _is_against(weight: object) -> bool:
+    return isinstance(weight, int | float) and weight < 0
+
+
+def reason(rule: str, weight: object = None) -> str:
+    """The same as markup; the rule and its weight show on demand."""
+    text = in_words(rule, weight)
+    if not text:
+        return ""
+    about = f"{rule} {weight:+.2f}" if isinstance(weight, int | float) else rule
+    return (
+        f'<span class="reason{" against" if _is_against(weight) else ""}" title="{escape(about)}">{escape(text)}</span>'
+    )
+
+
+def _reasons(parts: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(reason(str(one["rule"]), float(one.get("weight", one.get("delta")) or 0)) for one in parts[:12])
 
 
 def _why(m: Mapping[str, Any]) -> str:
-    reasons = "".join(
-        reason(str(one["rule"]), float(one.get("weight", one.get("delta")) or 0)) for one in m["contributors"][:12]
-    )
     note = f"<div>{escape(str(m['note']))}</div>" if m["note"] else ""
     next_ = m["runners_up"][:5]
-    others = "".join(f"<li>{escape(str(one['field']))} {bar(share(one))}</li>" for one in next_)
-    return f"{reasons}{note}" + (
+    others = "".join(
+        f"<li>{escape(str(one['field']))} {bar(share(one))} {_reasons(one.get('contributors') or [])}</li>"
+        for one in next_
+    )
+    return f"{_reasons(m['contributors'])}{note}" + (
         f"<details><summary>could also be</summary><ul>{others}</ul></details>" if next_ else ""
     )
 

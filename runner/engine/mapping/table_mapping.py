@@ -10,7 +10,7 @@ from runner.engine import a1
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
-from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample
+from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample, listed
 from runner.engine.mapping.headers import likeness
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import Doubt, MappingChoice, choose
@@ -186,8 +186,11 @@ class MappedTable:
             "header": None if column.generated else column.name,
             "field": choice.field,
             "probability": choice.probability,
-            "reasons": [{"rule": c.rule, "weight": c.delta} for c in choice.contributors],
-            "runners_up": [{"field": f, "probability": p} for f, p in choice.runners_up],
+            "reasons": listed(choice.contributors),
+            "runners_up": [
+                {"field": r.field, "probability": r.probability, "reasons": listed(r.contributors)}
+                for r in choice.runners_up
+            ],
             "note": choice.note,
         }
 
