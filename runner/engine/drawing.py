@@ -313,21 +313,26 @@ def _column(m: Mapping[str, Any], many: bool) -> str:  # noqa: FBT001 - private
 
 # What speaks for a field, and against it, by the rule's name without what follows its colon.
 _REASONS: Final = {
-    "header": ("header is its {}", "header is not its {}"),
+    "header": ("header is like it", "header does not name it"),
+    "header:": ("header is its {}", "header is not its {}"),
     "header~": ("header is like its {}", "header is unlike its {}"),
     "meaning": ("header means the same", "header means something else"),
     "other meaning": ("header means nothing else", "header means something else"),
+    "other role": ("header names nobody else", "header names somebody whom the field does not"),
     "type": ("values are of type {}", "values are not of type {}"),
     "values": ("values of the kind {}", "values not of the kind {}"),
     "pattern": ("values match the pattern", "values do not match the pattern"),
     "allowed": ("values are allowed ones", "values are not allowed ones"),
     "neighbours": ("fits the columns beside it", "does not fit the columns beside it"),
     "memory:header": ("learnt from earlier files", "learnt otherwise from earlier files"),
-    "memory:other field": ("learnt for another field", "learnt for another field"),
+    "memory:other field": ("not learnt for another field", "learnt for another field"),
     "memory:person": ("a person said so", "a person said otherwise"),
     "memory:like": ("like a header that was learnt", "unlike the headers that were learnt"),
     "memory:letters": ("spelt like headers that were learnt", "spelt unlike headers that were learnt"),
     "memory:spellings": ("values are learnt spellings", "values are not learnt spellings"),
+    "memory:shape": ("its place in the table was confirmed", "its place in the table was confirmed for another"),
+    "decision": ("a person decided it", "a person decided otherwise"),
+    "hooks.after_mapping": ("a hook of the config decided it", "a hook of the config decided otherwise"),
 }
 
 
@@ -338,8 +343,8 @@ def in_words(rule: str, weight: object = None) -> str:
     name, _, rest = rule.partition(":")
     if name == "memory":
         name, rest = f"memory:{rest.partition(' “')[0]}" if rest[:4] != "like" else "memory:like", ""
-    elif rest.endswith("~"):
-        name, rest = f"{name}~", rest[:-1]
+    elif name == "header" and rest:
+        name, rest = ("header~", rest[:-1]) if rest.endswith("~") else ("header:", rest)
     words = _REASONS.get(name)
     return rule if words is None else words[_is_against(weight)].format(rest.replace("/", " or ").replace("_", " "))
 

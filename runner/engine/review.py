@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import Field
 from runner.engine.findings import ChosenReading, Findings
-from runner.engine.mapping.evidence import Contribution, listed
+from runner.engine.mapping.evidence import listed
 from runner.engine.mapping.score import MappingChoice, RunnerUp
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.protocol import EngineStop, Order
@@ -297,11 +297,7 @@ def _header_said(value: object) -> list[int] | str | None:
 
 def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], given: Collection[str]) -> MappingChoice:
     if choice.position in wanted:
-        parts = (Contribution("decision", 1.0),)
-        field = wanted[choice.position]
-        return choice._replace(
-            field=field, probability=1.0, tier="decision", contributors=parts, note="decided by a person", doubt=None
-        )
+        return choice.settled(wanted[choice.position], "decision", "decided by a person", "decision")
     if choice.field in given:
         note = "a person gave its field to another column"
         return choice._replace(field=None, contributors=(), note=note, doubt=None)

@@ -73,6 +73,19 @@ class MappingChoice(NamedTuple):
     doubt: Doubt | None = None
     tier: str = "none"
 
+    def settled(self, field: str | None, rule: str, note: str, tier: str) -> "MappingChoice":
+        """The choice after somebody said what the column is."""
+        others = tuple(other for other in self.runners_up if other.field != field)
+        return self._replace(
+            field=field,
+            probability=1.0 if field is not None else max((other.probability for other in others), default=0.0),
+            contributors=(Contribution(rule, 1.0),),
+            runners_up=others,
+            note=note,
+            doubt=None,
+            tier=tier,
+        )
+
 
 def choose(
     columns: Sequence[ColumnIn],

@@ -164,13 +164,11 @@ class MappedTable:
         known = {c.index: name for c, name in zip(self.source.table.columns, shape.fields, strict=False)}
         wanted = {n: known.get(c.index) for n, c in enumerate(self.source.columns)}
         given = [name for name in wanted.values() if name in names]
-        parts, note = (Contribution("memory:shape", 1.0),), f"confirmed by {shape.by}" if shape.by else "confirmed"
+        note = f"confirmed by {shape.by}" if shape.by else "confirmed"
         for at, choice in enumerate(self.choices):
             field = wanted[choice.position]
             if field in names and given.count(field) == 1:
-                self.choices[at] = choice._replace(
-                    field=field, probability=1.0, contributors=parts, note=note, doubt=None, tier="confirmed"
-                )
+                self.choices[at] = choice.settled(field, "memory:shape", note, "confirmed")
             elif choice.field in given:
                 note_ = "its field was confirmed for another column"
                 self.choices[at] = choice._replace(field=None, contributors=(), note=note_, doubt=None, tier="none")
@@ -373,12 +371,7 @@ def _remapped(source: SourceTable, choices: list[MappingChoice], hooks: Hooks, n
     for choice in choices:
         letter = letters[choice.position]
         if letter in changes and changes[letter] != choice.field:
-            parts = (Contribution("hooks.after_mapping", 1.0),)
-            out.append(
-                choice._replace(
-                    field=changes[letter], contributors=parts, note="decided by a hook", doubt=None, tier="hook"
-                )
-            )
+            out.append(choice.settled(changes[letter], "hooks.after_mapping", "decided by a hook", "hook"))
         elif choice.field in given and letter not in changes:
             out.append(
                 choice._replace(
