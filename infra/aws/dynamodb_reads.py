@@ -144,19 +144,22 @@ class Reads:
         return found
 
     def tally(self, tenant: str | None) -> Tally:
-        """Every job that has not ended, and the newest of the others: as many as can be read at once."""
-        query, seen = JobQuery(tenant=tenant), dict[str, tuple[str, State]]()
-        live = self._newest(BY_STATE, sorted(_STATES - ENDED), query, None, _MOST_COUNTED)
+        """The newest jobs, and where those are not all, older ones that have not ended: as many at most."""
+        query, seen, whole = JobQuery(tenant=tenant), dict[str, tuple[str, State]](), False
         every = self._newest(BY_TIME if tenant is None else BY_TENANT, [tenant or ""], query, None, _MOST_COUNTED)
-        for entries in (live, every):
+        live = self._newest(BY_STATE, sorted(_STATES - ENDED), query, None, _MOST_COUNTED)
+        for entries in (every, live):
             for entry in _take(entries, _MOST_COUNTED, _MOST_COUNTED):
                 if entry.state in _STATES:  # else it was edited by hand; `damaged` reports it
-                    seen[entry.created] = tenant or entry.tenant, State(entry.state)
+                    seen.setdefault(entry.created, (tenant or entry.tenant, State(entry.state)))
+            if entries is every and next(every, None) is None:
+                whole = True
+                break
         found: dict[str, dict[State, int]] = {}
         for name, state in seen.values():
             counts = found.setdefault(name, {})
             counts[state] = counts.get(state, 0) + 1
-        return Tally(tenants=found, whole=next(live, None) is None and next(every, None) is None)
+        return Tally(found, whole=whole)
 
     def running(self, tenant: str) -> list[Item]:
         """A tenant's rows that are running according to an index, read again."""
