@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import Field
 from runner.engine.findings import ChosenReading, Findings
-from runner.engine.mapping.score import Contribution, MappingChoice
+from runner.engine.mapping.evidence import listed
+from runner.engine.mapping.score import MappingChoice, RunnerUp
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.protocol import EngineStop, Order
 from runner.engine.sources import SourceTable
@@ -59,12 +60,12 @@ class Candidate(NamedTuple):
     value: str | None
     label: str
     probability: float | None = None
-    reasons: tuple[Contribution, ...] = ()
+    reasons: Sequence[Mapping[str, Any]] = ()
     header: str | None = None  # of the column that it is
 
     def as_dict(self) -> dict[str, Any]:
         sure = None if self.probability is None else round(min(1.0, max(0.0, self.probability)), 4)
-        reasons = [{"rule": r.rule[:200], "weight": r.delta} for r in self.reasons[:20]]
+        reasons = [{"rule": r["rule"][:200], "weight": r["weight"]} for r in self.reasons[:20]]
         made = {"value": self.value, "label": _short(self.label), "probability": sure, "reasons": reasons}
         return made | ({"header": self.header[:500]} if self.header is not None else {})
 
@@ -296,11 +297,7 @@ def _header_said(value: object) -> list[int] | str | None:
 
 def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], given: Collection[str]) -> MappingChoice:
     if choice.position in wanted:
-        parts = (Contribution("decision", 1.0),)
-        field = wanted[choice.position]
-        return choice._replace(
-            field=field, probability=1.0, tier="decision", contributors=parts, note="decided by a person", doubt=None
-        )
+        return choice.settled(wanted[choice.position], "decision", "decided by a person", "decision")
     if choice.field in given:
         note = "a person gave its field to another column"
         return choice._replace(field=None, contributors=(), note=note, doubt=None)
@@ -410,8 +407,9 @@ class Asking:
                 continue
             if self._answers.is_without(table, field.name):
                 continue
-            near = sorted(free, key=lambda c: -dict(c.runners_up).get(field.name, -1.0))[:_CANDIDATES]
-            columns = [self._column(table, c, dict(c.runners_up).get(field.name)) for c in near]
+            found = {c.position: r for c in free for r in c.runners_up if r.field == field.name}
+            near = sorted(free, key=lambda c: -found[c.position].probability if c.position in found else 1.0)
+            columns = [self._column(table, c, found.get(c.position)) for c in near[:_CANDIDATES]]
             yield Question(
                 question_id("required", table.source.id, field.name),
                 "required",
@@ -422,11 +420,13 @@ class Asking:
                 **self._place(table),
             )
 
-    def _column(self, table: MappedTable, choice: MappingChoice, probability: float | None) -> Candidate:
+    def _column(self, table: MappedTable, choice: MappingChoice, near: RunnerUp | None) -> Candidate:
         header = self._header(table, choice.position)
         letters = table.letters(choice.position)
         label = f"column {letters}" if header is None else f"column {letters}: {header}"
-        return Candidate(letters, label, probability, header=header)
+        if near is None:
+            return Candidate(letters, label, header=header)
+        return Candidate(letters, label, near.probability, listed(near.contributors, redact=self._redact), header)
 
     def _columns(self, table: MappedTable, near: Collection[str | None]) -> Iterator[Question]:
         sure = {c.field for c in table.choices if c.field is not None and c.probability >= self._high}
@@ -434,16 +434,13 @@ class Asking:
             if self._answers.is_decided(table, choice.position) or not self._is_unsure(choice, sure, near):
                 continue
             letters, header = table.letters(choice.position), self._header(table, choice.position)
-            pairs = dict(choice.runners_up)
-            options = [
-                Candidate(name, self._label(name), pairs[name])
-                for name in pairs
-                if name != choice.field and name not in sure
-            ]
+            near_ = [r for r in choice.runners_up if r.field != choice.field and r.field not in sure]
             if choice.field is not None:
-                options.insert(
-                    0, Candidate(choice.field, self._label(choice.field), choice.probability, choice.contributors)
-                )
+                near_.insert(0, RunnerUp(choice.field, choice.probability, choice.contributors))
+            options = [
+                Candidate(r.field, self._label(r.field), r.probability, listed(r.contributors, redact=self._redact))
+                for r in near_
+            ]
             named = f"Column {letters}" + (f" (“{header}”)" if header is not None else "")
             yield Question(
                 question_id("column", table.source.id, letters),
@@ -462,8 +459,8 @@ class Asking:
         if choice.field is not None:
             likely = choice.probability >= (self._low if choice.tier in _SETTLED else self._high)
             return not likely or (choice.doubt is not None and bool(choice.doubt.settle))
-        open_ = [(f, p) for f, p in choice.runners_up if f not in sure and f not in near]
-        return any(p >= self._low for _, p in open_)
+        open_ = [r for r in choice.runners_up if r.field not in sure and r.field not in near]
+        return any(r.probability >= self._low for r in open_)
 
     def _reading(self, table: MappedTable, reading: ChosenReading) -> Iterator[Question]:
         position = next((n for n, column in enumerate(table.source.columns) if column.index == reading.column), None)
@@ -474,7 +471,7 @@ class Asking:
             return
         letters, header = table.letters(position), self._header(table, position)
         options = dict.fromkeys([chosen, *_READINGS[reading.kind]])
-        seen = tuple(Contribution(f"{name}: {count}", 0.0) for name, count in reading.evidence.items())
+        seen = [{"rule": f"{name}: {count}", "weight": 0.0} for name, count in reading.evidence.items()]
         named = f"column {letters}" + (f" (“{header}”)" if header is not None else "")
         yield Question(
             question_id("reading", table.source.id, letters),

@@ -189,6 +189,33 @@ def test_headers_are_not_shown_where_the_manifest_hides_them(tmp_path):
     assert "column A" in (done.folder / "review.html").read_text()
 
 
+def learnt(*pairs):
+    entries = [{"header": h, "field": f, "count": 5, "first": "2026-01-01", "last": "2026-01-02"} for h, f in pairs]
+    return json.dumps({"memory": 1, "headers": entries}).encode()
+
+
+def test_every_likely_candidate_says_what_speaks_for_it_whether_it_was_chosen_or_not(tmp_path):
+    rows = [["Strasenname", "Ort", "start"], ["Mayor 1", "Lugo", "2025-04-03"], ["Sol 2", "Vigo", "2025-06-05"]]
+    memory = learnt(("Strassennummer", "street"), ("Ortsteil", "city"))
+    done = run_job(tmp_path, rows, fields=FIELDS, mapping={"review": "always", "threshold": 0.999}, memory=memory)
+    likely = [c for q in done.questions for c in q["candidates"] if c["probability"]]
+    unchosen = [c for q in done.questions for c in q["candidates"] if c["probability"] and c["value"] != q["chosen"]]
+    assert unchosen
+    assert all(c["reasons"] for c in likely)
+    assert "header is like its name" in (done.folder / "review.html").read_text()
+
+
+def test_a_confirmed_header_that_a_reason_names_is_hidden_with_the_others(tmp_path):
+    rows = [["QZORTO", "city", "start"], ["Mayor 1", "Lugo", "2025-04-03"], ["Sol 2", "Vigo", "2025-06-05"]]
+    memory = learnt(*((f"Qzort{n}", "street") for n in "abc"))
+    texts = []
+    for redact in (False, True):
+        done = run_job(tmp_path / str(redact), rows, **UNSURE, memory=memory, redact_headers=redact)
+        texts.append((done.folder / "review.json").read_text())
+    assert ["Qzort" in text for text in texts] == [True, False]
+    assert all("memory:like" in text for text in texts)
+
+
 @pytest.mark.parametrize(
     "header", ["<script>alert(1)</script>", "</pre><b>", "a" * 5000, "x\u202ey", "tab\tnew\nline", '"quoted"', "=1+1"]
 )
