@@ -47,7 +47,7 @@ class ReadNumber(NamedTuple):
 class ReadMoment(NamedTuple):
     """A moment, or a time since midnight, that a text may stand for."""
 
-    way: str
+    way: str  # the order of year, month and day, and the signs between them
     value: datetime
     slack: float  # the seconds that are not shown
 
@@ -129,29 +129,27 @@ class WrittenColumn:
         if _NARROW.issuperset(bare) or (_reads_as(bare, own) and not isinstance(own, date)):
             return True
         if isinstance(own, int | float):
-            numbers = self._known(_numbers(bare), _NUMBERS)
+            numbers = self._known(_numbers(bare))
             likely = [n for n in numbers if not asked or self._rounded[n.places]]
             return any(_is_near(n, own) for n in likely) or not (numbers or asked)
-        moments = self._known(_moments(bare), _ORDERS) if isinstance(own, date) else list(_clocks(bare))
+        moments = self._known(_moments(bare)) if isinstance(own, date) else list(_clocks(bare))
         return any(_is_within(found, _moment(own)) for found in moments) or not (moments or asked)
 
     def value(self, text: str) -> Value:
         """The value that a corrected text stands for: the text itself unless the column taught how to read it."""
         bare = text.strip()
-        for moment in self._known(_moments(bare), _ORDERS) if self._best(_ORDERS) else ():
+        for moment in self._known(_moments(bare), sure=True):
             return moment.value.date() if moment.slack >= _A_DAY else moment.value
-        for number in self._known(_numbers(bare), _NUMBERS) if self._best(_NUMBERS) else ():
+        for number in self._known(_numbers(bare), sure=True):
             return int(number.value) if not number.places and number.value.is_integer() else number.value
         return text
 
-    def _known(self, found: Iterable[_Read], ways: Iterable[str]) -> list[_Read]:
-        """Those in the way that the column is written in; all where it is not known, or the text is not in it."""
-        every, best = list(found), self._best(ways)
-        return [one for one in every if one.way == best] or every
-
-    def _best(self, ways: Iterable[str]) -> str | None:
-        (best, count), (_, second) = Counter({way: self._ways[way] for way in ways}).most_common(2)
-        return best if count > second else None
+    def _known(self, found: Iterable[_Read], *, sure: bool = False) -> list[_Read]:
+        """Those in the way that the column is written in; where it is not known, all of them or, to be sure, none."""
+        every = list(found)
+        counts = sorted(((self._ways[one.way], one.way) for one in every), reverse=True)
+        best = {way for count, way in counts if count and count == counts[0][0]}
+        return [one for one in every if {one.way} == best] or ([] if sure else every)
 
 
 def _says(text: str, *, own: bool, asked: bool) -> bool:
@@ -215,7 +213,8 @@ def _moments(text: str) -> Iterator[ReadMoment]:
         for century in ((1900, 2000) if whole >= _PIVOT else (2000, 1900)) if short else (0,):
             try:
                 at = datetime(century + whole, int(parts[month]), int(parts[day]))  # noqa: DTZ001 - as in the sheet
-                yield ReadMoment(way, at + clock, slack)
+                first = len(parts[0]) if not year else ""  # 26/01/02 is no more likely for knowing 2026-01-02
+                yield ReadMoment(f"{way}{found[2]}{first}", at + clock, slack)
             except (ValueError, OverflowError):
                 continue
 

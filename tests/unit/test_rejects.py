@@ -556,6 +556,12 @@ def test_how_a_text_file_writes_dates_and_numbers_is_learnt_from_cells_that_were
     assert WrittenColumn().value("05/06/26") == "05/06/26"
 
 
+def test_a_date_typed_in_another_way_than_its_column_is_written_is_left_to_the_manifest_and_the_column():
+    column = WrittenColumn()
+    column.learn(date(2026, 1, 2), "2026-01-02")
+    assert column.value("12/06/25") == "12/06/25"
+
+
 def test_a_day_and_a_month_that_were_swapped_in_a_text_file_are_a_correction(tmp_path):
     fields = [{"name": "id"}, {"name": "day", "type": "date", "max": "2026-02-15"}, {"name": "email", "type": "email"}]
     days = [(date(2026, 2, 1), "bad"), (date(2026, 1, 14), "bad"), (date(2026, 3, 2), "a@b.com")]
