@@ -18,7 +18,6 @@ MAX_ANSWERS = 2000
 _MAX_VALUES = 20_000  # of everything that a decision holds
 _PROBLEMS = 20
 _SAYS = ("field", "reading", "header_rows", "value", "skip")
-READINGS = ("day_first", "month_first", "year_first", "point", "comma", "percent", "share")
 
 Label = Annotated[str, Field(min_length=1, max_length=500)]
 

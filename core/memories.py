@@ -231,6 +231,30 @@ def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[S
     return found
 
 
+def answers_in(profile: object, *, sender: str, by: str) -> list[HeaderFact | ReadingFact]:
+    """What a decision said about columns, as the box applied it; whatever is none of it is left out.
+
+    One fact for each header: of columns with one header a field goes before none, and two fields teach nothing.
+    """
+    answers = profile.get("answers") if isinstance(profile, dict) else None
+    fields: dict[str, tuple[str, set[str]]] = {}
+    readings: list[ReadingFact] = []
+    now = datetime.now(UTC)
+    for answer in answers if isinstance(answers, list) else ():
+        try:
+            if "reading" in answer:
+                read = ReadingEntry(header=answer["header"], reading=answer["reading"], sender=sender, at=now)
+                readings.append(ReadingFact(sender, read.header, read.reading, by))
+            else:
+                said = HeaderEntry(header=answer["header"], field=answer["field"], at=now)
+                known = fields.setdefault(folded(said.header), (said.header, set()))[1]
+                known |= set() if said.field is None else {said.field}
+        except (ValidationError, TypeError, KeyError):
+            continue
+    agreed = [(header, next(iter(said), None)) for header, said in fields.values() if len(said) < 2]
+    return [*(HeaderFact(header, field, by, sender) for header, field in agreed), *readings]
+
+
 def folded(text: str) -> str:
     """One spelling for upper and lower case and runs of blanks."""
     return " ".join(text.split()).casefold()

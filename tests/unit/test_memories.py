@@ -15,6 +15,7 @@ from core.memories import (
     MemoryInvalid,
     ShapeFact,
     SpellingFact,
+    answers_in,
     forget,
     learn,
     merge,
@@ -340,3 +341,18 @@ def test_a_writer_gives_up_with_words_when_others_never_stop(tmp_path):
 
     with pytest.raises(Exception, match="try again"):
         change_memory(Busy(), KEY, lambda m: learn(m, [HeaderFact("a", "x")], at=NOW), pause=lambda _: None)
+
+
+def test_what_a_box_reports_as_applied_and_is_no_answer_spoils_no_other():
+    lies = [
+        {"header": "x", "field": "no such field!"},
+        {"header": "y", "field": 1},
+        {"header": "z"},
+        [],
+        "answer",
+        None,
+    ]
+    lies += [{"header": "d", "reading": "backwards"}, {"header": "x" * 501, "field": None}]
+    facts = answers_in({"answers": [*lies, {"header": "ID No", "field": "id"}]}, sender="north", by="ann")
+    assert facts == [HeaderFact("ID No", "id", "ann", "north")]
+    assert answers_in({"answers": 7}, sender="north", by="ann") == answers_in(None, sender="north", by="ann") == []

@@ -61,6 +61,29 @@ def test_answers_by_the_ids_of_questions_do_the_same(tmp_path):
     assert done.column("street") == ["Mayor 1", "Sol 2"]
 
 
+@pytest.mark.parametrize("by", ["header", "column", "id"])
+def test_what_was_applied_is_reported_by_its_header_however_the_answer_names_the_column(tmp_path, by):
+    street, start = run_job(tmp_path / "1", ROWS, **UNSURE).questions
+    said = {
+        "header": [{"header": "QZORT", "field": "street"}, {"header": "start", "reading": "day_first"}],
+        "column": [{"column": "A", "field": "street"}, {"column": "C", "reading": "day_first"}],
+        "id": [{"id": street["id"], "value": "A"}, {"id": start["id"], "value": "day_first"}],
+    }
+    unused = [
+        {"header": "city", "field": "street"},
+        {"header": "gone", "field": None},
+        {"column": "B", "reading": "comma"},
+    ]
+    decision = answers(*said[by], *unused)
+    done = run_job(tmp_path / "2", ROWS, **UNSURE, decision=decision)
+    assert done.artifact["profile"]["answers"] == [
+        {"header": "QZORT", "field": "street"}, {"header": "start", "reading": "day_first"},
+    ]  # fmt: skip
+    assert done.artifact["validation"]["by_code"]["decision_unused"] == len(unused)
+    hidden = run_job(tmp_path / "3", ROWS, **UNSURE, redact_headers=True, decision=decision)
+    assert "answers" not in hidden.artifact["profile"]
+
+
 def test_the_decision_on_the_page_is_valid_and_settles_every_question(tmp_path):
     done = run_job(tmp_path / "1", ROWS, **UNSURE)
     page = (done.folder / "review.html").read_text()
