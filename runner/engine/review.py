@@ -9,6 +9,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
+from unicodedata import normalize
 
 from runner.engine.fields import Field
 from runner.engine.findings import ChosenReading, Findings
@@ -104,8 +105,8 @@ def question_id(kind: str, *place: str) -> str:
 
 
 def folded(text: str) -> str:
-    """One spelling for upper and lower case and runs of blanks."""
-    return " ".join(text.split()).casefold()
+    """One spelling for upper and lower case, runs of blanks and the two ways to write an accent."""
+    return normalize("NFC", " ".join(text.split()).casefold())
 
 
 class Answers:
@@ -147,7 +148,7 @@ class Answers:
     def skips(self, input_name: str, sheet: str) -> bool | None:
         """Whether a person left a sheet out; None if nobody said anything about that."""
         for n, answer in enumerate(self._answers):
-            if answer.get("skip") is not None and answer.get("sheet") == sheet:
+            if answer.get("skip") is not None and _is_about(answer, sheet):
                 self._used.add(n)
                 self._touched.add((input_name, sheet))
                 return bool(answer["skip"])
@@ -163,7 +164,7 @@ class Answers:
         wanted = question_id("header", input_name, sheet)
         for n, answer in enumerate(self._answers):
             asked = answer.get("id")
-            if asked not in (None, wanted) or answer.get("sheet") not in (None, sheet):
+            if asked not in (None, wanted) or not _is_about(answer, sheet):
                 continue
             said: list[int] | str | None = None
             if answer.get("header_rows") is not None:
@@ -232,7 +233,7 @@ class Answers:
         column = table.source.columns[position]
         if answer.get("header") is None and answer.get("column") is None:
             return False
-        if answer.get("sheet") not in (None, table.source.place.sheet):
+        if not _is_about(answer, table.source.place.sheet):
             return False
         if answer.get("column") not in (None, table.letters(position)):
             return False
@@ -303,6 +304,12 @@ class Answers:
             if n not in self._used:
                 message = f"answer {n + 1} of the decision fits no column and no question of this file"
                 findings.add("decision_unused", "warning", message, rule="decision")
+
+
+def _is_about(answer: Mapping[str, Any], sheet: str) -> bool:
+    """Whether an answer names this sheet, or none."""
+    named = answer.get("sheet")
+    return named is None or folded(named) == folded(sheet)
 
 
 def _label_of(table: MappedTable, position: int) -> str | None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from unicodedata import normalize
 
 import jsonschema
 import pytest
@@ -89,6 +90,16 @@ def test_the_decision_on_the_page_is_valid_and_settles_every_question(tmp_path):
     page = (done.folder / "review.html").read_text()
     ready = json.loads(page.split("<pre>")[1].split("</pre>")[0].replace("&quot;", '"'))
     assert run_job(tmp_path / "2", ROWS, **UNSURE, decision={**ready, "by": "ann"}).end["ok"]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_an_answer_fits_a_header_whichever_way_its_accents_are_written(tmp_path, form):
+    rows = [["Qállé Zört", "city", "start"], ["Mayor 1", "Lugo", "2025-04-13"], ["Sol 2", "Vigo", "2025-04-14"]]
+    other = {"NFC": "NFD", "NFD": "NFC"}[form]
+    said = {"sheet": normalize(form, "Tabellé").upper(), "header": normalize(form, rows[0][0]), "field": "street"}
+    rows[0][0] = normalize(other, rows[0][0])
+    done = run_job(tmp_path, {normalize(other, "Tabellé"): rows}, **UNSURE, decision=answers(said))
+    assert done.column("street") == ["Mayor 1", "Sol 2"]
 
 
 def test_what_a_decision_leaves_open_is_asked_again(tmp_path):
