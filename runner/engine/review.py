@@ -177,12 +177,14 @@ class Answers:
     def apply(self, table: MappedTable, fields: Sequence[Field]) -> None:
         """Give a table's columns the fields that were decided."""
         wanted = self._wanted(table, {f.name for f in fields if f.constant is None})
-        if not wanted:
-            return
-        given = {field for field in wanted.values() if field is not None}
-        self._decided |= {(table.source.id, position) for position in wanted}
-        self._touched.add(table.source.id)
-        table.choices = [_decided(choice, wanted, given) for choice in table.choices]
+        if wanted:
+            given = {field for field in wanted.values() if field is not None}
+            self._decided |= {(table.source.id, position) for position in wanted}
+            self._touched.add(table.source.id)
+            table.choices = [_decided(choice, wanted, given) for choice in table.choices]
+        for choice in table.choices if self._answers else ():
+            if choice.field is None:  # how it is written was asked ahead, and does not matter now
+                self._used.update(n for n, _ in self._said(table, choice.position))
 
     def _wanted(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
         wanted: dict[int, str | None] = {}
@@ -248,11 +250,7 @@ class Answers:
                 convention = convention._replace(**_CHANGES[known])
                 choices = [_settled(c, known, "memory") if c is choice else c for c in choices]
         said_before: set[str] = set()
-        for n, answer in enumerate(self._answers):
-            asked = question_id("reading", table.source.id, table.letters(position))
-            said = answer.get("reading") or (answer.get("value") if answer.get("id") == asked else None)
-            if said not in _KIND or not (answer.get("id") == asked or self._names(answer, table, position)):
-                continue
+        for n, said in self._said(table, position):
             self._used.add(n)
             self._touched.add(table.source.id)
             if _KIND[said] in said_before:
@@ -261,6 +259,14 @@ class Answers:
             convention = convention._replace(**_CHANGES[said])
             choices = [_settled(c, said, "decision") if c.kind == _KIND[said] else c for c in choices]
         return convention, choices
+
+    def _said(self, table: MappedTable, position: int) -> Iterator[tuple[int, str]]:
+        """The answers about how a column's values are written."""
+        asked = question_id("reading", table.source.id, table.letters(position))
+        for n, answer in enumerate(self._answers):
+            said = answer.get("reading") or (answer.get("value") if answer.get("id") == asked else None)
+            if said in _KIND and (answer.get("id") == asked or self._names(answer, table, position)):
+                yield n, said
 
     def is_decided(self, table: MappedTable, position: int) -> bool:
         return (table.source.id, position) in self._decided
@@ -339,7 +345,6 @@ class Asking:
         return self.mode != "never" and not self._answers.accept
 
     def questions(self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading]) -> list[Question]:
-        by_id = {t.source.id: t for t in tables}
         self._sheets = {(t.source.place.input, t.source.place.sheet) for t in tables}
         found = [q for table in tables for q in self._headers(table)]
         for table in tables:
@@ -347,12 +352,42 @@ class Asking:
             near = {q.field for q in missing}
             found += missing
             found += self._columns(table, near)
-        for reading in readings:
-            place = by_id.get(reading.place.table) if reading.place else None
-            if place is not None and not reading.sure and reading.kind in _READINGS and reading.column is not None:
-                found += self._reading(place, reading)
+        found += self._readings(tables, readings)
         unique = {q.id: q for q in found}
         return [q for q in unique.values() if q.kind not in ("header", "drift") or not self._answers.takes(q)]
+
+    def supposed(self, questions: Sequence[Question], tables: Sequence[MappedTable]) -> list[MappedTable]:
+        """The tables with the likeliest answer to each question about a column that is no field yet.
+
+        What would have to be asked then is asked at once: another round would cost days."""
+        likely: dict[str, dict[str, str]] = {}
+        for question in questions:
+            table, first = question.table or "", question.candidates[0]
+            if question.kind == "column" and question.chosen is None and (first.probability or 0.0) >= self._low:
+                likely.setdefault(table, {})[question.column or ""] = first.value or ""
+            elif question.kind == "required" and first.probability is not None:
+                likely.setdefault(table, {})[first.value or ""] = question.field or ""
+        return [
+            MappedTable(
+                table.source,
+                [
+                    choice if choice.field else choice._replace(field=mine.get(table.letters(choice.position)))
+                    for choice in table.choices
+                ],
+                table.samples,
+                table.filled,
+            )
+            for table in tables
+            if (mine := likely.get(table.source.id))
+        ]
+
+    def ahead(
+        self, supposed: Sequence[MappedTable], tables: Sequence[MappedTable], readings: Sequence[ChosenReading]
+    ) -> list[Question]:
+        """How values are written of columns that may become fields."""
+        fields = {(t.source.id, t.letters(c.position)): c.field for t in tables for c in t.choices}
+        asked = self._readings(supposed, readings, ahead=True)
+        return [question for question in asked if fields[question.table or "", question.column or ""] is None]
 
     def drift(self, changes: str) -> list[Question]:
         """The question whether columns that differ from the sender's last drop are meant; none once it is answered."""
@@ -462,7 +497,16 @@ class Asking:
         open_ = [r for r in choice.runners_up if r.field not in sure and r.field not in near]
         return any(r.probability >= self._low for r in open_)
 
-    def _reading(self, table: MappedTable, reading: ChosenReading) -> Iterator[Question]:
+    def _readings(
+        self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading], *, ahead: bool = False
+    ) -> Iterator[Question]:
+        by_id = {t.source.id: t for t in tables}
+        for reading in readings:
+            place = by_id.get(reading.place.table) if reading.place else None
+            if place is not None and not reading.sure and reading.kind in _READINGS and reading.column is not None:
+                yield from self._reading(place, reading, ahead=ahead)
+
+    def _reading(self, table: MappedTable, reading: ChosenReading, *, ahead: bool) -> Iterator[Question]:
         position = next((n for n, column in enumerate(table.source.columns) if column.index == reading.column), None)
         if position is None:
             return
@@ -476,7 +520,9 @@ class Asking:
         yield Question(
             question_id("reading", table.source.id, letters),
             "reading",
-            f"How are the values of {named} written? Two readings fit.",
+            f"If {named} is {reading.field}: how are its values written? Two readings fit."
+            if ahead
+            else f"How are the values of {named} written? Two readings fit.",
             tuple(Candidate(o, _LABELS[o], None, seen if o == chosen else ()) for o in options),
             chosen,
             column=letters,
