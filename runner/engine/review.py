@@ -184,7 +184,7 @@ class Answers:
             table.choices = [_decided(choice, wanted, given) for choice in table.choices]
         for choice in table.choices if self._answers else ():
             if choice.field is None:  # how it is written was asked ahead, and does not matter now
-                self._used.update(n for n, _ in self._said(table, choice.position))
+                self._used.update(n for n, _ in self._ways_written(table, choice.position))
 
     def _wanted(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
         wanted: dict[int, str | None] = {}
@@ -250,7 +250,7 @@ class Answers:
                 convention = convention._replace(**_CHANGES[known])
                 choices = [_settled(c, known, "memory") if c is choice else c for c in choices]
         said_before: set[str] = set()
-        for n, said in self._said(table, position):
+        for n, said in self._ways_written(table, position):
             self._used.add(n)
             self._touched.add(table.source.id)
             if _KIND[said] in said_before:
@@ -260,7 +260,7 @@ class Answers:
             choices = [_settled(c, said, "decision") if c.kind == _KIND[said] else c for c in choices]
         return convention, choices
 
-    def _said(self, table: MappedTable, position: int) -> Iterator[tuple[int, str]]:
+    def _ways_written(self, table: MappedTable, position: int) -> Iterator[tuple[int, str]]:
         """The answers about how a column's values are written."""
         asked = question_id("reading", table.source.id, table.letters(position))
         for n, answer in enumerate(self._answers):
