@@ -60,7 +60,7 @@ def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
 
 
 async def events(call: Call) -> Answer:
-    return event_stream(call, call.context.followers.counts(_tenant(call, call.query.tenant), call.principal))
+    return event_stream(call, call.context.followers.counts(_tenant(call, call.query.tenant)))
 
 
 def senders(call: Call) -> Answer:

@@ -10,10 +10,11 @@ import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openpyxl.styles import Border, Font, PatternFill, Side
+from openpyxl.styles import Alignment, Border, Color, Font, PatternFill, Side
 
 from core.errors import ManifestInvalid
 from core.manifests import parse_manifest
+from runner.engine import looks
 from runner.engine.mending import is_same, key, matched
 from runner.engine.protocol import BadOutput
 from runner.engine.reading import CellError, Shown
@@ -154,6 +155,90 @@ class TestTheWorkbook:
         assert made.row_dimensions[2].height == 40
         assert [str(area) for area in made.merged_cells.ranges] == ["A1:D1"]
 
+    def test_a_cell_never_takes_the_format_of_another_row(self, tmp_path):
+        """A number in a date format would come back as a date, and count as a correction."""
+        book = openpyxl.Workbook()
+        for row in [[*HEADER, "Due"], ["a", "bad", 1, "x", date(2026, 1, 2)], ["b", "bad", 2, "y", 12]]:
+            book.active.append(row)
+        book.save(tmp_path / "in.xlsx")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        assert [row[4] for row in rejects(tmp_path)] == [datetime(2026, 1, 2), 12]
+
+    @pytest.mark.parametrize(
+        ("value", "code", "comes_back"),
+        [
+            ({"date": "2026-01-02"}, "0.00", datetime(2026, 1, 2)), (12.5, "dd.mm.yyyy", 12.5),
+            ({"time": "06:07:00"}, "dd.mm.yyyy", time(6, 7)), (12, "[h]:mm", 12), ({"seconds": 3600}, "0", timedelta(hours=1)),
+            ({"datetime": "2026-01-02T03:04:05"}, "@", datetime(2026, 1, 2, 3, 4, 5)),
+        ],
+    )  # fmt: skip
+    def test_a_value_keeps_its_kind_whatever_format_its_cell_had(self, tmp_path, value, code, comes_back):
+        lines = described({"style": {"format": code}}, SHEET, {**ROW, "cells": [[1, value, 0]], "marks": []}, END)
+        (tmp_path / "d").write_bytes(lines)
+        with (tmp_path / "d").open("rb") as source, (tmp_path / "x.xlsx").open("w+b") as file:
+            write_rejects(source, file, job="j", title="t")
+        assert openpyxl.load_workbook(tmp_path / "x.xlsx").worksheets[0]["A1"].value == comes_back
+
+    def test_the_grid_goes_on_over_blank_cells_and_marked_cells_stay_readable(self, tmp_path):
+        book = openpyxl.Workbook()
+        sheet = book.active
+        for row in [HEADER, [None, "bad", 1, None]]:
+            sheet.append(row)
+        line = Border(bottom=Side(style="thin", color="FF00FF00"))
+        for cell in sheet[2]:
+            cell.border, cell.number_format = line, "@"
+        sheet["B2"].font = Font(color="FFFFFFFF")
+        sheet["C1"].fill = PatternFill("solid", fgColor=Color(indexed=22))
+        sheet["C1"].alignment = Alignment(textRotation=90, indent=2)
+        book.save(tmp_path / "in.xlsx")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        made = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        assert [made.cell(2, n).border.bottom.style for n in range(1, 5)] == ["thin"] * 4
+        assert made["A2"].number_format == "@"  # so that an id keeps its zeros when it is typed
+        assert made["B2"].font.color.rgb == "FF9C0006"
+        assert made["C1"].fill.fgColor.rgb == "FFC0C0C0"
+        assert (made["C1"].alignment.textRotation, made["C1"].alignment.indent) == (90, 2)
+
+    def test_hidden_columns_stay_hidden_unless_something_is_wrong_there(self, tmp_path):
+        book = openpyxl.Workbook()
+        sheet = book.active
+        for row in ROWS:
+            sheet.append(row)
+        for name in "BD":
+            sheet.column_dimensions[name].hidden = True
+            sheet.column_dimensions[name].width = 0
+        sheet.freeze_panes, sheet.sheet_view.rightToLeft, sheet.sheet_view.showGridLines = "B3", True, False
+        sheet.sheet_view.zoomScale = 80
+        book.save(tmp_path / "in.xlsx")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        made = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        assert [made.column_dimensions[name].hidden for name in "BD"] == [False, True]
+        assert made.column_dimensions["B"].width > 5
+        assert made.freeze_panes == "B3"
+        view = made.sheet_view
+        assert (view.rightToLeft, view.showGridLines, view.zoomScale) == (True, False, 80)
+
+    def test_a_cell_offers_what_is_allowed_and_the_header_says_how_to_go_on(self, tmp_path):
+        fields = [{"name": "id"}, {"name": "plan", "type": "enum", "allowed": ['5" pipe', "gold"]}]
+        run_job(tmp_path, [["Id", "Plan"], ["a", "tin"], ["b", "zinc"]], fields=fields, output={"rejects": True})
+        sheet = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        (offer,) = sheet.data_validations.dataValidation
+        assert (str(offer.sqref), offer.formula1, offer.showErrorMessage) == ("B2:B3", '"5"" pipe,gold"', False)
+        assert "Correct the red cells" in sheet["C1"].comment.text
+
+    def test_rows_past_those_that_are_searched_look_like_the_first_without_its_fill(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(looks, "MAX_CELLS", 1)
+        book = openpyxl.Workbook()
+        sheet = book.active
+        sheet.append(HEADER)
+        for n in range(3_000):
+            sheet.append([f"k{n}", "bad" if n in (0, 2_999) else "a@b.com", n, "x"])
+        sheet["B2"].font, sheet["B2"].fill = Font(name="Georgia"), PatternFill("solid", fgColor="FFAABBCC")
+        book.save(tmp_path / "in.xlsx")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        made = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        assert (made["A3"].value, made["B3"].font.name, made["A3"].fill.fill_type) == ("k2999", "Georgia", None)
+
     def test_formulas_links_and_macros_of_the_sender_do_not_get_through(self, tmp_path):
         tmp_path.mkdir(exist_ok=True)
         book = openpyxl.Workbook()
@@ -248,6 +333,12 @@ class TestWhatABoxMayDescribe:
             [SHEET, {**ROW, "row": 3}, END],
             [SHEET, {**ROW, "row": 1, "kind": "row"}, END],
             [{**SHEET, "frozen": 10**6}, ROW, END],
+            [{**SHEET, "across": -1}, ROW, END],
+            [{**SHEET, "hidden": [3]}, ROW, END],
+            [{**SHEET, "view": {"zoom": "<evil>"}}, ROW, END],
+            [{**SHEET, "view": 7}, ROW, END],
+            [SHEET, ROW, {"choices": [[3, ["a"]]]}, END],
+            [SHEET, ROW, {"choices": [[1, "a"]]}, END],
             [SHEET, {**ROW, "cells": [[1, 10**16]]}, END],
             [SHEET, {**ROW, "height": 1e9}, END],
             [[1, 2]],

@@ -192,7 +192,7 @@ def _corrected(source: Path, args: argparse.Namespace, manifest: Manifest, out: 
         headers.setdefault(became, []).append(header)
     try:
         columns = [
-            OutputColumn(str(c["column"]), str(c["header"]), None if c["field"] is None else str(c["field"]))
+            ResultColumn(str(c["column"]), str(c["header"]), None if c["field"] is None else str(c["field"]))
             for c in document["output"]["columns"]
         ]
         sheets = set(map(str, document["output"]["sheets"]))
@@ -222,7 +222,7 @@ def _corrected(source: Path, args: argparse.Namespace, manifest: Manifest, out: 
             yield HeaderFact(of[0], field, args.by, sender)
 
 
-class OutputColumn(NamedTuple):
+class ResultColumn(NamedTuple):
     """A column of a result, as its artifact has it."""
 
     letters: str
@@ -240,7 +240,7 @@ def _header_row(source: Path, manifest: Manifest, sheets: set[str]) -> dict[str,
     return {c["column"]: c["header"] for c in tables[0]["columns"] if c["header"] is not None}
 
 
-def _check_places(source: Path, columns: Sequence[OutputColumn], now: Mapping[str, str]) -> None:
+def _check_places(source: Path, columns: Sequence[ResultColumn], now: Mapping[str, str]) -> None:
     """Refuse a table whose columns were moved: its header texts no longer tell which column is which.
 
     A field's name above another column is a correction, unless several went the same way or its own column is gone.
