@@ -9,6 +9,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
+from unicodedata import normalize
 
 from runner.engine.fields import Field
 from runner.engine.findings import ChosenReading, Findings
@@ -27,6 +28,7 @@ SKIP: Final = "skip"  # the sheet is left out
 _LAST_ROW: Final = 1_048_576
 _SETTLED: Final = frozenset({"confirmed", "decision", "hook"})  # somebody said so before
 _LONGEST: Final = 300
+_REMEMBERED: Final = 2_000  # answers of a decision that a memory gets to know
 # What a reading is of, and what it makes of a column's convention.
 _KIND: Final = {
     "day_first": "date_order", "month_first": "date_order", "year_first": "date_order",
@@ -104,8 +106,8 @@ def question_id(kind: str, *place: str) -> str:
 
 
 def folded(text: str) -> str:
-    """One spelling for upper and lower case and runs of blanks."""
-    return " ".join(text.split()).casefold()
+    """One spelling for upper and lower case, runs of blanks and the two ways to write an accent."""
+    return normalize("NFC", " ".join(text.split()).casefold())
 
 
 class Answers:
@@ -122,6 +124,8 @@ class Answers:
         self._used: set[int] = set()
         self._decided: set[tuple[str, int]] = set()  # table and column
         self._without: set[tuple[str, str]] = set()  # table and required field that has no column there
+        # What was applied: table, column and what it is of -> the header as the answer spells it, and what it says.
+        self._applied: dict[tuple[str, int, str], tuple[str | None, dict[str, str | None]]] = {}
         self._touched: set[str | tuple[str, str]] = (
             set()
         )  # tables, and sheets of inputs, of which something was decided
@@ -145,7 +149,7 @@ class Answers:
     def skips(self, input_name: str, sheet: str) -> bool | None:
         """Whether a person left a sheet out; None if nobody said anything about that."""
         for n, answer in enumerate(self._answers):
-            if answer.get("skip") is not None and answer.get("sheet") == sheet:
+            if answer.get("skip") is not None and _is_about(answer, sheet):
                 self._used.add(n)
                 self._touched.add((input_name, sheet))
                 return bool(answer["skip"])
@@ -161,7 +165,7 @@ class Answers:
         wanted = question_id("header", input_name, sheet)
         for n, answer in enumerate(self._answers):
             asked = answer.get("id")
-            if asked not in (None, wanted) or answer.get("sheet") not in (None, sheet):
+            if asked not in (None, wanted) or not _is_about(answer, sheet):
                 continue
             said: list[int] | str | None = None
             if answer.get("header_rows") is not None:
@@ -199,6 +203,7 @@ class Answers:
                     continue
                 wanted[position] = None if taken else field
                 self._used.add(n)
+                self._note(answer, table, position, {"field": wanted[position]})
                 if field is not None:
                     given.add(field)
         return wanted
@@ -231,7 +236,7 @@ class Answers:
         column = table.source.columns[position]
         if answer.get("header") is None and answer.get("column") is None:
             return False
-        if answer.get("sheet") not in (None, table.source.place.sheet):
+        if not _is_about(answer, table.source.place.sheet):
             return False
         if answer.get("column") not in (None, table.letters(position)):
             return False
@@ -256,9 +261,27 @@ class Answers:
             if _KIND[said] in said_before:
                 continue
             said_before.add(_KIND[said])
+            self._note(self._answers[n], table, position, {"reading": said})
             convention = convention._replace(**_CHANGES[said])
             choices = [_settled(c, said, "decision") if c.kind == _KIND[said] else c for c in choices]
         return convention, choices
+
+    def _note(self, answer: Mapping[str, Any], table: MappedTable, position: int, says: dict[str, str | None]) -> None:
+        spelled = answer.get("header") if self._names(answer, table, position) else None
+        kind = _KIND.get(says.get("reading") or "", "field")
+        self._applied[table.source.id, position, kind] = (spelled, says)
+
+    def applied(self, tables: Mapping[str, MappedTable]) -> list[dict[str, str | None]]:
+        """What was decided about columns with a header, for a memory to keep.
+
+        A header is named if the person did, or if it is a label for all we know.
+        """
+        found: dict[tuple[str | None, ...], dict[str, str | None]] = {}
+        for (name, position, _), (spelled, says) in self._applied.items():
+            header = spelled if spelled is not None or name not in tables else _label_of(tables[name], position)
+            if header is not None and header.strip() and len(found) < _REMEMBERED:
+                found[header, *says.values()] = {"header": header, **says}
+        return list(found.values())
 
     def _ways_written(self, table: MappedTable, position: int) -> Iterator[tuple[int, str]]:
         """The answers about how a column's values are written."""
@@ -288,6 +311,18 @@ class Answers:
             if n not in self._used:
                 message = f"answer {n + 1} of the decision fits no column and no question of this file"
                 findings.add("decision_unused", "warning", message, rule="decision")
+
+
+def _is_about(answer: Mapping[str, Any], sheet: str) -> bool:
+    """Whether an answer names this sheet, or none."""
+    named = answer.get("sheet")
+    return named is None or folded(named) == folded(sheet)
+
+
+def _label_of(table: MappedTable, position: int) -> str | None:
+    """A column's header where it is a label for all we know."""
+    column = table.source.columns[position]
+    return None if column.generated or not table.header_is_certain else column.name
 
 
 def _header_said(value: object) -> list[int] | str | None:
@@ -541,10 +576,8 @@ class Asking:
 
     def _header(self, table: MappedTable, position: int) -> str | None:
         """A column's header where it may be shown: it is a label for all we know, and the manifest does not hide it."""
-        column = table.source.columns[position]
-        if self._redact or column.generated or not table.header_is_certain:
-            return None
-        return column.name.encode(errors="replace").decode()
+        label = None if self._redact else _label_of(table, position)
+        return None if label is None else label.encode(errors="replace").decode()
 
     def stop(self, questions: Sequence[Question]) -> EngineStop:
         """Write review.json; the end of a job that asks."""
