@@ -125,7 +125,7 @@ class WrittenColumn:
         if not bare:
             return False
         if isinstance(own, bool):
-            return _says(bare, own=own, asked=asked)
+            return _means(bare, own=own, asked=asked)
         if _NARROW.issuperset(bare) or (_reads_as(bare, own) and not isinstance(own, date)):
             return True
         if isinstance(own, int | float):
@@ -152,7 +152,7 @@ class WrittenColumn:
         return [one for one in every if {one.way} == best] or ([] if sure else every)
 
 
-def _says(text: str, *, own: bool, asked: bool) -> bool:
+def _means(text: str, *, own: bool, asked: bool) -> bool:
     """Whether a text stands for true or false; other languages have other words for it."""
     said, opposite = ({str(value).casefold(), str(int(value))} for value in (own, not own))
     return text.casefold() in said or not (asked or text.casefold() in opposite)
