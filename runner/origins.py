@@ -164,7 +164,7 @@ def _correction(job: Job, files: Mapping[str, str], place: int) -> Correction:
 
 
 class Expansion:
-    """What is behind corrected files. Each job on the way is looked at once, however many files name it."""
+    """What is behind corrected files. Each job on the way is read once, however many files name it."""
 
     def __init__(self, find: Callable[[str], Job | None]) -> None:
         self._find = find

@@ -20,7 +20,8 @@ _STYLE: Final = (
     "background:var(--page)}h1{font-size:1.5rem}h2{font-size:1.1rem;margin:0 0 .5rem}.soft{color:var(--soft)}"
     "section{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:1rem;margin:1rem 0}"
     "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem .3rem 0;"
-    "border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}.mark{color:var(--mark)}"
+    "border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}th{white-space:nowrap}.mark{"
+    "color:var(--mark)}"
     "pre{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:1rem;overflow:auto;"
     "user-select:all}code{overflow-wrap:anywhere}"
 )
