@@ -166,8 +166,8 @@ class RejectsDescription:
         for part in _parts(wanted):
             self._line(sheet)
             for row, values in _rows(spool, part | RowSet.of(heads)):
-                values += [None] * (columns - len(values) if looks.rows else 0)  # a table's grid goes on
-                self._row(row, heads.get(row, "row"), values, looks, tables)
+                blanks = [None] * (columns - len(values) if looks.rows else 0)  # over which a table's grid goes on
+                self._row(row, heads.get(row, "row"), values + blanks, looks, tables)
             self._line({"merged": merged[:1000], "choices": sorted(places[1].items()) if places else []})
 
     def _sheet_looks(self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]) -> SheetLooks:
