@@ -444,25 +444,29 @@ class Marker:
     def __init__(self, styles: Styles, limits: ReadLimits) -> None:
         self.layout = Layout()
         self._limits = limits
-        self._units = styles.units
-        self.marked = {n: look for n, look in enumerate(styles.looks) if not look.plain or n in styles.units}
+        self.units = styles.units
+        self.marked = {n: look for n, look in enumerate(styles.looks) if not look.plain}
 
     def row(self, number: int, *, hidden: bool) -> None:
         if hidden and number <= self._limits.max_rows:
             self.layout.hidden_rows.add(number)
         self.layout.styled_rows = max(self.layout.styled_rows, min(number, self._limits.layout_rows))
 
-    def mark(self, row: int, column: int, style: int) -> None:
-        look = self.marked.get(style)
-        if look is None or row > self._limits.layout_rows or column > self._limits.max_columns:
+    def mark(self, row: int, column: int, style: int, *, unit: bool = True) -> None:
+        if column > self._limits.max_columns:
             return
-        if unit := self._units.get(style):
-            self.layout.add_unit(row, column, unit)
-            if look.plain:
-                return
+        if unit and style in self.units:
+            self.mark_units(column, style, row, row)
+        look = self.marked.get(style)
+        if look is None or row > self._limits.layout_rows:
+            return
         for name in CellStyle.__slots__:
             if getattr(look, name):
                 getattr(self.layout, name).setdefault(row, set()).add(column)
+
+    def mark_units(self, column: int, style: int, first: int, last: int) -> None:
+        """Mark the unit of a column's cells in these rows, however far down: a file may change it anywhere."""
+        self.layout.add_unit(column, self.units[style], first, last)
 
     def merge(self, area: Area) -> None:
         if len(self.layout.merged) < self._limits.max_merged:  # merges are hints, not worth more memory

@@ -459,7 +459,7 @@ def decide_unit(
 
 
 def _units_told(units: Mapping[str, int], name: str) -> ConventionChoice | None:
-    """Report a column whose number formats show several units: the output drops them."""
+    """Report a column whose number formats show several units, or percents and plain numbers: the output drops them."""
     folded: Counter[str] = Counter()
     for unit, count in units.items():
         folded[unit.casefold().rstrip(".")] += count

@@ -10,9 +10,9 @@ from typing import Any
 import xlsxwriter
 
 from tests.truth import words
-from tests.truth.cases import AnyOf, Case, Error, Formula, Sheet, family
+from tests.truth.cases import AnyOf, Case, Error, Formula, Sheet, Shown, family
 from tests.truth.families.numbers import member
-from tests.truth.tables import Column, book_case, content, place, size, some_columns, tell
+from tests.truth.tables import Column, book_case, content, person, place, size, some_columns, tell
 from tests.truth.writers import as_html, as_xlsb, with_openpyxl, with_raw_xml, with_xlsxwriter
 
 
@@ -125,6 +125,27 @@ def xlsx_markup(rng: Random) -> Case:
     sheet = Sheet("Data")
     table = place(sheet, made)
     return Case("", 0, "data.xlsx", _rewritten(with_raw_xml([sheet]), MARKUP[way]), made.fields, [table], note=way)
+
+
+@family("units_in_any_markup", mostly_right=False)
+def units_in_any_markup(rng: Random) -> Case:
+    """Currencies that only number formats show are told in every spelling of XML, also with the style first."""
+    ways = MARKUP | {
+        "style_first": {r'<c r="([A-Z]+\d+)" s="(\d+)"': r'<c s="\2" r="\1"'},
+        "type_between": {r'<c r="([A-Z]+\d+)" s="(\d+)"': r'<c r="\1" t="n" s="\2"'},
+    }
+    way = rng.choice([w for w in ways if w != "entities"])
+    cells = iter(range(10_000))
+    forms = ("[$€-407] #,##0.00", '"$"#,##0.00')
+    column = Column(
+        "figure", "money", lambda r, n: r.randrange(999) / 4, cell=lambda v: Shown(v, forms[next(cells) % 2], "")
+    )
+    made = content(rng, [Column("name", "text", person), column], rng.choice((3, 30)))
+    sheet = Sheet("Data")
+    table = place(sheet, made)
+    case = Case("", 0, "data.xlsx", _rewritten(with_raw_xml([sheet]), ways[way]), made.fields, [table], note=way)
+    case.tells = [tell("currency_mixed", field="figure")]
+    return case
 
 
 @family("xlsx_out_of_order", plain=True)
