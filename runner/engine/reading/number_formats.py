@@ -99,7 +99,7 @@ def duration_value(serial: float) -> Value:
 
 
 _ISO = re.compile(
-    r"(?:(\d{4})-(\d{2})-(\d{2}))?T?(?:(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,40}))?)?)?(?:Z|[+-]\d{2}:?\d{2})?"
+    r"(?:(\d{4})-(\d{2})-(\d{2}))?T?(?:(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,40}))?)?)?(?:Z|[+-]00:?00)?"
 )
 _NEAR_MS = 2  # microseconds: the precision of a day number in a double
 
@@ -116,7 +116,7 @@ def fraction_of(digits: str | None) -> timedelta:
 
 
 def iso_value(text: str) -> Value:
-    """Parse an ISO 8601 date cell (strict OOXML and ODS); a zone is dropped, other text stays text."""
+    """Parse an ISO 8601 date cell (strict OOXML and ODS); others, and those with a zone, stay text."""
     match = _ISO.fullmatch(text.strip())
     if match is None:
         return text or None
