@@ -261,7 +261,7 @@ async def logs(call: Call) -> Answer:
     if not (query.follow or "text/event-stream" in call.request.headers.get("accept", "")):
         return await run_in_threadpool(_log_piece, call, job, query.after)
     have = resume(call.request.headers.get("last-event-id"))
-    return event_stream(call, call.context.followers.follow(job.job_id, have, call.principal))
+    return event_stream(call, call.context.followers.follow(job.job_id, have))
 
 
 def _log_piece(call: Call, job: Job, after: int) -> Answer:

@@ -101,6 +101,8 @@ class ScriptedSandbox:
             return BoxReport(verdict=verdict, message="scripted", log=log)
         rows = (order.scratch / "in" / "0").stat().st_size
         told = artifact(order.job, self.isolation(), rows=rows)
+        if order.job.get("decision"):
+            told["profile"] |= {"answers": _applied((order.scratch / order.job["decision"]["path"]).read_bytes())}
         title = order.job["manifest"]["name"]
         bodies = {"normalized.xlsx": workbook(rows, title=title), "artifact.json": as_bytes(told)}
         if verdict is Verdict.NEEDS_REVIEW:
@@ -118,6 +120,12 @@ class ScriptedSandbox:
 
     def close(self) -> None:
         pass
+
+
+def _applied(decision: bytes) -> list[dict[str, Any]]:
+    """The answers of a decision that name a header, as an engine reports those that it applied."""
+    says = ("header", "field", "reading")
+    return [{k: a[k] for k in says if k in a} for a in json.loads(decision).get("answers", ()) if "header" in a]
 
 
 def planned(intake: Intake, *keys: str) -> Callable[[], None]:

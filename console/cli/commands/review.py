@@ -18,6 +18,7 @@ from core.verdicts import Verdict
 from handlers.intake import Intake
 from infra.reviews import put_decision, read_questions
 from infra.wiring import Stack
+from runner.engine.drawing import in_words
 
 _REASONS = 3
 Question = dict[str, Any]
@@ -149,8 +150,9 @@ def _show(number: int, question: Question, out: Printer) -> None:
     for n, candidate in enumerate(question["candidates"], 1):
         mark = "*" if candidate["value"] == question["chosen"] else " "
         sure = "" if candidate["probability"] is None else f"  {candidate['probability']:.0%}"
-        rules = [str(reason.get("rule", "")) for reason in candidate["reasons"][:_REASONS]]
-        why = f"  ({'; '.join(rules)})" if rules else ""
+        told = [in_words(str(reason.get("rule", "")), reason.get("weight")) for reason in candidate["reasons"]]
+        why = "; ".join([one for one in told if one][:_REASONS])
+        why = f"  ({why})" if why else ""
         out.line(f" {mark} {n}) {candidate['label']}{sure}{why}")
 
 

@@ -10,7 +10,7 @@ from runner.engine import a1
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
-from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample
+from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample, listed
 from runner.engine.mapping.headers import likeness
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import Doubt, MappingChoice, choose
@@ -164,13 +164,11 @@ class MappedTable:
         known = {c.index: name for c, name in zip(self.source.table.columns, shape.fields, strict=False)}
         wanted = {n: known.get(c.index) for n, c in enumerate(self.source.columns)}
         given = [name for name in wanted.values() if name in names]
-        parts, note = (Contribution("memory:shape", 1.0),), f"confirmed by {shape.by}" if shape.by else "confirmed"
+        note = f"confirmed by {shape.by}" if shape.by else "confirmed"
         for at, choice in enumerate(self.choices):
             field = wanted[choice.position]
             if field in names and given.count(field) == 1:
-                self.choices[at] = choice._replace(
-                    field=field, probability=1.0, contributors=parts, note=note, doubt=None, tier="confirmed"
-                )
+                self.choices[at] = choice.settled(field, "memory:shape", note, "confirmed")
             elif choice.field in given:
                 note_ = "its field was confirmed for another column"
                 self.choices[at] = choice._replace(field=None, contributors=(), note=note_, doubt=None, tier="none")
@@ -186,8 +184,11 @@ class MappedTable:
             "header": None if column.generated else column.name,
             "field": choice.field,
             "probability": choice.probability,
-            "reasons": [{"rule": c.rule, "weight": c.delta} for c in choice.contributors],
-            "runners_up": [{"field": f, "probability": p} for f, p in choice.runners_up],
+            "reasons": listed(choice.contributors),
+            "runners_up": [
+                {"field": r.field, "probability": r.probability, "reasons": listed(r.contributors)}
+                for r in choice.runners_up
+            ],
             "note": choice.note,
         }
 
@@ -370,12 +371,7 @@ def _remapped(source: SourceTable, choices: list[MappingChoice], hooks: Hooks, n
     for choice in choices:
         letter = letters[choice.position]
         if letter in changes and changes[letter] != choice.field:
-            parts = (Contribution("hooks.after_mapping", 1.0),)
-            out.append(
-                choice._replace(
-                    field=changes[letter], contributors=parts, note="decided by a hook", doubt=None, tier="hook"
-                )
-            )
+            out.append(choice.settled(changes[letter], "hooks.after_mapping", "decided by a hook", "hook"))
         elif choice.field in given and letter not in changes:
             out.append(
                 choice._replace(

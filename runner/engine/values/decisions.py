@@ -297,6 +297,8 @@ def decide_order(
     evidence = {"day first": day, "month first": month, "either": unclear}
     if around.day or around.month:
         evidence |= {"other columns: day first": around.day, "other columns: month first": around.month}
+    if around.comma and not around.point:
+        evidence |= {"other columns: decimal comma": around.comma}
     word = "day" if chosen else "month"
     return chosen, ConventionChoice(
         kind="date_order",
