@@ -9,6 +9,7 @@ every count is kept and the matcher weighs them against each other.
 """
 
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
@@ -67,9 +68,9 @@ class Learnt(Strict):
     senders: Annotated[tuple[Sender, ...], Field(max_length=MAX_SENDERS)] = ()
 
     @property
+    @abstractmethod
     def key(self) -> tuple[str, ...]:
         """What makes two entries one."""
-        raise NotImplementedError
 
     @field_validator("at", "said_at", mode="before")
     @classmethod
