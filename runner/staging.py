@@ -8,7 +8,7 @@ attempt, in the row.
 
 import errno
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import basename
@@ -41,6 +41,7 @@ OUTPUTS = ("normalized.xlsx", "artifact.json", "review.json")
 REJECTS = "rejects.jsonl"
 MAX_PROFILE_BYTES = 1024 * 1024
 MAX_ROUNDS = 16  # results that may be made of one another's corrected rejects
+_NO_MEMORY = "there is none"
 _MOST_PLACES = 100  # at which a decision on a job of many inputs is looked for
 
 
@@ -61,7 +62,8 @@ class Pins(NamedTuple):
     """What an attempt was given beside its inputs, and the parts of its order that say so."""
 
     decision: ObjectRef | None
-    memories: tuple[ObjectRef, ...]
+    memories: tuple[ObjectRef, ...]  # that were read
+    pinned: tuple[ObjectRef, ...]  # the same, and those that cannot be read now: the next attempt tries again
     order: dict[str, Any]
 
 
@@ -108,7 +110,7 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Stag
         raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
     except (PackageRefused, ManifestInvalid) as error:
         raise StagingFailed(Verdict.CONFIG_REFUSED, str(error)) from error
-    pins = stage_pins(store, job, scratch)
+    pins = stage_pins(store, job, scratch, manifest.mapping.memory)
     order = make_order(job, manifest, inputs, config) | pins.order
     if (previous := _previous(store, job, scratch)) is not None:
         order["previous"] = previous
@@ -213,8 +215,8 @@ def fits_job(decision: Decision, job: Job) -> bool:
     return decision.workflow in (None, job.workflow) and decision.job in (None, job.job_id)
 
 
-def stage_pins(store: StagedSource, job: Job, scratch: Path) -> Pins:
-    """Write a job's decision and memories below `scratch/in`."""
+def stage_pins(store: StagedSource, job: Job, scratch: Path, named: Sequence[str] = ()) -> Pins:
+    """Write a job's decision and memories below `scratch/in`. `named`: the memories that its manifest names."""
     order: dict[str, Any] = {}
     used = None
     if job.decision is not None and (found := _read_decision(store, job)) is not None:
@@ -225,17 +227,24 @@ def stage_pins(store: StagedSource, job: Job, scratch: Path) -> Pins:
     if job.review is not None and job.review.accepted:
         order["review"] = "accept"
     memories: list[tuple[ObjectRef, dict[str, str]]] = []
+    pinned: list[ObjectRef] = []
+    refused = {key: _NO_MEMORY for key in named if key not in {ref.key for ref in job.memories}}
     for ref in job.memories:
         taken = _read_memory(store, ref)
-        if taken is None:
+        if isinstance(taken, str):
+            refused |= {ref.key: taken} if taken != _NO_MEMORY or ref.key in named else {}
+            pinned.append(ref)
             continue
+        pinned.append(taken[0])
         path = f"in/memory-{len(memories)}.json"
         (scratch / path).write_bytes(taken[1])
         memories.append((taken[0], _facts(*taken, path)))
     order["sender"] = sender_of(job)
     if memories:
         order["memories"] = [facts for _, facts in memories]
-    return Pins(used, tuple(ref for ref, _ in memories), order)
+    if refused:
+        order["refused"] = [{"key": key, "why": why} for key, why in refused.items()]
+    return Pins(used, tuple(ref for ref, _ in memories), tuple(pinned), order)
 
 
 def repinned(store: ObjectStore, job: Job) -> dict[str, Any]:
@@ -273,19 +282,24 @@ def _read_decision(store: StagedSource, job: Job) -> tuple[bytes, Decision] | No
     return (body, decision) if fits_job(decision, job) else None
 
 
-def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes] | None:
-    """A memory at its pinned version, else the newest; None if there is none, or none that can be read."""
+def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes] | str:
+    """A memory at its pinned version, else the newest; why there is none that can be read."""
+    why = _NO_MEMORY
     for version in (ref.version, None):
         try:
             body = store.read(ref.key, version=version or None, limit=MAX_MEMORY_BYTES)
             parse_memory(body)
-        except (*_GONE, MemoryInvalid):
+        except _GONE as error:
+            why = f"it has more than {MAX_MEMORY_BYTES} bytes" if isinstance(error, ObjectTooLarge) else why
+            continue
+        except MemoryInvalid as error:
+            why = f"it does not validate at {error.problems[0].path}, as `ade memory show` says"
             continue
         if version:
             return ref, body
         digest = hashlib.sha256(body).hexdigest()
         return ObjectRef(key=ref.key, version="", digest=digest, size=len(body)), body
-    return None
+    return why
 
 
 def _facts(ref: ObjectRef, body: bytes, path: str) -> dict[str, str]:

@@ -88,7 +88,7 @@ class Artifact:
         left_out = table in source.skipped and bool(table.skipped)
         if (left_out or said is not None) and not source.is_single:
             yield {**sheet, "header_rows": [], "headers": [], "left_out": left_out, **decided}
-        named = {"named": True} if answers.names_header(place.input, place.sheet) else {}
+        named = {"named": True} if answers.names_header(place.input, place.sheet, own.header_rows) else {}
         mapped = self._tables.get(table.id)
         if left_out or self._redact:
             return

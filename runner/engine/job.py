@@ -206,6 +206,8 @@ class EngineJob:
             self.mending.read(file)
         for name in self.order.lost:
             self.mending.lost(name)
+        for key, why in self.order.refused:
+            self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
         sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
         learnt = [entry["header"] for entry in self.learnt.headers if entry["field"] is not None]

@@ -23,6 +23,8 @@ from runner.engine.values.decisions import Convention, ConventionChoice
 VERSION: Final = 1
 MOST_QUESTIONS: Final = 200
 _CANDIDATES: Final = 12
+_ROWS_ABOVE: Final = 3  # rows that are offered as the header, beside the one in doubt
+_ROWS_BELOW: Final = 5
 AS_FOUND: Final = "yes"  # the header rows that were found are the header
 SKIP: Final = "skip"  # the sheet is left out
 _LAST_ROW: Final = 1_048_576
@@ -122,6 +124,7 @@ class Answers:
         self.accept = accept or body.get("accept") is True
         self._remembered = {(folded(header), _KIND[said]): said for header, said in readings if said in _KIND}
         self._used: set[int] = set()
+        self._settles = False  # whether anything was asked about how values are written
         self._decided: set[tuple[str, int]] = set()  # table and column
         self._without: set[tuple[str, str]] = set()  # table and required field that has no column there
         # What was applied: table, column and what it is of -> the header as the answer spells it, and what it says.
@@ -142,9 +145,9 @@ class Answers:
         rows = self._header_rows(input_name, sheet)
         return rows is not None and (found or rows != AS_FOUND)
 
-    def names_header(self, input_name: str, sheet: str) -> bool:
-        """Whether a person named the header rows of a sheet, or said that there are none."""
-        return isinstance(self._header_rows(input_name, sheet), list)
+    def names_header(self, input_name: str, sheet: str, rows: Sequence[int]) -> bool:
+        """Whether a person named these header rows of a sheet, or said that there are none."""
+        return self._header_rows(input_name, sheet) == list(rows)
 
     def skips(self, input_name: str, sheet: str) -> bool | None:
         """Whether a person left a sheet out; None if nobody said anything about that."""
@@ -248,6 +251,7 @@ class Answers:
         self, table: MappedTable, position: int, convention: Convention, choices: list[ConventionChoice]
     ) -> tuple[Convention, list[ConventionChoice]]:
         """A column's convention with the readings that were decided for it, now or before."""
+        self._settles = True
         column = table.source.columns[position]
         for choice in choices if not column.generated else ():
             known = self._remembered.get((folded(column.name), choice.kind))
@@ -305,12 +309,18 @@ class Answers:
                 return True
         return False
 
+    def unused(self) -> list[int]:
+        """The answers that fit nothing in this file, counted from 1."""
+        left = [(n, answer) for n, answer in enumerate(self._answers, 1) if n - 1 not in self._used]
+        if not self._settles:
+            left = [(n, answer) for n, answer in left if (answer.get("reading") or answer.get("value")) not in _KIND]
+        return [n for n, _ in left]
+
     def report(self, findings: Findings) -> None:
         """Report answers that fit nothing in this file."""
-        for n in range(len(self._answers)):
-            if n not in self._used:
-                message = f"answer {n + 1} of the decision fits no column and no question of this file"
-                findings.add("decision_unused", "warning", message, rule="decision")
+        for n in self.unused():
+            message = f"answer {n} of the decision fits no column and no question of this file"
+            findings.add("decision_unused", "warning", message, rule="decision")
 
 
 def _is_about(answer: Mapping[str, Any], sheet: str) -> bool:
@@ -449,7 +459,8 @@ class Asking:
             return
         chosen = AS_FOUND if rows else "none"
         first = doubt.row if doubt is not None and doubt.row else source.table.range.top
-        options = dict.fromkeys([chosen, *([] if [first] == list(rows) else [str(first)]), "none"])
+        near = range(max(1, first - _ROWS_ABOVE), min(first + _ROWS_BELOW, source.table.range.bottom) + 1)
+        options = dict.fromkeys([chosen, *(str(row) for row in near if [row] != list(rows)), "none"])
         labels = {AS_FOUND: f"yes: row {' and '.join(map(str, rows))}", "none": "there is no header row"}
         if not self._is_alone(table):
             options[SKIP], labels[SKIP] = None, "this is no table: leave the sheet out"
@@ -602,6 +613,7 @@ class Asking:
             "answer_to": order.answer_to,
             "why": self.mode if self.mode != "never" else "drift",
             "decision": decision_facts(order.decision),
+            **({"unused": unused} if (unused := self._answers.unused()) else {}),
             "questions": [q.as_dict() for q in questions],
             "left_out": left_out,
         }

@@ -79,6 +79,7 @@ class ScriptedSandbox:
     def __init__(self) -> None:
         self.verdict = Verdict.OK
         self.during: Callable[[], None] = lambda: None
+        self.orders: list[dict[str, Any]] = []
         self.asks = False  # as an engine that is unsure until somebody decides
 
     def isolation(self) -> Isolation:
@@ -87,6 +88,7 @@ class ScriptedSandbox:
     def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
         if "verify" in order.job:
             return verify_here(order, self.isolation())
+        self.orders.append(order.job)
         during, self.during = self.during, lambda: None
         verdict, self.verdict = self.verdict, Verdict.OK
         if self.asks and verdict is Verdict.OK and not (order.job.get("decision") or order.job.get("review")):

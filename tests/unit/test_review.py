@@ -108,6 +108,23 @@ def test_what_a_decision_leaves_open_is_asked_again(tmp_path):
     assert json.loads((done.folder / "review.json").read_bytes())["decision"]["by"] == "ann"
 
 
+def test_a_review_says_which_answers_fitted_nothing(tmp_path):
+    bad = [
+        {"header": "QZROT", "field": "street"},
+        {"column": "ZZ", "field": "city"},
+        {"id": "required-0", "value": "A"},
+    ]
+    decision = answers(bad[0], {"header": "start", "reading": "day_first"}, *bad[1:])
+    done = run_job(tmp_path / "1", ROWS, **UNSURE, decision=decision)
+    assert asked(done) == {("required", "street")}
+    assert json.loads((done.folder / "review.json").read_bytes())["unused"] == [1, 3, 4]
+    assert "Of its answers, numbers 1, 3, 4 fit no column" in (done.folder / "review.html").read_text()
+    rows = [["Qzort", "Vwk"], ["a", "03/04/2025"], ["b", "05/06/2025"]]
+    decision = answers({"header": "Vwk", "reading": "day_first"})
+    done = run_job(tmp_path / "2", rows, **UNSURE, decision=decision)  # asked before anybody knows what the columns are
+    assert "unused" not in json.loads((done.folder / "review.json").read_bytes())
+
+
 @pytest.mark.parametrize("more", [{"decision": {"accept": True}}, {"accept": True}])
 def test_accepting_asks_nothing_more(tmp_path, more):
     assert run_job(tmp_path, ROWS, **UNSURE, **more).end["ok"]
@@ -164,7 +181,7 @@ def test_a_table_without_a_header_is_asked_about(tmp_path):
     fields = [{"name": "n", "type": "integer", "synonyms": ["A"]}]
     done = run_job(tmp_path / "1", rows, fields=fields, mapping={"review": "unsure"})
     (header,) = [q for q in done.questions if q["kind"] == "header"]
-    assert [c["value"] for c in header["candidates"]] == ["none", "1"]
+    assert [c["value"] for c in header["candidates"]] == ["none", "1", "2", "3"]
     decision = answers({"id": header["id"], "value": "none"}, accept=False)
     done = run_job(tmp_path / "2", rows, fields=fields, mapping={"review": "unsure"}, decision=decision)
     assert not done.end.get("error") or "header" not in {q["kind"] for q in done.questions}
