@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from core.errors import AdeError, ObjectMissing, ObjectTooLarge, StoreUnavailable
 from core.jobs import ENDED, Job, State
 from core.keys import CONFIGS, INBOX, job_folder
-from core.ports import JobQuery, ObjectInfo, Page, Pause, QueueStats
+from core.ports import JobQuery, ObjectInfo, Page, Pause, QueueStats, Tally
 from infra.wiring import Stack
 from runner.sandbox.claims import printable
 
@@ -25,6 +25,7 @@ _KEPT_BYTES = 48 * 1024 * 1024
 _RECENT = 300  # ended jobs that rates and causes are computed from
 _LEAST_FRESH, _WORTH, _MOST_FRESH = 0.5, 20.0, 60.0  # an answer is kept for twenty times as long as it took
 _ANSWERS = 200
+_TENANTS = 300  # whose answers are kept, of each kind
 _STALE_SECONDS = 2.0  # an answer that is older than that is waited for
 _ASIDE_SECONDS = 0.2  # a count that takes longer is not waited for
 _MOST_FRESH_ASIDE = 900.0
@@ -52,6 +53,7 @@ class OverviewFacts:
     counted_at: float  # when the jobs were counted
     states: dict[str, int]
     tenants: dict[str, dict[str, int]]
+    whole: bool  # else `tenants`, and `states` of one tenant, have only the newest jobs
     queue: QueueStats | None  # None where the caller sees one tenant only
     pauses: tuple[Pause, ...]
     recent: Recent
@@ -62,7 +64,8 @@ class Facade:
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
-        self._tenants = Fresh(stack.table.tenants, stack.clock.steady, aside=True)
+        self._counts = Fresh(stack.table.counts, stack.clock.steady, aside=True)
+        self._tallies: dict[str | None, Fresh[Tally]] = {}
         self._queue = Fresh(stack.queue.stats, stack.clock.steady)
         self._pauses = Fresh(stack.table.pauses, stack.clock.steady)
         self._recent: dict[str | None, Fresh[Recent]] = {}
@@ -152,28 +155,39 @@ class Facade:
 
     # Overview
 
-    def tenants(self) -> dict[str, dict[State, int]]:
-        return self._tenants.get()
+    def tally(self) -> Tally:
+        return self._tally(None).get()
+
+    def _tally(self, tenant: str | None) -> "Fresh[Tally]":
+        return self._of_tenant(self._tallies, tenant, self._stack.table.tally, aside=True)
 
     def overview(self, tenant: str | None = None) -> OverviewFacts:
         """The current state: of everything, or of one tenant."""
-        counted = self._tenants.get()
+        counting = self._tally(None)
+        if tenant is not None and not counting.get().whole:
+            counting = self._tally(tenant)
+        counted = counting.get()
         shown = {
             name: {str(state): n for state, n in sorted(states.items()) if n}
-            for name, states in sorted(counted.items())
+            for name, states in sorted(counted.tenants.items())
             if tenant in (None, name)
         }
         states: Counter[str] = Counter()
         for one in shown.values():
             states.update(one)
+        age = counting.age()
+        if tenant is None and not counted.whole:
+            states = Counter({str(state): n for state, n in self._counts.get().items()})
+            age = max(age, self._counts.age())
         pauses = tuple(p for p in self._pauses.get() if tenant is None or p.tenant in (None, tenant))
         queue = self._queue.get() if tenant is None else None
         now = self._stack.clock.now()
         return OverviewFacts(
             at=now,
-            counted_at=now - self._tenants.age(),
+            counted_at=now - age,
             states=dict(sorted(states.items())),
             tenants=shown,
+            whole=counted.whole,
             queue=queue,
             pauses=pauses,
             recent=self.recent(tenant),
@@ -181,24 +195,28 @@ class Facade:
 
     def recent(self, tenant: str | None = None) -> Recent:
         """Rates, times and causes from the newest jobs that ended."""
-        with self._lock:
-            if len(self._recent) > 1000:
-                self._recent.clear()
-            fresh = self._recent.setdefault(tenant, Fresh(lambda: self._summarize(tenant), self._stack.clock.steady))
-        return fresh.get()
+        return self._of_tenant(self._recent, tenant, self._summarize).get()
 
     def senders(self, tenant: str | None = None) -> list[dict[str, Any]]:
         """Tenants and workflows of the newest jobs, each with its last drops and how they went."""
+        return self._of_tenant(self._senders, tenant, self._list_senders).get()
+
+    def _of_tenant(
+        self,
+        known: "dict[str | None, Fresh[T]]",
+        tenant: str | None,
+        ask: Callable[[str | None], T],
+        *,
+        aside: bool = False,
+    ) -> "Fresh[T]":
+        """An answer for one tenant, or for all."""
         with self._lock:
-            if len(self._senders) > 100:
-                self._senders.clear()
-            fresh = self._senders.setdefault(
-                tenant, Fresh(lambda: self._list_senders(tenant), self._stack.clock.steady)
-            )
-        return fresh.get()
+            if len(known) > _TENANTS:
+                known.clear()
+            return known.setdefault(tenant, Fresh(lambda: ask(tenant), self._stack.clock.steady, aside=aside))
 
     def _list_senders(self, tenant: str | None) -> list[dict[str, Any]]:
-        names = [tenant] if tenant is not None else sorted(self._tenants.get())
+        names = [tenant] if tenant is not None else sorted(self.tally().tenants)
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for name in names[:_RECENT]:
             for job in self._stack.table.page(JobQuery(tenant=name), limit=100).jobs:

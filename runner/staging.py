@@ -45,6 +45,7 @@ OUTPUTS = ("normalized.xlsx", "artifact.json", "review.json")
 REJECTS = "rejects.jsonl"
 MAX_PROFILE_BYTES = 1024 * 1024
 MAX_ROUNDS = 16  # results that may be made of one another's corrected rejects
+_NO_MEMORY = "there is none"
 _MOST_PLACES = 100  # at which a decision on a job of many inputs is looked for
 _KEPT_BYTES: Final = 32 * 1024 * 1024  # of what boxes read of memories
 _KEPT_DIGESTS: Final = 1_000
@@ -67,7 +68,8 @@ class Pins(NamedTuple):
     """What an attempt was given beside its inputs, and the parts of its order that say so."""
 
     decision: ObjectRef | None
-    memories: tuple[ObjectRef, ...]
+    memories: tuple[ObjectRef, ...]  # that were read
+    pinned: tuple[ObjectRef, ...]  # the same, and those that cannot be read now: the next attempt tries again
     order: dict[str, Any]
 
 
@@ -114,7 +116,7 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Stag
         raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
     except (PackageRefused, ManifestInvalid) as error:
         raise StagingFailed(Verdict.CONFIG_REFUSED, str(error)) from error
-    pins = stage_pins(store, job, scratch)
+    pins = stage_pins(store, job, scratch, manifest.mapping.memory)
     order = make_order(job, manifest, inputs, config) | pins.order
     if (previous := _previous(store, job, scratch)) is not None:
         order["previous"] = previous
@@ -219,8 +221,8 @@ def fits_job(decision: Decision, job: Job) -> bool:
     return decision.workflow in (None, job.workflow) and decision.job in (None, job.job_id)
 
 
-def stage_pins(store: StagedSource, job: Job, scratch: Path) -> Pins:
-    """Write a job's decision and memories below `scratch/in`."""
+def stage_pins(store: StagedSource, job: Job, scratch: Path, named: Sequence[str] = ()) -> Pins:
+    """Write a job's decision and memories below `scratch/in`. `named`: the memories that its manifest names."""
     order: dict[str, Any] = {}
     used = None
     if job.decision is not None and (found := _read_decision(store, job)) is not None:
@@ -230,18 +232,34 @@ def stage_pins(store: StagedSource, job: Job, scratch: Path) -> Pins:
         order["decision"] = _facts(used, body, "in/decision.json") | {"by": decision.by}
     if job.review is not None and job.review.accepted:
         order["review"] = "accept"
-    memories = [taken for ref in job.memories if (taken := _read_memory(store, ref)) is not None]
+    memories: list[tuple[ObjectRef, bytes]] = []
+    pinned: list[ObjectRef] = []
+    refused = {key: _NO_MEMORY for key in named if key not in {ref.key for ref in job.memories}}
+    for ref in job.memories:
+        taken = _read_memory(store, ref)
+        if isinstance(taken, str):
+            refused |= {ref.key: taken} if taken != _NO_MEMORY or ref.key in named else {}
+            pinned.append(ref)
+            continue
+        pinned.append(taken[0])
+        memories.append(taken)
     order["sender"] = sender_of(job)
     if memories:
-        facts = [_facts(*taken, f"in/memory-{n}.json") for n, taken in enumerate(memories)]
-        staged = _LEARNT.staged([body for _, body in memories], tuple(one["sha256"] for one in facts))
-        for one, body in zip(facts, staged.bodies, strict=True):
-            (scratch / one["path"]).write_bytes(body)
-        order["memories"] = facts
-        if staged.headers is not None:
-            (scratch / "in" / "headers").write_bytes(staged.headers)
-            order["headers"] = {"path": "in/headers"}
-    return Pins(used, tuple(ref for ref, _ in memories), order)
+        order |= _stage_memories(memories, scratch)
+    if refused:
+        order["refused"] = [{"key": key, "why": why} for key, why in refused.items()]
+    return Pins(used, tuple(ref for ref, _ in memories), tuple(pinned), order)
+
+
+def _stage_memories(memories: Sequence[tuple[ObjectRef, bytes]], scratch: Path) -> dict[str, Any]:
+    facts = [_facts(*taken, f"in/memory-{n}.json") for n, taken in enumerate(memories)]
+    staged = _LEARNT.staged([body for _, body in memories], tuple(one["sha256"] for one in facts))
+    for one, body in zip(facts, staged.bodies, strict=True):
+        (scratch / one["path"]).write_bytes(body)
+    if staged.headers is None:
+        return {"memories": facts}
+    (scratch / "in" / "headers").write_bytes(staged.headers)
+    return {"memories": facts, "headers": {"path": "in/headers"}}
 
 
 class StagedMemories(NamedTuple):
@@ -333,19 +351,24 @@ def _read_decision(store: StagedSource, job: Job) -> tuple[bytes, Decision] | No
     return (body, decision) if fits_job(decision, job) else None
 
 
-def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes] | None:
-    """A memory at its pinned version, else the newest; None if there is none, or none that can be read."""
+def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes] | str:
+    """A memory at its pinned version, else the newest; why there is none that can be read."""
+    why = _NO_MEMORY
     for version in (ref.version, None):
         try:
             body = store.read(ref.key, version=version or None, limit=MAX_MEMORY_BYTES)
             _LEARNT.check(body)
-        except (*_GONE, MemoryInvalid):
+        except _GONE as error:
+            why = f"it has more than {MAX_MEMORY_BYTES} bytes" if isinstance(error, ObjectTooLarge) else why
+            continue
+        except MemoryInvalid as error:
+            why = f"it does not validate at {error.problems[0].path}, as `ade memory show` says"
             continue
         if version:
             return ref, body
         digest = hashlib.sha256(body).hexdigest()
         return ObjectRef(key=ref.key, version="", digest=digest, size=len(body)), body
-    return None
+    return why
 
 
 def _facts(ref: ObjectRef, body: bytes, path: str) -> dict[str, str]:

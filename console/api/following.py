@@ -192,7 +192,7 @@ class Followers:
         if self._counts_watchers:
             counted = {
                 name: {str(state): n for state, n in sorted(states.items()) if n}
-                for name, states in self._facade.tenants().items()
+                for name, states in self._facade.tally().tenants.items()
             }
             news |= counted != self._counts
             self._counts = counted

@@ -335,6 +335,10 @@ class Overview(Shape):
     counted_at: float = Field(description="when the jobs were counted; a large DynamoDB table is counted now and then")
     states: dict[str, int]
     tenants: dict[str, dict[str, int]]
+    whole: bool = Field(
+        description="whether `tenants` (and `states` of one tenant) count all jobs: a large DynamoDB table counts the "
+        "newest of them, so that there are at least so many"
+    )
     queue: dict[str, Any] | None
     pauses: list[PauseRecord]
 

@@ -45,6 +45,7 @@ def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
         "counted_at": facts.counted_at,
         "states": facts.states,
         "tenants": facts.tenants,
+        "whole": facts.whole,
         "queue": None
         if queue is None
         else {name: getattr(queue, name) for name in ("ready", "in_flight", "delayed", "dead", "oldest_seconds")},
@@ -247,17 +248,8 @@ def _get(path: str, handler: Any, summary: str, answer: Any, **more: Any) -> Ope
 def _post(  # noqa: PLR0917 - read as a table below
     path: str, handler: Any, summary: str, right: Permission | None, body: Any, answer: Any, **more: Any
 ) -> Operation:
-    given: dict[str, Any] = {"answers": {200: answer}, "also": (403, 413, 415)} | more
-    return Operation(
-        method="POST",
-        path=path,
-        handler=handler,
-        name=handler.__name__,
-        summary=summary,
-        right=right,
-        body=body,
-        **given,
-    )
+    given: dict[str, Any] = {"name": handler.__name__, "answers": {200: answer}, "also": (403, 413, 415)} | more
+    return Operation(method="POST", path=path, handler=handler, summary=summary, right=right, body=body, **given)
 
 
 _OF = models.OverviewQuery

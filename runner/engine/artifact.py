@@ -68,7 +68,7 @@ class Artifact:
         return self._rows
 
     def shapes(self, answers: Answers) -> dict[str, Any]:
-        """The headers of every table, for the sender's next drop; a decision or `ade learn` puts them into a memory."""
+        """Each table's headers and what was decided about them; a decision or `ade learn` puts them into a memory."""
         found: list[dict[str, Any]] = []
         room = MAX_COLUMNS
         for source in self._sources:
@@ -77,7 +77,8 @@ class Artifact:
                 if room >= 0:
                     found += [one for one in self._shapes(table, source, answers) if one not in found]
         sender = {} if self._order.sender is None else {"sender": self._order.sender}
-        return {**sender, "tables": found[:_SHAPES]}
+        said = [] if self._redact else answers.applied(self._tables)
+        return {**sender, "tables": found[:_SHAPES], **({"answers": said} if said else {})}
 
     def _shapes(self, table: SourceTable, source: SurveyedInput, answers: Answers) -> Iterator[dict[str, Any]]:
         place, own, columns = table.place, table.table, table.table.columns
@@ -87,7 +88,7 @@ class Artifact:
         left_out = table in source.skipped and bool(table.skipped)
         if (left_out or said is not None) and not source.is_single:
             yield {**sheet, "header_rows": [], "headers": [], "left_out": left_out, **decided}
-        named = {"named": True} if answers.names_header(place.input, place.sheet) else {}
+        named = {"named": True} if answers.names_header(place.input, place.sheet, own.header_rows) else {}
         mapped = self._tables.get(table.id)
         if left_out or self._redact:
             return

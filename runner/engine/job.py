@@ -157,11 +157,11 @@ class EngineJob:
         empty = bool(tables) and not any(t.is_mapped for t in tables)
         asking = self._asking(fields, package)
         if empty and expects_columns(fields, {*package.transforms, tables[0].filled}):
-            self._ask(asking, tables)
+            self._ask(asking, sources, tables, fields)
             self._stop_unmapped(package, sources, tables, fields)
         self._compare_columns(package, sources, tables, fields)
         self._settle(sources, tables, fields)
-        self._ask(asking, tables)
+        self._ask(asking, sources, tables, fields)
         self.answers.report(self.findings)
         columns, plans = lay_out(
             fields,
@@ -207,6 +207,8 @@ class EngineJob:
             self.mending.read(file)
         for name in self.order.lost:
             self.mending.lost(name)
+        for key, why in self.order.refused:
+            self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
         sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
         names = NamedHeadings(fields, self.learnt.headers.names)
@@ -292,9 +294,15 @@ class EngineJob:
             headless=headless,
         )  # fmt: skip
 
-    def _ask(self, asking: Asking, tables: list[MappedTable]) -> None:
+    def _ask(
+        self, asking: Asking, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
+    ) -> None:
         """End the job with its questions if a person must decide."""
         questions = asking.questions(tables, self.findings.readings) if asking.is_wanted else []
+        if supposed := asking.supposed(questions, tables):
+            guessed = Findings()
+            self._decide(sources, supposed, fields, guessed)
+            questions += asking.ahead(supposed, tables, guessed.readings)
         if self.drift_policy == "review" and any(self.column_changes.values()) and not self.order.mended:
             questions += asking.drift(drift.words(self.column_changes))
         if questions:
@@ -427,12 +435,17 @@ class EngineJob:
     def _settle(self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]) -> None:
         """Decide the conventions of each column (decimal sign, date order) before any is transformed."""
         clock = perf_counter()
+        self._decide(sources, tables, fields, self.findings)
+        conventions.report_headers(tables, fields, self.findings)
+        self.times.spend("mapping", clock)
+
+    def _decide(
+        self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field], findings: Findings
+    ) -> None:
         for source in sources:
             mine = [t for t in tables if t.source in source.tables]
             with source.streaming():
-                conventions.decide(source, mine, fields, self.findings, settled=self.answers.settle)
-        conventions.report_headers(tables, fields, self.findings)
-        self.times.spend("mapping", clock)
+                conventions.decide(source, mine, fields, findings, settled=self.answers.settle)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:
         for column in columns:

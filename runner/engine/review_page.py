@@ -31,6 +31,7 @@ _POLICY: Final = (
     "base-uri 'none'; form-action 'none'"
 )
 _REASONS: Final = 6
+_NAMED: Final = 20  # answers that fit nothing
 
 
 def review_page(review: dict[str, Any]) -> str:
@@ -43,7 +44,8 @@ def review_page(review: dict[str, Any]) -> str:
     again = ""
     if review["decision"] is not None:
         again = (
-            f"<p>The decision of {escape(review['decision']['by'])} was applied and leaves these questions open.</p>"
+            f"<p>The decision of {escape(review['decision']['by'])} was applied and leaves these questions open."
+            f"{_unused(review.get('unused', []))}</p>"
         )
     body = "".join(_question(n, question) for n, question in enumerate(questions, 1))
     ready = json.dumps(_ready(review), indent=2, ensure_ascii=False)
@@ -59,6 +61,15 @@ def review_page(review: dict[str, Any]) -> str:
         f"Or run <code>ade review {escape(str(job.get('job_id') or ''))}</code>.</p>"
         f"<pre>{_escape_long(ready)}</pre></body></html>\n"
     )
+
+
+def _unused(numbers: list[int]) -> str:
+    if not numbers:
+        return ""
+    some = ", ".join(map(str, numbers[:_NAMED])) + (" and others" if len(numbers) > _NAMED else "")
+    one = len(numbers) == 1
+    fits = f"number {some} fits" if one else f"numbers {some} fit"
+    return f" Of its answers, {fits} no column and no question of this file: check headers, letters and ids."
 
 
 def _question(number: int, question: dict[str, Any]) -> str:

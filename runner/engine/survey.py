@@ -11,7 +11,7 @@ from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.ledger import SheetBooks
 from runner.engine.mapping.spelling import all_spelled, normalized
-from runner.engine.mending import Mending, claimed, mends
+from runner.engine.mending import Mending, claimed, mends, seems_keyed
 from runner.engine.protocol import EngineStop, InputFile
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
 from runner.engine.rules.hooks import Hooks
@@ -25,6 +25,7 @@ BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks
 NOTHING: Final[dict[str, float]] = {}
 _LABEL: Final = 200  # characters of a sheet's name that a memory keeps
 _APART: Final = "\x1f"  # between names
+_TEXT_KEYS: Final = ("encoding", "delimiter", "quote")
 TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
 _WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
 _TURNED: Final = 200  # rows that are checked for names of fields
@@ -93,7 +94,9 @@ class SurveyedInput:
         self.file = file
         self._mending = mending
         declared = reading or {}
-        self.options = TextOptions(**{key: declared.get(key) for key in ("encoding", "delimiter", "quote")})
+        if any(declared.get(key) for key in _TEXT_KEYS) and seems_keyed(file.path):
+            declared = {}  # what the manifest says is about the sender's files, and not about how people save rejects
+        self.options = TextOptions(**{key: declared.get(key) for key in _TEXT_KEYS})
         self.format = ""
         self.reader = ""
         self.notes: dict[str, Any] = {}
@@ -203,8 +206,7 @@ def survey(
                     shapes=partial(shapes.read, source.label(sheet.name), source.letters) if shapes else None,
                 )  # fmt: skip
                 source.spools[sheet.index] = sheet
-                if (job := claimed(sheet, source.file.name)) is not None:
-                    raise mends(source.file, job)
+                _stop_if_mended([sheet], source)
                 placed = list(_placed(found, source, sheet, _leaving(sheet, reading, provenance=provenance)))
                 if _is_left_out(placed, source, decided, shapes, findings):
                     source.skipped += placed
@@ -220,6 +222,15 @@ def survey(
                         _report_wide_rows(table, placed, findings)
                 if isinstance(plain, Remarking):
                     _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
+        if not source.spools:  # whoever corrects rejects may rename the sheet
+            _stop_if_mended((SpooledSheet(plain, room) for plain in book.sheets), source)
+
+
+def _stop_if_mended(sheets: Iterable[SpooledSheet], source: SurveyedInput) -> None:
+    """Ask for the inputs that the corrected rejects of a sheet belong to."""
+    for sheet in sheets:
+        if (job := claimed(sheet, source.file.name)) is not None:
+            raise mends(source.file, job)
 
 
 def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -> None:

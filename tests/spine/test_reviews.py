@@ -110,15 +110,6 @@ def test_a_decision_that_is_not_to_be_remembered_is_not(local):
     assert local.store.head(own_key("acme", "members")) is None
 
 
-def test_an_answer_by_a_questions_id_is_remembered_by_its_header(local):
-    job, runner = asking(local)
-    question = told(local, f"{job_folder(job)}review.json")["questions"][0]
-    answer(local, answers=[{"id": question["id"], "value": "id"}])
-    local.work_off(runner)
-    memory = parse_memory(local.store.read(own_key("acme", "members"), limit=1 << 20))
-    assert [(e.header, e.field) for e in memory.headers] == [("id", "id")]
-
-
 @pytest.mark.parametrize(
     ("given", "known"),
     [
@@ -134,15 +125,6 @@ def test_of_columns_with_one_header_a_field_is_remembered_and_two_are_not(local,
     info = local.store.head(own_key("acme", "members"))
     memory = parse_memory(local.store.read(info.key, limit=1 << 20) if info else b'{"memory": 1}')
     assert {e.header: e.field for e in memory.headers} == known
-
-
-def test_an_answer_that_was_never_offered_is_not_remembered_and_spoils_no_other(local):
-    job, runner = asking(local)
-    question = told(local, f"{job_folder(job)}review.json")["questions"][0]
-    answer(local, answers=[{"id": question["id"], "value": "no such field!"}, ANSWER["answers"][0]])
-    local.work_off(runner)
-    memory = parse_memory(local.store.read(own_key("acme", "members"), limit=1 << 20))
-    assert [(e.header, e.field) for e in memory.headers] == [("ID No", "id")]
 
 
 def test_a_reading_is_remembered_for_its_sender(local):
