@@ -224,12 +224,9 @@ def fits_job(decision: Decision, job: Job) -> bool:
 def stage_pins(store: StagedSource, job: Job, scratch: Path, named: Sequence[str] = ()) -> Pins:
     """Write a job's decision and memories below `scratch/in`. `named`: the memories that its manifest names."""
     order: dict[str, Any] = {}
-    used = None
-    if job.decision is not None and (found := _read_decision(store, job)) is not None:
-        body, decision = found
-        (scratch / "in" / "decision.json").write_bytes(body)
-        used = job.decision
-        order["decision"] = _facts(used, body, "in/decision.json") | {"by": decision.by}
+    if (decided := stage_decision(store, job, scratch)) is not None:
+        order["decision"] = decided
+    used = job.decision if decided is not None else None
     if job.review is not None and job.review.accepted:
         order["review"] = "accept"
     memories: list[tuple[ObjectRef, bytes]] = []
@@ -249,6 +246,15 @@ def stage_pins(store: StagedSource, job: Job, scratch: Path, named: Sequence[str
     if refused:
         order["refused"] = [{"key": key, "why": why} for key, why in refused.items()]
     return Pins(used, tuple(ref for ref, _ in memories), tuple(pinned), order)
+
+
+def stage_decision(store: StagedSource, job: Job, scratch: Path) -> dict[str, Any] | None:
+    """Write a job's decision below `scratch/in`; what its order says of it, or None if it has none."""
+    if job.decision is None or (found := _read_decision(store, job)) is None:
+        return None
+    body, decision = found
+    (scratch / "in" / "decision.json").write_bytes(body)
+    return _facts(job.decision, body, "in/decision.json") | {"by": decision.by}
 
 
 def _stage_memories(memories: Sequence[tuple[ObjectRef, bytes]], scratch: Path) -> dict[str, Any]:
