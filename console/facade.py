@@ -153,6 +153,10 @@ class Facade:
         except ObjectMissing:
             return b""
 
+    def forget_pauses(self) -> None:
+        """We changed something: whoever asks next sees it."""
+        self._pauses.forget()
+
     # Overview
 
     def tally(self) -> Tally:
@@ -341,6 +345,9 @@ class Fresh(Generic[T]):
             return self._ask_again()
         finally:
             self._asking.release()
+
+    def forget(self) -> None:
+        self._known = None
 
     def age(self) -> float:
         """Seconds since the answer was complete."""
