@@ -7,7 +7,7 @@ refused with one line per mistake. What it says is applied by the engine (runner
 import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
@@ -18,7 +18,6 @@ MAX_ANSWERS = 2000
 _MAX_VALUES = 20_000  # of everything that a decision holds
 _PROBLEMS = 20
 _SAYS = ("field", "reading", "header_rows", "value", "skip")
-READINGS = ("day_first", "month_first", "year_first", "point", "comma", "percent", "share")
 
 Label = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -68,8 +67,15 @@ class Decision(Strict):
     job: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     by: Annotated[str, Field(min_length=1, max_length=200)]
     answers: Annotated[tuple[Answer, ...], Field(max_length=MAX_ANSWERS)] = ()
-    accept: bool = False  # take the likeliest answer to whatever is not answered here
-    remember: bool = True
+    accept: Annotated[bool, Field(strict=True)] = False  # take the likeliest answer to whatever is not answered here
+    remember: Annotated[bool, Field(strict=True)] = True
+
+    @field_validator("by")
+    @classmethod
+    def _is_name(cls, by: str) -> str:
+        if not by.strip() or not by.isprintable():
+            raise wrong(f"is {shown(by)}", "a person's name")
+        return by.strip()
 
     @model_validator(mode="after")
     def _decides(self) -> Self:

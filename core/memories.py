@@ -9,9 +9,11 @@ every count is kept and the matcher weighs them against each other.
 """
 
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
+from unicodedata import normalize
 
 from pydantic import Field, ValidationError, field_validator
 
@@ -66,9 +68,9 @@ class Learnt(Strict):
     senders: Annotated[tuple[Sender, ...], Field(max_length=MAX_SENDERS)] = ()
 
     @property
+    @abstractmethod
     def key(self) -> tuple[str, ...]:
         """What makes two entries one."""
-        raise NotImplementedError
 
     @field_validator("at", "said_at", mode="before")
     @classmethod
@@ -103,7 +105,7 @@ class SpellingEntry(Learnt):
 
     @property
     def key(self) -> tuple[str, ...]:
-        return (self.field, folded(self.value), self.means)
+        return (self.field, self.value.strip().casefold(), self.means)  # as the engine compares cells
 
 
 class ShapeEntry(Learnt):
@@ -231,9 +233,34 @@ def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[S
     return found
 
 
+def answers_in(profile: object, *, sender: str, by: str) -> list[HeaderFact | ReadingFact]:
+    """What a decision said about columns, as the box applied it; whatever is none of it is left out.
+
+    One fact for each header: of columns with one header a field goes before none, and two fields teach nothing.
+    """
+    answers = profile.get("answers") if isinstance(profile, dict) else None
+    fields: dict[str, tuple[str, set[str]]] = {}
+    readings: list[ReadingFact] = []
+    now = datetime.now(UTC)
+    for answer in answers if isinstance(answers, list) else ():
+        try:
+            if "reading" in answer:
+                read = ReadingEntry(header=answer["header"], reading=answer["reading"], sender=sender, at=now)
+                readings.append(ReadingFact(sender, read.header, read.reading, by))
+            else:
+                said = HeaderEntry(header=answer["header"], field=answer["field"], at=now)
+                known = fields.setdefault(folded(said.header), (said.header, set()))[1]
+                known |= set() if said.field is None else {said.field}
+        except (ValidationError, TypeError, KeyError):
+            continue
+    agreed = [(header, next(iter(said), None)) for header, said in fields.values() if len(said) < 2]
+    return [*(HeaderFact(header, field, by, sender) for header, field in agreed), *readings]
+
+
 def folded(text: str) -> str:
-    """One spelling for upper and lower case and runs of blanks."""
-    return " ".join(text.split()).casefold()
+    """One spelling for upper and lower case, runs of blanks and the two ways to write an accent."""
+    text = " ".join(text.split()).casefold()
+    return text if text.isascii() else normalize("NFC", text)
 
 
 def reading_kind(reading: str) -> str:
@@ -298,10 +325,8 @@ def serialized(memory: Memory) -> bytes:
 def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
     """The memory with facts added. Those least often said, longest ago, and by no person go first if it is full."""
     at = at.astimezone(UTC)
-    headers = {e.key: e for e in memory.headers}
-    values = {e.key: e for e in memory.values}
-    shapes = {e.key: e for e in memory.shapes}
-    readings = {e.key: e for e in memory.readings}
+    headers, values = _by_key(memory.headers, _add), _by_key(memory.values, _add)
+    shapes, readings = _by_key(memory.shapes, _newest), _by_key(memory.readings, _newest)
     for fact in facts:
         said: dict[str, Any] = {"at": at, "by": fact.by, "said_at": at if fact.by else None}
         if isinstance(fact, ReadingFact):
@@ -319,23 +344,6 @@ def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
             _add(headers, _made(HeaderEntry, header=" ".join(fact.header.split()), field=fact.field, **said))
         else:
             _add(values, _made(SpellingEntry, field=fact.field, value=fact.value, means=fact.means, **said))
-    return _ordered(_built(headers.values(), values.values(), shapes.values(), readings.values()))
-
-
-def merge(one: Memory, other: Memory) -> Memory:
-    """Both memories in one: counts are added, the newer word counts."""
-    headers = {e.key: e for e in one.headers}
-    values = {e.key: e for e in one.values}
-    shapes = {e.key: e for e in one.shapes}
-    for header in other.headers:
-        _add(headers, header)
-    for value in other.values:
-        _add(values, value)
-    for shape in other.shapes:
-        _newest(shapes, shape)
-    readings = {e.key: e for e in one.readings}
-    for reading in other.readings:
-        _newest(readings, reading)
     return _ordered(_built(headers.values(), values.values(), shapes.values(), readings.values()))
 
 
@@ -374,6 +382,16 @@ def _made(kind: Callable[..., Entry], **given: Any) -> Entry:
     except ValidationError as error:
         problems = [problem_of(e, Memory) for e in error.errors(include_url=False)[:_PROBLEMS]]
         raise MemoryInvalid(problems) from None
+
+
+def _by_key(
+    entries: Iterable[Entry], add: Callable[[dict[tuple[str, ...], Entry], Entry], None]
+) -> dict[tuple[str, ...], Entry]:
+    """Entries by their keys. A memory written by hand may have two with one key."""
+    known: dict[tuple[str, ...], Entry] = {}
+    for entry in entries:
+        add(known, entry)
+    return known
 
 
 def _add(known: dict[tuple[str, ...], Entry], entry: Entry) -> None:

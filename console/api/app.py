@@ -103,7 +103,6 @@ class Endpoint:
         operation = self._operations.get(request.method)
         route = next(iter(self._operations.values())).path
         span = scope["ade.span"] = RequestSpan(self._context.stack.telemetry, request.method, route)
-        response = await self._answer(request, operation)
         status = 0
 
         async def sending(message: Message) -> None:
@@ -114,19 +113,21 @@ class Endpoint:
                 self._context.counts.add(name, status, time.monotonic() - began)
             await send(message)
 
-        try:
-            with contextlib.suppress(ClientDisconnect):
-                await _guarded(response)(scope, receive, sending)
-        except Exception as error:
-            if status:
-                raise  # half an answer is out: the connection is cut
-            await _guarded(self._refusal(request, error))(scope, receive, sending)
-        finally:
-            span.end(status)
+        with contextlib.ExitStack() as held:
+            response = await self._answer(request, operation, held)
+            try:
+                with contextlib.suppress(ClientDisconnect):
+                    await _guarded(response)(scope, receive, sending)
+            except Exception as error:
+                if status:
+                    raise  # half an answer is out: the connection is cut
+                await _guarded(self._refusal(request, error))(scope, receive, sending)
+            finally:
+                span.end(status)
 
-    async def _answer(self, request: Request, operation: Operation | None) -> Response:
+    async def _answer(self, request: Request, operation: Operation | None, held: contextlib.ExitStack) -> Response:
         try:
-            return await self._authorized(request, operation)
+            return await self._authorized(request, operation, held)
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:  # noqa: BLE001 - the last line: whatever happens, the caller is answered
@@ -143,7 +144,8 @@ class Endpoint:
             return self._wrong(request, problem)
         return respond(problem)
 
-    async def _authorized(self, request: Request, operation: Operation | None) -> Response:
+    async def _authorized(self, request: Request, operation: Operation | None, held: contextlib.ExitStack) -> Response:
+        """`held`: what lasts until the answer is out."""
         context = self._context
         context.guard.check_origin(request)
         if operation is None:
@@ -162,6 +164,7 @@ class Endpoint:
             )
         request.scope["ade.span"].begin(request.headers.get("traceparent"))
         context.guard.limit_rate(principal)
+        held.enter_context(context.guard.at_work(principal))
         if operation.right is not None and not principal.may(operation.right):
             raise ProblemError(
                 HTTPStatus.FORBIDDEN,
@@ -177,6 +180,7 @@ class Endpoint:
         finally:
             if request.method not in ("GET", "HEAD"):
                 context.answers.forget()
+                context.facade.forget_pauses()
 
 
 def wants_page(request: Request) -> bool:

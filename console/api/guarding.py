@@ -5,8 +5,11 @@ danger: a page of another site may make it call us. So the Host has to be a name
 attacker's DNS points here is not), and a request that changes something must not come from another origin.
 """
 
+import contextlib
 import ipaddress
 import threading
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
@@ -26,6 +29,7 @@ _OURS = frozenset({"same-origin", "none"})
 _PASSED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 _BURST = 2.0  # seconds of its rate that a token may use at once
 _BUCKETS = 10_000
+MOST_OF_ONE = 100  # requests of one token that are at work, streams among them: a tenth of all connections
 _GUESSES = 5.0  # wrong tokens a second from one address
 _TEXTS = "'self'"
 # No script but our own files, nothing from elsewhere, in nobody's frame.
@@ -81,6 +85,7 @@ class Guard:
         self._settings = settings
         self._access = access
         self._rates = Rates(clock)
+        self._at_work: Counter[str] = Counter()  # requests by caller
         self._proxies = _networks(settings.console_proxies)
         self._hosts = {name.lower() for name in _words(settings.console_hosts)}
 
@@ -127,6 +132,23 @@ class Guard:
         if principal is not LOCAL:
             rate = float(self._settings.console_rate)
             self._slow_down(principal.id, rate, rate * _BURST)
+
+    @contextlib.contextmanager
+    def at_work(self, principal: Principal) -> Iterator[None]:
+        """Count a request until its answer is out: nobody takes all connections or threads. For one event loop."""
+        if principal is not LOCAL and self._at_work[principal.id] >= MOST_OF_ONE:
+            raise ProblemError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"{MOST_OF_ONE} requests of this token are not answered in full yet; wait for them, or close some",
+                headers={"Retry-After": "10"},
+            )
+        self._at_work[principal.id] += 1
+        try:
+            yield
+        finally:
+            self._at_work[principal.id] -= 1
+            if not self._at_work[principal.id]:
+                del self._at_work[principal.id]
 
     def is_proxy(self, request: Request) -> bool:
         """Whether a proxy that we trust passed the request on."""

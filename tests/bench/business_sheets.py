@@ -180,7 +180,7 @@ def outcomes(sheet: Sheet, threshold: float, recall: Recall = EMPTY) -> list[Out
 
     def outcome(position: int, header: str, want: str | None) -> Outcome:
         one = by_position[position]
-        nearest, near = one.runners_up[0] if one.runners_up else (None, 0.0)
+        nearest, near = one.runners_up[0][:2] if one.runners_up else (None, 0.0)
         probability = one.probability if one.field else near
         return Outcome(
             sheet=sheet.name, header=header, want=want, got=one.field, nearest=nearest, probability=probability

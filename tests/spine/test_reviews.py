@@ -12,6 +12,7 @@ from core.memories import own_key, parse_memory
 from core.verdicts import Verdict
 from infra.reviews import put_decision
 from infra.statuses import status_key
+from tests.support import world as support
 from tests.support.world import Crash, World
 
 INPUT = "inbox/acme/d/a.csv"
@@ -103,20 +104,25 @@ def test_a_decision_is_remembered_once_however_often_it_is_published(local):
     assert (shape.sender, shape.headers, shape.header_rows, shape.by, shape.count) == ("d", ("ID No",), (1,), "ann", 1)
 
 
+def test_a_box_puts_no_words_into_a_persons_mouth(local, monkeypatch):
+    _, runner = asking(local)
+    answer(local)
+    lies = [
+        {"header": "Total", "field": "id"},
+        {"header": "Fax", "field": None},
+        {"header": "Date", "reading": "comma"},
+    ]
+    monkeypatch.setattr(support, "_applied", lambda _: [*lies, {"header": "ID No", "field": "id"}])
+    local.work_off(runner)
+    memory = parse_memory(local.store.read(own_key("acme", "members"), limit=1 << 20))
+    assert ([entry.header for entry in memory.headers], memory.readings) == (["ID No"], ())
+
+
 def test_a_decision_that_is_not_to_be_remembered_is_not(local):
     _, runner = asking(local)
     answer(local, remember=False)
     local.work_off(runner)
     assert local.store.head(own_key("acme", "members")) is None
-
-
-def test_an_answer_by_a_questions_id_is_remembered_by_its_header(local):
-    job, runner = asking(local)
-    question = told(local, f"{job_folder(job)}review.json")["questions"][0]
-    answer(local, answers=[{"id": question["id"], "value": "id"}])
-    local.work_off(runner)
-    memory = parse_memory(local.store.read(own_key("acme", "members"), limit=1 << 20))
-    assert [(e.header, e.field) for e in memory.headers] == [("id", "id")]
 
 
 @pytest.mark.parametrize(
@@ -134,15 +140,6 @@ def test_of_columns_with_one_header_a_field_is_remembered_and_two_are_not(local,
     info = local.store.head(own_key("acme", "members"))
     memory = parse_memory(local.store.read(info.key, limit=1 << 20) if info else b'{"memory": 1}')
     assert {e.header: e.field for e in memory.headers} == known
-
-
-def test_an_answer_that_was_never_offered_is_not_remembered_and_spoils_no_other(local):
-    job, runner = asking(local)
-    question = told(local, f"{job_folder(job)}review.json")["questions"][0]
-    answer(local, answers=[{"id": question["id"], "value": "no such field!"}, ANSWER["answers"][0]])
-    local.work_off(runner)
-    memory = parse_memory(local.store.read(own_key("acme", "members"), limit=1 << 20))
-    assert [(e.header, e.field) for e in memory.headers] == [("ID No", "id")]
 
 
 def test_a_reading_is_remembered_for_its_sender(local):

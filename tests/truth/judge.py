@@ -26,6 +26,7 @@ DIALECT = {"delimiter_assumed", "open_quote", "stray_quote"}
 WIDE = {"wide_row"}  # at the row: its cells may have moved
 DECIMAL = {"decimal_assumed", "decimal_mixed"}
 ORDER = {"date_order_assumed", "date_order_mixed"}
+FORM = {"date_form_assumed"}  # digits read as a day number
 MERGED = {"merged_blank"}
 TIME = {"time_dropped"}
 CENTURY = {"century_assumed"}
@@ -37,7 +38,7 @@ BESIDE = {"cells_beside"}
 SKIPPED = {"table_unmapped", "table_skipped", "no_table"}
 CELLS = {"cell_error", "no_cached_value", "text_cut"}
 EXPLAINING = (
-    UNREAD | REWRITTEN | ROW_LEFT_OUT | ROW_KEPT | ENCODING | DIALECT | DECIMAL | ORDER | MERGED | TIME | CENTURY | UNMAPPED | MOVED
+    UNREAD | REWRITTEN | ROW_LEFT_OUT | ROW_KEPT | ENCODING | DIALECT | DECIMAL | ORDER | FORM | MERGED | TIME | CENTURY | UNMAPPED | MOVED
     | BESIDE | SKIPPED | CELLS | WIDE
 )  # fmt: skip
 
@@ -198,6 +199,8 @@ class _Judge:
             return "decimal sign", self._finding(DECIMAL, field=name)
         if isinstance(got, datetime) and any(swapped(w, got) for w in each(want)):
             return "date order", self._finding(ORDER, field=name)
+        if isinstance(got, datetime) and isinstance(text, str) and text.isdecimal():
+            return "digits", self._finding(FORM, field=name)
         if isinstance(got, datetime) and any(
             isinstance(w, date) and w.year % 100 == got.year % 100 and (w.month, w.day) == (got.month, got.day)
             for w in each(want)

@@ -1,6 +1,8 @@
 """report.html and the drawings that it shares with the console."""
 
+import re
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,3 +99,21 @@ def test_what_changed_since_the_last_drop_is_listed_and_nothing_is_reported_to_b
     assert "Nothing changed" in drawing.drift(changed(drift=same) | {"drift": same})
     without = {name: part for name, part in SAMPLE.items() if name != "drift"}
     assert drawing.drift(without) == ""
+
+
+def documented_rules():
+    table = (Path(__file__).parents[2] / "docs/mapping.md").read_text().partition("| rule | what it is |")[2]
+    names = [
+        name
+        for line in table.strip().split("\n\n")[0].splitlines()
+        for name in re.findall("`([^`]+)`", line.split("|")[1])
+    ]
+    return [name for name in names if name != "prior" and "." not in name]
+
+
+@pytest.mark.parametrize("rule", [*documented_rules(), "header", "header:name~", "decision", "hooks.after_mapping"])
+def test_every_reason_has_words_for_and_against(rule):
+    said = {drawing.in_words(rule, 1.0), drawing.in_words(rule, -1.0)}
+    assert len(said) == 2
+    assert rule not in said
+    assert not any(text.endswith(" ") or "{" in text for text in said)

@@ -558,6 +558,13 @@ def field_classes(field: Field, concepts: Iterable[str]) -> frozenset[str]:
     return known or (knowledge.head_classes(field.name) if field.type in _UNTESTED else _NOTHING)
 
 
+def listed(parts: Iterable[Contribution], *, redact: bool = False) -> list[dict[str, Any]]:
+    """As an artifact says it; `redact`: without the confirmed headers that contributions name."""
+    return [
+        {"rule": LIKE if redact and part.rule.startswith(LIKE) else part.rule, "weight": part.delta} for part in parts
+    ]
+
+
 def contributions(pair: Evidence, field: Field, values: Iterable[str]) -> tuple[Contribution, ...]:
     """What the artifact says about a pair: each source once, with its log-odds."""
     weights = model()["pair"]

@@ -5,8 +5,8 @@ headers of the same words; then what is likely. A pair needs `mapping.threshold`
 went to a better one gets its next choice only for reasons that did not speak for the first one as well.
 
 For those who ask (review, drift, report): `MappingChoice` has the field (None: unmapped), its `probability`, what
-contributed in log-odds, `runners_up` with their probabilities (also of a column that stays unmapped: the first of them
-is the nearest), and `tier`, the kind of evidence: `rule`, `name`, `confirmed`, `words`, `likely` or `none`.
+contributed in log-odds, `runners_up` with the same (also of a column that stays unmapped: the first of them is the
+nearest), and `tier`, the kind of evidence: `rule`, `name`, `confirmed`, `words`, `likely` or `none`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from runner.engine.mapping.headers import FUZZY, PART, SAME_WORDS, bare_words, e
 from runner.engine.mapping.knowledge import are_opposite
 from runner.engine.mapping.recall import Recall
 
-__all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "Sample", "choose"]
+__all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "RunnerUp", "Sample", "choose"]
 
 THRESHOLD: Final = 0.7
 RUNNERS_UP: Final = 3
@@ -56,6 +56,14 @@ class Doubt(NamedTuple):
     settle: str
 
 
+class RunnerUp(NamedTuple):
+    """A field that a column could also be."""
+
+    field: str
+    probability: float
+    contributors: tuple[Contribution, ...] = ()
+
+
 class MappingChoice(NamedTuple):
     """What was decided for one column."""
 
@@ -63,10 +71,23 @@ class MappingChoice(NamedTuple):
     field: str | None
     probability: float
     contributors: tuple[Contribution, ...]
-    runners_up: tuple[tuple[str, float], ...]
+    runners_up: tuple[RunnerUp, ...]
     note: str | None
     doubt: Doubt | None = None
     tier: str = "none"
+
+    def settled(self, field: str | None, rule: str, note: str, tier: str) -> "MappingChoice":
+        """The choice after somebody said what the column is."""
+        others = tuple(other for other in self.runners_up if other.field != field)
+        return self._replace(
+            field=field,
+            probability=1.0 if field is not None else max((other.probability for other in others), default=0.0),
+            contributors=(Contribution(rule, 1.0),),
+            runners_up=others,
+            note=note,
+            doubt=None,
+            tier=tier,
+        )
 
 
 def choose(
@@ -216,7 +237,11 @@ class _Chooser:
         at, mine = column.position, self._chosen.get(column.position)
         ranked = sorted([(-total, n) for n, total in self._totals[at].items()])
         likely = [(n, round(self._chance(at, n), 4)) for _, n in ranked[: RUNNERS_UP + 1]]
-        others = tuple((self._fields[n].name, p) for n, p in likely if n != mine and p >= LEAST_SHOWN)[:RUNNERS_UP]
+        others = tuple(
+            RunnerUp(self._fields[n].name, p, self._weigher.contributions(at, n))
+            for n, p in likely
+            if n != mine and p >= LEAST_SHOWN
+        )[:RUNNERS_UP]
         if mine is None:
             best = likely[0] if likely and likely[0][1] >= LEAST_SHOWN else None
             note, doubt = self._why_not(column, best)

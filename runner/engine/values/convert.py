@@ -71,7 +71,6 @@ class Converter:
         self._strict_decimal = field.decimal
         self._in_percent = convention.in_percent
         self._cross_unclear = convention.cross_unclear
-        self._moment = partial(moment_of, epoch_1904=epoch_1904, counts_days=convention.counts_days)
         self.day_first = convention.dots_day_first if convention.day_first is None else convention.day_first
         self.odd: dict[Any, tuple[str, ...]] = {}  # cell -> codes of the findings about how it was read
         self._clean = cleaner(field.clean)
@@ -85,7 +84,7 @@ class Converter:
             pivot=convention.pivot,
             short_years=convention.short_years,
             epoch_1904=epoch_1904,
-            counts_days=convention.counts_days,
+            numbers=convention.numbers,
         )
         self._fine = words.COMMON_EMAIL.fullmatch if field.type == "email" else None
         self._native = NATIVE["text"] if self._in_percent else NATIVE.get(field.type, NATIVE["text"])
@@ -241,7 +240,7 @@ class Converter:
             "money": number_of,
             "percent": self._share if self._in_percent else number_of,
             "date": self._day,
-            "datetime": self._moment,
+            "datetime": partial(moment_of, number=self._read.number),
             "time": self._clock,
             "boolean": truth_of,
         }
@@ -276,7 +275,7 @@ class Converter:
 
     def _day(self, value: Any) -> Any:
         """The date of a cell with a datetime or a serial; a dropped time of day is reported."""
-        moment = self._moment(value)
+        moment = moment_of(value, self._read.number)
         if type(moment) is not datetime:
             return moment
         if moment.time() != time():
@@ -349,14 +348,14 @@ def whole(value: Any) -> Any:
     return None if kind is NoCachedValue else BAD
 
 
-def moment_of(value: Any, *, epoch_1904: bool = False, counts_days: bool = True) -> Any:
+def moment_of(value: Any, number: Callable[[float], Any]) -> Any:
     kind = type(value)
     if kind is datetime:
         return dates.naive(value)
     if kind is date:
         return datetime.combine(value, time())
     if kind is int or kind is float:
-        return dates.from_serial(value, epoch_1904=epoch_1904, counts_days=counts_days)
+        return number(value)
     return None if kind is NoCachedValue else BAD
 
 

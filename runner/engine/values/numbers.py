@@ -101,8 +101,10 @@ def take_apart(text: str) -> Written | None:
     signs = before + inner + middle + after
     if len(signs) > 1 or (negative and signs):
         return None
-    minus = "-" if negative or signs == "-" else ""
     digits, exponent = _split(body)
+    if middle + after == "+" and digits.isdecimal():
+        return None  # 5+ is five and more; 5.00+ is how some programs write it
+    minus = "-" if negative or signs == "-" else ""
     point, comma = _plain(digits, "."), _plain(digits, ",")
     if point is None and comma is None:
         return None

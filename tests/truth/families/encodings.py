@@ -55,6 +55,12 @@ def encodings_hungarian(rng: Random) -> Case:
     return encoded(rng, rng.choice(("cp1250", "iso8859-2")), "hungarian", rng.choice((30, 100, 400)))
 
 
+@family("encodings_baltic", plain=True)
+def encodings_baltic(rng: Random) -> Case:
+    """Names of all three Baltic states in one file."""
+    return encoded(rng, rng.choice(("cp1257", "iso8859-13")), "baltic", rng.choice((40, 100, 400)))
+
+
 @family("unicode_encodings", plain=True)
 def unicode_encodings(rng: Random) -> Case:
     """UTF-8 and UTF-16, with a byte-order mark where it is usual."""

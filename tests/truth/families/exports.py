@@ -222,3 +222,35 @@ def remarks_between_records(rng: Random) -> Case:
     case = text_case(made, "".join(",".join(map(str, row)) + "\n" for row in sheet.rows), table)
     case.left = {("data", at + 1): "note"}
     return case
+
+
+@family("formats_changed_late", mostly_right=False)
+def formats_changed_late(rng: Random) -> Case:
+    """The currency of the number formats changes thousands of rows down, once or from there on: told."""
+    late = rng.randrange(4_100, 4_900)
+    once = rng.random() < 0.5
+    cells = iter(range(10_000))
+
+    def format_of(n: int) -> str:
+        return '"$"#,##0.00' if n == late or (n > late and not once) else "[$€-407] #,##0.00"
+
+    column = Column("figure", "money", cents, cell=lambda v: Shown(v, format_of(next(cells)), ""))
+    made = content(rng, [member(rng), column], 5_000)
+    sheet = Sheet("Data")
+    case = book_case(rng, [sheet], [place(sheet, made)], made.fields, WRITERS)
+    case.tells = [tell("currency_mixed", field="figure")]
+    return case
+
+
+@family("percents_and_numbers", mostly_right=False)
+def percents_and_numbers(rng: Random) -> Case:
+    """45 % and 45 in one column of numbers: each is kept as it is stored, and the column is told."""
+    column = Column(
+        "figure", "decimal", lambda r, n: r.randrange(1, 99) / 100 if n % 2 else float(r.randrange(2, 99)),
+        cell=lambda v: Shown(v, "0%", "") if v < 1 else v,
+    )  # fmt: skip
+    made = content(rng, [member(rng), column], rng.choice((4, 12)))
+    sheet = Sheet("Data")
+    case = book_case(rng, [sheet], [place(sheet, made)], made.fields, WRITERS)
+    case.tells = [tell("unit_mixed", field="figure")]
+    return case

@@ -314,3 +314,14 @@ def padded_codes(rng: Random) -> Case:
     return written(
         rng, [sheet], [place(sheet, made)], made.fields, texts=False, writers="openpyxl xlsxwriter raw_xml xlwt"
     )
+
+
+@family("amounts_that_say_more", mostly_right=False)
+def amounts_that_say_more(rng: Random) -> Case:
+    """CR and DR mean plus to a bank and minus to a ledger; 5+, <5 and 3k are no plain numbers: never read in silence."""
+    end = rng.choice((("{} CR", "{} DR"), ("{}Cr", "{}Dr"), ("{}+",), ("<{}",), ("{}k",), ("{} approx",)))
+    column = Column("amount", "money", lambda r, n: r.randrange(1, 900), lambda v: end[v % len(end)].format(v))
+    made = content(rng, [member(rng), column], rng.choice((2, 6)))
+    case = texts_case(rng, [], 0, made)
+    case.tells = [tell("type_error", field="amount")]
+    return case
