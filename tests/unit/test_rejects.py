@@ -311,6 +311,14 @@ class TestTheWorkbook:
         run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
         assert [row[:3] for row in rejects(tmp_path)] == [["007", "bad", "1"]]
 
+    def test_an_id_that_is_typed_into_the_rows_of_a_csv_keeps_its_zeros_and_a_number_is_one(self, tmp_path):
+        (tmp_path / "in.xlsx").write_text("Id;Email;N;Remark\n;bad;1;x\n008;bad;x;\n009;a@b.com;2;y\n")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        sheet = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        assert [[cell.number_format for cell in row[:4]] for row in sheet.iter_rows(min_row=2)] == [
+            ["@", "@", "General", "@"]
+        ] * 2
+
 
 def described(*lines: dict[str, Any]) -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
