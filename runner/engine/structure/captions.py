@@ -265,7 +265,8 @@ def _numbers_columns(row: Row, below: Sequence[Row]) -> tuple[bool, bool]:
         if len(kinds) > 1 and CellKind.NUMBER not in kinds:
             return True, True
     counted_on = bool(below) and cell_text(below[0].values[below[0].filled[0]]) == str(len(texts) + 1)
-    return len(texts) > NUMBERED and not counted_on, False
+    repeated = any(one.values == row.values for one in below)
+    return len(texts) > NUMBERED and not counted_on and not repeated, False
 
 
 def _other_headers(body: Sequence[Row], hints: Hints) -> list[int]:
