@@ -23,6 +23,9 @@ DOUBT = 1.0  # points from which it may be one
 NAMED = 200  # doubtful rows reported one by one
 PURE = 0.9  # share of a column's cells that are blank, or values
 _TEXT = int(CellKind.TEXT)
+# Plain integers: members of an enum are several times slower. A code with digits is rather a value.
+_NAME, _CODE = int(Mark.NAME), int(Mark.CODE)
+_NAME_MARKS = int(Mark.NAME | Mark.CODE | Mark.DIGITS)
 # What printed pages and programs put between records: "# page 2", "-- end of section --", "Continued on next page".
 _REMARK = re.compile(
     r"\s*(?:#|//|--|==|\*\*|(?:page|seite|pagina|página)\s+\d|continued|fortsetzung|suite\b|end of |carried forward"
@@ -278,23 +281,25 @@ def _other_headers(body: Sequence[Row], hints: Hints) -> list[int]:
 
 def _names(row: Row, body: Sequence[Row], hints: Hints) -> bool:
     """Whether all cells are texts, at least two, and name columns; of texts over values, half is enough."""
-    if row.kinds.count(_TEXT) != len(row.filled) or len(row.filled) < 2:
+    cells = len(row.filled)
+    if row.kinds.count(_TEXT) != cells or cells < 2:
         return False
-    named = {at for at in row.filled if _is_name(row, at)}
-    if len(named) < len(row.filled) and hints.spelled is not None:
-        named |= {at for at in row.filled if at not in named and hints.spelled([row.values[at]])}
-    if len(named) == len(row.filled):
+    spelled = hints.spelled if hints.header(row.number) > 0 else None
+    unnamed: list[int] = []
+    for at in row.filled:
+        if not _is_name(row, at) and not (spelled and spelled([row.values[at]])):
+            unnamed.append(at)
+            if len(unnamed) * 2 > cells:
+                return False
+    if not unnamed:
         return True
-    if len(named) * 2 < len(row.filled):
-        return False
     over = {at for at in row.filled if _values_in(body, at)}
-    return bool(over) and over <= named
+    return bool(over) and over.isdisjoint(unnamed)
 
 
 def _is_name(row: Row, at: int) -> bool:
-    marks = row.marks[at]
-    code = marks & Mark.CODE and not marks & Mark.DIGITS
-    return bool(marks & Mark.NAME or code) or str(row.values[at]).strip() in LONE_NAMES
+    marks = row.marks[at] & _NAME_MARKS
+    return marks >= _NAME or marks == _CODE or row.values[at] in LONE_NAMES
 
 
 def _values_in(body: Sequence[Row], at: int) -> bool:
