@@ -22,7 +22,7 @@ from core.keys import corrected_name, job_folder
 from core.ports import Fetched, JobTable
 from core.verdicts import Verdict
 from infra.queueing import mutate
-from runner.staging import MAX_ROUNDS, Staged, StagedSource, StagingFailed, stage_file
+from runner.staging import MAX_ROUNDS, Staged, StagedSource, StagingFailed, sender_of, stage_decision, stage_file
 
 MAX_CORRECTIONS = 64  # corrected files of one drop
 _WITHDRAWN = frozenset({State.CANCELLED, State.SKIPPED})
@@ -255,6 +255,11 @@ def stage_origin(
         inputs.append(found | {"role": "mended", "mends": facts})
         numbers[n] = len(numbers)
     order = {name: value for name, value in staged.order.items() if name != "previous"}
+    order["sender"] = sender_of(origin.roots[0])  # what was learnt from the first file's sender counts
+    if "decision" not in order:  # what a person decided about the file counts for its corrections, too
+        others = [file.owner for file in reversed(origin.mended) if file.owner.job_id != job.job_id] + origin.roots
+        decided = next(filter(None, (stage_decision(store, other, folder) for other in others)), None)
+        order |= {} if decided is None else {"decision": decided}
     return replace(staged, order=order | {"inputs": inputs} | ({"lost": lost} if lost else {}))
 
 

@@ -180,6 +180,7 @@ class Endpoint:
         finally:
             if request.method not in ("GET", "HEAD"):
                 context.answers.forget()
+                context.facade.forget_pauses()
 
 
 def wants_page(request: Request) -> bool:

@@ -28,7 +28,7 @@ from core.manifests import MAX_MANIFEST_BYTES
 from core.ports import JobQuery
 
 _PARTS = 1000
-_ACTED_AT_ONCE = 200
+ACTED_AT_ONCE = 200
 _COUNTED_AT_ONCE = 5000
 _NAMED = 100
 _UPLOAD_SECONDS = 3600
@@ -129,7 +129,7 @@ def read_submission(given: list[tuple[str, Any]], scratch: Path, megabytes: int 
         raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form lacks {' and '.join(missing)}; send them as form fields")
     checked(models.OverviewQuery, {"tenant": words["tenant"]}, "form field")
     return HttpDrop(
-        words["tenant"], words["manifest"].encode(), files, words.get("path"), words.get("data_time") or None
+        words["tenant"], words["manifest"].encode(), files, words.get("path") or None, words.get("data_time") or None
     )
 
 
@@ -317,7 +317,7 @@ def act_on_all(call: Call) -> Answer:
     if body.filter.tenant is not None:
         _check_tenant(call, body.filter.tenant)
     query = body.filter.query(call.principal.tenant)
-    most = _COUNTED_AT_ONCE if body.dry_run else _ACTED_AT_ONCE
+    most = _COUNTED_AT_ONCE if body.dry_run else ACTED_AT_ONCE
     try:
         ids, cursor = _matching(call, query, body.cursor, most)
     except ValueError:
@@ -328,13 +328,7 @@ def act_on_all(call: Call) -> Answer:
         call.context.actions.note(
             call.principal, body.act, tenant=query.tenant, filter=facts, count=len(ids), jobs=ids[:_NAMED]
         )
-        for job_id in ids:
-            try:
-                _change(call, body.act, job_id)
-            except StoreUnavailable:
-                raise  # the others would wait for it as well; the same call again goes on where this one ended
-            except AdeError as error:
-                refused.append({"job_id": job_id, "refused": str(error)})
+        refused = _change_all(call, body.act, ids)
     return {
         "act": body.act,
         "dry_run": body.dry_run,
@@ -343,6 +337,25 @@ def act_on_all(call: Call) -> Answer:
         "refused": refused,
         "cursor": cursor,
     }
+
+
+def act_on_some(call: Call, act: str, ids: list[str]) -> list[dict[str, str]]:
+    """One act on jobs that were chosen by hand; those that refused it, with the reason."""
+    ids = [call.context.seen(job_id, call.principal).job_id for job_id in ids[:ACTED_AT_ONCE]]
+    call.context.actions.note(call.principal, act, tenant=call.principal.tenant, count=len(ids), jobs=ids[:_NAMED])
+    return _change_all(call, act, ids)
+
+
+def _change_all(call: Call, act: str, ids: list[str]) -> list[dict[str, str]]:
+    refused = []
+    for job_id in ids:
+        try:
+            _change(call, act, job_id)
+        except StoreUnavailable:
+            raise  # the others would wait for it as well; the same call again goes on where this one ended
+        except AdeError as error:
+            refused.append({"job_id": job_id, "refused": str(error)})
+    return refused
 
 
 def _matching(call: Call, query: JobQuery, cursor: str | None, most: int) -> tuple[list[str], str | None]:

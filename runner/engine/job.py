@@ -39,7 +39,7 @@ from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strand
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
 from runner.engine.structure.remembered import SenderShapes
-from runner.engine.survey import DeclaredNames, SurveyedInput, compare_shapes, leave_out, survey
+from runner.engine.survey import DeclaredNames, NamedHeadings, SurveyedInput, compare_shapes, leave_out, survey
 from runner.engine.writing import NormalizedBook, SheetWriter
 
 SAID: Final = 0  # the final event was written, whatever it says
@@ -119,7 +119,8 @@ class EngineJob:
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
-        self.learnt = read_memories([(m.path, m.key) for m in order.memories], [m.version for m in order.memories])
+        memories = order.memories
+        self.learnt = read_memories([(m.path, m.key) for m in memories], [m.version for m in memories], order.headers)
         self.shapes = SenderShapes(self.learnt.shapes, order.sender)
         self.spelled: dict[str, dict[str, Any]] = {}  # field -> folded text -> the allowed value that it means
         self.answers = Answers(order.decision, accept=order.accept, readings=self.learnt.readings_of(order.sender))
@@ -210,10 +211,10 @@ class EngineJob:
             self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
         sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
-        learnt = [entry["header"] for entry in self.learnt.headers if entry["field"] is not None]
+        names = NamedHeadings(fields, self.learnt.headers.names)
         for n, source in enumerate(sources):
             survey(
-                source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, fields, learnt),
+                source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, names),
                 provenance=bool(self.output.get("provenance")),
                 scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers,
                 shapes=self.shapes,
@@ -347,6 +348,8 @@ class EngineJob:
         if previous is None:
             return
         kept = drift.read_profiles(previous.path.read_bytes()) if previous.path.exists() else []
+        if any(one.job == self.order.job.get("job_id") for one in kept):
+            return  # it runs again, and its own profile has replaced the one that it was compared with
         now = self._profile(tables, {})
         chosen = drift.most_like(kept, now)
         if chosen is None:
@@ -388,8 +391,8 @@ class EngineJob:
             what = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
             self.findings.add("drift_rows", "info", what, rule="drift")
         for one in values:
-            said = {"types": "kinds of values", "blank": "share of blank cells", "wrong": "share of wrong values"}
-            what = f"the {said[one['what']]} of {one['header']} differ from the sender's last drop"
+            said = {"types": "kinds of values", "blank": "shares of blank cells", "wrong": "shares of wrong values"}
+            what = f"the {said[one['what']]} of {one['header']} differ from those of the sender's last drop"
             self.findings.add("drift_values", "info", what, field=one["field"], rule="drift")
 
     def _profile(self, tables: list[MappedTable], shares: Mapping[str, drift.Shares]) -> dict[str, Any]:

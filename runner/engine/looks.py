@@ -138,7 +138,7 @@ def _head(head: bytes, found: SheetLooks) -> None:
         zoom = _ZOOM.search(view[1])
         found.view |= {"turned": True} if _TURNED.search(view[1]) else {}
         found.view |= {"grid": False} if _NO_GRID.search(view[1]) else {}
-        found.view |= {"zoom": int(zoom[1])} if zoom else {}
+        found.view |= {"zoom": max(10, min(400, int(zoom[1])))} if zoom else {}
     if plain and (width := _PLAIN_WIDTH.search(plain[1])):
         found.view["width"] = min(255.0, float(width[1]))
 

@@ -37,7 +37,7 @@ from runner.engine.written import WrittenColumn, is_same
 
 TO_DO: Final = "ade: what to do"
 KINDS: Final = ("key", "row", "top")  # the row that names the columns, a row of data, any other row above it
-_KEY = re.compile(r"ade: (key|row|top) ([a-z0-9][a-z0-9-]{0,79})/([0-9]{1,5})/([0-9]{1,5})/([0-9]{1,7})")
+_KEY = re.compile(r"ade: (key|row|top) ([a-z0-9][a-z0-9-]{0,79})/([0-9]{1,5})/([0-9]{1,5})/([0-9]{1,9})")
 _TEXT_FORMATS: Final = frozenset({"csv", "tsv", "html"})  # which have only what cells show
 _RAW_KEY = re.compile(rb"ade: (?:key|row|top) |a\0d\0e\0:\0 \0(?:k\0e\0y|r\0o\0w|t\0o\0p)\0 ")
 _RAW: Final = 256 * 1024

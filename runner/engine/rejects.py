@@ -7,9 +7,9 @@ are wrong, and what is wrong with them. `rejects.xlsx` is made from that descrip
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
-from itertools import chain
+from itertools import chain, islice
 from math import isfinite
 from typing import IO, Any, Final
 
@@ -27,6 +27,7 @@ DESCRIPTION: Final = "rejects.jsonl"
 WORKBOOK: Final = "rejects.xlsx"
 MAX_RUNS: Final = 300_000  # runs of rows to split off; an artifact has room for about twice as many
 MARKED_ROWS: Final = 20_000  # rows whose cells are marked one by one; those beyond say to see the report
+MAX_SHEET_ROWS: Final = 1_000_000  # of rejects.xlsx; further rows are on another sheet
 MAX_STYLES: Final = 4_000  # cells with further looks are plain
 MAX_COLUMNS: Final = 16_384 - 2  # two columns are added
 _MOST_FROZEN: Final = 12  # rows of titles and headers that stay in sight
@@ -148,32 +149,26 @@ class RejectsDescription:
                 remedy='leave out "output": {"rejects": true}, or split the input by columns',
             )  # fmt: skip
         looks = self._sheet_looks(source, index, wanted, heads)
-        rows = wanted | RowSet.of(heads)
         headless = not any(kind == "key" for kind in heads.values())
         above = all(row < next(iter(wanted))[0] for row in heads) and len(heads) <= _MOST_FROZEN
         frozen = (1 if headless else len(heads)) if above else 0
         layout, places = spool.layout(), self._errors.places(tables)
         wrong = places[0] if places else range(columns + 1)
         hidden = [n for n in sorted(layout.hidden_columns) if n <= columns and n not in wrong]
-        known = looks.widths or _measured(spool, rows, wanted)
+        known = looks.widths or _measured(spool, wanted | RowSet.of(heads), wanted)
         widths = [[n, w] for n, w in sorted(known.items()) if n <= columns and (w >= _SEEN_WIDTH or n not in wrong)]
-        self._line(
-            {"sheet": spool.name, "input": number, "index": index, "columns": columns, "widths": widths,
-             "headless": headless, "frozen": frozen, "across": min(layout.frozen_columns, columns, _MOST_FROZEN),
-             "hidden": hidden, "view": looks.view}
-        )  # fmt: skip
-        for block in spool.some_blocks(lambda extent: rows.meets(extent.first, extent.last)):
-            for row in rows.within(block.numbers[0], block.numbers[-1]).numbers():
-                at = _position(block.numbers, row)
-                if at is not None:
-                    values = [column[at] for column in block.columns]
-                    values += [None] * (columns - len(values) if looks.rows else 0)  # a table's grid goes on
-                    self._row(row, heads.get(row, "row"), values, looks, tables)
+        sheet = {
+            "sheet": spool.name, "input": number, "index": index, "columns": columns, "widths": widths,
+            "headless": headless, "frozen": frozen, "across": min(layout.frozen_columns, columns, _MOST_FROZEN),
+            "hidden": hidden, "view": looks.view,
+        }  # fmt: skip
         merged = [list(area) for area in layout.merged if all(n in heads for n in range(area[0], area[2] + 1))]
-        if merged:
-            self._line({"merged": merged[:1000]})
-        if choices := places[1] if places else {}:
-            self._line({"choices": sorted(choices.items())})
+        for part in _parts(wanted):
+            self._line(sheet)
+            for row, values in _rows(spool, part | RowSet.of(heads)):
+                blanks = [None] * (columns - len(values) if looks.rows else 0)  # over which a table's grid goes on
+                self._row(row, heads.get(row, "row"), values + blanks, looks, tables)
+            self._line({"merged": merged[:1000], "choices": sorted(places[1].items()) if places else []})
 
     def _sheet_looks(self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]) -> SheetLooks:
         if source.format not in ("xlsx", "xlsm"):
@@ -258,23 +253,39 @@ def refusal(manifest: Mapping[str, Any], bad: int, rows: int, runs: int = 0) -> 
 def _measured(spool: SpooledSheet, rows: RowSet, wanted: RowSet) -> dict[int, float]:
     """Widths for the columns of a sheet that has none of its own, by the texts of its first rows."""
     longest: dict[int, int] = {}
-    left = _MEASURED
+    for row, values in islice(_rows(spool, rows), _MEASURED):
+        if row not in wanted and sum(v is not None for v in values) == 1:
+            continue  # a title may run across the columns
+        for n, value in enumerate(values, 1):
+            if value is not None:
+                text = str(value)
+                longest[n] = max(longest.get(n, 0), *map(len, text[:_WIDEST].split("\n")))
+    return {n: float(max(_NARROWEST, most + 2)) for n, most in longest.items()}
+
+
+def _parts(rows: RowSet) -> Iterator[RowSet]:
+    """Rows in as many parts as they take sheets."""
+    part = RowSet()
+    for start, last in rows:
+        first = start
+        while first <= last:
+            end = min(last, first + MAX_SHEET_ROWS - part.count - 1)
+            part.add(range(first, end + 1))
+            first = end + 1
+            if part.count >= MAX_SHEET_ROWS:
+                yield part
+                part = RowSet()
+    if part:
+        yield part
+
+
+def _rows(spool: SpooledSheet, rows: RowSet) -> Iterator[tuple[int, list[Any]]]:
+    """Some rows of a sheet."""
     for block in spool.some_blocks(lambda extent: rows.meets(extent.first, extent.last)):
         for row in rows.within(block.numbers[0], block.numbers[-1]).numbers():
             at = _position(block.numbers, row)
-            if at is None:
-                continue
-            values = [column[at] for column in block.columns]
-            if row not in wanted and sum(v is not None for v in values) == 1:
-                continue  # a title may run across the columns
-            for n, value in enumerate(values, 1):
-                if value is not None:
-                    text = str(value)
-                    longest[n] = max(longest.get(n, 0), *map(len, text[:_WIDEST].split("\n")))
-            left -= 1
-            if left <= 0:
-                return {n: float(max(_NARROWEST, most + 2)) for n, most in longest.items()}
-    return {n: float(max(_NARROWEST, most + 2)) for n, most in longest.items()}
+            if at is not None:
+                yield row, [column[at] for column in block.columns]
 
 
 def _position(numbers: Sequence[int], row: int) -> int | None:

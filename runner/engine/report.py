@@ -28,7 +28,7 @@ _STYLE: Final = (
     ".tile{border:1px solid var(--line);border-radius:.5rem;padding:.4rem .9rem;color:var(--soft)}"
     ".tile b{display:block;font-size:1.2rem;color:var(--ink)}code{background:var(--none);padding:0 .25rem;"
     "border-radius:.2rem}.fixes{list-style:none;padding:0;margin:0}.fixes li{display:grid;"
-    "grid-template-columns:3.2rem 1fr minmax(0,max-content);gap:0 .6rem;padding:.6rem 0;"
+    "grid-template-columns:4rem 1fr minmax(0,max-content);gap:0 .6rem;padding:.6rem 0;"
     "border-bottom:1px solid var(--line);overflow-wrap:anywhere}.fixes li:last-child{border-bottom:0}"
     ".fixes .cells{line-height:1.8;max-width:22rem;text-align:right}"
     "@media(max-width:40rem){.fixes li{display:block}.fixes .cells{text-align:left;max-width:none}}"

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.ledger import SheetBooks
-from runner.engine.mapping.spelling import normalized
+from runner.engine.mapping.spelling import all_spelled, normalized
 from runner.engine.mending import Mending, claimed, mends, seems_keyed
 from runner.engine.protocol import EngineStop, InputFile
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
@@ -24,10 +24,22 @@ SPELLED: Final = {"header": 4.0}
 BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
 NOTHING: Final[dict[str, float]] = {}
 _LABEL: Final = 200  # characters of a sheet's name that a memory keeps
+_APART: Final = "\x1f"  # between names
 _TEXT_KEYS: Final = ("encoding", "delimiter", "quote")
 TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
 _WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
 _TURNED: Final = 200  # rows that are checked for names of fields
+
+
+class NamedHeadings:
+    """Declared names, labels and synonyms, and headers that were learnt, in the spellings that rows have."""
+
+    def __init__(self, fields: Iterable[Field], learnt: Iterable[str] = ()) -> None:
+        fields = list(fields)
+        names = {name for field in fields for name, _ in field.names}.union(learnt)
+        self.keys = {normalized(name) for f in fields if f.required or f.unique for name, _ in f.names} - {""}
+        self.names = {" ".join(words.split()) for words in all_spelled(list(names))[0]} - {""}
+        self.spellings = _spellings(names)
 
 
 class DeclaredNames:
@@ -36,12 +48,8 @@ class DeclaredNames:
     Called for every row of a sheet, so a row that cannot be one costs a single set operation.
     """
 
-    def __init__(self, fields: Iterable[Field], learnt: Iterable[str] = ()) -> None:
-        fields = list(fields)
-        names = [*(name for field in fields for name, _ in field.names), *learnt]
-        self._keys = {normalized(name) for f in fields if f.required or f.unique for name, _ in f.names} - {""}
-        self._names = {normalized(name) for name in names} - {""}
-        self._spellings = {spelling for name in names for spelling in _spellings(name)}
+    def __init__(self, headings: NamedHeadings) -> None:
+        self._keys, self._names, self._spellings = headings.keys, headings.names, headings.spellings
         self._enough = min(2, len(self._names))
         self._last = -1
 
@@ -68,10 +76,15 @@ class DeclaredNames:
         return all(map(self._spellings.isdisjoint, columns))
 
 
-def _spellings(name: str) -> set[str]:
-    spaced = name.replace("_", " ")
-    forms = {name, spaced, name.replace(" ", "_")}
-    return {f for form in forms for f in (form, form.lower(), form.upper(), form.title(), form.capitalize())}
+def _spellings(names: set[str]) -> set[str]:
+    """Names as they are and in other cases, with blanks and with underscores; there may be thousands."""
+    names = names | {name.replace("_", " ") for name in names if "_" in name}
+    names |= {name.replace(" ", "_") for name in names if " " in name}
+    found = names.union(map(str.capitalize, names))
+    whole = _APART.join(names)
+    for spelled in (whole.lower(), whole.upper(), whole.title()):
+        found.update(spelled.split(_APART))
+    return found
 
 
 class SurveyedInput:
@@ -262,7 +275,7 @@ def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], finding
 
 
 def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings) -> None:
-    """Report a table whose first column, and not its header, holds the names of the fields."""
+    """Mark and report a table whose first column, and not its header, holds the names of the fields."""
     if not table.has_data or len(table.columns) < 2 or not isinstance(table.sheet, SpooledSheet):
         return
     first, last = table.top, min(table.bottom, table.top + _TURNED)
@@ -274,6 +287,7 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
     listed = names.spelled(list(dict.fromkeys(v for v in seen if isinstance(v, str))))
     beside = names.spelled([part for c in table.columns[1:] for part in c.parts])
     if listed >= 2 and listed > 2 * beside and listed * 2 >= len(seen):
+        table.is_turned = True
         findings.add(
             "header_assumed",
             "warning",

@@ -62,6 +62,20 @@ def test_the_inputs_of_a_drop_of_several_files_are_staged_apart(world, tmp_path)
     assert held == {"a.csv": b"a.csv", "b.csv": b"b.csv"}
 
 
+def test_what_a_person_decided_about_the_first_file_counts_for_its_corrections(world, tmp_path):
+    body = b'{"decision": 1, "by": "ann", "remember": false, "accept": true}'
+    ref = world.store.head(world.put("inbox/acme/d/a.csv.decision.json", body)).ref
+    first = recorded(world, "f", "a.csv", decision=ref)
+    job = recorded(world, "c", "c.xlsx", stamp=2.0)
+    order = staged(world, job, corrects(world, job, first), tmp_path)
+    assert (order["decision"]["key"], order["decision"]["by"], order["sender"]) == (ref.key, "ann", "d")
+    assert (tmp_path / order["decision"]["path"]).read_bytes() == body
+    foreign = world.store.head(world.put("inbox/acme/d/a.csv.decision.json", body[:-1] + b', "job": "another"}')).ref
+    other = recorded(world, "g", "b.csv", decision=foreign)
+    again = recorded(world, "h", "h.xlsx", stamp=3.0)
+    assert "decision" not in staged(world, again, corrects(world, again, other), tmp_path / "again")
+
+
 def test_a_later_attempt_has_all_corrections_from_the_oldest_upload_to_the_newest(world):
     first = recorded(world, "f", "a.csv")
     new, old = recorded(world, "n", "new.xlsx", stamp=9.0), recorded(world, "o", "old.xlsx", stamp=5.0)

@@ -16,6 +16,7 @@ from openpyxl.styles import Alignment, Border, Color, Font, PatternFill, Side
 from core.errors import ManifestInvalid
 from core.manifests import parse_manifest
 from runner.engine import looks
+from runner.engine import rejects as module
 from runner.engine.mending import key, matched
 from runner.engine.protocol import BadOutput
 from runner.engine.reading import CellError, Shown
@@ -288,6 +289,21 @@ class TestTheWorkbook:
         assert book.sheetnames == ["One", "Two"]
         assert [row[0] for row in rejects(tmp_path)] == ["a", "b"]
         assert [row[0] for row in rejects(tmp_path, 1)] == ["d"]
+
+    def test_more_rows_than_a_sheet_holds_go_on_on_another_one_and_come_back(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(module, "MAX_SHEET_ROWS", 2)
+        run(tmp_path, [HEADER, *([f"k{n}", "bad", n, "x"] for n in range(5))], on_error="split")
+        book = openpyxl.load_workbook(tmp_path / "rejects.xlsx")
+        assert [[row[0].value for row in sheet] for sheet in book.worksheets] == [
+            ["Id", "k0", "k1"], ["Id", "k2", "k3"], ["Id", "k4"],
+        ]  # fmt: skip
+        for sheet in book.worksheets:
+            for row in sheet.iter_rows(min_row=2):
+                row[1].value = "a@b.com"
+        book.save(tmp_path / "mended.xlsx")
+        done = mended(tmp_path, tmp_path / "mended.xlsx", on_error="split")
+        assert done.artifact["mends"]["rows"] == 5
+        assert done.end["summary"]["rows_out"] == 5
 
     def test_a_csv_gets_a_plain_workbook_with_its_own_columns(self, tmp_path):
         tmp_path.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-// Without scripts the console can be read, jobs retried and cancelled, reviews answered; this adds the rest, and live views.
+// Without scripts everything works by forms; this adds live views, keys, previews and checks while you type.
 "use strict";
 
 const $ = (selector, within = document) => within.querySelector(selector);
@@ -451,8 +451,11 @@ document.addEventListener("click", (event) => {
   if (button.dataset.post) {
     event.preventDefault(); // without scripts its form is sent
     post(button);
-  } else if (button.dataset.bulk) actOnSelected(button.dataset.bulk);
-  else if (button.dataset.bulkAll) actOnAll(button.dataset.bulkAll);
+  } else if (button.dataset.bulk || button.dataset.bulkAll) {
+    event.preventDefault();
+    if (button.dataset.bulk) actOnSelected(button.dataset.bulk);
+    else actOnAll(button.dataset.bulkAll);
+  }
 });
 document.addEventListener("change", (event) => {
   const box = event.target;

@@ -140,6 +140,22 @@ class RejectsBook(BookWriter):
         self.cells = CellStyles()
         self.rows = 0
         self.commented: list[int] = []
+        self._styles: dict[tuple[int | None, type, bool, bool], int] = {}
+
+    def style(self, number: int | None, kind: type, *, is_head: bool, is_wrong: bool) -> int:
+        """The style of a cell with one of the described looks and a kind of value."""
+        key_ = number, kind, is_head, is_wrong
+        if key_ not in self._styles:
+            look = self.looks[number] if number is not None else _HEAD if is_head else {}
+            if is_wrong:
+                look = {**look, "fill": _WRONG, "font": {**look.get("font", {}), "color": _WRONG_TEXT}}
+            code = look.get("format")
+            if kind in _FORMATS and code is None:
+                look = {**look, "format": _FORMATS[kind]}
+            elif kind in _KINDS and code is not None and kind_of_format(code) not in _KINDS[kind]:
+                look = {**look, "format": _FORMATS.get(kind, "General")}  # it would come back as something else
+            self._styles[key_] = self.cells.of(look)
+        return self._styles[key_]
 
     def close(self) -> None:
         put, count = self.archive.put, len(self._sheets)
@@ -245,16 +261,14 @@ class _Sheet:
             height = max(height or 0.0, min(_TALLEST, 15.0 * lines))
         self._begin(height)
         marks = _marks(line.get("marks", []), self._columns)
-        cells = {column: (value, style) for column, value, style in self._cells(line.get("cells"))}
+        cells = {column: (value, look) for column, value, look in self._cells(line.get("cells"))}
         out = []
         for column in sorted(cells.keys() | marks.keys()):
             value, look = cells.get(column, (None, None))
-            if look is None:
-                look = {} if kind == "row" else _HEAD
             if column in marks:
-                look = {**look, "fill": _WRONG, "font": {**look.get("font", {}), "color": _WRONG_TEXT}}
                 self._comment(column, marks[column])
-            out.append(self._cell(column, value, look))
+            style = self._book.style(look, type(value), is_head=kind != "row", is_wrong=column in marks)
+            out.append(self._cell(column, value, style))
         if kind == "key":
             out.append(self._labels(row))
         else:
@@ -267,24 +281,17 @@ class _Sheet:
             self._heads[row] = self._row
         self._entry.write(("".join(out) + "</row>").encode(errors="replace"))
 
-    def _cells(self, given: object) -> Iterator[tuple[int, Any, dict[str, Any] | None]]:
+    def _cells(self, given: object) -> Iterator[tuple[int, Any, int | None]]:
         last = 0
         for cell in _list(given):
             if not isinstance(cell, list) or len(cell) not in (2, 3):
                 raise BadOutput("rejects.jsonl has an invalid cell")
             last = _whole(cell[0], last + 1, self._columns)
-            look = None
-            if len(cell) == 3:
-                look = self._book.looks[_whole(cell[2], 0, len(self._book.looks) - 1)]
+            look = _whole(cell[2], 0, len(self._book.looks) - 1) if len(cell) == 3 else None
             yield last, _value(cell[1]), look
 
-    def _cell(self, column: int, value: Any, look: dict[str, Any]) -> str:
+    def _cell(self, column: int, value: Any, style: int) -> str:
         kind = type(value)
-        if kind in _FORMATS and "format" not in look:
-            look = {**look, "format": _FORMATS[kind]}
-        elif kind in _KINDS and "format" in look and kind_of_format(look["format"]) not in _KINDS[kind]:
-            look = {**look, "format": _FORMATS.get(kind, "General")}  # it would come back as something else
-        style = self._book.cells.of(look)
         opening = f'<c r="{a1.letters(column)}{self._row}" s="{style}"'
         if value is None:
             return f"{opening}/>"
