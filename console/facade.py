@@ -29,6 +29,7 @@ _TENANTS = 300  # whose answers are kept, of each kind
 _STALE_SECONDS = 2.0  # an answer that is older than that is waited for
 _ASIDE_SECONDS = 0.2  # a count that takes longer is not waited for
 _MOST_FRESH_ASIDE = 900.0
+_LONGEST_TROUBLE = 10.0  # for how long an error is believed, if it took as long to get it
 _MEMORY = ".memory.json"
 
 T = TypeVar("T")
@@ -54,7 +55,8 @@ class OverviewFacts:
     states: dict[str, int]
     tenants: dict[str, dict[str, int]]
     whole: bool  # else `tenants`, and `states` of one tenant, have only the newest jobs
-    queue: QueueStats | None  # None where the caller sees one tenant only
+    queue: QueueStats | None  # None where the caller sees one tenant only, or the queue does not answer
+    trouble: str  # why it does not
     pauses: tuple[Pause, ...]
     recent: Recent
 
@@ -184,7 +186,12 @@ class Facade:
             states = Counter({str(state): n for state, n in self._counts.get().items()})
             age = max(age, self._counts.age())
         pauses = tuple(p for p in self._pauses.get() if tenant is None or p.tenant in (None, tenant))
-        queue = self._queue.get() if tenant is None else None
+        queue, trouble = None, ""
+        if tenant is None:
+            try:
+                queue = self._queue.get()
+            except StoreUnavailable as error:
+                trouble = str(error)  # the table has most of the answer
         now = self._stack.clock.now()
         return OverviewFacts(
             at=now,
@@ -193,6 +200,7 @@ class Facade:
             tenants=shown,
             whole=counted.whole,
             queue=queue,
+            trouble=trouble,
             pauses=pauses,
             recent=self.recent(tenant),
         )
@@ -315,8 +323,9 @@ def _well(ask: Callable[[], object]) -> str:
 class Fresh(Generic[T]):
     """An answer that is asked for again once it is too old: the longer it took, the longer it is kept.
 
-    While one thread asks again, the others get the answer from before, unless that is too old for anybody. With
-    `aside`, an answer that took long is asked for again in a thread of its own, and only the very first is waited for.
+    While one thread asks again, the others get the answer from before, unless that is too old for anybody. An error is
+    an answer too: while a service is down, one thread waits for it, and the others are told at once. With `aside`, an
+    answer that took long is asked for again in a thread of its own, and only the very first is waited for.
     """
 
     def __init__(self, ask: Callable[[], T], steady: Callable[[], float], *, aside: bool = False) -> None:
@@ -325,6 +334,7 @@ class Fresh(Generic[T]):
         self._aside = aside
         self._asking = threading.Lock()
         self._known: _Known[T] | None = None
+        self._failed: _Known[AdeError] | None = None
 
     def get(self) -> T:
         known, now = self._known, self._steady()
@@ -334,20 +344,24 @@ class Fresh(Generic[T]):
             if self._asking.acquire(blocking=False):
                 threading.Thread(target=self._ask_aside, name="count", daemon=True).start()
             return known.answer
+        if (failed := self._failed) is not None and (now < failed.until or self._asking.locked()):
+            raise failed.answer.with_traceback(None)
         if known is not None and now > known.until + _STALE_SECONDS:
             known = None  # too old to be of use to anybody
         if not self._asking.acquire(blocking=known is None):
             return known.answer if known is not None else self.get()
         try:
-            again = self._known
+            again, failed = self._known, self._failed
             if again is not None and self._steady() < again.until:
                 return again.answer  # somebody asked while we waited
+            if failed is not None and self._steady() < failed.until:
+                raise failed.answer.with_traceback(None)
             return self._ask_again()
         finally:
             self._asking.release()
 
     def forget(self) -> None:
-        self._known = None
+        self._known = self._failed = None
 
     def age(self) -> float:
         """Seconds since the answer was complete."""
@@ -355,8 +369,14 @@ class Fresh(Generic[T]):
 
     def _ask_again(self) -> T:
         began = self._steady()
-        answer = self._ask()
+        try:
+            answer = self._ask()
+        except AdeError as error:
+            now = self._steady()
+            self._failed = _Known(error, at=now, took=now - began, until=now + min(now - began, _LONGEST_TROUBLE))
+            raise
         now = self._steady()
+        self._failed = None
         most = _MOST_FRESH_ASIDE if self._aside else _MOST_FRESH
         fresh = min(max(_LEAST_FRESH, _WORTH * (now - began)), most)
         self._known = _Known(answer, at=now, took=now - began, until=now + fresh)

@@ -1,14 +1,16 @@
 """In: a committed job whose decision is to be remembered. Out: the workflow's memory with what was decided.
 
 What is learnt is what the attempt applied, however the answer named its column: an answer that fitted nothing teaches
-nothing. Called before result.json is written, so whoever sees a result finds its lesson in the memory. It may be called
+nothing. The attempt only says where the answers fitted: nothing is learnt in a person's name that none of their answers
+says. Called before result.json is written, so whoever sees a result finds its lesson in the memory. It may be called
 again by any finisher: what a person has said since, or at that very moment, is not counted again.
 """
 
 import json
+import re
 from datetime import UTC, datetime
 
-from core.decisions import MAX_DECISION_BYTES, DecisionInvalid, parse_decision
+from core.decisions import MAX_DECISION_BYTES, Answer, DecisionInvalid, parse_decision
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge
 from core.jobs import Job
 from core.keys import staging_folder
@@ -22,13 +24,13 @@ from core.memories import (
     folded,
     learn,
     own_key,
-    reading_kind,
     shapes_in,
 )
 from core.ports import ObjectStore
 from infra.memories import change_memory
 from runner.staging import MAX_PROFILE_BYTES, sender_of
 
+_LETTERS = re.compile("[A-Z]{1,3}")
 PROFILE = "profile.json"  # what an attempt stages about its drop
 Decided = HeaderFact | ReadingFact | ShapeFact
 
@@ -47,7 +49,7 @@ def remember(store: ObjectStore, job: Job) -> str:
     at = datetime.fromtimestamp(job.decided_at, UTC)
     profile, sender = _profile(job, store), sender_of(job)
     facts: list[Decided] = [
-        *answers_in(profile, sender=sender, by=decision.by),
+        *(f for f in answers_in(profile, sender=sender, by=decision.by) if any(_says(a, f) for a in decision.answers)),
         *shapes_in(profile, sender=sender, by=decision.by, decided=True),
     ]
     try:
@@ -61,6 +63,20 @@ def remember(store: ObjectStore, job: Job) -> str:
     return ""
 
 
+def _says(answer: Answer, fact: HeaderFact | ReadingFact) -> bool:
+    """Whether an answer can have been applied as a fact, for all that the answer itself tells."""
+    if answer.header is not None and folded(answer.header) != folded(fact.header):
+        return False
+    said = answer.value if "value" in answer.model_fields_set else None
+    if isinstance(fact, ReadingFact):
+        return fact.reading in (answer.reading, said)
+    if "field" in answer.model_fields_set:
+        # Of columns with one header all but one are no field.
+        return fact.field == answer.field or (fact.field is None and answer.header is not None)
+    chose_column = said is not None and _LETTERS.fullmatch(said) is not None
+    return "value" in answer.model_fields_set and (chose_column or fact.field == said)
+
+
 def _unknown(memory: Memory, facts: list[Decided], at: datetime) -> list[Decided]:
     """Facts without those that a person has said since, or that were learnt from this very decision before."""
     known = {
@@ -69,16 +85,7 @@ def _unknown(memory: Memory, facts: list[Decided], at: datetime) -> list[Decided
         for e in entries
         if e.said_at is not None and e.said_at >= at
     }
-    return [fact for fact in facts if (type(fact), _key(fact)) not in known]
-
-
-def _key(fact: Decided) -> tuple[str, ...]:
-    """The key of the entry that a fact would make."""
-    if isinstance(fact, ShapeFact):
-        return fact.key
-    if isinstance(fact, HeaderFact):
-        return (folded(fact.header), fact.field or "")
-    return (fact.sender, folded(fact.header), reading_kind(fact.reading))
+    return [fact for fact in facts if (type(fact), fact.key) not in known]
 
 
 def _profile(job: Job, store: ObjectStore) -> object:

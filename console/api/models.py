@@ -349,6 +349,7 @@ class Overview(Shape):
         "newest of them, so that there are at least so many"
     )
     queue: dict[str, Any] | None
+    trouble: str = Field(description="why `queue` is null though the caller may see it: the queue does not answer")
     pauses: list[PauseRecord]
 
 

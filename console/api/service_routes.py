@@ -49,6 +49,7 @@ def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
         "queue": None
         if queue is None
         else {name: getattr(queue, name) for name in ("ready", "in_flight", "delayed", "dead", "oldest_seconds")},
+        "trouble": facts.trouble,
         "pauses": [pause_shape(pause) for pause in facts.pauses],
         "recent": {
             "jobs": recent.jobs,

@@ -45,7 +45,8 @@ class DynamoJobTable:
         self._shards = int(address.options.get("shards", items.SHARDS))
         self._clock = clock
         self._wake_at = wake_at
-        self._connect(client(address), caller or Caller(str(address)))
+        caller = caller or Caller(str(address))
+        self._connect(client(address, read_timeout=caller.longest_try), caller)
         self._changed = threading.Condition()
         self._changes = 0
         self._seen = threading.local()  # a change between two waits of a thread is not lost

@@ -348,6 +348,8 @@ class EngineJob:
         if previous is None:
             return
         kept = drift.read_profiles(previous.path.read_bytes()) if previous.path.exists() else []
+        if any(one.job == self.order.job.get("job_id") for one in kept):
+            return  # it runs again, and its own profile has replaced the one that it was compared with
         now = self._profile(tables, {})
         chosen = drift.most_like(kept, now)
         if chosen is None:
@@ -389,8 +391,8 @@ class EngineJob:
             what = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
             self.findings.add("drift_rows", "info", what, rule="drift")
         for one in values:
-            said = {"types": "kinds of values", "blank": "share of blank cells", "wrong": "share of wrong values"}
-            what = f"the {said[one['what']]} of {one['header']} differ from the sender's last drop"
+            said = {"types": "kinds of values", "blank": "shares of blank cells", "wrong": "shares of wrong values"}
+            what = f"the {said[one['what']]} of {one['header']} differ from those of the sender's last drop"
             self.findings.add("drift_values", "info", what, field=one["field"], rule="drift")
 
     def _profile(self, tables: list[MappedTable], shares: Mapping[str, drift.Shares]) -> dict[str, Any]:
@@ -473,7 +475,7 @@ class EngineJob:
         for table in tables:
             table.source.split = self.split
         with self._opened("normalized.xlsx") as file, self._opened(DESCRIPTION) as described:
-            rejects = RejectsDescription(described, errors)
+            rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
             workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
             line = self._pipeline(artifact.columns, package, hooks, workbook.main, errors)
             spelled = {

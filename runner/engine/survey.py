@@ -275,7 +275,7 @@ def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], finding
 
 
 def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings) -> None:
-    """Report a table whose first column, and not its header, holds the names of the fields."""
+    """Mark and report a table whose first column, and not its header, holds the names of the fields."""
     if not table.has_data or len(table.columns) < 2 or not isinstance(table.sheet, SpooledSheet):
         return
     first, last = table.top, min(table.bottom, table.top + _TURNED)
@@ -287,6 +287,7 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
     listed = names.spelled(list(dict.fromkeys(v for v in seen if isinstance(v, str))))
     beside = names.spelled([part for c in table.columns[1:] for part in c.parts])
     if listed >= 2 and listed > 2 * beside and listed * 2 >= len(seen):
+        table.is_turned = True
         findings.add(
             "header_assumed",
             "warning",

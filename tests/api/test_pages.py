@@ -11,9 +11,11 @@ from typing import Any, ClassVar
 import pytest
 
 from console.api import job_routes
+from core.errors import StoreUnavailable
 from core.jobs import Job, JobError, Review, State
 from core.keys import decision_key, job_folder
 from core.memories import HeaderFact, Memory, ReadingFact, ShapeFact, learn, parse_memory, serialized
+from core.ports import QueueStats
 from core.verdicts import Verdict
 from tests.contract.jobs import a_job
 from tests.support.console import MANIFEST, ApiRig
@@ -310,6 +312,20 @@ class TestWithoutScripts:
         asked = self.sent(rig, f"/jobs/{job.job_id}/act", data={"act": "remove"}).text
         assert self.press(rig, asked, "Yes, remove").headers["location"] == "/jobs"
         assert rig.stack.table.get(job.job_id) is None
+
+
+def test_a_queue_that_does_not_answer_hides_nothing_else(rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+    rig.failed("a")
+
+    def stats() -> QueueStats:
+        raise StoreUnavailable("sqs://work did not answer stats")
+
+    monkeypatch.setattr(rig.context.facade._queue, "_ask", stats)
+    shown = rig.client.get("/", headers=HTML).text
+    assert ("sqs://work did not answer" in shown, "FAILED" in shown) == (True, True)
+    told = rig.client.get("/overview").json()
+    assert (told["queue"], told["states"], bool(told["trouble"])) == (None, {"FAILED": 1}, True)
+    assert 'ade_jobs{tenant="acme",state="FAILED"} 1' in rig.client.get("/metrics").text
 
 
 class TestMemories:

@@ -12,6 +12,7 @@ from core.memories import own_key, parse_memory
 from core.verdicts import Verdict
 from infra.reviews import put_decision
 from infra.statuses import status_key
+from tests.support import world as support
 from tests.support.world import Crash, World
 
 INPUT = "inbox/acme/d/a.csv"
@@ -101,6 +102,20 @@ def test_a_decision_is_remembered_once_however_often_it_is_published(local):
     assert (entry.header, entry.field, entry.by, entry.count, entry.senders) == ("ID No", "id", "ann", 1, ("d",))
     (shape,) = memory.shapes
     assert (shape.sender, shape.headers, shape.header_rows, shape.by, shape.count) == ("d", ("ID No",), (1,), "ann", 1)
+
+
+def test_a_box_puts_no_words_into_a_persons_mouth(local, monkeypatch):
+    _, runner = asking(local)
+    answer(local)
+    lies = [
+        {"header": "Total", "field": "id"},
+        {"header": "Fax", "field": None},
+        {"header": "Date", "reading": "comma"},
+    ]
+    monkeypatch.setattr(support, "_applied", lambda _: [*lies, {"header": "ID No", "field": "id"}])
+    local.work_off(runner)
+    memory = parse_memory(local.store.read(own_key("acme", "members"), limit=1 << 20))
+    assert ([entry.header for entry in memory.headers], memory.readings) == (["ID No"], ())
 
 
 def test_a_decision_that_is_not_to_be_remembered_is_not(local):

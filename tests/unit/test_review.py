@@ -234,6 +234,32 @@ def test_no_cell_value_is_in_a_review(tmp_path):
         assert "2025" not in text.replace("31/12/2025", "").replace("12/31/2025", "")
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["street", "Sekrit 1", "Sekrit 2"], ["city", "Sekrit 3", "Sekrit 4"], ["start", "2025-04-03", "2025-04-04"]],
+        [
+            ["city", "sekrit@sekrit.example", "x"],
+            ["Sekrit 1", "Sekrit 2", "Sekrit 3"],
+            ["Sekrit 4", "Sekrit 5", "Sekrit 6"],
+        ],
+        [
+            ["city", "+49 7731 60701", "Sekrit"],
+            ["Sekrit 1", "Sekrit 2", "Sekrit 3"],
+            ["Sekrit 4", "Sekrit 5", "Sekrit 6"],
+        ],
+    ],
+    ids=["turned", "email", "phone"],
+)
+def test_no_header_is_shown_where_the_header_row_may_be_a_record(tmp_path, rows):
+    done = run_job(tmp_path, rows, **UNSURE)
+    assert done.questions
+    for name in ("review.json", "review.html"):
+        text = (done.folder / name).read_text()
+        assert "sekrit" not in text.lower()
+        assert "7731" not in text
+
+
 def test_headers_are_not_shown_where_the_manifest_hides_them(tmp_path):
     done = run_job(tmp_path, ROWS, **UNSURE, redact_headers=True)
     assert "QZORT" not in (done.folder / "review.json").read_text() + (done.folder / "review.html").read_text()

@@ -3,6 +3,7 @@
 Also reports jobs that found none of their fields, or no column for a file of rules.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -152,7 +153,7 @@ class MappedTable:
     def header_is_certain(self) -> bool:
         """Whether the header may be shown: a row of data taken for headers would show cells."""
         if any(c.field is not None and any(_speaks(part.rule) for part in c.contributors) for c in self.choices):
-            return True
+            return self.source.is_confirmed or not _may_be_data(self.source)
         return header_is_certain(self.source)
 
     def recall_fields(self, fields: Sequence[Field]) -> None:
@@ -261,7 +262,12 @@ def header_is_certain(source: SourceTable) -> bool:
     if table.shape is not None or source.is_confirmed:
         return True
     doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
-    return table.confidence >= _CERTAIN and not doubted
+    return table.confidence >= _CERTAIN and not doubted and not _may_be_data(source)
+
+
+def _may_be_data(source: SourceTable) -> bool:
+    """Whether the header row may be a record: the table may be turned, or a header is an email address or a number."""
+    return source.is_turned or _VALUE.search("\n".join(p for c in source.columns for p in c.parts)) is not None
 
 
 def _has_values(field: Field, computed: Collection[str]) -> bool:
@@ -388,6 +394,7 @@ def _speaks(rule: str) -> bool:
     return rule.startswith("header:") and not rule.endswith("~")
 
 
+_VALUE: Final = re.compile(r"^(?:[^@\s]+@[^@\s]+\.[^@\s]+|\+?(?:\d[ ()./-]{0,2}){9,})$", re.MULTILINE)
 _NAMED: Final = 20  # columns that the message names
 _LONGEST: Final = 60
 _COMPARED: Final = 200
