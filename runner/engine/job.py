@@ -475,7 +475,7 @@ class EngineJob:
         for table in tables:
             table.source.split = self.split
         with self._opened("normalized.xlsx") as file, self._opened(DESCRIPTION) as described:
-            rejects = RejectsDescription(described, errors)
+            rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
             workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
             line = self._pipeline(artifact.columns, package, hooks, workbook.main, errors)
             spelled = {
