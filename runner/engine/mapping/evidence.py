@@ -378,14 +378,18 @@ class _Target:
         field = self.fields[n]
         kind = (field.type, field.formats, field.decimal, field.day_first, field.clean)
         allowed = (id(self._allowed[n]), id(self._spellings[n])) if self._allowed[n] else None
-        return kind, field.pattern, allowed, self.classes[n], bool(self.concepts[n])
+        return kind, field.pattern, allowed, self.classes[n], self._is_known(n)
+
+    def _is_known(self, n: int) -> bool:
+        """Whether it is certain enough what a field's values look like that others speak against it."""
+        return bool(self.concepts[n]) or self.classes[n] <= _DISTINCT
 
     def values(self, n: int, sample: Sample) -> dict[str, float]:
         """What a column's values say about a field."""
         found = self._fits(n, sample) if self.tested[n] else {}
         if self.classes[n] and (seen := sample.chances()):
             best = max([seen.get(name, 0.0) for name in self.classes[n]])
-            if best > 0 or self.concepts[n] or self.classes[n] <= _DISTINCT:
+            if best > 0 or self._is_known(n):
                 found["values" if best > 0 else "values_against"] = min(_MOST, best)
         return found
 
