@@ -160,7 +160,7 @@ class Table(NamedTuple):
     def write(self) -> None:
         with self.path.open("w", newline="", encoding="utf-8") as file:
             out = csv.writer(file)
-            out.writerow([f"{header} {n}" for n, (header, _) in enumerate(self.columns)])  # each of them once
+            out.writerow([header for header, _ in self.columns])
             out.writerows(zip(*[cells for _, cells in self.columns], strict=True))
 
     def mapped(self) -> float:
@@ -184,8 +184,8 @@ class Table(NamedTuple):
             "headers": self.learnt.headers and {"path": str(self.learnt.headers)},
         }
         spent = [timed(job, "read_memories"), timed(job.EngineJob, "_mapped")]
-        tables = job.EngineJob(read_order(order, self.path.parent), EventWriter(None)).map_only()
-        assert len(tables[0].choices) == len(self.columns)
+        (table,) = job.EngineJob(read_order(order, self.path.parent), EventWriter(None)).map_only()
+        assert [column.name for column in table.source.columns] == [header for header, _ in self.columns]
         return 1000 * sum(map(sum, spent))
 
 
