@@ -78,8 +78,14 @@ async def perform(operation: Operation, request: Request, context: "ApiContext",
     if inspect.iscoroutinefunction(operation.handler):
         given = await operation.handler(call)
     else:
-        given = await run_in_threadpool(operation.handler, call)
+        given = await in_turn(operation.handler, call)
     return as_response(given, next(iter(operation.answers), 200))
+
+
+async def in_turn(act: Callable[[Call], Any], call: Call) -> Any:
+    """Run something for a request in a thread, once its caller has one to spare."""
+    async with call.context.guard.turn(call.principal):
+        return await run_in_threadpool(act, call)
 
 
 def as_response(given: Any, status: int) -> Response:
