@@ -172,7 +172,7 @@ class Endpoint:
             )
         if self._page is not None and request.method == "GET" and wants_page(request):
             call = Call(request, context, principal)
-            given = await in_turn(self._page, call)
+            given = await in_turn(call, self._page, call)
             return given if isinstance(given, Response) else await given
         try:
             return await perform(operation, request, context, principal)
