@@ -24,7 +24,6 @@ from core.memories import (
     folded,
     learn,
     own_key,
-    reading_kind,
     shapes_in,
 )
 from core.ports import ObjectStore
@@ -86,16 +85,7 @@ def _unknown(memory: Memory, facts: list[Decided], at: datetime) -> list[Decided
         for e in entries
         if e.said_at is not None and e.said_at >= at
     }
-    return [fact for fact in facts if (type(fact), _key(fact)) not in known]
-
-
-def _key(fact: Decided) -> tuple[str, ...]:
-    """The key of the entry that a fact would make."""
-    if isinstance(fact, ShapeFact):
-        return fact.key
-    if isinstance(fact, HeaderFact):
-        return (folded(fact.header), fact.field or "")
-    return (fact.sender, folded(fact.header), reading_kind(fact.reading))
+    return [fact for fact in facts if (type(fact), fact.key) not in known]
 
 
 def _profile(job: Job, store: ObjectStore) -> object:

@@ -20,7 +20,7 @@ from tests.truth.running import Outcome
 UNREAD = {"type_error", "not_allowed"}  # at the cell: it stays as it was
 REWRITTEN = {"kept_as_text"}  # at the cell: the same value, as a text
 ROW_LEFT_OUT = {"total_assumed", "group_assumed", "header_assumed", "rows_outside"}
-ROW_KEPT = {"total_assumed", "group_assumed", "header_assumed", "no_header"}
+ROW_KEPT = {"total_assumed", "group_assumed", "header_assumed", "record_assumed", "no_header"}
 ENCODING = {"encoding_assumed", "undecodable"}
 DIALECT = {"delimiter_assumed", "open_quote", "stray_quote"}
 WIDE = {"wide_row"}  # at the row: its cells may have moved
@@ -292,7 +292,7 @@ class _Judge:
                 code = self._finding(ROW_KEPT, sheet=sheet, row=number)
                 self._add("told", f"{self.case.left[sheet, number]} kept", f"{sheet}!{number}", None, values, code)
             else:
-                code = self._finding({"no_header", "header_assumed"} | DIALECT, warning=True)
+                code = self._finding({"no_header", "header_assumed", "record_assumed"} | DIALECT, warning=True)
                 self._add("told" if code else "silent", "row from nowhere", f"output row {g + 2}", None, values, code)
 
     def _tells(self) -> None:

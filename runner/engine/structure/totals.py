@@ -163,6 +163,7 @@ PLACES = 5  # rows listed in a message
 PENDING = 200  # the most totals above their rows that are checked at a time
 MOST, THOUSANDS = 6, 3  # digits: significant ones of a fraction, and between two separators
 EXACT = 1e-9  # relative error of sums of binary fractions
+FEW_ROWS = 2  # rows whose number occurs by chance
 DIGITS = 100.0  # a sum this large does not match by chance
 
 _NUMBERS: frozenset[type] = frozenset({int, float, Shown})
@@ -418,8 +419,11 @@ def compared(suspect: Suspect, running: Running) -> Match:
     for at, own in suspect.sums.items():
         other = running.columns.get(at)
         if other is None or not other.count:
-            counted = own.point == running.rows and running.rows > 1 and suspect.clarity >= Clarity.NAMED
-            hits += counted
+            counted = own.point == running.rows > 1
+            if suspect.clarity >= Clarity.NAMED:
+                hits += counted
+            elif counted and running.rows > FEW_ROWS:  # the number of records in a column of texts: T,250,1234.50
+                hits, large = hits + 1, True
             continue
         if other.count < 2 and suspect.clarity < Clarity.NAMED:
             continue
