@@ -42,7 +42,8 @@ TOTALS: Final = (
     "कुल", "योग", "รวม", "ผลรวม", "ยอดรวม", "tổng", "tổng cộng", "cộng", "jumlah", "jumlah total",
     # what printed pages carry over
     "carried forward", "carry forward", "brought forward", "c/f", "b/f", "übertrag", "uebertrag", "à reporter",
-    "a reporter", "suma y sigue", "suma anterior", "riporto", "a riportare", "a transportar", "do przeniesienia", "z przeniesienia",
+    "a reporter", "suma y sigue", "suma anterior", "riporto", "a riportare", "a transportar", "do przeniesienia",
+    "z przeniesienia",
 )  # fmt: skip
 MEANS: Final = (
     "average", "averages", "avg", "mean", "durchschnitt", "mittelwert", "mittel", "moyenne", "promedio", "média",
