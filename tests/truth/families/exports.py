@@ -387,3 +387,16 @@ def carried_forward(rng: Random) -> Case:
     case = written(rng, [sheet], tables, made.fields, texts=texts)
     case.left = {(sheet.name, number): "total" for number in left}
     return case
+
+
+@family("copied_sheets", mostly_right=False)
+def copied_sheets(rng: Random) -> Case:
+    """A sheet and its copy: every row comes out twice, and that is told."""
+    made = content(rng, some_columns(rng, 3, 6), rng.choice((3, 20)))
+    sheets = [Sheet("Data"), Sheet("Data (2)")]
+    for _ in range(rng.choice((0, 2))):
+        sheets[1].add([])
+    tables = [place(sheet, made) for sheet in sheets]
+    case = book_case(rng, sheets, tables, made.fields)
+    case.tells = [tell("table_repeated")]
+    return case
