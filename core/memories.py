@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
-from core.keys import CONFIGS, SHARED, check_key
+from core.keys import CONFIGS, check_key
 from core.manifests import zoned
 from core.wording import no_constant, problem_of, problems_of, shown, wrong
 
@@ -170,6 +170,11 @@ class HeaderFact(NamedTuple):
     sender: str = ""
     times: int = 1
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The key of the entry that it makes, as in each fact."""
+        return (folded(self.header), self.field or "")
+
 
 class SpellingFact(NamedTuple):
     field: str
@@ -178,6 +183,10 @@ class SpellingFact(NamedTuple):
     by: str = ""
     sender: str = ""
     times: int = 1
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.field, self.value.strip().casefold(), self.means)
 
 
 class ShapeFact(NamedTuple):
@@ -193,7 +202,6 @@ class ShapeFact(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The key of the entry that it makes."""
         return (self.sender, folded(self.sheet), self.file, *map(folded, self.headers))
 
 
@@ -202,6 +210,10 @@ class ReadingFact(NamedTuple):
     header: str
     reading: str
     by: str = ""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.sender, folded(self.header), _READ[self.reading])
 
 
 Fact = HeaderFact | SpellingFact | ShapeFact | ReadingFact
@@ -263,11 +275,6 @@ def folded(text: str) -> str:
     return text if text.isascii() else normalize("NFC", text)
 
 
-def reading_kind(reading: str) -> str:
-    """What a reading is of: dates, numbers or the unit."""
-    return _READ.get(reading, "")
-
-
 def own_key(tenant: str, workflow: str) -> str:
     """Where a tenant's memory of a workflow is."""
     return check_key(f"{CONFIGS}{tenant}/{workflow}{_ENDING}")
@@ -275,10 +282,6 @@ def own_key(tenant: str, workflow: str) -> str:
 
 def is_memory(key: str) -> bool:
     return key.startswith(CONFIGS) and key.endswith(_ENDING)
-
-
-def is_shared(key: str) -> bool:
-    return key.startswith(SHARED) and key.endswith(_ENDING)
 
 
 _LIMITS: Final = (
@@ -345,6 +348,17 @@ def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
         else:
             _add(values, _made(SpellingEntry, field=fact.field, value=fact.value, means=fact.means, **said))
     return _ordered(_built(headers.values(), values.values(), shapes.values(), readings.values()))
+
+
+def left_out(memory: Memory, facts: Iterable[Fact], learnt: Memory) -> int:
+    """How many entries a memory, and facts that it was to learn, had no room for."""
+
+    def keys(known: Memory) -> set[tuple[type[Fact], tuple[str, ...]]]:
+        lists = ((HeaderFact, known.headers), (SpellingFact, known.values))
+        more = ((ShapeFact, known.shapes), (ReadingFact, known.readings))
+        return {(kind, entry.key) for kind, entries in (*lists, *more) for entry in entries}
+
+    return len((keys(memory) | {(type(fact), fact.key) for fact in facts}) - keys(learnt))
 
 
 def forget(

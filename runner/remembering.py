@@ -24,7 +24,6 @@ from core.memories import (
     folded,
     learn,
     own_key,
-    reading_kind,
     shapes_in,
 )
 from core.ports import ObjectStore
@@ -50,7 +49,7 @@ def remember(store: ObjectStore, job: Job) -> str:
     at = datetime.fromtimestamp(job.decided_at, UTC)
     profile, sender = _profile(job, store), sender_of(job)
     facts: list[Decided] = [
-        *(f for f in answers_in(profile, sender=sender, by=decision.by) if any(_says(a, f) for a in decision.answers)),
+        *(f for f in answers_in(profile, sender=sender, by=decision.by) if any(_fits(a, f) for a in decision.answers)),
         *shapes_in(profile, sender=sender, by=decision.by, decided=True),
     ]
     try:
@@ -64,7 +63,7 @@ def remember(store: ObjectStore, job: Job) -> str:
     return ""
 
 
-def _says(answer: Answer, fact: HeaderFact | ReadingFact) -> bool:
+def _fits(answer: Answer, fact: HeaderFact | ReadingFact) -> bool:
     """Whether an answer can have been applied as a fact, for all that the answer itself tells."""
     if answer.header is not None and folded(answer.header) != folded(fact.header):
         return False
@@ -86,16 +85,7 @@ def _unknown(memory: Memory, facts: list[Decided], at: datetime) -> list[Decided
         for e in entries
         if e.said_at is not None and e.said_at >= at
     }
-    return [fact for fact in facts if (type(fact), _key(fact)) not in known]
-
-
-def _key(fact: Decided) -> tuple[str, ...]:
-    """The key of the entry that a fact would make."""
-    if isinstance(fact, ShapeFact):
-        return fact.key
-    if isinstance(fact, HeaderFact):
-        return (folded(fact.header), fact.field or "")
-    return (fact.sender, folded(fact.header), reading_kind(fact.reading))
+    return [fact for fact in facts if (type(fact), fact.key) not in known]
 
 
 def _profile(job: Job, store: ObjectStore) -> object:

@@ -219,7 +219,7 @@ class EngineJob:
             self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
         sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
-        names = NamedHeadings(fields, self.learnt.headers.names)
+        names = NamedHeadings(fields, self.learnt.headers.names())
         for n, source in enumerate(sources):
             survey(
                 source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, names),
@@ -484,7 +484,7 @@ class EngineJob:
         for table in tables:
             table.source.split = self.split
         with self._opened("normalized.xlsx") as file, self._opened(DESCRIPTION) as described:
-            rejects = RejectsDescription(described, errors)
+            rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
             workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
             line = self._pipeline(artifact.columns, package, hooks, workbook.main, errors)
             spelled = {

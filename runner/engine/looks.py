@@ -27,7 +27,6 @@ _NUMBER = re.compile(rb'\br="([0-9]{1,7})"')
 _STYLE = re.compile(rb'\bs="([0-9]{1,6})"')
 _HEIGHT = re.compile(rb'\bht="([0-9.]{1,10})"')
 _COLUMN = re.compile(rb"<col\b([^<>]{0,500})>")
-_HIDDEN = re.compile(rb'\bhidden="(?:1|true)"')
 _VIEW = re.compile(rb"<sheetView\b([^<>]{0,1000})>")
 _PLAIN = re.compile(rb"<sheetFormatPr\b([^<>]{0,1000})>")
 _TURNED, _NO_GRID = re.compile(rb'\brightToLeft="(?:1|true)"'), re.compile(rb'\bshowGridLines="(?:0|false)"')
@@ -116,7 +115,7 @@ def _search(sheet: XlsxSheet, rows: frozenset[int], found: SheetLooks) -> None:
         if b"</row>" in piece:
             rest = b"".join(pieces)
             cut = rest.rfind(b"</row>") + 6
-            room -= _rows(rest[:cut], rows, found)
+            room -= _rows(rest[:cut], rows, found, room)
             pieces = [rest[cut:]]
             if found.searched >= last or room <= 0:
                 return
@@ -143,10 +142,12 @@ def _head(head: bytes, found: SheetLooks) -> None:
         found.view["width"] = min(255.0, float(width[1]))
 
 
-def _rows(markup: bytes, rows: frozenset[int], found: SheetLooks) -> int:
-    """Take the styles of rows; returns how many cells that are."""
+def _rows(markup: bytes, rows: frozenset[int], found: SheetLooks, room: int) -> int:
+    """Take the styles of rows while there is room for their cells; returns how many cells that are."""
     count = 0
     for attributes, cells in _ROW.findall(markup):
+        if count >= room:
+            break
         named = _NUMBER.search(attributes)
         number = found.searched = int(named[1]) if named else found.searched + 1
         if number not in rows:

@@ -7,7 +7,7 @@ are wrong, and what is wrong with them. `rejects.xlsx` is made from that descrip
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from itertools import chain, islice
 from math import isfinite
@@ -21,7 +21,7 @@ from runner.engine.rowsets import RowSet
 from runner.engine.sources import SourceTable
 from runner.engine.spool import SpooledSheet
 from runner.engine.survey import SurveyedInput
-from runner.engine.writing.parts import MAX_TEXT, cut, holdable, spelled, too_long
+from runner.engine.writing.parts import FORMATS, MAX_TEXT, cut, holdable, spelled, too_long
 
 DESCRIPTION: Final = "rejects.jsonl"
 WORKBOOK: Final = "rejects.xlsx"
@@ -38,6 +38,8 @@ _SHOWN: Final = 12  # allowed values that a comment lists
 _LONGEST: Final = 1_000  # characters of what to do
 _LONGEST_MARK: Final = 400
 _SEEN: Final = frozenset(["fill", "border", "format", "align"])  # parts of a look that a blank cell has, too
+_TEXT_FORMATS: Final = frozenset({"csv", "tsv", "html"})
+_TEXT: Final[Look] = {"format": "@"}
 _UNMARKED: Final = "see artifact.json or report.html for what is wrong with this row"
 
 RowError = tuple[int | None, str | None, str, str]  # column of the sheet, field, code, message
@@ -97,6 +99,11 @@ class RowErrors:
                         choices[column] = allowed if choices.get(column, allowed) == allowed else ()
         return wrong, choices  # two tables may want different things of a column
 
+    def typed(self, table: SourceTable, mapped: Mapping[str, int]) -> set[int]:
+        """The columns of a table's sheet that hold numbers, dates or the like."""
+        fields = [(self._fields.get(name), at) for name, at in mapped.items() if at < len(table.columns)]
+        return {table.columns[at].index for field, at in fields if field and FORMATS.get(field.type) != _TEXT["format"]}
+
     def _hint(self, name: str | None, code: str) -> str:
         """What would be right, as far as the manifest says."""
         field = self._fields.get(name or "")
@@ -113,9 +120,13 @@ class RowErrors:
 class RejectsDescription:
     """Writes the description, input by input. Without a file it writes nothing."""
 
-    def __init__(self, file: IO[bytes] | None, errors: RowErrors) -> None:
+    def __init__(
+        self, file: IO[bytes] | None, errors: RowErrors, mapped: Mapping[str, Mapping[str, int]] | None = None
+    ) -> None:
+        """`mapped`: for each table by its id, the fields and the places of their columns in it."""
         self._file = file
         self._errors = errors
+        self._mapped = mapped or {}
         self.rows = 0
         self._styles: dict[str, int] = {}
         self._known: dict[int, tuple[Look, int | None]] = {}  # by identity
@@ -162,12 +173,17 @@ class RejectsDescription:
             "headless": headless, "frozen": frozen, "across": min(layout.frozen_columns, columns, _MOST_FROZEN),
             "hidden": hidden, "view": looks.view,
         }  # fmt: skip
+        texts: set[int] = set()
+        if source.format in _TEXT_FORMATS:  # a program that takes an id for a number drops its zeros
+            texts = {*range(1, columns + 1)}.difference(
+                *(self._errors.typed(t, self._mapped.get(t.id, {})) for t in tables)
+            )
         merged = [list(area) for area in layout.merged if all(n in heads for n in range(area[0], area[2] + 1))]
         for part in _parts(wanted):
             self._line(sheet)
             for row, values in _rows(spool, part | RowSet.of(heads)):
-                blanks = [None] * (columns - len(values) if looks.rows else 0)  # over which a table's grid goes on
-                self._row(row, heads.get(row, "row"), values + blanks, looks, tables)
+                blanks = [None] * (columns - len(values) if looks.rows or texts else 0)  # a table's grid goes on
+                self._row(row, heads.get(row, "row"), values + blanks, looks, tables, texts=texts)
             self._line({"merged": merged[:1000], "choices": sorted(places[1].items()) if places else []})
 
     def _sheet_looks(self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]) -> SheetLooks:
@@ -183,7 +199,14 @@ class RejectsDescription:
             return sheet_looks(book.sheets[index], rows, first)
 
     def _row(
-        self, row: int, kind: str, values: Sequence[Any], looks: SheetLooks, tables: Sequence[SourceTable]
+        self,
+        row: int,
+        kind: str,
+        values: Sequence[Any],
+        looks: SheetLooks,
+        tables: Sequence[SourceTable],
+        *,
+        texts: Collection[int],
     ) -> None:
         cells = []
         for column, value in enumerate(values, 1):
@@ -191,6 +214,8 @@ class RejectsDescription:
             said = _as_json(value, styled=look is not None)
             if look is None and said is not None:
                 look = looks.below(row, column)
+            if kind == "row" and column in texts:
+                look = _TEXT
             if said is not None or (look is not None and (kind != "row" or not _SEEN.isdisjoint(look))):
                 style = None if look is None else self._style(look)
                 cells.append([column, said] if style is None else [column, said, style])

@@ -112,6 +112,16 @@ def folded(text: str) -> str:
     return normalize("NFC", " ".join(text.split()).casefold())
 
 
+class _ColumnPlaces(NamedTuple):
+    """A table's columns by letters, by the id of the question what they are, and by header; and how answers say that
+    each column's values are written."""
+
+    letters: dict[str, int]
+    asked: dict[str, int]
+    headers: dict[str, list[int]]
+    ways: dict[int, list[tuple[int, str]]]
+
+
 class Answers:
     """A person's decision, matched to the tables at hand."""
 
@@ -124,6 +134,7 @@ class Answers:
         self.accept = accept or body.get("accept") is True
         self._remembered = {(folded(header), _KIND[said]): said for header, said in readings if said in _KIND}
         self._used: set[int] = set()
+        self._places: dict[str, _ColumnPlaces] = {}  # by table
         self._settles = False  # whether anything was asked about how values are written
         self._decided: set[tuple[str, int]] = set()  # table and column
         self._without: set[tuple[str, str]] = set()  # table and required field that has no column there
@@ -191,7 +202,7 @@ class Answers:
             table.choices = [_decided(choice, wanted, given) for choice in table.choices]
         for choice in table.choices if self._answers else ():
             if choice.field is None:  # how it is written was asked ahead, and does not matter now
-                self._used.update(n for n, _ in self._ways_written(table, choice.position))
+                self._used.update(n for n, _ in self._places_of(table).ways.get(choice.position, ()))
 
     def _wanted(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
         wanted: dict[int, str | None] = {}
@@ -213,39 +224,54 @@ class Answers:
 
     def _pairs(self, table: MappedTable, answer: dict[str, Any], names: set[str]) -> Iterator[tuple[int, str | None]]:
         """The columns that an answer is about, each with the field that it gives."""
-        columns, asked = table.source.columns, answer.get("id")
+        known, asked = self._places_of(table), answer.get("id")
         says = "field" if "field" in answer else "value"
         if says not in answer:
             return
-        if asked is not None:
-            for position in range(len(columns)):
-                if asked == question_id("column", table.source.id, table.letters(position)):
-                    yield position, answer[says]
-            for name in names:
-                if asked == question_id("required", table.source.id, name):
-                    letters = answer[says] if says == "value" else answer.get("column")
-                    if letters is None and answer.get("header") is None:
-                        self._without.add((table.source.id, name))
-                        self._used.update(n for n, other in enumerate(self._answers) if other is answer)
-                    for position in range(len(columns)):
-                        if table.letters(position) == letters:
-                            yield position, name
-        if says == "field" and (answer.get("header") is not None or answer.get("column") is not None):
-            for position in range(len(columns)):
-                if self._names(answer, table, position):
-                    yield position, answer["field"]
+        if asked in known.asked:
+            yield known.asked[asked], answer[says]
+        for name in names if asked is not None and asked.startswith("required-") else ():
+            if asked == question_id("required", table.source.id, name):
+                letters = answer[says] if says == "value" else answer.get("column")
+                if letters is None and answer.get("header") is None:
+                    self._without.add((table.source.id, name))
+                    self._used.update(n for n, other in enumerate(self._answers) if other is answer)
+                if letters in known.letters:
+                    yield known.letters[letters], name
+        if says == "field":
+            for position in self._named(answer, table):
+                yield position, answer["field"]
 
-    def _names(self, answer: Mapping[str, Any], table: MappedTable, position: int) -> bool:
-        column = table.source.columns[position]
-        if answer.get("header") is None and answer.get("column") is None:
-            return False
-        if not _is_about(answer, table.source.place.sheet):
-            return False
-        if answer.get("column") not in (None, table.letters(position)):
-            return False
-        header = answer.get("header")
-        spelled = {folded(column.name), *(folded(part) for part in column.parts[-1:])}
-        return header is None or (not column.generated and folded(header) in spelled)
+    def _named(self, answer: Mapping[str, Any], table: MappedTable) -> list[int]:
+        """The columns that an answer names by header or letters."""
+        header, letters, known = answer.get("header"), answer.get("column"), self._places_of(table)
+        if not _is_about(answer, table.source.place.sheet) or (header is None and letters is None):
+            return []
+        by_letters = known.letters.get(letters or "")
+        if header is None:
+            return [] if by_letters is None else [by_letters]
+        return [at for at in known.headers.get(folded(header), ()) if letters is None or at == by_letters]
+
+    def _places_of(self, table: MappedTable) -> "_ColumnPlaces":
+        """Where the columns of a table are found by what answers call them; made once for each table."""
+        found = self._places.get(table.source.id)
+        if found is None:
+            found = self._places[table.source.id] = _ColumnPlaces({}, {}, {}, {})
+            for position, column in enumerate(table.source.columns if self._answers else ()):
+                letters = table.letters(position)
+                found.letters[letters] = position
+                found.asked[question_id("column", table.source.id, letters)] = position
+                for text in {folded(column.name), *map(folded, column.parts[-1:])} if not column.generated else ():
+                    found.headers.setdefault(text, []).append(position)
+            asked = {question_id("reading", table.source.id, letters): at for letters, at in found.letters.items()}
+            for n, answer in enumerate(self._answers):
+                at, said = asked.get(answer.get("id") or ""), answer.get("reading")
+                named = self._named(answer, table) if said in _KIND else []
+                if at is not None and (said or answer.get("value")) in _KIND:
+                    named, said = sorted({at, *named}), said or answer["value"]
+                for position in named:
+                    found.ways.setdefault(position, []).append((n, str(said)))
+        return found
 
     def settle(
         self, table: MappedTable, position: int, convention: Convention, choices: list[ConventionChoice]
@@ -259,7 +285,7 @@ class Answers:
                 convention = convention._replace(**_CHANGES[known])
                 choices = [_settled(c, known, "memory") if c is choice else c for c in choices]
         said_before: set[str] = set()
-        for n, said in self._ways_written(table, position):
+        for n, said in self._places_of(table).ways.get(position, ()):
             self._used.add(n)
             self._touched.add(table.source.id)
             if _KIND[said] in said_before:
@@ -271,7 +297,7 @@ class Answers:
         return convention, choices
 
     def _note(self, answer: Mapping[str, Any], table: MappedTable, position: int, says: dict[str, str | None]) -> None:
-        spelled = answer.get("header") if self._names(answer, table, position) else None
+        spelled = answer.get("header") if position in self._named(answer, table) else None
         kind = _KIND.get(says.get("reading") or "", "field")
         self._applied[table.source.id, position, kind] = (spelled, says)
 
@@ -286,14 +312,6 @@ class Answers:
             if header is not None and header.strip() and len(found) < _REMEMBERED:
                 found[header, *says.values()] = {"header": header, **says}
         return list(found.values())
-
-    def _ways_written(self, table: MappedTable, position: int) -> Iterator[tuple[int, str]]:
-        """The answers about how a column's values are written."""
-        asked = question_id("reading", table.source.id, table.letters(position))
-        for n, answer in enumerate(self._answers):
-            said = answer.get("reading") or (answer.get("value") if answer.get("id") == asked else None)
-            if said in _KIND and (answer.get("id") == asked or self._names(answer, table, position)):
-                yield n, said
 
     def is_decided(self, table: MappedTable, position: int) -> bool:
         return (table.source.id, position) in self._decided

@@ -14,11 +14,13 @@ from core.memories import (
     HeaderFact,
     Memory,
     MemoryInvalid,
+    ReadingFact,
     ShapeFact,
     SpellingFact,
     answers_in,
     forget,
     learn,
+    left_out,
     parse_memory,
     serialized,
 )
@@ -131,6 +133,19 @@ def test_a_full_memory_keeps_persons_words_and_what_was_said_often(monkeypatch):
     monkeypatch.setattr(memories, "MAX_HEADERS", 2)
     memory = learnt(HeaderFact("said", "x", by="ann"), HeaderFact("often", "x", times=9), HeaderFact("once", "x"))
     assert [e.header for e in memory.headers] == ["often", "said"]
+
+
+def test_what_a_full_memory_has_no_room_for_is_counted(monkeypatch):
+    monkeypatch.setattr(memories, "MAX_HEADERS", 2)
+    known = learnt(HeaderFact("a", "x"), HeaderFact("b", "x", by="ann"))
+    said = [
+        HeaderFact("C", "x", by="ann"),
+        HeaderFact("c ", "x"),
+        HeaderFact("d", None),
+        ReadingFact("s", "d", "comma"),
+    ]
+    assert left_out(known, said, learn(known, said, at=NOW)) == 2, "a and d"
+    assert left_out(known, [], known) == 0
 
 
 def test_wide_tables_do_not_push_out_what_people_said_about_headers(monkeypatch):

@@ -230,17 +230,17 @@ class TestTheWorkbook:
         assert "Correct the red cells" in sheet["C1"].comment.text
 
     def test_rows_past_those_that_are_searched_look_like_the_first_without_its_fill(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(looks, "MAX_CELLS", 1)
+        monkeypatch.setattr(looks, "MAX_CELLS", 8)
         book = openpyxl.Workbook()
         sheet = book.active
         sheet.append(HEADER)
-        for n in range(3_000):
-            sheet.append([f"k{n}", "bad" if n in (0, 2_999) else "a@b.com", n, "x"])
+        for n in range(30):
+            sheet.append([f"k{n}", "bad" if n in (0, 29) else "a@b.com", n, "x"])
         sheet["B2"].font, sheet["B2"].fill = Font(name="Georgia"), PatternFill("solid", fgColor="FFAABBCC")
         book.save(tmp_path / "in.xlsx")
         run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
         made = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
-        assert (made["A3"].value, made["B3"].font.name, made["A3"].fill.fill_type) == ("k2999", "Georgia", None)
+        assert (made["A3"].value, made["B3"].font.name, made["A3"].fill.fill_type) == ("k29", "Georgia", None)
 
     def test_formulas_links_and_macros_of_the_sender_do_not_get_through(self, tmp_path):
         tmp_path.mkdir(exist_ok=True)
@@ -310,6 +310,14 @@ class TestTheWorkbook:
         (tmp_path / "in.xlsx").write_text("Id;Email;N\n007;bad;1\nb;b@b.com;2\n")
         run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
         assert [row[:3] for row in rejects(tmp_path)] == [["007", "bad", "1"]]
+
+    def test_an_id_that_is_typed_into_the_rows_of_a_csv_keeps_its_zeros_and_a_number_is_one(self, tmp_path):
+        (tmp_path / "in.xlsx").write_text("Id;Email;N;Remark\n;bad;1;x\n008;bad;x;\n009;a@b.com;2;y\n")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        sheet = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        assert [[cell.number_format for cell in row[:4]] for row in sheet.iter_rows(min_row=2)] == [
+            ["@", "@", "General", "@"]
+        ] * 2
 
 
 def described(*lines: dict[str, Any]) -> bytes:

@@ -16,7 +16,18 @@ from console.cli.output import Printer
 from core.errors import UsageError
 from core.keys import SPREADSHEETS
 from core.manifests import Manifest
-from core.memories import Fact, HeaderFact, MemoryInvalid, ShapeFact, SpellingFact, folded, learn, shapes_in
+from core.memories import (
+    Fact,
+    HeaderFact,
+    Memory,
+    MemoryInvalid,
+    ShapeFact,
+    SpellingFact,
+    folded,
+    learn,
+    left_out,
+    shapes_in,
+)
 
 EPILOG = """\
 examples:
@@ -60,17 +71,28 @@ def run(args: argparse.Namespace, out: Printer) -> int:
                 raise UsageError(f"{source}: more than {_MOST} facts; learn them in parts")
     tables = sum(isinstance(fact, ShapeFact) for fact in facts)
     now = datetime.now(UTC)
+    full = 0
+
+    def taught(memory: Memory) -> Memory:
+        nonlocal full
+        new = learn(memory, facts, at=now)
+        full = left_out(memory, facts, new)
+        return new
+
     try:
-        memory = place.change(lambda memory: learn(memory, facts, at=now))
+        memory = place.change(taught)
     except MemoryInvalid as error:
         raise UsageError(f"memory {place.name}: {error}") from None
     if out.as_json:
-        learnt = {"learnt": len(facts) - tables, "tables": tables, "skipped": skipped}
+        learnt = {"learnt": len(facts) - tables, "tables": tables, "skipped": skipped, "left_out": full}
         out.emit({"memory": place.name, **learnt, "headers": len(memory.headers)})
     else:
         more = f", {skipped} without a header left out" if skipped else ""
         more += f", and the shape of {tables} table{'' if tables == 1 else 's'}" if tables else ""
         out.line(f"{place.name}: {len(facts) - tables} learnt{more}; {len(memory.headers)} headers known")
+        if full:
+            many = f"{full} entr{'y' if full == 1 else 'ies'}"
+            out.note(f"the memory is full: {many}, said least often and longest ago, had no room")
     return Exit.OK
 
 
