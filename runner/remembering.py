@@ -21,6 +21,7 @@ from core.memories import (
     ReadingFact,
     ShapeFact,
     answers_in,
+    folded,
     learn,
     own_key,
     shapes_in,
