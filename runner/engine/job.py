@@ -211,7 +211,7 @@ class EngineJob:
             self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
         sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
-        names = NamedHeadings(fields, self.learnt.headers.names)
+        names = NamedHeadings(fields, self.learnt.headers.names())
         for n, source in enumerate(sources):
             survey(
                 source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, names),

@@ -436,7 +436,7 @@ class TestWhileTheStoreHangs:
 
         monkeypatch.setattr(rig.context.facade, "senders", hang)
         with TestClient(rig.app, base_url="http://127.0.0.1", client=HERE) as client:
-            callers = [threading.Thread(target=client.get, args=("/senders",)) for _ in range(app_module.THREADS)]
+            callers = [threading.Thread(target=client.get, args=("/senders",)) for _ in range(guarding.THREADS)]
             for caller in callers:
                 caller.start()
             for _ in callers:
@@ -449,6 +449,31 @@ class TestWhileTheStoreHangs:
             finally:
                 free.set()
                 for caller in (*callers, asking):
+                    caller.join()
+
+    def test_one_token_leaves_threads_to_others(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        free, busy = threading.Event(), threading.Semaphore(0)
+
+        def hang(*_: Any, **__: Any) -> list[Any]:
+            busy.release()
+            free.wait(PATIENCE)
+            return []
+
+        one, other = ({"Authorization": f"Bearer {rig.token('reader')}"} for _ in range(2))
+        monkeypatch.setattr(rig.context.facade, "senders", hang)
+        with TestClient(rig.app, base_url="http://127.0.0.1", client=HERE) as client:
+            asks = {"args": ("/senders",), "kwargs": {"headers": one}}
+            callers = [threading.Thread(target=client.get, **asks) for _ in range(guarding.THREADS + 1)]
+            for caller in callers:
+                caller.start()
+            for _ in range(guarding.THREADS_OF_ONE):
+                assert busy.acquire(timeout=PATIENCE)
+            try:
+                assert client.get("/jobs", headers=other).status_code == 200
+                assert not free.is_set()
+            finally:
+                free.set()
+                for caller in callers:
                     caller.join()
 
     def test_acts_on_many_stop_at_the_first_silence(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):

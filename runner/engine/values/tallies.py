@@ -245,6 +245,8 @@ class DateTally:
             starts[start] = starts.get(start, 0) + count
         self._texts.clear()
         for start, count in starts.items():
+            if not start.lstrip()[:1].isdecimal():
+                continue
             if found := _ORDER.match(start):
                 self._order(found, count)
             elif found := _SHORT_YEAR.match(start):
