@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
-from core.keys import CONFIGS, SHARED, check_key
+from core.keys import CONFIGS, check_key
 from core.manifests import zoned
 from core.wording import no_constant, problem_of, problems_of, shown, wrong
 
@@ -285,10 +285,6 @@ def own_key(tenant: str, workflow: str) -> str:
 
 def is_memory(key: str) -> bool:
     return key.startswith(CONFIGS) and key.endswith(_ENDING)
-
-
-def is_shared(key: str) -> bool:
-    return key.startswith(SHARED) and key.endswith(_ENDING)
 
 
 _LIMITS: Final = (

@@ -39,7 +39,15 @@ from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strand
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
 from runner.engine.structure.remembered import SenderShapes
-from runner.engine.survey import DeclaredNames, NamedHeadings, SurveyedInput, compare_shapes, leave_out, survey
+from runner.engine.survey import (
+    DeclaredNames,
+    NamedHeadings,
+    SurveyedInput,
+    compare_shapes,
+    leave_out,
+    report_copies,
+    survey,
+)
 from runner.engine.writing import NormalizedBook, SheetWriter
 
 SAID: Final = 0  # the final event was written, whatever it says
@@ -211,7 +219,7 @@ class EngineJob:
             self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
         sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
-        names = NamedHeadings(fields, self.learnt.headers.names)
+        names = NamedHeadings(fields, self.learnt.headers.names())
         for n, source in enumerate(sources):
             survey(
                 source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, names),
@@ -232,6 +240,7 @@ class EngineJob:
             self.mending.report()
         if hooks.has("after_structure"):
             leave_out(sources, hooks, self.findings)
+        report_copies(sources, self.findings)
         self.times.spend("structure", clock)
         return sources
 

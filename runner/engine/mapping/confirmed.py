@@ -13,12 +13,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate, chain, compress, pairwise, repeat
+from mmap import mmap
 from typing import Any, Final, NamedTuple, TypeVar
 from zlib import crc32
 
 from runner.engine.mapping.spelling import all_spelled
 
 END: Final = "|"  # marks where a header starts and where it ends
+_LENGTH: Final = 8  # bytes at the start of an index: how long its head is
 _NONE: Final = ""  # the label of headers that are no field
 _WHOLE: Final = "="  # before a whole header
 _MOST_LETTERS: Final = 1_000_000  # of all headers: an index of more is too large to be made outside of the box
@@ -83,7 +85,7 @@ class ConfirmedHeaders:
         self._texts: list[str] = [given[at] for at in firsts]
         self.said: list[Confirmed] = []  # by kind
         self.kinds: Sequence[int] = []  # the number of each header's kind
-        self.names: list[str] = [entry["header"] for entry in entries if entry["field"] is not None]
+        self._names = [entry["header"] for entry in entries if entry["field"] is not None]
         self.by_person: frozenset[int] = frozenset()  # headers of a single entry that a person said
         self._keys = list(self._numbers)
         self._words = [spelled[at] for at in firsts]
@@ -111,6 +113,10 @@ class ConfirmedHeaders:
     def times(self) -> Mapping[int, int]:
         """How many headers of each kind there are."""
         return Counter(self.kinds)
+
+    def names(self) -> list[str]:
+        """The headers that are a field, as they were confirmed."""
+        return self._names
 
     def text(self, n: int) -> str:
         """A header as it was first confirmed."""
@@ -156,60 +162,63 @@ class ConfirmedHeaders:
             held[_WHOLE + key].append(n)
             for piece in (*runs, *{f" {word}" for word in words.split()}):
                 held[piece].append(n)
-        hashes = sorted([(crc32(piece.encode()), piece) for piece in held])
-        pieces = [piece for _, piece in hashes]
-        owners = [held[piece] for piece in pieces]
+        pieces = sorted([(crc32(raw := piece.encode()), raw, mine) for piece, mine in held.items()])
+        owners = [mine for _, _, mine in pieces]
+        texts = [text.encode() for text in self._texts]
         kind_of = self.kinds.__getitem__
         kinds = [Counter(map(kind_of, mine)) if len(mine) > 1 else {kind_of(mine[0]): 1} for mine in owners]
         tables = (
-            accumulate(map(len, self._texts)),
+            accumulate(map(len, texts)),
             self.kinds,
             sizes,
-            [value for value, _ in hashes],
-            accumulate(map(len, pieces)),
+            [value for value, _, _ in pieces],
+            accumulate([len(raw) for _, raw, _ in pieces]),
             accumulate(map(len, owners)),
             chain.from_iterable(owners),
             accumulate(map(len, kinds)),
             chain.from_iterable(kinds),
             chain.from_iterable(mine.values() for mine in kinds),
         )
-        parts = ["".join(self._texts).encode(), "".join(pieces).encode(), *map(_packed, tables)]
+        names = json.dumps(self._names, ensure_ascii=False).encode()
+        parts = [names, b"".join(texts), b"".join([raw for _, raw, _ in pieces]), *map(_packed, tables)]
         head = {
             "parts": list(map(len, parts)),
             "times": list(self.times().values()),
             "said": self.said,
             "by_person": sorted(self.by_person),
             "odd": odd,
-            "names": self.names,
         }
-        return b"\n".join([json.dumps(head, ensure_ascii=False).encode(), b"".join(parts)])
+        start = json.dumps(head, ensure_ascii=False).encode()
+        return b"".join([len(start).to_bytes(_LENGTH, "big"), start, *parts])
 
 
 class IndexedHeaders(ConfirmedHeaders):
     """The same, from the file that `indexed` returned."""
 
-    def __init__(self, file: bytes) -> None:
+    def __init__(self, file: bytes | mmap) -> None:
         super().__init__()
-        start = file.index(b"\n") + 1
-        head = json.loads(file[:start])
+        whole = memoryview(file)
+        start = _LENGTH + int.from_bytes(whole[:_LENGTH], "big")
+        head = json.loads(bytes(whole[_LENGTH:start]))
         ends = list(accumulate(head["parts"], initial=start))
-        texts, pieces, *tables = [memoryview(file)[a:b] for a, b in pairwise(ends)]
+        self._raw_names, self._raw_texts, self._pieces, *tables = [whole[a:b] for a, b in pairwise(ends)]
         self._text_ends, self.kinds, self._sizes, *tables = map(_unpacked, tables)
         self._hashes, self._piece_ends, self._owner_ends, self._owners, *tables = tables
         self._kind_ends, self._owner_kinds, self._owner_times = tables
         self.said = [Confirmed(counts, person) for counts, person in head["said"]]
         self.by_person = frozenset(head["by_person"])
-        self.names = head["names"]
         self._times = dict(enumerate(head["times"]))
-        self._all_texts, self._pieces = str(texts, "utf-8"), str(pieces, "utf-8")
         self._odd: dict[str, int] = head["odd"]
-        self._file = file
 
     def times(self) -> Mapping[int, int]:
         return self._times
 
+    def names(self) -> list[str]:
+        found: list[str] = json.loads(bytes(self._raw_names))
+        return found
+
     def text(self, n: int) -> str:
-        return self._all_texts[_part(self._text_ends, n)]
+        return str(self._raw_texts[_part(self._text_ends, n)], "utf-8")
 
     def number(self, key: str) -> int | None:
         at = self._place(_WHOLE + key)
@@ -230,14 +239,12 @@ class IndexedHeaders(ConfirmedHeaders):
             found[piece] = Owners(self._owners[_part(self._owner_ends, at)].tolist(), kinds)
         return found
 
-    def indexed(self) -> bytes:
-        return self._file
-
     def _place(self, piece: str) -> int | None:
-        value = crc32(piece.encode())
+        raw = piece.encode()
+        value = crc32(raw)
         at = bisect_left(self._hashes, value)
         while at < len(self._hashes) and self._hashes[at] == value:
-            if self._pieces[_part(self._piece_ends, at)] == piece:
+            if self._pieces[_part(self._piece_ends, at)] == raw:
                 return at
             at += 1
         return None

@@ -7,6 +7,7 @@ Every pair gets its sum; what it is made of is put together only for the pairs t
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
@@ -40,6 +41,9 @@ _CLASSES: Final[Mapping[str, frozenset[str]]] = {  # what values of a declared t
     "datetime": frozenset({"date"}),
     "time": frozenset({"time"}),
 }
+_STRIPPED: Final = ("strip",)
+_OF_DIGITS: Final = frozenset({"integer", "decimal", "money", "percent", "date", "datetime", "time", "phone"})
+_DIGIT: Final = re.compile("[0-9]")
 _UNTESTED: Final = frozenset({"text", "enum", "any"})  # types that say nothing about their values
 _COMMON: Final = 0.2  # what an allowed value counts that many columns hold
 _RARE: Final = frozenset({"email", "url", "phone"})
@@ -76,6 +80,7 @@ class Sample:
         self.blank = 1 - len(self.texts) / len(values) if values else 1.0
         self._fits: dict[Any, float | None] = {}
         self._chances: dict[str, float] | None = None
+        self._text: str | None = None  # all tested values, if they are texts
 
     def fit(self, field: Field) -> float | None:
         """The share of values that are of the field's type; None where there is no evidence."""
@@ -96,9 +101,25 @@ class Sample:
         values = self.values[:TESTED]
         if not values:
             return None
+        if field.clean == _STRIPPED and not field.formats and self._rules_out(field.type):
+            return 0.0
         out, bad = Converter(field, values).convert(values)
         present = sum(v is not None for v in out)
         return (present - len(bad)) / present if present else None
+
+    def _rules_out(self, kind: str) -> bool:
+        """Whether all values are texts without the signs that every value of a type has, however it is written."""
+        if self._text is None:
+            values = self.values[:TESTED]
+            self._text = "".join(values) if set(map(type, values)) == {str} else ""
+        text = self._text
+        if not text.strip():
+            return False
+        if kind in _OF_DIGITS:
+            return text.isascii() and _DIGIT.search(text) is None
+        if kind == "email":
+            return "@" not in text
+        return kind == "url" and "://" not in text and "www." not in text.casefold()
 
 
 class ColumnIn(NamedTuple):
@@ -279,7 +300,7 @@ class Weigher:
         """What a pair's log-odds are made of."""
         if (at, n) not in self._known:
             column, name = self._columns[at], self._target.fields[n].name
-            numbers = column.numbers(n)
+            numbers = dict(column.numbers(n))
             if n in self._neighbours[at]:
                 numbers["neighbour"] = self._neighbours[at][n]
             header = column.headers.get(n, UNLIKE)
@@ -323,7 +344,7 @@ class _Target:
         self.called = {field.name: n for n, field in enumerate(fields)}
         self._allowed = [allowed(f) for f in fields]
         self._spellings = [recall.spelled(f.name) for f in fields]
-        self._tested = [
+        self.tested = [
             bool(f.type not in _UNTESTED or f.pattern is not None or allowed)
             for f, allowed in zip(fields, self._allowed, strict=True)
         ]
@@ -348,7 +369,7 @@ class _Target:
 
     def values(self, n: int, sample: Sample) -> dict[str, float]:
         """What a column's values say about a field."""
-        found = self._fits(n, sample) if self._tested[n] else {}
+        found = self._fits(n, sample) if self.tested[n] else {}
         if self.classes[n] and (seen := sample.chances()):
             best = max([seen.get(name, 0.0) for name in self.classes[n]])
             found["values" if best > 0 else "values_against"] = min(_MOST, best)
@@ -375,6 +396,9 @@ class _Against:
         self._exact = next((one for h in column.headers if (one := recall.exact(h)) is not None), None)
         self._likely = likely
         self._learnt = len(recall) > 0
+        self._found: dict[int, dict[str, float]] = {}  # what each field's numbers are, once they were asked for
+        self._of_values: dict[int, dict[str, float]] = {}  # of fields whose type, pattern or values are tested
+        self._of_meaning: dict[tuple[str, ...], dict[str, float]] = {}
         self.headers = target.names.like(column.headers)
         self.named = frozenset(n for n, one in self.headers.items() if one.exact is not None)
         self._of_role = target.names.of_role(column.headers)
@@ -396,11 +420,23 @@ class _Against:
                 found.append(n)
         return found
 
-    def numbers(self, n: int) -> dict[str, float]:
+    def numbers(self, n: int) -> Mapping[str, float]:
         """What speaks for a field, but for neighbours and rules."""
+        if n not in self._found:
+            self._found[n] = self._all_numbers(n)
+        return self._found[n]
+
+    def _values(self, n: int) -> dict[str, float]:
+        if not self._target.tested[n]:
+            return self._target.values(n, self._column.sample)
+        if n not in self._of_values:
+            self._of_values[n] = self._target.values(n, self._column.sample)
+        return self._of_values[n]
+
+    def _all_numbers(self, n: int) -> dict[str, float]:
         header = self.headers.get(n)
         told = {} if header is None else self._target.names.numbers(self._column.headers, header)
-        values = self._target.values(self._target.declared[n], self._column.sample)
+        values = self._values(self._target.declared[n])
         if n in self.named:
             return told | values
         meant = self._meant(self._target.concepts[n])
@@ -430,7 +466,7 @@ class _Against:
         Fields that only the header's letters speak for are left out, but for those that are to be `kept`.
         """
         target, weights = self._target, model()["pair"]
-        told = {n: target.values(n, self._column.sample) for n in target.distinct}
+        told = {n: self._values(n) for n in target.distinct}
         values = {n: weighed(numbers) for n, numbers in told.items()}
         meant = self._meant(())
         others = meant | self._confirmed(_NOBODY, meant)
@@ -458,7 +494,10 @@ class _Against:
 
     def _meant(self, concepts: tuple[str, ...]) -> dict[str, float]:
         """What the header means in general, against what a field is."""
-        found: dict[str, float] = {}
+        known = self._of_meaning.get(concepts)
+        if known is not None:
+            return known
+        found = self._of_meaning[concepts] = {}
         mine = max((self._meaning.get(name, 0.0) for name in concepts), default=0.0)
         other = max(((score, name) for name, score in self._meaning.items() if name not in concepts), default=(0.0, ""))
         if mine:

@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -85,8 +86,14 @@ def read_memories(
         readings.extend(_checked(body, "readings", _is_reading, name))
         version = versions[n] if n < len(versions) else ""
         shapes.extend((entry, name, version) for entry in _checked(body, "shapes", _is_shape, name))
-    known = ConfirmedHeaders(headers) if indexed is None else IndexedHeaders(indexed.read_bytes())
+    known = ConfirmedHeaders(headers) if indexed is None else IndexedHeaders(_mapped(indexed))
     return LearntEntries(known, values, readings, shapes)
+
+
+def _mapped(path: Path) -> mmap:
+    """A file of which only those pages are read that something is looked up in."""
+    with path.open("rb") as file:
+        return mmap(file.fileno(), 0, access=ACCESS_READ)
 
 
 def _body(path: Path, name: str) -> dict[str, Any]:

@@ -248,6 +248,7 @@ _RUN_ON_CLOCKS: Final = (4, 6)  # digits of a time without separators
 _RUN_ON_TIME = re.compile(r"t?([0-9]{2})([0-9]{2})([0-9]{2})?(?![0-9:])")
 _DOTTED_TIME = re.compile(r"([0-9]{1,2})\.([0-9]{2})\.([0-9]{2})(?![0-9])")
 _EASTERN_CLOCK: Final = str.maketrans({"時": ":", "시": ":", "分": ":", "분": ":", "秒": None, "초": None})
+_DIGIT = re.compile(r"[0-9]")
 _NUMBER = re.compile(r"[1-9](?:[0-9]{4}|[0-9]{9}|[0-9]{12})(?:\.[0-9]+)?")  # day numbers and Unix times
 MAX_TEXT: Final = 60
 
@@ -347,6 +348,8 @@ class DateReader:
         if not isinstance(found, str):
             return (found, None) if isinstance(found, datetime) else found
         text = found
+        if text.isascii() and _DIGIT.search(text) is None:
+            return BAD
         if _NUMBER.fullmatch(text):
             number = from_number(float(text), epoch_1904=self.epoch_1904, numbers=self._numbers)
             return BAD if isinstance(number, Bad) else (number, None)

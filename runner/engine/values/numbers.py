@@ -6,6 +6,7 @@ far as its form allows. If both readings are possible and differ (`1.234`), the 
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from runner.engine.values.words import BAD, Bad
@@ -28,6 +29,7 @@ _COMMON: Final = {
     ".": re.compile(r"(\(?)[$€£]?([1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+\.[0-9]+)(\)?)"),
     ",": re.compile(r"(\(?)[€]?([1-9][0-9]{0,2}(?:\.[0-9]{3})+(?:,[0-9]+)?|[0-9]+,[0-9]+)(\)?)"),
 }
+_DIGIT = re.compile(r"\d")
 # 100,- and 50.— are whole amounts: the dash replaces the decimals and is not a sign.
 _WHOLE = re.compile(rf"(?<=[0-9])([.,])\s?[-\u2212\u2010-\u2015]{{1,2}}(?=\s*{_CURRENCY}?\)?$)", re.IGNORECASE)
 _ODD_SIGNS: Final = str.maketrans(
@@ -79,15 +81,16 @@ class Written(NamedTuple):
         return "" if self.point == self.comma else "?"
 
 
+@lru_cache(maxsize=4096)  # a column is read as several types, to see which one it has
 def take_apart(text: str) -> Written | None:
     """Split a text into a number's parts; None if it is not a number with either decimal sign."""
     text = text.strip()
-    if not text or len(text) > MAX_TEXT:
+    if not text or len(text) > MAX_TEXT or _DIGIT.search(text) is None:
         return None
-    text = _WHOLE.sub(r"\g<1>00", text)
-    if not text.isascii():
-        text = _ascii_digits(text)
-    text = text.strip().translate(_ODD_SIGNS)
+    if text.isascii():  # of the odd signs it can have tabs only
+        text = (_WHOLE.sub(r"\g<1>00", text).strip() if "-" in text else text).replace("\t", " ")
+    else:
+        text = _ascii_digits(_WHOLE.sub(r"\g<1>00", text)).strip().translate(_ODD_SIGNS)
     outside = ""
     negative = "(" in text and (bracketed := _BRACKETED.fullmatch(text)) is not None
     if negative and bracketed is not None:
