@@ -324,7 +324,7 @@ class Fresh(Generic[T]):
     """An answer that is asked for again once it is too old: the longer it took, the longer it is kept.
 
     While one thread asks again, the others get the answer from before, unless that is too old for anybody. An error is
-    an answer too: while a service is down, one thread waits for it, and the others are told at once. With `aside`, an
+    an answer too: while a service is down, one thread waits for it, and the others fail at once. With `aside`, an
     answer that took long is asked for again in a thread of its own, and only the very first is waited for.
     """
 

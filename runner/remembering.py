@@ -49,7 +49,7 @@ def remember(store: ObjectStore, job: Job) -> str:
     at = datetime.fromtimestamp(job.decided_at, UTC)
     profile, sender = _profile(job, store), sender_of(job)
     facts: list[Decided] = [
-        *(f for f in answers_in(profile, sender=sender, by=decision.by) if any(_says(a, f) for a in decision.answers)),
+        *(f for f in answers_in(profile, sender=sender, by=decision.by) if any(_fits(a, f) for a in decision.answers)),
         *shapes_in(profile, sender=sender, by=decision.by, decided=True),
     ]
     try:
@@ -63,7 +63,7 @@ def remember(store: ObjectStore, job: Job) -> str:
     return ""
 
 
-def _says(answer: Answer, fact: HeaderFact | ReadingFact) -> bool:
+def _fits(answer: Answer, fact: HeaderFact | ReadingFact) -> bool:
     """Whether an answer can have been applied as a fact, for all that the answer itself tells."""
     if answer.header is not None and folded(answer.header) != folded(fact.header):
         return False

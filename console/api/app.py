@@ -17,15 +17,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from console.api.access import ANYONE
 from console.api.context import ApiContext
-from console.api.guarding import SECURITY_HEADERS, unauthorized
+from console.api.guarding import SECURITY_HEADERS, THREADS, unauthorized
 from console.api.openapi import OPERATIONS, document
-from console.api.operations import Call, Operation, Page, perform
+from console.api.operations import Call, Operation, Page, in_turn, perform
 from console.api.problems import ProblemError, problem_of, respond
 from console.api.spans import RequestSpan
 from infra.logs import Log
 from infra.wiring import Stack
 
-THREADS = 8  # that read table and store; more would only take turns
 _READ_SECONDS = 30.0  # the longest silence while a body arrives
 _SLOWEST = 1024  # bytes a second that a body may come at in the long run
 _READ_AWAY = 8 * 1024 * 1024  # of a body that nobody wants, so that its sender gets to read why
@@ -173,7 +172,7 @@ class Endpoint:
             )
         if self._page is not None and request.method == "GET" and wants_page(request):
             call = Call(request, context, principal)
-            given = await run_in_threadpool(self._page, call)
+            given = await in_turn(call, self._page, call)
             return given if isinstance(given, Response) else await given
         try:
             return await perform(operation, request, context, principal)

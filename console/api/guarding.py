@@ -5,6 +5,7 @@ danger: a page of another site may make it call us. So the Host has to be a name
 attacker's DNS points here is not), and a request that changes something must not come from another origin.
 """
 
+import asyncio
 import contextlib
 import ipaddress
 import threading
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from console.api.access import LOCAL, Access, Principal
+from console.api.access import ANYONE, LOCAL, Access, Principal
 from console.api.problems import ProblemError
 from core.errors import SettingsError
 from core.ports import Clock
@@ -29,6 +30,8 @@ _OURS = frozenset({"same-origin", "none"})
 _PASSED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 _BURST = 2.0  # seconds of its rate that a token may use at once
 _BUCKETS = 10_000
+THREADS = 8  # that read table and store; more would only take turns
+THREADS_OF_ONE = THREADS // 2  # of one token at a time, so that nobody waits for all that another asks
 MOST_OF_ONE = 100  # requests of one token that are at work, streams among them: a tenth of all connections
 _GUESSES = 5.0  # wrong tokens a second from one address
 _TEXTS = "'self'"
@@ -86,6 +89,7 @@ class Guard:
         self._access = access
         self._rates = Rates(clock)
         self._at_work: Counter[str] = Counter()  # requests by caller
+        self._turns: dict[str, asyncio.Semaphore] = {}
         self._proxies = _networks(settings.console_proxies)
         self._hosts = {name.lower() for name in _words(settings.console_hosts)}
 
@@ -149,6 +153,12 @@ class Guard:
             self._at_work[principal.id] -= 1
             if not self._at_work[principal.id]:
                 del self._at_work[principal.id]
+
+    def turn(self, principal: Principal) -> contextlib.AbstractAsyncContextManager[None]:
+        """A thread for one request: others of the caller wait while it has as many as one may have."""
+        if principal in (LOCAL, ANYONE):
+            return contextlib.nullcontext()
+        return self._turns.setdefault(principal.id, asyncio.Semaphore(THREADS_OF_ONE))
 
     def is_proxy(self, request: Request) -> bool:
         """Whether a proxy that we trust passed the request on."""

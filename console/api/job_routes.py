@@ -8,7 +8,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -16,7 +15,7 @@ from starlette.responses import Response
 from console.api import models
 from console.api.access import Permission
 from console.api.following import event_stream, resume
-from console.api.operations import Answer, Call, Operation, checked, json_bytes
+from console.api.operations import Answer, Call, Operation, checked, in_turn, json_bytes
 from console.api.problems import ProblemError
 from console.api.submissions import Accepted, HttpDrop, file_name
 from console.cli.job_facts import job_shape, newer_shape
@@ -25,7 +24,7 @@ from core.errors import AdeError, KeyRefused, StoreUnavailable
 from core.jobs import Job
 from core.keys import INBOX, check_key, is_decision, job_folder, place
 from core.manifests import MAX_MANIFEST_BYTES
-from core.ports import JobQuery
+from core.ports import JobQuery, ObjectInfo
 
 _PARTS = 1000
 ACTED_AT_ONCE = 200
@@ -39,7 +38,7 @@ async def submit(call: Call) -> Answer:
     """A multipart drop, or keys that are in the inbox."""
     if call.body is not None:
         body: models.KeysBody = call.body
-        return await run_in_threadpool(_submit_keys, call, body)
+        return await in_turn(call, _submit_keys, call, body)
     async with contextlib.AsyncExitStack() as open_files:
         try:
             form = await open_files.enter_async_context(
@@ -50,7 +49,7 @@ async def submit(call: Call) -> Answer:
         except UnicodeError:  # in the charset that it names itself
             raise ProblemError(HTTPStatus.BAD_REQUEST, "the form is not in its charset; send UTF-8") from None
         given = [(name, value) for name, value in form.multi_items()]
-        return await run_in_threadpool(_submit_form, call, given)
+        return await in_turn(call, _submit_form, call, given)
 
 
 def _submit_keys(call: Call, body: models.KeysBody) -> Response:
@@ -184,9 +183,14 @@ async def put_upload(call: Call) -> Answer:
                         f"{key} is over {limit} bytes, the most that an input may have (ADE_WORKER_FSIZE_MB)",
                     )
                 target.write(chunk)
-        await run_in_threadpool(call.context.actions.note, call.principal, "put", tenant=tenant, keys=[key], size=size)
-        info = await run_in_threadpool(call.context.stack.store.put, key, path)
+        info = await in_turn(call, _put, call, key, path)
     return {"key": info.key, "version": info.version, "size": info.size}
+
+
+def _put(call: Call, key: str, path: Path) -> ObjectInfo:
+    facts = {"tenant": place(key).tenant, "keys": [key], "size": path.stat().st_size}
+    call.context.actions.note(call.principal, "put", **facts)
+    return call.context.stack.store.put(key, path)
 
 
 def list_jobs(call: Call) -> Answer:
@@ -257,9 +261,9 @@ def result_zip(call: Call) -> Answer:
 async def logs(call: Call) -> Answer:
     """What the job's rules printed: as events while it grows, or what came after so many bytes."""
     query: models.LogQuery = call.query
-    job = await run_in_threadpool(call.context.seen, call.job_id, call.principal)
+    job = await in_turn(call, call.context.seen, call.job_id, call.principal)
     if not (query.follow or "text/event-stream" in call.request.headers.get("accept", "")):
-        return await run_in_threadpool(_log_piece, call, job, query.after)
+        return await in_turn(call, _log_piece, call, job, query.after)
     have = resume(call.request.headers.get("last-event-id"))
     return event_stream(call, call.context.followers.follow(job.job_id, have))
 

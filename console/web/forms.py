@@ -9,13 +9,12 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from console.api import job_routes, models, service_routes
-from console.api.operations import Answer, Call, checked
+from console.api.operations import Answer, Call, checked, in_turn
 from console.api.problems import ProblemError
 from console.cli.job_facts import plural
 from console.web import pages
@@ -62,18 +61,18 @@ async def act_on_one(call: Call) -> Answer:
     if act in _ASKED and "sure" not in form:
         return _ask(call, act, _ASKED[act], f"{at}/act", back=at, fields={"act": act})
     if act == "remove":
-        await run_in_threadpool(job_routes.remove, replace(call, query=models.RemoveQuery()))
+        await in_turn(call, job_routes.remove, replace(call, query=models.RemoveQuery()))
         return _go("/jobs")
     if act not in acts:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "this form can retry, cancel, reset or remove a job, nothing else")
-    await run_in_threadpool(acts[act], call)
+    await in_turn(call, acts[act], call)
     return _go(at)
 
 
 async def act_on_many(call: Call) -> Answer:
     """Retry or cancel the jobs that were ticked, or all that match the filter, some hundred at a time."""
     pairs = await form_pairs(call.request, fields=job_routes.ACTED_AT_ONCE + 8, most=_SMALL_BYTES * 8)
-    return await run_in_threadpool(_act_on_many, call, dict(pairs), [value for name, value in pairs if name == "job"])
+    return await in_turn(call, _act_on_many, call, dict(pairs), [value for name, value in pairs if name == "job"])
 
 
 def _act_on_many(call: Call, form: Mapping[str, str], ids: list[str]) -> Response:
@@ -120,7 +119,7 @@ def _report(  # noqa: PLR0917 - as it is shown
 async def answer(call: Call) -> Answer:
     """The answers of the review page: by the number of question and candidate."""
     form = await form_fields(call.request, fields=_QUESTIONS, most=_QUESTIONS * 20)
-    await run_in_threadpool(_answer, call, form)
+    await in_turn(call, _answer, call, form)
     return _go(link("/review", answered=call.job_id))
 
 
@@ -129,12 +128,23 @@ def _answer(call: Call, form: dict[str, str]) -> None:
     questions = pages.questions(call.context.facade.review(job)) or []
     if form.get("of") != pages.fingerprint(questions):
         raise ProblemError(HTTPStatus.CONFLICT, "the job asks something else by now; go back and reload the page")
-    answers = []
+    given: list[tuple[dict[str, Any], Any]] = []
     for n, question in enumerate(questions, 1):
         chosen, candidates = form.get(f"q{n}", ""), question["candidates"]
         if chosen.isdecimal() and int(chosen) < len(candidates):
-            answers.append({"id": question["id"], "value": candidates[int(chosen)]["value"]})
+            given.append((question, candidates[int(chosen)]["value"]))
+    # A column that was chosen for a required field is decided: what the page itself preset for it is no answer.
+    taken = {_place(asked, value) for asked, value in given if asked.get("kind") == "required" and value}
+    answers = [
+        {"id": asked["id"], "value": value}
+        for asked, value in given
+        if _place(asked, asked.get("column")) not in taken or value != asked.get("chosen")
+    ]
     service_routes.decide(replace(call, body=models.DecideBody(answers=answers, remember="remember" in form)))
+
+
+def _place(question: Mapping[str, Any], column: Any) -> tuple[str, str, str]:
+    return str(question.get("input")), str(question.get("sheet")), str(column)
 
 
 async def pause_or_resume(call: Call) -> Answer:
@@ -148,7 +158,7 @@ async def pause_or_resume(call: Call) -> Answer:
     if act == "pause" and "sure" not in form:
         text = f"Start no more jobs{f' of {tenant}' if tenant else ''} until you resume?"
         return _ask(call, act, text, "/acts/pause", back="/", fields=given | {"act": act})
-    await run_in_threadpool(acts[act], replace(call, body=body))
+    await in_turn(call, acts[act], replace(call, body=body))
     return _go("/")
 
 
@@ -167,7 +177,7 @@ async def forget(call: Call) -> Answer:
         body = checked(models.ForgetBody, await form_fields(call.request), "form field")
     if not call.principal.sees(body.tenant):
         raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {call.principal.tenant}; name that tenant")
-    key, gone = await run_in_threadpool(_forget, call, body)
+    key, gone = await in_turn(call, _forget, call, body)
     return _go("/senders") if by_form else JSONResponse({"key": key, "forgotten": gone})
 
 

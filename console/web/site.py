@@ -17,7 +17,7 @@ from console.api.access import Permission
 from console.api.app import create_app
 from console.api.guarding import COOKIE
 from console.api.job_routes import read_submission
-from console.api.operations import Answer, Call, Operation, Page
+from console.api.operations import Answer, Call, Operation, Page, in_turn
 from console.api.problems import ProblemError
 from console.api.service_routes import decision_document, with_session
 from console.web import forms, pages
@@ -112,7 +112,7 @@ async def check_manifest(call: Call) -> Answer:
         raw += chunk
         if len(raw) > MAX_MANIFEST_BYTES:
             break
-    return {"problems": await run_in_threadpool(pages.manifest_problems, bytes(raw))}
+    return {"problems": await in_turn(call, pages.manifest_problems, bytes(raw))}
 
 
 async def preview_drop(call: Call) -> Answer:
@@ -124,7 +124,7 @@ async def preview_drop(call: Call) -> Answer:
         )
     try:
         async with call.request.form(max_files=_PARTS, max_fields=50, max_part_size=MAX_MANIFEST_BYTES + 1) as form:
-            return await run_in_threadpool(_preview, call, list(form.multi_items()))
+            return await in_turn(call, _preview, call, list(form.multi_items()))
     except HTTPException as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error.detail}") from None
 
