@@ -53,7 +53,7 @@ _FITTED_QUOTES: Final = 60
 _PATIENCE: Final = 2_000_000  # characters searched per file for the ends of fields with undoubled quotes
 _RETRIED_LINES: Final = 20  # lines that a field with undoubled quotes may span
 
-Trouble = Literal["open_quote", "stray_quote", "undecodable"]
+Trouble = Literal["open_quote", "stray_quote", "undecodable", "encoded_twice"]
 
 csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))  # a field is bounded by its line and by MAX_FIELD
 
@@ -126,7 +126,14 @@ class Records:
             if done < len(lines):
                 self._lines.extend(lines[done:])
                 records += self._one_by_one()
+            if ("\u00c3" in text or "\u00e2\u20ac" in text) and _TWICE.search(text):
+                self._note_twice(records)
             yield _unwrapped(records) if '="' in text else records
+
+    def _note_twice(self, records: list[list[str]]) -> None:
+        for row, record in enumerate(records, self._row - len(records) + 1):
+            if any(map(_TWICE.search, record)):
+                self.troubles.add("encoded_twice", row)
 
     def _regular(self, lines: list[str], text: str, records: list[list[str]]) -> int:
         """Take records while all quotes are regular; returns the number of lines taken."""
@@ -467,6 +474,11 @@ class _Fields:
         return "'" not in self._apostrophes.sub("", inner)
 
 
+# UTF-8 that was read as Windows-1252: an accented letter or a typographic sign became two or three characters.
+_TWICE: Final = re.compile(
+    "\u00c3[\u0080-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u2018\u201a-\u201c\u201e-\u203a\u20ac\u2122]"
+    "|\u00e2\u20ac[\u0080-\u00ff\u0152\u0153\u02dc\u2018-\u2122]"
+)
 _SAMPLE_LINES: Final = 2_000
 _SAMPLE_CHARS: Final = 512 * 1024
 _SPOILED: Final = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
@@ -474,6 +486,11 @@ _SAID: Final[dict[Trouble, str]] = {
     "open_quote": "a quote opens a field here and never closes it; it was read as a plain character",
     "stray_quote": "a quote inside a quoted field is not doubled; it was read as part of the value",
     "undecodable": "some bytes are not valid {encoding}; they were read as {instead}",
+    "encoded_twice": "letters look as if UTF-8 had been read as Windows-1252 before it was saved; kept as they are",
+}
+_SETTLED: Final[dict[Trouble, str]] = {
+    "undecodable": '"reading": {"encoding": "cp1252"}',
+    "encoded_twice": "send the file as it was before that",
 }
 _SHOWN: Final = {"\t": "tab", " ": "blank"}
 
@@ -527,7 +544,7 @@ class DelimitedSheet:
                 message=_SAID[kind].format(encoding=self._encoding.name, instead=instead),
                 rows=tuple(rows),
                 count=self._troubles.counts[kind],
-                settle=_manifest_line(encoding="cp1252") if kind == "undecodable" else _manifest_line(quote=""),
+                settle=_SETTLED.get(kind, _manifest_line(quote="")),
             )
             for kind, rows in self._troubles.rows.items()
         ]
