@@ -39,7 +39,15 @@ from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strand
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
 from runner.engine.structure.remembered import SenderShapes
-from runner.engine.survey import DeclaredNames, NamedHeadings, SurveyedInput, compare_shapes, leave_out, survey
+from runner.engine.survey import (
+    DeclaredNames,
+    NamedHeadings,
+    SurveyedInput,
+    compare_shapes,
+    leave_out,
+    report_copies,
+    survey,
+)
 from runner.engine.writing import NormalizedBook, SheetWriter
 
 SAID: Final = 0  # the final event was written, whatever it says
@@ -232,6 +240,7 @@ class EngineJob:
             self.mending.report()
         if hooks.has("after_structure"):
             leave_out(sources, hooks, self.findings)
+        report_copies(sources, self.findings)
         self.times.spend("structure", clock)
         return sources
 

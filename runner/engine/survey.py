@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import starmap, zip_longest
+from operator import eq
 from typing import Any, Final, Protocol
 
 from runner.engine.fields import Field
@@ -28,6 +30,7 @@ _APART: Final = "\x1f"  # between names
 _TEXT_KEYS: Final = ("encoding", "delimiter", "quote")
 TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
 _WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
+_COPIED: Final = 3  # rows that two tables do not share by chance
 _TURNED: Final = 200  # rows that are checked for names of fields
 
 
@@ -218,6 +221,7 @@ def survey(
                     for choice in table.table.choices:
                         findings.chose(**choice._asdict(), place=table.place)
                     _report_turned(table, headings(), findings)
+                    _report_hidden(table, sheet, findings)
                     if source.format in TEXT_FORMATS:
                         _report_wide_rows(table, placed, findings)
                 if isinstance(plain, Remarking):
@@ -272,6 +276,18 @@ def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], finding
             said = f"{len(wide):,} rows from this one on have more cells than the header: {why}"
         count = len(wide) - len(each) + 1 if number == each[-1] else 1
         findings.add("wide_row", "warning", said, place=table.place, row=number, rule="reading", count=count)
+
+
+def _report_hidden(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
+    """Report hidden rows and columns that are read."""
+    layout = sheet.layout()
+    columns = [c for c in table.columns if c.index in layout.hidden_columns]
+    rows = sum(1 for row in layout.hidden_rows if table.top <= row <= table.bottom and row not in table.without)
+    for what, count, option in (("row", rows, "hidden_rows"), ("column", len(columns), "hidden_columns")):
+        if count:
+            said = f"{count:,} hidden {what}{'s' * (count > 1)} read; to leave out: "
+            said += f'"reading": {{"{option}": "skip"}}'
+            findings.add("hidden_read", "info", said, place=table.place, rule="reading", count=count)
 
 
 def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings) -> None:
@@ -360,6 +376,33 @@ def compare_shapes(sources: Sequence[SurveyedInput], shapes: SenderShapes, findi
         if table not in fitting:
             what = "no table of this sender was confirmed with these headers; others of this drop were"
             findings.add("table_unknown", "info", what, place=table.place, rule="structure")
+
+
+def report_copies(sources: Sequence[SurveyedInput], findings: Findings) -> None:
+    """Report tables with the headers and rows of another, as the copy of a sheet has them: their rows count twice."""
+    known: dict[tuple[tuple[str, ...], int], list[SourceTable]] = {}
+    for table in (t for source in sources for t in source.tables if t.has_data):
+        sheet, height = table.sheet, table.bottom - table.top + 1
+        if not isinstance(sheet, SpooledSheet) or not sheet.complete or height < _COPIED:
+            continue
+        alike = known.setdefault((tuple(c.name for c in table.columns), height), [])
+        first = next((t for t in alike if all(starmap(eq, zip_longest(_values(t), _values(table))))), None)
+        if first is None:
+            alike.append(table)
+            continue
+        said = f"the table has the same headers and rows as {first.id}, so they count twice; to settle it: name the "
+        said += 'sheets to read, "reading": {"sheets": ["Data"]}'
+        findings.add("table_repeated", "warning", said, place=table.place, rule="structure")
+
+
+def _values(table: SourceTable) -> Iterator[tuple[object, ...]]:
+    """The rows of a spooled table."""
+    if isinstance(table.sheet, SpooledSheet):
+        for block in table.sheet.some_blocks(lambda e: e.first <= table.bottom and table.top <= e.last):
+            cut = block.within(table.top, table.bottom)
+            blank: list[object] = [None] * len(cut.numbers)
+            held = [cut.columns[c.index - 1] if c.index <= len(cut.columns) else blank for c in table.columns]
+            yield from zip(*held, strict=True)
 
 
 def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) -> None:

@@ -165,6 +165,16 @@ def test_what_is_forgotten_no_longer_counts(ade):
     assert "--header" in ade("memory", "forget", "--memory", "m.json", expect=2).err
 
 
+def test_headers_that_are_one_to_jobs_are_shown_and_forgotten_together(ade):
+    ade.write("a.jsonl", '{"header": "HOUSE_NO", "field": "street"}\n')
+    ade.write("b.jsonl", '{"header": "House no", "field": "city"}\n')
+    learnt(ade, "a.jsonl", "--by", "ann")
+    learnt(ade, "b.jsonl", "--by", "ben")
+    lines = ade("memory", "show", "--memory", "m.json").out.splitlines()
+    assert ["outvoted" in line for line in lines if "HOUSE_NO" in line or "House no" in line] == [False, True]
+    assert "2 forgotten" in ade("memory", "forget", "--memory", "m.json", "--header", "HouseNo").out
+
+
 def test_an_exported_memory_is_the_memory(ade):
     ade.write("said.jsonl", '{"header": "Vwk", "field": "city", "count": 3}\n')
     learnt(ade, "said.jsonl", to=("--tenant", "acme"))

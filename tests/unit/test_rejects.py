@@ -672,6 +672,12 @@ def test_a_file_dropped_again_replaces_its_rows_and_that_of_somebody_else_only_w
     assert (rows["b"][1], rows["b"][3], rows["c"][1]) == ("again@b.com", remark, "first@b.com")
 
 
+def test_a_correction_is_not_asked_about_once_more_where_everything_is_asked_about(tmp_path):
+    run(tmp_path, [HEADER, ["a", "bad", 1, "x"]])
+    fixed = mend(tmp_path, lambda sheet: setattr(sheet["B2"], "value", "a@b.com"))
+    assert mended(tmp_path, fixed, mapping={"review": "always"}).end["ok"]
+
+
 def test_two_people_who_use_one_name_and_correct_different_cells_of_a_row_lose_nothing(tmp_path):
     run(tmp_path, [HEADER, ["a", "bad", "x", "y"], ["b", "bad", 2, "y"]])
 

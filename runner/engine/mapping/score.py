@@ -224,11 +224,8 @@ class _Chooser:
         at, mine = column.position, self._chosen.get(column.position)
         ranked = sorted([(-total, n) for n, total in self._totals[at].items()])
         likely = [(n, round(self._chance(at, n), 4)) for _, n in ranked[: RUNNERS_UP + 1]]
-        others = tuple(
-            RunnerUp(self._fields[n].name, p, self._weigher.contributions(at, n))
-            for n, p in likely
-            if n != mine and p >= LEAST_SHOWN
-        )[:RUNNERS_UP]
+        shown = [(n, p) for n, p in likely if n != mine and p >= LEAST_SHOWN][:RUNNERS_UP]
+        others = tuple(RunnerUp(self._fields[n].name, p, self._weigher.contributions(at, n)) for n, p in shown)
         if mine is None:
             best = likely[0] if likely and likely[0][1] >= LEAST_SHOWN else None
             note, doubt = self._why_not(column, best)

@@ -29,7 +29,7 @@ _NAME_MARKS = int(Mark.NAME | Mark.CODE | Mark.DIGITS)
 # What printed pages and programs put between records: "# page 2", "-- end of section --", "Continued on next page".
 _REMARK = re.compile(
     r"\s*(?:#|//|--|==|\*\*|(?:page|seite|pagina|página)\s+\d|continued|fortsetzung|suite\b|end of |carried forward"
-    r"|(?:eof|end|ende|fin|trailer)\W*$)",
+    r"|(?:eof|end|ende|fin|trailer)\W*$|[*†‡¹²³]\s*\w)",
     re.IGNORECASE,
 ).match
 

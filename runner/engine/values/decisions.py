@@ -87,7 +87,12 @@ def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tupl
         return Convention(cross_unclear=tally.cross_unclear()), []
     if isinstance(tally, DateTally):
         convention, choices = _settle_dates(field, tally, around)
-        choices += [_year_day_told(tally, field), _swapped_told(tally), _digits_told(tally, field)]
+        choices += [
+            _year_day_told(tally, field),
+            _swapped_told(tally),
+            _digits_told(tally, field),
+            _zones_told(tally, field),
+        ]
         convention = convention._replace(numbers=tally.numbers())
     else:
         convention, choices = _settle_numbers(field, tally, around)
@@ -383,6 +388,23 @@ def _digits_told(tally: DateTally, field: Field) -> ConventionChoice | None:
         "read as day numbers",
         settle=f'"formats": ["{form}"] on field {field.name}',
         values=tally.serials,
+    )
+
+
+def _zones_told(tally: DateTally, field: Field) -> ConventionChoice | None:
+    """Report a column in which some times have a zone and others have none: they cannot be compared."""
+    if field.type != "datetime" or not (tally.zoned and tally.unzoned):
+        return None
+    return ConventionChoice(
+        kind="zone",
+        chosen="UTC where a zone is written",
+        evidence={"with a zone": tally.zoned, "without": tally.unzoned},
+        sure=False,
+        code="zone_mixed",
+        message=f"{_many(tally.unzoned, 'time')} without a zone beside {tally.zoned:,} with one; those with a zone are "
+        "written in UTC, the others as they are",
+        settle="write all times with a zone, or none",
+        values=min(tally.zoned, tally.unzoned),
     )
 
 

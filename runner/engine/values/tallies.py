@@ -20,6 +20,7 @@ _HELD: Final = 20_000  # distinct shapes kept before they are counted
 _ORDER = re.compile(r"\s*([0-9]{1,2})(\. |[-/. ])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})(?![0-9])")
 _SHORT_YEAR = re.compile(r"\s*[0-9]{1,2}[-/. ]*[^\W\d_]{3,}[-/., ]*'?([0-9]{2})(?![0-9])")
 _YEAR_FIRST = re.compile(r"\s*[0-9]{4}[-/. ]([0-9]{1,2})[-/. ]([0-9]{1,2})(?![0-9])")
+_ZONED = re.compile(r"(?:[zZ]|(?<![AaPp])[A-Z]{3,4}|[-+][0-9]{2}(?::?[0-9]{2})?|(?:UTC|GMT)[-+][0-9]|\])\s*$")
 _WEEKDAY = re.compile(r"\s*[^\W\d_]{2,}\.?,?\s+(?=[0-9])")
 
 
@@ -166,6 +167,8 @@ class DateTally:
         self.short_years: Counter[int] = Counter()
         self.year_first = True  # no text with a two-digit year rules out the year first
         self.short_first: Counter[int] = Counter()
+        self.zoned = 0  # times with a zone
+        self.unzoned = 0
         self.year_day = 0  # 2026-31-01
         self.year_open = 0  # 2026-02-01
         self.stored = 0  # cells that are dates already, while none has a day after the twelfth
@@ -240,6 +243,10 @@ class DateTally:
             self._seen += count
             text = clean(raw)
             start = text[:12]
+            if ":" in text:
+                zoned = _ZONED.search(text) is not None
+                self.zoned += count if zoned else 0
+                self.unzoned += 0 if zoned else count
             if start[:1].isalpha() and (weekday := _WEEKDAY.match(text[:MAX_TEXT])):
                 start = text[weekday.end() : weekday.end() + 12]
             starts[start] = starts.get(start, 0) + count
@@ -269,7 +276,13 @@ class DateTally:
 
     def signature(self) -> Signature:
         kinds = (self.slashed, self.dotted)
-        return (*(n > 0 for k in kinds for n in (k.day, k.month, k.open)), bool(self.short_years), self.year_day > 0)
+        return (
+            *(n > 0 for k in kinds for n in (k.day, k.month, k.open)),
+            bool(self.short_years),
+            self.year_day > 0,
+            self.zoned > 0,
+            self.unzoned > 0,
+        )
 
     def is_uniform(self) -> bool:
         """Whether enough texts agree on one order, or need none, that sampling the rest suffices."""

@@ -358,3 +358,17 @@ def moments_of_programs(rng: Random) -> Case:
     made = content(rng, [member(rng), column], rng.choice((3, 10)))
     made.values[0][1] = datetime(2024, 5, 23, 17, 8, 9)
     return texts_case(rng, [], 0, made)
+
+
+@family("zones_in_some_rows", mostly_right=False)
+def zones_in_some_rows(rng: Random) -> Case:
+    """Some times have a zone and others have none: what they were is not known."""
+    end = rng.choice(("+02:00", "Z", " CET", "-0500"))
+    hours = {"+02:00": 2, "Z": 0, " CET": 1, "-0500": -5}[end]
+    ahead = timedelta(hours=hours)
+    made = content(rng, [member(rng), Column("seen", "datetime", some_moment)], rng.choice((4, 30)))
+    made.columns[1].text = lambda v: f"{(v + ahead).isoformat(' ')}{end}" if v.second % 2 else v.isoformat(" ")
+    made.values[0][1], made.values[1][1] = datetime(2026, 1, 2, 3, 4, 5), datetime(2026, 1, 2, 3, 4, 6)
+    case = texts_case(rng, [], 0, made)
+    case.tells = [tell("zone_mixed", field="seen")]
+    return case

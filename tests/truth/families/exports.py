@@ -363,3 +363,40 @@ def trailers(rng: Random) -> Case:
     case = text_case(made, "".join(",".join(map(str, row)) + "\n" for row in sheet.rows), table)
     case.left = {("data", number): "trailer"}
     return case
+
+
+@family("carried_forward", plain=True)
+def carried_forward(rng: Random) -> Case:
+    """Printed pages carry the sum so far to the next one: neither line is a record."""
+    columns = [
+        Column("name", "text", person),
+        Column("city", "text", lambda r, n: r.choice(words.CITIES)),
+        Column("amount", "money", lambda r, n: r.randrange(1, 9000) / 100, lambda v: f"{v:.2f}"),
+    ]
+    texts = rng.random() < 0.5
+    end, start = rng.choice((("Carried forward", "Brought forward"), ("Übertrag", "Übertrag"), ("à reporter", "à reporter"), ("A riportare", "Riporto")))  # fmt: skip
+    sheet = Sheet("Data")
+    made = content(rng, columns, rng.choice((4, 20)))
+    more = content(rng, columns, rng.choice((3, 8)))
+    so_far = round(sum(row[2] for row in made.values), 2)
+    tables = [place(sheet, made, texts=texts)]
+    left = [
+        sheet.add([word, None, f"{so_far:.2f}" if texts else so_far]) for word in (end, start)[: rng.choice((1, 2))]
+    ]
+    tables.append(place(sheet, more, texts=texts, header=False))
+    case = written(rng, [sheet], tables, made.fields, texts=texts)
+    case.left = {(sheet.name, number): "total" for number in left}
+    return case
+
+
+@family("copied_sheets", mostly_right=False)
+def copied_sheets(rng: Random) -> Case:
+    """A sheet and its copy: every row comes out twice, and that is told."""
+    made = content(rng, some_columns(rng, 3, 6), rng.choice((3, 20)))
+    sheets = [Sheet("Data"), Sheet("Data (2)")]
+    for _ in range(rng.choice((0, 2))):
+        sheets[1].add([])
+    tables = [place(sheet, made) for sheet in sheets]
+    case = book_case(rng, sheets, tables, made.fields)
+    case.tells = [tell("table_repeated")]
+    return case
