@@ -140,6 +140,8 @@ class ReadingEntry(Learnt):
 
 
 Told = TypeVar("Told", ShapeEntry, ReadingEntry)
+# What two headers that are one have in common.
+Spelled = Callable[[str], str]
 
 
 class Memory(Strict):
@@ -151,13 +153,14 @@ class Memory(Strict):
     shapes: Annotated[tuple[ShapeEntry, ...], Field(max_length=MAX_SHAPES)] = ()
     readings: Annotated[tuple[ReadingEntry, ...], Field(max_length=MAX_READINGS)] = ()
 
-    def settled(self) -> dict[str, HeaderEntry]:
-        """Folded header -> the entry that counts: the newest person's word, else the most frequent one."""
+    def settled(self, spelled: "Spelled | None" = None) -> dict[str, HeaderEntry]:
+        """Header (as `spelled`) -> the entry that counts: the newest person's word, else the most frequent one."""
+        spelled = spelled or folded
         best: dict[str, HeaderEntry] = {}
         for entry in self.headers:
-            other = best.get(folded(entry.header))
+            other = best.get(spelled(entry.header))
             if other is None or _authority(entry) >= _authority(other):
-                best[folded(entry.header)] = entry
+                best[spelled(entry.header)] = entry
         return best
 
 
@@ -362,7 +365,12 @@ def left_out(memory: Memory, facts: Iterable[Fact], learnt: Memory) -> int:
 
 
 def forget(
-    memory: Memory, *, header: str | None = None, field: str | None = None, sender: str | None = None
+    memory: Memory,
+    *,
+    header: str | None = None,
+    field: str | None = None,
+    sender: str | None = None,
+    spelled: Spelled = folded,
 ) -> tuple[Memory, int]:
     """The memory without the entries that fit every condition given, and how many went."""
 
@@ -370,7 +378,7 @@ def forget(
         own = getattr(entry, "sender", None)
         headers = entry.headers if isinstance(entry, ShapeEntry) else (getattr(entry, "header", ""),)
         return (
-            (header is None or folded(header) in map(folded, headers))
+            (header is None or spelled(header) in map(spelled, headers))
             and (field is None or field in (getattr(entry, "field", None), *getattr(entry, "fields", ())))
             and (sender is None or own == sender or entry.senders == (sender,))
         )

@@ -128,12 +128,23 @@ def _answer(call: Call, form: dict[str, str]) -> None:
     questions = pages.questions(call.context.facade.review(job)) or []
     if form.get("of") != pages.fingerprint(questions):
         raise ProblemError(HTTPStatus.CONFLICT, "the job asks something else by now; go back and reload the page")
-    answers = []
+    given: list[tuple[dict[str, Any], Any]] = []
     for n, question in enumerate(questions, 1):
         chosen, candidates = form.get(f"q{n}", ""), question["candidates"]
         if chosen.isdecimal() and int(chosen) < len(candidates):
-            answers.append({"id": question["id"], "value": candidates[int(chosen)]["value"]})
+            given.append((question, candidates[int(chosen)]["value"]))
+    # A column that was chosen for a required field is decided: what the page itself preset for it is no answer.
+    taken = {_place(asked, value) for asked, value in given if asked.get("kind") == "required" and value}
+    answers = [
+        {"id": asked["id"], "value": value}
+        for asked, value in given
+        if _place(asked, asked.get("column")) not in taken or value != asked.get("chosen")
+    ]
     service_routes.decide(replace(call, body=models.DecideBody(answers=answers, remember="remember" in form)))
+
+
+def _place(question: Mapping[str, Any], column: Any) -> tuple[str, str, str]:
+    return str(question.get("input")), str(question.get("sheet")), str(column)
 
 
 async def pause_or_resume(call: Call) -> Answer:

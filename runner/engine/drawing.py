@@ -405,6 +405,7 @@ def readings(artifact: Mapping[str, Any], most: int = 200) -> str:
 def fixes(artifact: Mapping[str, Any]) -> str:
     """What to fix, by column, in the words of the sender: their header, their cells."""
     headers = {(m["table"], m["column"]): m["header"] or "" for m in artifact["mapping"]}
+    is_one = sum(one["role"] != "auxiliary" for one in artifact["inputs"]) < 2  # file, so it need not be named
     groups: dict[tuple[str, ...], list[str]] = {}
     for finding in artifact["validation"]["findings"]:
         if finding["severity"] == "info":
@@ -415,12 +416,14 @@ def fixes(artifact: Mapping[str, Any]) -> str:
         header = headers.get((finding.get("table", ""), letters), "")
         key = (
             finding["severity"], str(finding.get("sheet") or ""), letters, header or str(finding.get("field") or ""),
-            str(finding["message"]),
+            str(finding["message"]), "" if is_one else str(finding.get("input") or ""),
         )  # fmt: skip
         groups.setdefault(key, []).append(cell or (f"row {finding['row']}" if finding.get("row") else ""))
     if not groups:
         return ""
-    ordered = sorted(groups.items(), key=lambda one: (one[0][0] != "error", one[0][1], len(one[0][2]), one[0][2]))
+    ordered = sorted(
+        groups.items(), key=lambda one: (one[0][0] != "error", one[0][5], one[0][1], len(one[0][2]), one[0][2])
+    )
     items, note = bounded(_fix(key, cells) for key, cells in ordered[:_GROUPS])
     more = f"<p>{len(groups) - _GROUPS} more kinds are in artifact.json.</p>" if len(groups) > _GROUPS else ""
     total, kept = artifact["validation"]["total"], artifact["validation"]["kept"]
@@ -429,9 +432,11 @@ def fixes(artifact: Mapping[str, Any]) -> str:
 
 
 def _fix(key: tuple[str, ...], cells: list[str]) -> str:
-    severity, sheet, letters, header, message = key
+    severity, sheet, letters, header, message, file = key
     column = f"column {letters}" + (f" “{header}”" if header else "") if letters else (f"“{header}”" if header else "")
-    place = ", ".join(part for part in (f"sheet “{sheet}”" if sheet else "", column) if part)
+    place = ", ".join(
+        part for part in (f"file “{file}”" if file else "", f"sheet “{sheet}”" if sheet else "", column) if part
+    )
     listed = [cell for cell in dict.fromkeys(cells) if cell]
     shown = ", ".join(f"<code>{escape(cell)}</code>" for cell in listed[:_CELLS])
     more = f" and {len(listed) - _CELLS:,} more" if len(listed) > _CELLS else ""

@@ -365,11 +365,19 @@ class MendedSheet:
             self._mended.met.add(number)
             width = max(len(block.columns), *(len(c.values) for c in corrections if c.headings.places is None), 0)
             own = [column[n] for column in block.columns] + [None] * (width - len(block.columns))
-            asked = [c.headings.asked(c.values) if c.headings.file.is_text else set() for c in corrections]
+            is_one = len(corrections) == 1
+            asked = [
+                set() if is_one and not c.headings.file.is_text else c.headings.asked(c.values) for c in corrections
+            ]
             changes = [_changes(value, column, corrections, asked) for column, value in enumerate(own)]
             outdated = _outdated(corrections, {number for changed in changes for number in changed})
             for column, changed in enumerate(changes):
-                counted = [value for number, value in changed.items() if number not in outdated]
+                counted = [
+                    value
+                    for number, value in changed.items()
+                    if number not in outdated
+                    or corrections[outdated[number]].headings.at(column) in asked[outdated[number]]
+                ]
                 if counted:
                     while len(made) <= column:
                         made.append([None] * len(block.numbers))
@@ -378,13 +386,14 @@ class MendedSheet:
         return Block(block.numbers, made)
 
 
-def _outdated(corrections: Sequence[CorrectedRow], changing: Collection[int]) -> set[int]:
-    """Files that a later one with the same key replaces: it corrects the same row, and was not made of them."""
+def _outdated(corrections: Sequence[CorrectedRow], changing: Collection[int]) -> dict[int, int]:
+    """Files that a later one with the same key replaces, and the place of that one: it corrects the same row, and was
+    not made of them. What is still wrong in it is replaced by nothing: nobody sets a cell back to that."""
     files = [headings.file for _, headings in corrections]
     return {
-        old.number
+        old.number: at
         for n, old in enumerate(files)
-        for new in files[n + 1 :]
+        for at, new in enumerate(files[n + 1 :], n + 1)
         if old.key and new.key == old.key and new.number in changing and old.number not in new.knows
     }
 

@@ -553,7 +553,7 @@ class Asking:
             )
 
     def _is_unsure(self, choice: MappingChoice, sure: Collection[str | None], near: Collection[str | None]) -> bool:
-        if self.mode == "always":
+        if self.mode == "always" and not self._order.mended:  # what is corrected was asked about with the first drop
             return True
         if choice.field is not None:
             likely = choice.probability >= (self._low if choice.tier in _SETTLED else self._high)

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from console.api import actions, clients, following, guarding, job_routes, metrics
 from console.api import app as app_module
-from console.api import clients, following, guarding, job_routes, metrics
 from console.api import server as server_module
 from console.api.access import Scope
 from console.api.actions import ACTIONS
@@ -116,6 +116,15 @@ class TestSenders:
         rig.stack.store.put(f"{ACTIONS}2026-01-01/odd.json", b" " * 2 * 1024 * 1024)
         answer = rig.client.get("/actions")
         assert (answer.status_code, len(answer.json()["actions"])) == (200, 1)
+
+    def test_no_tenant_hides_what_is_done_with_another(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(actions, "_MOST_READ", 2)
+        job = rig.failed("a", tenant="acme")
+        rig.client.post(f"/jobs/{job.job_id}/retry")
+        for n in range(3):
+            rig.client.put(f"/uploads/inbox/globex/{n}.csv", content=b"x")
+        mine = rig.from_afar(rig.token("operator", "acme"))
+        assert [entry["act"] for entry in mine.get("/actions").json()["actions"]] == ["retry"]
 
     def test_a_request_of_many_long_keys_is_known_again(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(rig.context.submissions, "record", lambda _tenant, keys, **_: Accepted(keys))

@@ -250,6 +250,16 @@ class TestWithoutScripts:
         shown = rig.client.get(f"/review?job={job.job_id}", headers=HTML).text
         assert re.findall(r"<input type=\"radio\"[^>]* checked", shown) == []
 
+    def test_a_column_that_was_chosen_for_a_required_field_is_not_answered_twice(self, rig: ApiRig):
+        column: dict[str, Any] = {"kind": "column", "text": "?", "chosen": None, "candidates": [{"value": None}]}
+        required = {"id": "q-r", "kind": "required", "text": "?", "candidates": [{"value": "B"}, {"value": None}]}
+        asks = [required, column | {"id": "q-a", "column": "A"}, column | {"id": "q-b", "column": "B"}]
+        job = rig.job("a", state=State.REVIEW, files={"review.json": json.dumps({"questions": asks}).encode()})
+        action, hidden = self.page_form(rig, job)
+        self.sent(rig, action, data=hidden | {"q1": "0", "q2": "0", "q3": "0"})
+        written = json.loads(rig.stack.store.read(decision_key(job.inputs[0].ref.key), limit=10_000))
+        assert written["answers"] == [{"id": "q-r", "value": "B"}, {"id": "q-a", "value": None}]
+
     def press(self, rig: ApiRig, shown: str, button: str, *ticked: str) -> Any:
         """Send the form of a page that has this button, as a browser would."""
         (form,) = [one for one in re.findall(r"<form.*?</form>", shown, re.DOTALL) if f">{button}</button>" in one]

@@ -23,7 +23,7 @@ from runner.engine.reading import CellError, Shown
 from runner.engine.verifying.rejects_book import write_rejects
 from runner.engine.written import WrittenColumn, is_same
 from runner.staging import box_outputs
-from tests.unit.engine_jobs import Outcome, run_job, run_order
+from tests.unit.engine_jobs import Outcome, run_job, run_order, workbook
 
 FIELDS = [{"name": "id", "required": True}, {"name": "email", "type": "email"}, {"name": "n", "type": "integer"}]
 HEADER = ["Id", "Email", "N", "Remark"]
@@ -228,6 +228,15 @@ class TestTheWorkbook:
         (offer,) = sheet.data_validations.dataValidation
         assert (str(offer.sqref), offer.formula1, offer.showErrorMessage) == ("B2:B3", '"5"" pipe,gold"', False)
         assert "Correct the red cells" in sheet["C1"].comment.text
+
+    @pytest.mark.parametrize(("was", "now"), [('<sz val="11"', '<sz val="nan"'), ('<sz val="11"', '<sz val="inf"')])
+    def test_a_font_of_an_impossible_size_is_a_plain_one(self, tmp_path, was, now):
+        workbook(tmp_path / "plain.xlsx", {"S": [HEADER, ["a", "bad", 1, "x"]]})
+        with zipfile.ZipFile(tmp_path / "plain.xlsx") as given, zipfile.ZipFile(tmp_path / "in.xlsx", "w") as made:
+            for name in given.namelist():
+                made.writestr(name, given.read(name).replace(was.encode(), now.encode()))
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        assert len(rejects(tmp_path)) == 1
 
     def test_rows_past_those_that_are_searched_look_like_the_first_without_its_fill(self, tmp_path, monkeypatch):
         monkeypatch.setattr(looks, "MAX_CELLS", 8)
@@ -661,3 +670,23 @@ def test_a_file_dropped_again_replaces_its_rows_and_that_of_somebody_else_only_w
     done = mended(tmp_path, *files, keys=keys)
     rows = {row[0]: row for row in done.rows()[1:]}
     assert (rows["b"][1], rows["b"][3], rows["c"][1]) == ("again@b.com", remark, "first@b.com")
+
+
+def test_a_correction_is_not_asked_about_once_more_where_everything_is_asked_about(tmp_path):
+    run(tmp_path, [HEADER, ["a", "bad", 1, "x"]])
+    fixed = mend(tmp_path, lambda sheet: setattr(sheet["B2"], "value", "a@b.com"))
+    assert mended(tmp_path, fixed, mapping={"review": "always"}).end["ok"]
+
+
+def test_two_people_who_use_one_name_and_correct_different_cells_of_a_row_lose_nothing(tmp_path):
+    run(tmp_path, [HEADER, ["a", "bad", "x", "y"], ["b", "bad", 2, "y"]])
+
+    def ann(sheet: Any) -> None:
+        sheet["B2"] = "ann@b.com"
+
+    def bob(sheet: Any) -> None:
+        sheet["C2"] = 7
+
+    files = mend(tmp_path, ann, "ann.xlsx"), mend(tmp_path, bob, "bob.xlsx")
+    done = mended(tmp_path, *files, keys=("one", "one"))
+    assert done.rows()[1][:3] == ["a", "ann@b.com", 7]

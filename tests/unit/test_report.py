@@ -18,7 +18,7 @@ def changed(**parts: Any) -> dict[str, Any]:
     """The sample with some of its parts changed, each a dictionary merged into the one there or a new value."""
     made = deepcopy(SAMPLE)
     for name, value in parts.items():
-        made[name] = made[name] | value if isinstance(value, dict) else value
+        made[name] = made.get(name, {}) | value if isinstance(value, dict) else value
     return made
 
 
@@ -57,6 +57,19 @@ def test_what_to_fix_is_reported_once_for_all_cells_of_a_column_in_the_senders_w
     assert page.count("<li") == 2
     assert "column A “Pay”: is blank" in page
     assert "<code>A3</code>, <code>A5</code>" in page
+
+
+def test_the_file_is_named_where_there_are_several_and_one_that_corrects_rows_is_called_so():
+    one = SAMPLE["inputs"][0]
+    inputs = [{**one, "name": "a.csv"}, {**one, "name": "b.csv"}]
+    listed = [{**finding("A3"), "input": name} for name in ("a.csv", "b.csv")]
+    page = report(changed(inputs=inputs, validation={**SAMPLE["validation"], **findings(*listed)}))
+    assert page.count("File “a.csv”, sheet “Pay”, column A") == 1
+    assert "2 files" in page
+    inputs[1]["role"] = "mended"
+    page = report(changed(inputs=inputs, mends={"jobs": ["j"], "rows": 3, "left_out": 1}))
+    assert "<h1>a.csv</h1>" in page
+    assert "3 rows corrected by b.csv. 1 row left out; see below." in page
 
 
 def test_errors_come_before_warnings_and_notes_are_left_out():

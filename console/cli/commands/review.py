@@ -146,7 +146,8 @@ def _show_all(job: Job, questions: list[Question], out: Printer) -> None:
     for n, question in enumerate(questions, 1):
         _show(n, question, out)
         out.line()
-    out.note(f"{job.job_id} waits until {when(job.due_at)}; answer with `ade review {job.job_id} --answer 1=VALUE`")
+    waits = f"waits until {when(job.due_at)}" if job.state is State.REVIEW else "has failed, and runs again if answered"
+    out.note(f"{job.job_id} {waits}; answer with `ade review {job.job_id} --answer 1=VALUE`")
 
 
 def _show(number: int, question: Question, out: Printer) -> None:

@@ -276,10 +276,13 @@ function whileSeen(start, stop) {
 // Review
 
 function answers() {
-  return $$("[data-question]").flatMap((one) => {
-    const chosen = $("input:checked", one);
-    return chosen ? [{ id: one.dataset.question, value: JSON.parse(chosen.dataset.value) }] : [];
-  });
+  const chosen = (one) => $("input:checked", one);
+  const given = $$("[data-question]").filter(chosen);
+  const value = (one) => JSON.parse(chosen(one).dataset.value);
+  // A column that was chosen for a required field is decided: what the page itself preset for it is no answer.
+  const taken = new Set(given.filter((one) => "required" in one.dataset).map((one) => one.dataset.place + value(one)));
+  const preset = (one) => taken.has(one.dataset.place + one.dataset.column) && chosen(one).defaultChecked;
+  return given.filter((one) => !preset(one)).map((one) => ({ id: one.dataset.question, value: value(one) }));
 }
 
 async function show(path, body) {

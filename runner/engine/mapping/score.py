@@ -27,6 +27,7 @@ from runner.engine.mapping.evidence import (
 )
 from runner.engine.mapping.headers import FUZZY, PART, SAME_WORDS, bare_words, overlap, telling, words
 from runner.engine.mapping.recall import Recall
+from runner.engine.mapping.spelling import joined
 
 __all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "RunnerUp", "Sample", "choose"]
 
@@ -224,11 +225,8 @@ class _Chooser:
         at, mine = column.position, self._chosen.get(column.position)
         ranked = sorted([(-total, n) for n, total in self._totals[at].items()])
         likely = [(n, round(self._chance(at, n), 4)) for _, n in ranked[: RUNNERS_UP + 1]]
-        others = tuple(
-            RunnerUp(self._fields[n].name, p, self._weigher.contributions(at, n))
-            for n, p in likely
-            if n != mine and p >= LEAST_SHOWN
-        )[:RUNNERS_UP]
+        shown = [(n, p) for n, p in likely if n != mine and p >= LEAST_SHOWN][:RUNNERS_UP]
+        others = tuple(RunnerUp(self._fields[n].name, p, self._weigher.contributions(at, n)) for n, p in shown)
         if mine is None:
             best = likely[0] if likely and likely[0][1] >= LEAST_SHOWN else None
             note, doubt = self._why_not(column, best)
@@ -332,6 +330,8 @@ class _Chooser:
         n, chance = best
         name = self._fields[n].name
         if chance >= self._threshold and (n in self._owner or n in self._given):
+            if n in self._owner and _is_same_header(column, self._columns[self._owner[n]]):
+                return self._named_in_vain(column, n)
             return f"{name} went to a column that fits better", None
         return f"nearest is {name} with {chance:.2f}, below the threshold {self._threshold:.2f}", None
 
@@ -353,3 +353,7 @@ class _Chooser:
             return "rule"
         names = {_CONFIRMED: "confirmed", _SAME: "words", _REST: "likely"}
         return names.get(int(group), "name")
+
+
+def _is_same_header(one: ColumnIn, other: ColumnIn) -> bool:
+    return bool(one.headers and other.headers) and joined(one.headers[0]) == joined(other.headers[0]) != ""
