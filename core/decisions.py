@@ -5,12 +5,15 @@ refused with one line per mistake. What it says is applied by the engine (runner
 """
 
 import json
+from collections.abc import Iterable
+from posixpath import basename
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
+from core.manifests import Manifest
 from core.wording import no_constant, no_duplicates, problems_of, shown, wrong
 
 MAX_DECISION_BYTES = 256 * 1024
@@ -129,6 +132,16 @@ def misfits(decision: Decision, *, workflows: dict[str, frozenset[str] | None]) 
         for n, answer in enumerate(decision.answers)
         if answer.field is not None and answer.field not in known_fields
     ][:_PROBLEMS]
+
+
+def fields_of(manifest: Manifest, config: Iterable[str]) -> frozenset[str] | None:
+    """The fields of a workflow, those that only a file in columns/ of its config defines among them; None: they are in
+    a zip. `config`: the keys of its config."""
+    keys = list(config)
+    if any(key.endswith(".zip") for key in keys):
+        return None
+    rules = [key for key in keys if "/columns/" in key and key.endswith(".py")]
+    return frozenset(f.name for f in manifest.fields) | {basename(key).removesuffix(".py") for key in rules}
 
 
 def decision_schema() -> dict[str, Any]:

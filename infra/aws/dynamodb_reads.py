@@ -70,7 +70,9 @@ class Reads:
         judged = query != JobQuery(states=query.states if index == BY_STATE else None, tenant=query.tenant)
         judged = judged or (index == BY_STATE and query.tenant is not None)
         most, at_once = (_MOST_SCANNED, _BATCH) if judged else (limit, limit)
-        entries = self._newest(index, values, query, cursor, at_once + 1)  # one more: is that all?
+        # Most jobs succeed: of the others there may be none among very many, and what does not fit is not sent.
+        rare = query.states is not None and index != BY_STATE and State.SUCCEEDED not in query.states
+        entries = self._newest(index, values, query, cursor, most if rare else at_once + 1)  # one more: is that all?
         newer: list[NewerRow] = []
         jobs: list[Job] = []
         while most > 0 and (room := limit - len(jobs) - len(newer)):

@@ -35,6 +35,7 @@ _PLAIN_WIDTH = re.compile(rb'\bdefaultColWidth="([0-9.]{1,10})"')
 _FROM, _TO = re.compile(rb'\bmin="([0-9]{1,5})"'), re.compile(rb'\bmax="([0-9]{1,5})"')
 _WIDTH = re.compile(rb'\bwidth="([0-9.]{1,10})"')
 _RGB = re.compile(r"(?:[0-9A-Fa-f]{2})?([0-9A-Fa-f]{6})")
+_SEEN_HEIGHT: Final = 3.0  # a row that is lower is as good as hidden
 _MOST_HEAD: Final = 1024 * 1024
 _MARKS: Final = {"b": "bold", "i": "italic", "u": "underline", "strike": "struck"}
 _SIDES: Final = ("left", "right", "top", "bottom")
@@ -152,7 +153,7 @@ def _rows(markup: bytes, rows: frozenset[int], found: SheetLooks, room: int) -> 
         number = found.searched = int(named[1]) if named else found.searched + 1
         if number not in rows:
             continue
-        if height := _HEIGHT.search(attributes):
+        if (height := _HEIGHT.search(attributes)) and float(height[1]) >= _SEEN_HEIGHT:
             found.heights[number] = min(409.0, float(height[1]))
         styles = found.rows[number] = array("i")
         for cell in _CELL.finditer(cells):
@@ -225,7 +226,7 @@ class _Styles:
             font, value = self._fonts[-1], given.get("val")
             if name == "name" and value:
                 font["name"] = value
-            elif name == "sz" and value:
+            elif name == "sz" and value and 1 <= float(value) <= 409:  # no infinite one either
                 font["size"] = float(value)
             elif name == "color" and (colour := self._colour(given)):
                 font["color"] = colour

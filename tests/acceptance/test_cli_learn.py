@@ -175,6 +175,13 @@ def test_headers_that_are_one_to_jobs_are_shown_and_forgotten_together(ade):
     assert "2 forgotten" in ade("memory", "forget", "--memory", "m.json", "--header", "HouseNo").out
 
 
+def test_a_header_may_hold_signs_that_end_a_line_elsewhere(ade):
+    ade.write("said.jsonl", '{"header": "V\u2028w\u0085k", "field": "city"}\r\n')
+    learnt(ade, "said.jsonl")
+    assert known(ade) == {("V w k", "city", "")}
+    assert "'..' part" in ade("memory", "show", "--key", "configs/acme/../../x.memory.json", expect=2).err
+
+
 def test_an_exported_memory_is_the_memory(ade):
     ade.write("said.jsonl", '{"header": "Vwk", "field": "city", "count": 3}\n')
     learnt(ade, "said.jsonl", to=("--tenant", "acme"))
@@ -193,6 +200,11 @@ def test_an_exported_memory_is_the_memory(ade):
         ('{"header": "Vwk", "field": "town"}', "no field of the manifest"),
         ('{"header": 7, "field": "city"}', "is a text"),
         ("nonsense", "line 1 is not JSON"),
+        ('{"header": "Vwk", "field": ["city"]}', "no field of the manifest"),
+        ('{"header": "Vwk", "field": "plan", "value": "gld", "means": "gold"}', "line 1: write"),
+        ('{"header": "Vwk", "field": "plan", "value": "gld"}', "line 1: write"),
+        ('{"field": "plan", "value": " ", "means": "gold"}', "line 1: write"),
+        ('{"field": "plan", "value": "Gold", "means": "silver"}', "means itself"),
     ],
 )
 def test_a_fact_that_cannot_be_learnt_is_refused_and_nothing_is_written(ade, line, said):

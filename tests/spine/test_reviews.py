@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.decisions import DecisionInvalid
 from core.errors import IllegalTransition
 from core.jobs import State
 from core.keys import job_folder, staging_folder
@@ -612,6 +613,18 @@ def test_what_an_earlier_answer_by_command_said_stays_and_what_is_said_again_goe
     more = [{"header": "Date", "reading": "comma"}, {"header": "Notes", "field": "id"}]
     put_decision(local.store, again, ANSWER | {"job": job.job_id, "answers": more})
     assert told(local, DECISION)["answers"] == [*more, said[0]]
+
+
+def test_an_answer_by_command_with_an_unknown_field_is_refused_at_once_and_one_that_is_there_spoils_no_other(local):
+    job, _ = asking(local)
+    bad = {"header": "x", "field": "nope"}
+    with pytest.raises(DecisionInvalid, match="nope"):
+        put_decision(local.store, job, ANSWER | {"answers": [bad]})
+    assert local.store.head(DECISION) is None
+    answer(local, answers=[bad, {"header": "y", "field": None}])
+    assert refusals(local)
+    put_decision(local.store, job, ANSWER)
+    assert told(local, DECISION)["answers"] == [*ANSWER["answers"], {"header": "y", "field": None}]
 
 
 def test_a_decision_replaced_while_the_job_ends_is_refused_and_the_one_that_was_read_keeps_its_date(local):

@@ -23,7 +23,7 @@ from runner.engine.reading import CellError, Shown
 from runner.engine.verifying.rejects_book import write_rejects
 from runner.engine.written import WrittenColumn, is_same
 from runner.staging import box_outputs
-from tests.unit.engine_jobs import Outcome, run_job, run_order
+from tests.unit.engine_jobs import Outcome, run_job, run_order, workbook
 
 FIELDS = [{"name": "id", "required": True}, {"name": "email", "type": "email"}, {"name": "n", "type": "integer"}]
 HEADER = ["Id", "Email", "N", "Remark"]
@@ -228,6 +228,15 @@ class TestTheWorkbook:
         (offer,) = sheet.data_validations.dataValidation
         assert (str(offer.sqref), offer.formula1, offer.showErrorMessage) == ("B2:B3", '"5"" pipe,gold"', False)
         assert "Correct the red cells" in sheet["C1"].comment.text
+
+    @pytest.mark.parametrize(("was", "now"), [('<sz val="11"', '<sz val="nan"'), ('<sz val="11"', '<sz val="inf"')])
+    def test_a_font_of_an_impossible_size_is_a_plain_one(self, tmp_path, was, now):
+        workbook(tmp_path / "plain.xlsx", {"S": [HEADER, ["a", "bad", 1, "x"]]})
+        with zipfile.ZipFile(tmp_path / "plain.xlsx") as given, zipfile.ZipFile(tmp_path / "in.xlsx", "w") as made:
+            for name in given.namelist():
+                made.writestr(name, given.read(name).replace(was.encode(), now.encode()))
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        assert len(rejects(tmp_path)) == 1
 
     def test_rows_past_those_that_are_searched_look_like_the_first_without_its_fill(self, tmp_path, monkeypatch):
         monkeypatch.setattr(looks, "MAX_CELLS", 8)

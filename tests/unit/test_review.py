@@ -409,3 +409,12 @@ def test_the_decision_on_the_page_keeps_columns_with_one_header_apart(tmp_path):
     chosen = {q["column"]: q["chosen"] for q in done.questions}
     again = run_job(tmp_path / "2", TWICE, **ALWAYS, decision={**ready, "by": "ann"})
     assert {m["column"]: m["target"] for m in again.artifact["mapping"]} == chosen
+
+
+def test_a_confirmed_header_that_a_file_has_twice_is_reported_as_a_declared_one_is(tmp_path):
+    at = "2026-01-01T00:00:00Z"
+    entry = {"header": "QZORT", "field": "street", "at": at, "by": "ann", "said_at": at}
+    memory = json.dumps({"memory": 1, "headers": [entry]}).encode()
+    rows = [["QZORT", "Qzort", "city"], ["Mayor 1", "Apt 5", "Lugo"], ["Sol 2", "Apt 6", "Vigo"]]
+    done = run_job(tmp_path, rows, fields=FIELDS[:2], memory=memory)
+    assert done.artifact["validation"]["by_code"]["duplicate_header"] == 1

@@ -148,7 +148,7 @@ def _artifact(text: str) -> dict[str, Any] | None:
 
 
 def _lines(source: Path, text: str, args: argparse.Namespace, manifest: Manifest) -> Iterator[Fact | None]:
-    for n, line in enumerate(text.splitlines(), 1):
+    for n, line in enumerate(text.split("\n"), 1):  # a header may hold other signs that end lines
         if not line.strip():
             continue
         at = f"{source}, line {n}"
@@ -159,7 +159,7 @@ def _lines(source: Path, text: str, args: argparse.Namespace, manifest: Manifest
         if (
             not isinstance(given, dict)
             or not given.keys() <= _KEYS
-            or not ({"header", "field"} <= given.keys() or {"value", "means"} <= given.keys())
+            or ({"header", "field"} <= given.keys()) == ({"value", "means"} <= given.keys())
         ):
             raise UsageError(
                 f'{at}: write {{"header": "CALLE", "field": "street"}}, with by, sender and count if you like'
@@ -169,28 +169,30 @@ def _lines(source: Path, text: str, args: argparse.Namespace, manifest: Manifest
 
 def _fact(at: str, given: dict[str, Any], args: argparse.Namespace, manifest: Manifest) -> Fact | None:
     field, known = given.get("field"), {f.name for f in manifest.fields}
-    if field is not None and field not in known:
+    if field is not None and (not isinstance(field, str) or field not in known):
         raise UsageError(f"{at}: {field!r} is no field of the manifest; known: {', '.join(sorted(known))}")
     by, sender, count = given.get("by", args.by), given.get("sender", args.sender or ""), given.get("count", 1)
     if not isinstance(by, str) or not isinstance(sender, str) or type(count) is not int or count < 1:
         raise UsageError(f"{at}: by and sender are texts, count is a whole number from 1")
     if "value" in given:
-        if field is None or not isinstance(given["value"], str) or not isinstance(given.get("means"), str):
+        if field is None or not all(isinstance(t, str) and t.strip() for t in (given["value"], given.get("means"))):
             raise UsageError(f'{at}: write {{"field": "plan", "value": "gld", "means": "gold"}}')
-        _check_allowed(at, field, given["means"], manifest)
+        _check_allowed(at, field, given["value"], given["means"], manifest)
         return SpellingFact(field, given["value"], given["means"], by, sender, count)
     if not isinstance(given["header"], str):
         raise UsageError(f"{at}: the header is a text")
     return HeaderFact(given["header"], field, by, sender, count) if given["header"].strip() else None
 
 
-def _check_allowed(at: str, field: str, means: str, manifest: Manifest) -> None:
+def _check_allowed(at: str, field: str, value: str, means: str, manifest: Manifest) -> None:
     """Spellings are learnt only for fields with allowed values; other cell values are nobody's business."""
     allowed = next(f.allowed for f in manifest.fields if f.name == field)
     if allowed is None:
         raise UsageError(f"{at}: field {field} has no allowed values, so a spelling of one cannot be learnt")
     if isinstance(allowed, (list, tuple)) and means not in map(str, allowed):
         raise UsageError(f"{at}: {means!r} is not one of the allowed values of {field}")
+    if isinstance(allowed, (list, tuple)) and value.strip().casefold() in (str(one).casefold() for one in allowed):
+        raise UsageError(f"{at}: {value!r} is an allowed value of {field} and means itself")
 
 
 def _mapping(source: Path, document: dict[str, Any]) -> Iterator[tuple[str, str]]:

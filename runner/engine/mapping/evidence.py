@@ -487,7 +487,7 @@ class _Against:
         """
         target, weights = self._target, model()["pair"]
         told = {n: self._values(n) for n in target.distinct}
-        values = {n: weighed(numbers) for n, numbers in told.items()}
+        values = {n: sum([weights[name] * x for name, x in numbers.items()]) for n, numbers in told.items()}
         meant = self._meant(None)
         others = meant | self._confirmed(_NOBODY, meant)
         least = weights["prior"] + weighed(others)

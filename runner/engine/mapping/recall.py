@@ -85,6 +85,7 @@ class _Lookup:
                 prior[field] = prior.get(field, 0.0) + weight * count
         whole = sum(prior.values())
         self._prior = {field: count / whole for field, count in prior.items()}
+        self._strong_prior = {field: _STRENGTH * share for field, share in self._prior.items()}
         runs = {run for header in headers for run in _runs(joined(header))}
         words = {word for header in headers for word in _words(header)}
         self._owners = confirmed.owners(runs, words)
@@ -125,11 +126,15 @@ class _Lookup:
         if known is not None:
             return known
         counts: dict[str, float] = {}
+        labels, prior = self._labels, self._strong_prior
         for kind, times in found.kinds:
-            for field, weight in self._labels[kind]:
-                counts[field] = counts.get(field, 0.0) + weight * times
+            for field, weight in labels[kind]:
+                if field in counts:
+                    counts[field] += weight * times
+                else:
+                    counts[field] = weight * times
         base = log(_STRENGTH / (sum(counts.values()) + _STRENGTH))
-        lifts = {f: log(1 + count / (_STRENGTH * self._prior[f])) for f, count in counts.items()}
+        lifts = {field: log(1 + count / prior[field]) for field, count in counts.items()}
         self._said[piece] = base, lifts
         return base, lifts
 

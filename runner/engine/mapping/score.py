@@ -28,6 +28,7 @@ from runner.engine.mapping.evidence import (
 from runner.engine.mapping.headers import FUZZY, PART, SAME_WORDS, bare_words, extra_words, overlap, telling, words
 from runner.engine.mapping.knowledge import are_opposite
 from runner.engine.mapping.recall import Recall
+from runner.engine.mapping.spelling import joined
 
 __all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "RunnerUp", "Sample", "choose"]
 
@@ -342,6 +343,8 @@ class _Chooser:
         n, chance = best
         name = self._fields[n].name
         if chance >= self._threshold and (n in self._owner or n in self._given):
+            if n in self._owner and _is_same_header(column, self._columns[self._owner[n]]):
+                return self._named_in_vain(column, n)
             return f"{name} went to a column that fits better", None
         return f"nearest is {name} with {chance:.2f}, below the threshold {self._threshold:.2f}", None
 
@@ -363,3 +366,7 @@ class _Chooser:
             return "rule"
         names = {_CONFIRMED: "confirmed", _SAME: "words", _REST: "likely"}
         return names.get(int(group), "name")
+
+
+def _is_same_header(one: ColumnIn, other: ColumnIn) -> bool:
+    return bool(one.headers and other.headers) and joined(one.headers[0]) == joined(other.headers[0]) != ""

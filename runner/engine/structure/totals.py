@@ -434,6 +434,8 @@ def compared(suspect: Suspect, running: Running) -> Match:
             continue
         if not own.point and not own.comma:
             continue
+        if suspect.clarity is Clarity.NOTHING and own.point in (other.low, other.high):
+            continue  # one value again, beside others that hardly count
         if _fits(own, other, suspect.sort, strict=suspect.clarity is Clarity.NOTHING):
             hits += 1
             by_chance = max(abs(own.point), abs(own.comma)) * 10 ** min(own.decimals, CENTS) < DIGITS

@@ -43,6 +43,10 @@ REMARKS: Final[dict[str, tuple[str, str]]] = {
     # Usually reported for a column; for a cell only if no other value of its column needed the convention.
     "decimal_assumed": ("warning", "can be read as thousands or as decimals; the point was read as the decimal sign"),
     "date_order_assumed": ("warning", "can be read day first or month first; read month first"),
+    "digits_lost": (
+        "warning",
+        "is written with an exponent, as spreadsheet programs shorten long numbers; digits are lost",
+    ),
     "date_dropped": ("warning", "has a date, which a time field drops"),
     "zone_converted": ("info", "has a time zone; the times of this column are written in UTC"),
     "spelling_learnt": ("info", "is a learnt spelling of an allowed value, which was written"),
@@ -208,6 +212,8 @@ class Converter:
         if text.isdecimal() and text.isascii() and len(text) <= numbers.MAX_TEXT:
             return int(text)
         plain = self._plain(text)
+        if numbers.is_shortened(text):
+            self._read.told.append("digits_lost")
         return numbers.to_whole(plain) if isinstance(plain, str) else plain
 
     def _truth(self, text: str) -> bool | Bad | None:

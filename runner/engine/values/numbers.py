@@ -166,6 +166,14 @@ def quick(text: str, decimal: str) -> float | None:
     return None
 
 
+_SHORTENED: Final = re.compile(r"-?[1-9](?:[.,][0-9]{1,5})?E\+(?:1[1-9]|[2-9][0-9])")
+
+
+def is_shortened(text: str) -> bool:
+    """Whether a text is what spreadsheet programs show for a number of twelve digits and more: 1.23457E+15."""
+    return "E+" in text and _SHORTENED.fullmatch(text.strip()) is not None
+
+
 def bare(text: str) -> float | None:
     """The value of a text of only digits; None: call `read`."""
     return float(text) if text.isdecimal() and text.isascii() and len(text) <= EXACT_DIGITS else None

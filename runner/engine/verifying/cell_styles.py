@@ -16,6 +16,7 @@ _BORDERS: Final = frozenset({
 _ACROSS: Final = frozenset(["left", "center", "right", "fill", "justify", "centerContinuous", "distributed"])
 _DOWN: Final = frozenset(["top", "center", "bottom", "justify", "distributed"])
 _ALIGN: Final = {"h": "horizontal", "v": "vertical", "indent": "indent", "turn": "textRotation"}
+_DOWNWARDS: Final = 255  # a text whose letters stand one below the other; else degrees
 _RGB = re.compile(r"[0-9A-F]{6}")
 _FONT_MARKS: Final = {"bold": "b", "italic": "i", "struck": "strike", "underline": "u"}
 _SIDES: Final = ("left", "right", "top", "bottom")
@@ -120,7 +121,8 @@ def checked_look(given: object) -> dict[str, Any]:
             ({"h": align["h"]} if align.get("h") in _ACROSS else {})
             | ({"v": align["v"]} if align.get("v") in _DOWN else {})
             | ({"wrap": True} if align.get("wrap") is True else {})
-            | {name: align[name] for name in ("indent", "turn") if _is_whole(align.get(name), 255)}
+            | ({"indent": align["indent"]} if _is_whole(align.get("indent"), 250) else {})
+            | ({"turn": align["turn"]} if align.get("turn") == _DOWNWARDS or _is_whole(align.get("turn"), 180) else {})
         )
     code = given.get("format")
     if isinstance(code, str) and 0 < len(code) <= 255 and code.isprintable():
