@@ -312,7 +312,7 @@ def learnt(*pairs):
 
 
 def test_every_likely_candidate_says_what_speaks_for_it_whether_it_was_chosen_or_not(tmp_path):
-    rows = [["Strasenname", "Ort", "start"], ["Mayor 1", "Lugo", "2025-04-03"], ["Sol 2", "Vigo", "2025-06-05"]]
+    rows = [["Strasenname", "Citty name", "start"], ["Mayor 1", "Lugo", "2025-04-03"], ["Sol 2", "Vigo", "2025-06-05"]]
     memory = learnt(("Strassennummer", "street"), ("Ortsteil", "city"))
     done = run_job(tmp_path, rows, fields=FIELDS, mapping={"review": "always", "threshold": 0.999}, memory=memory)
     likely = [c for q in done.questions for c in q["candidates"] if c["probability"]]

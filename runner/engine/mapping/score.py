@@ -25,7 +25,8 @@ from runner.engine.mapping.evidence import (
     Sample,
     Weigher,
 )
-from runner.engine.mapping.headers import FUZZY, PART, SAME_WORDS, bare_words, overlap, telling, words
+from runner.engine.mapping.headers import FUZZY, PART, SAME_WORDS, bare_words, extra_words, overlap, telling, words
+from runner.engine.mapping.knowledge import are_opposite
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.spelling import joined
 
@@ -36,6 +37,8 @@ RUNNERS_UP: Final = 3
 LEAST_SHOWN: Final = 0.01  # probability of a runner-up
 SURE: Final = 0.95  # a guess that is as likely as this is not told
 TIE: Final = 0.1  # log-odds
+CONTRAST: Final = 2.5  # log-odds
+OPPOSED: Final = 6.0
 RULE_SAYS_SO: Final = 1.0  # a Python rule that gives a point says as much as the field's own name
 _CEILING: Final = 30.0  # log-odds
 _DOUBTED: Final = 10  # ranks of blank or contradicting columns come after those of all other names
@@ -192,13 +195,23 @@ class _Chooser:
         return False
 
     def _equals(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
-        """Other columns without a field that are as likely to be this one: `Phone 1` and `Phone 2`."""
+        """Other columns without a field that are as likely to be this one: `Phone 1` and `Phone 2`; or that would be,
+        but for what tells them apart, which the field does not say: `Home phone` and `Work phone`.
+        """
         here = self._totals[column][field]
-        return [
-            c
+        near = [
+            (c, mine[field] - here)
             for c, mine in self._totals.items()
-            if c != column and c not in chosen and field in mine and abs(mine[field] - here) <= TIE
+            if c != column and c not in chosen and field in mine and abs(mine[field] - here) <= OPPOSED
         ]
+        return [c for c, gap in near if abs(gap) <= TIE or self._are_apart(column, c, field, abs(gap))]
+
+    def _are_apart(self, column: int, other: int, field: int, gap: float) -> bool:
+        """Whether each of two columns says something more than the field, and not the same."""
+        name = self._evidence(column, field).name or self._fields[field].name
+        headers = [*self._columns[column].headers[:1], *self._columns[other].headers[:1]]
+        extra = [said for header in headers if (said := extra_words(header, name))]
+        return len(extra) == 2 and extra[0] != extra[1] and (gap <= CONTRAST or are_opposite(*extra))
 
     def _speaks_alone(self, column: int, field: int, taken: int) -> bool:
         """Whether something speaks for the field that does not speak for the taken one as well."""
